@@ -1,0 +1,33 @@
+"""The description of a robot: links, joints, payloads, sensors; files, paths, examples. No equations."""
+
+from flexjax.robot._check import RobotError as RobotError
+from flexjax.robot._joint import (
+    JOINT_DOFS as JOINT_DOFS,
+    Friction as Friction,
+    Hub as Hub,
+    Joint as Joint,
+    Lowpass as Lowpass,
+    Motor as Motor,
+    Payload as Payload,
+    Sensor as Sensor,
+    Stops as Stops,
+)
+from flexjax.robot._link import (
+    MATERIALS as MATERIALS,
+    BeamConstants as BeamConstants,
+    Body as Body,
+    Damping as Damping,
+    Link as Link,
+    Material as Material,
+    Piece as Piece,
+)
+from flexjax.robot._robot import Robot as Robot
+from flexjax.robot._section import (
+    AbstractSection as AbstractSection,
+    Circle as Circle,
+    GivenSection as GivenSection,
+    IBeam as IBeam,
+    Rectangle as Rectangle,
+    SectionProperties as SectionProperties,
+    Tube as Tube,
+)

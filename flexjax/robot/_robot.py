@@ -1,0 +1,87 @@
+"""The robot: links, joints, payloads, sensors, gravity. A pytree whose leaves are all float arrays."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from flexjax._types import as_float
+from flexjax.robot._check import check_robot
+from flexjax.robot._joint import Joint, Payload, Sensor
+from flexjax.robot._link import Link
+from flexjax.robot._table import robot_table
+
+GROUND = "ground"
+
+
+class Robot(eqx.Module):
+    """A flexible robot, described once for every formulation.
+
+    Names, types and topology are static; every number is a float array, so ``jax.grad``, ``jax.vmap`` and ``jax.jit`` work on it.
+    ``planar`` says that the robot moves in the plane z = 0 (every axis along z); planar robots can be held by more formulations.
+    """
+
+    name: str = eqx.field(static=True)
+    links: tuple[Link, ...] = eqx.field(converter=tuple)
+    joints: tuple[Joint, ...] = eqx.field(converter=tuple)
+    payloads: tuple[Payload, ...] = eqx.field(converter=tuple, default=())
+    sensors: tuple[Sensor, ...] = eqx.field(converter=tuple, default=())
+    gravity: Float[Array, "3"] = eqx.field(converter=as_float, default=(0.0, -9.81, 0.0))
+    planar: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        check_robot(self)
+
+    @classmethod
+    def serial(cls, links: Sequence[Link], joints: Sequence[Joint] | None = None, *, name: str = "arm", **others) -> "Robot":
+        """A serial arm: link i hangs on link i-1. Without ``joints`` every joint is revolute about z.
+
+        >>> import flexjax as fx
+        >>> link = fx.Link("upper", 0.8, section=fx.Rectangle(0.02, 0.005), material=fx.Material.named("aluminium"))
+        >>> fx.Robot.serial([link]).joints[0].name
+        'joint1'
+        """
+        links = tuple(links)
+        if joints is None:
+            parents = (GROUND, *(link.name for link in links[:-1]))
+            joints = tuple(Joint(f"joint{i + 1}", "revolute", p, link.name) for i, (p, link) in enumerate(zip(parents, links, strict=True)))
+            others.setdefault("planar", True)
+        return cls(name, links, joints, **others)
+
+    @property
+    def tree_joints(self) -> tuple[Joint, ...]:
+        """The joints that span the tree, in robot order (loop joints left out)."""
+        return tuple(j for j in self.joints if not j.loop)
+
+    @property
+    def loop_joints(self) -> tuple[Joint, ...]:
+        return tuple(j for j in self.joints if j.loop)
+
+    @property
+    def dofs(self) -> int:
+        """Number D of joint coordinates, in robot order."""
+        return sum(j.dofs for j in self.tree_joints)
+
+    def link_index(self, name: str) -> int:
+        """Index of a link; -1 for the ground."""
+        return -1 if name == GROUND else [link.name for link in self.links].index(name)
+
+    def joint_index(self, name: str) -> int:
+        return [joint.name for joint in self.joints].index(name)
+
+    def dof_slices(self) -> dict[str, slice]:
+        """Where each tree joint's coordinates stand in ``q`` (robot order)."""
+        slices, start = {}, 0
+        for joint in self.tree_joints:
+            slices[joint.name] = slice(start, start + joint.dofs)
+            start += joint.dofs
+        return slices
+
+    def replace(self, path: str, value) -> "Robot":
+        """A copy with the number at ``path`` changed, e.g. ``robot.replace("links.upper.material.E", 69e9)``; see :func:`flexjax.paths`."""
+        from flexjax.robot._paths import set_path
+
+        return set_path(self, path, value)
+
+    def __str__(self) -> str:
+        return robot_table(self)
