@@ -1,0 +1,59 @@
+# Needs Python 3.11+ with pip and venv, and make. Everything else goes into .venv, once per content of pyproject.toml and constraints.txt.
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full bench lint clean
+SHELL := /bin/sh
+
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+# Named after the content and not the age of the two files, so that a checkout that touches them installs nothing again.
+KEY := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+CORE := $(VENV)/.core-$(KEY)
+TEST := $(VENV)/.test-$(KEY)
+DEV := $(VENV)/.dev-$(KEY)
+
+# Compiled programs are kept between runs. Set here and in tests/conftest.py; importing flexjax sets nothing.
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/xla
+export JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS ?= 0.2
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+define install
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "flexjax needs Python 3.11 or newer; this is $$($(PYTHON) --version). Choose another with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+@test -x $(PY) || { echo "creating $(VENV)"; $(PYTHON) -m venv $(VENV); }
+@echo "installing flexjax $(1) into $(VENV) (about a minute and a half the first time)"
+@$(PY) -m pip install --quiet --editable '.$(1)' --constraint constraints.txt
+@touch $@
+endef
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+
+demo: $(CORE)  ## a tour that ends with a report to open in a browser
+	@$(PY) -m flexjax demo
+
+test: $(TEST)  ## all tests that are not slow; says how old the full report is
+	@$(PY) -m pytest -m "not slow"
+
+test-full: $(TEST)  ## every test; writes tests/full-report.json
+	@$(PY) -m pytest --full-report tests/full-report.json
+
+bench: $(TEST)  ## benchmarks, results in benchmarks/results/
+	@$(PY) -m benchmarks.metal_link
+
+lint: $(DEV)  ## ruff and pyright
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/pyright
+
+clean:  ## remove the virtual environment, caches and outputs
+	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis out benchmarks/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(CORE):
+	$(call install,)
+$(TEST):
+	$(call install,[test$(comma)outside])
+	@touch $(CORE)
+$(DEV): $(TEST)
+	$(call install,[dev])
+comma := ,

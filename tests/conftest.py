@@ -1,0 +1,42 @@
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Before jax is imported. The Makefile sets the same two, so that tests, demo and benchmarks share one cache.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import hypothesis  # noqa: E402
+import jax  # noqa: E402
+import pytest  # noqa: E402
+
+pytest_plugins = ["tests._report"]
+
+jax.config.update("jax_enable_x64", True)
+# jaxlie's batched calls promote ranks; flexjax calls it unbatched under vmap, so its own code can be held to this.
+jax.config.update("jax_numpy_rank_promotion", "raise")
+
+# The same examples in every run, and no time limit per example: the first one compiles.
+hypothesis.settings.register_profile("flexjax", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("flexjax")
+
+
+@pytest.fixture
+def key():
+    return jax.random.key(0)
+
+
+@pytest.fixture(scope="session")
+def experiment_data():
+    """`experiment_data("quanser_2dsfl/steps")`: a path in the measured data, or a skip that says where to put them."""
+    root = Path(os.environ.get("FLEXJAX_DATA", ROOT.parent / "shared" / "data"))
+
+    def find(relative: str) -> Path:
+        path = root / relative
+        if not path.exists():
+            pytest.skip(f"measured data not found at {path}: set FLEXJAX_DATA to the folder that holds {relative!r}")
+        return path
+
+    return find

@@ -1,0 +1,199 @@
+"""The import direction of the package, and that importing it does nothing.
+
+The order below is the one of ARCHITECTURE.md: a module imports only from entries before its own.
+"""
+
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "flexjax"
+
+LAYERS = (
+    "_types",
+    "_results",
+    "screw",
+    "signal",
+    "robot",
+    "drive",
+    "beam",
+    "term",
+    "solver",
+    "trajectory",
+    "chain",
+    "formulation",
+    "simulate",
+    "identify",
+    "trajopt",
+    "sweep",
+    "io",
+    "viz",
+    "cli",
+    "__main__",
+)
+# Codes that results are compared with: in tests and benchmarks only.
+OUTSIDE = {"exudyn", "pinocchio", "pin", "mujoco"}
+
+
+def _imports(tree: ast.AST, module: str, is_package: bool):
+    """Dotted names that a module imports, at any depth of nesting: (line, name)."""
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            target = ".".join([*base, *([node.module] if node.module else [])])
+            yield from ((node.lineno, f"{target}.{alias.name}") for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args:
+            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            first = node.args[0]
+            if called in ("import_module", "__import__") and isinstance(first, ast.Constant):
+                yield node.lineno, str(first.value)
+
+
+def faults(source: str, module: str, is_package: bool = False) -> list[str]:
+    """What is wrong with the imports and the side effects of one module."""
+    tree = ast.parse(source)
+    parts = module.split(".")
+    found = []
+    if len(parts) > 1 and parts[1] not in LAYERS:
+        return [f"{module}: {parts[1]!r} is in no layer; add it to ARCHITECTURE.md and to tests/test_layers.py"]
+    for line, name in _imports(tree, module, is_package):
+        where = f"{module}:{line}"
+        target = name.split(".")
+        if target[-1] == "*":
+            found.append(f"{where}: star import from {name[:-2]}")
+        if target[0] in OUTSIDE:
+            found.append(f"{where}: imports {target[0]}, which belongs in tests and benchmarks")
+        if target[0] == "pydantic" and module != "flexjax.robot._file":
+            found.append(f"{where}: imports pydantic, which lives in flexjax/robot/_file.py only")
+        if target[0] != "flexjax" or name == "flexjax.__version__":
+            continue
+        if len(parts) == 1:
+            found.append(f"{where}: flexjax/__init__.py imports {name}; public names are fetched lazily")
+        elif len(target) == 1 or target[1] not in LAYERS:
+            found.append(f"{where}: imports {name} from the top; name the module it lives in")
+        elif LAYERS.index(target[1]) > LAYERS.index(parts[1]):
+            found.append(f"{where}: layer {parts[1]!r} imports {name}, a layer above it")
+        elif parts[1] == target[1] == "formulation" and len(parts) > 2 and len(target) > 2:
+            own, other = parts[2], target[2]
+            if not other.startswith("_") and other != own and (PACKAGE / "formulation" / other).is_dir():
+                found.append(f"{where}: one formulation imports another, {name}")
+    if len(parts) > 1 and parts[1] in ("cli", "__main__"):
+        return found
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "update":
+            owner = node.func.value
+            if (owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")) == "config":
+                found.append(f"{module}:{node.lineno}: changes a global setting of jax")
+    return found
+
+
+def _modules():
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        yield path, ".".join(parts[:-1] if is_package else parts), is_package
+
+
+def test_tree_follows_the_layers():
+    found = [f for path, module, is_package in _modules() for f in faults(path.read_text(), module, is_package)]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "message"),
+    [
+        ("flexjax.signal._ramp", "from flexjax.simulate import simulate", "a layer above it"),
+        ("flexjax.signal._ramp", "from ..robot import Robot", "a layer above it"),
+        ("flexjax.signal._ramp", "def f():\n    import flexjax.cli", "a layer above it"),
+        ("flexjax.signal._ramp", "import importlib\nimportlib.import_module('flexjax.io')", "a layer above it"),
+        ("flexjax.signal._ramp", "from flexjax import Robot", "from the top"),
+        ("flexjax.signal._ramp", "from numpy import *", "star import"),
+        ("flexjax.signal._ramp", "import pinocchio", "tests and benchmarks"),
+        ("flexjax.robot._robot", "from pydantic import BaseModel", "_file.py only"),
+        ("flexjax.robot._robot", "import jax\njax.config.update('jax_enable_x64', True)", "global setting"),
+        ("flexjax.nowhere._x", "", "in no layer"),
+        ("flexjax", "from flexjax.robot import Robot", "lazily"),
+    ],
+)
+def test_the_check_finds_faults(module, source, message):
+    found = faults(source, module)
+    assert len(found) == 1 and message in found[0]
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("flexjax.simulate._march", "from flexjax.solver import Newmark\nfrom ._simulate import simulate"),
+        ("flexjax.cli._main", "import jax\njax.config.update('jax_enable_x64', True)\nfrom flexjax.viz import plot"),
+        ("flexjax.robot._file", "import pydantic"),
+        ("flexjax.io._netcdf", "from flexjax import __version__"),
+    ],
+)
+def test_the_check_lets_good_code_pass(module, source):
+    assert faults(source, module) == []
+
+
+def test_formulations_do_not_import_each_other(monkeypatch, tmp_path):
+    for name in ("screw_synthesis", "finite_element"):
+        (tmp_path / "formulation" / name).mkdir(parents=True)
+    monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
+    module = "flexjax.formulation.finite_element._link"
+    assert faults("from flexjax.formulation._base import AbstractModel", module) == []
+    assert faults("from flexjax.formulation.finite_element._chain import assemble", module) == []
+    found = faults("from ..screw_synthesis._link import Link", module)
+    assert len(found) == 1 and "one formulation imports another" in found[0]
+
+
+def _python(code: str) -> str:
+    env = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    run = subprocess.run(
+        [sys.executable, "-W", "error::UserWarning", "-c", code], cwd=ROOT, env=env, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout + run.stderr
+
+
+def test_import_is_silent_and_light():
+    code = """
+import sys
+import flexjax
+assert flexjax.__version__ and sorted(flexjax.__all__) == dir(flexjax)
+assert 'Robot' not in vars(flexjax)
+heavy = {'jax', 'jaxlib', 'numpy', 'scipy', 'equinox', 'diffrax', 'matplotlib', 'pydantic', 'xarray'} & set(sys.modules)
+assert not heavy, heavy
+"""
+    assert _python(code) == ""
+
+
+def test_importing_every_module_changes_nothing():
+    names = [m for _, m, _ in _modules() if not m.endswith("__main__")]
+    code = f"""
+import importlib, os
+import jax, numpy, matplotlib
+config, env, errors = dict(jax.config.values), dict(os.environ), numpy.geterr()
+options, rc = numpy.get_printoptions(), dict(matplotlib.rcParams)
+for name in {names!r}:
+    importlib.import_module(name)
+assert dict(jax.config.values) == config, 'jax configuration changed'
+assert dict(os.environ) == env, 'environment changed'
+assert numpy.geterr() == errors and numpy.get_printoptions() == options, 'numpy settings changed'
+assert dict(matplotlib.rcParams) == rc, 'matplotlib settings changed'
+"""
+    assert _python(code) == ""
+
+
+def test_every_public_name_resolves():
+    import flexjax
+
+    for name in flexjax.__all__:
+        assert getattr(flexjax, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'Robbot'"):
+        flexjax.Robbot  # noqa: B018
