@@ -31,3 +31,8 @@ def as_float(x: Any) -> jax.Array:
     else:
         dtype = jax.dtypes.canonicalize_dtype(dtype)
     return jnp.asarray(x, dtype=dtype)
+
+
+def as_float_or_none(x: Any) -> jax.Array | None:
+    """:func:`as_float`, where None says that the field is absent."""
+    return None if x is None else as_float(x)

@@ -8,7 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix2, Pose7, Scalar, Vector2
-from flexjax.screw._pose import act as act, compose as compose, inverse as inverse, matvec, Pose as Pose
+from flexjax.screw._pose import Pose as Pose
+from flexjax.screw._pose import act as act
+from flexjax.screw._pose import compose as compose
+from flexjax.screw._pose import inverse as inverse
+from flexjax.screw._pose import matvec
 from flexjax.screw._stumpff import dexp_inv_coefficient, stumpff
 
 DIM, LIN, ANG = 3, 2, 1

@@ -8,24 +8,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix3, Pose7, Scalar, Vector3
-from flexjax.screw._pose import act as act, compose as compose, inverse as inverse, matmul, matvec, Pose as Pose
-from flexjax.screw._quaternion import (
-    cross,
-    matrix_to_quat as matrix_to_quat,
-    outer,
-    quat_exp as quat_exp,
-    quat_log as quat_log,
-    quat_multiply as quat_multiply,
-    quat_retract as quat_retract,
-    quat_to_matrix as quat_to_matrix,
-    rotation_exp as rotation_exp,
-    rotation_log as rotation_log,
-    skew,
-    skew_square,
-    so3_dexp as so3_dexp,
-    so3_dexp_inv as so3_dexp_inv,
-    unskew,
-)
+from flexjax.screw._pose import Pose as Pose
+from flexjax.screw._pose import act as act
+from flexjax.screw._pose import compose as compose
+from flexjax.screw._pose import inverse as inverse
+from flexjax.screw._pose import matmul, matvec
+from flexjax.screw._quaternion import cross, outer, skew, skew_square, unskew
+from flexjax.screw._quaternion import matrix_to_quat as matrix_to_quat
+from flexjax.screw._quaternion import quat_exp as quat_exp
+from flexjax.screw._quaternion import quat_log as quat_log
+from flexjax.screw._quaternion import quat_multiply as quat_multiply
+from flexjax.screw._quaternion import quat_retract as quat_retract
+from flexjax.screw._quaternion import quat_to_matrix as quat_to_matrix
+from flexjax.screw._quaternion import rotation_exp as rotation_exp
+from flexjax.screw._quaternion import rotation_log as rotation_log
+from flexjax.screw._quaternion import so3_dexp as so3_dexp
+from flexjax.screw._quaternion import so3_dexp_inv as so3_dexp_inv
 from flexjax.screw._stumpff import dexp_inv_coefficient, stumpff
 
 DIM, LIN, ANG = 6, 3, 3
@@ -142,5 +140,3 @@ def body_inertia(mass: Scalar, com: Vector3, inertia_about_com: Matrix3) -> Matr
     upper = jnp.concatenate([linear, -lever], axis=1)
     lower = jnp.concatenate([lever, inertia_about_com - mass * skew_square(com)], axis=1)
     return jnp.concatenate([upper, lower], axis=0)
-
-
