@@ -52,14 +52,16 @@ class Joint(eqx.Module):
     universal joint. ``stiffness`` makes the joint flexible (a spring between motor and child). ``home`` is the joint coordinate at which a
     simulation starts unless told otherwise. A joint with ``loop=True`` closes a kinematic chain; it ends at ``child_at`` of its child.
 
-    Sliding (Pa): the coordinate is the distance of the contact from the parent's base. Prismatic (Pb): the free length of the child.
+    Without ``axis`` a revolute joint turns about z. Sliding (Pa): the contact runs along the parent's x, the coordinate is its distance from the
+    parent's base; ``rotation`` and ``offset`` then sit at the contact. Prismatic without ``axis`` (Pb): the child slides along its own x through the
+    joint, the coordinate is its free length ahead of the joint. Prismatic with ``axis``: a plain shift of the child's base along that axis.
     """
 
     name: str = eqx.field(static=True)
     type: str = eqx.field(static=True)
     parent: str = eqx.field(static=True)
     child: str = eqx.field(static=True)
-    axis: Float[Array, "3"] = eqx.field(converter=as_float, default=(0.0, 0.0, 1.0))
+    axis: Float[Array, "3"] | None = eqx.field(converter=as_float_or_none, default=None)
     axis2: Float[Array, "3"] | None = eqx.field(converter=as_float_or_none, default=None)
     offset: Float[Array, "3"] | None = eqx.field(converter=as_float_or_none, default=None)
     rotation: Float[Array, "3"] | None = eqx.field(converter=as_float_or_none, default=None)

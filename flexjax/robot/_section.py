@@ -3,6 +3,8 @@
 Height lies along the link's local y, width along local z, so that ``Iz = width * height**3 / 12`` goes with bending in y.
 """
 
+import abc
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -26,8 +28,9 @@ class AbstractSection(eqx.Module):
 
     shape: eqx.AbstractClassVar[str]
 
+    @abc.abstractmethod
     def properties(self) -> SectionProperties:
-        raise NotImplementedError
+        """Area, second moments, torsion constant and shear factors."""
 
 
 class Rectangle(AbstractSection):

@@ -1,0 +1,68 @@
+"""A robot as a plain document (dicts, lists, numbers, text: the tree of a robot file), and back."""
+
+import jax
+import numpy as np
+
+from flexjax.robot._fault import UNKNOWN
+from flexjax.robot._fields import class_of, parts
+from flexjax.robot._link import Material
+from flexjax.robot._section import AbstractSection
+
+
+def plain(leaf):
+    """A leaf as a float or a list of floats; ``UNKNOWN`` where its value is not known on the host."""
+    if isinstance(leaf, jax.core.Tracer) or isinstance(leaf, bool | np.bool_):
+        return UNKNOWN
+    if isinstance(leaf, jax.Array):
+        # A donated buffer has no value any more; an array spread over several hosts none that this one can see.
+        known = not leaf.is_deleted() and leaf.is_fully_addressable
+        return _tolist(leaf) if known else UNKNOWN
+    if isinstance(leaf, np.ndarray | np.number | float | int):
+        return _tolist(leaf)
+    return leaf if isinstance(leaf, str) else UNKNOWN
+
+
+def _tolist(x):
+    array = np.asarray(x)
+    return array.tolist() if np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer) else UNKNOWN
+
+
+def to_document(module) -> dict:
+    """The document of a description object. Absent fields are left out; flags and texts too where they have their default value."""
+    document = {}
+    if isinstance(module, AbstractSection) and module.shape != "given":
+        document["shape"] = module.shape
+    for part in parts(type(module)):
+        value = getattr(module, part.name)
+        if part.many:
+            if len(value) > 0:
+                document[part.name] = [_to_value(v) for v in value]
+        elif part.text is not None:
+            if part.required or value != part.default:
+                document[part.name] = value
+        elif value is not None:
+            document[part.name] = _to_value(value) if part.cls is not None else plain(value)
+    return document
+
+
+def _to_value(value):
+    # Where a filter put a placeholder in the place of a whole object, there is nothing to look into.
+    return to_document(value) if type(value).__module__.startswith("flexjax.robot.") else UNKNOWN
+
+
+def from_document(cls: type, document: dict):
+    """The description object of a document that has been checked."""
+    if cls is Material and isinstance(document, str):
+        return Material.named(document)
+    values = {}
+    for part in parts(cls):
+        if part.name not in document:
+            continue
+        value = document[part.name]
+        if part.many:
+            values[part.name] = tuple(from_document(part.cls, v) for v in value)
+        elif part.cls is not None:
+            values[part.name] = from_document(class_of(part, value), value)
+        else:
+            values[part.name] = value
+    return cls(**values)
