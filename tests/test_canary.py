@@ -1,4 +1,4 @@
-"""jax 0.10.2 sums wrongly on CPU (jax issue 39103). This fails on any version that has the fault, whatever its number."""
+"""jax 0.10.2 sums wrongly on CPU (jax issue 39103). This fails on every version that has the fault."""
 
 import jax
 import jax.numpy as jnp
