@@ -1,6 +1,8 @@
 """The description of a robot: links, joints, payloads, sensors; files, paths, examples. No equations."""
 
 from flexjax.robot._check import RobotError as RobotError
+from flexjax.robot._examples import examples as examples
+from flexjax.robot._file import robot_schema as robot_schema
 from flexjax.robot._joint import (
     JOINT_DOFS as JOINT_DOFS,
     Friction as Friction,
@@ -20,6 +22,18 @@ from flexjax.robot._link import (
     Link as Link,
     Material as Material,
     Piece as Piece,
+)
+from flexjax.robot._load import (
+    load_robot as load_robot,
+    robot_from_dict as robot_from_dict,
+    robot_to_toml as robot_to_toml,
+    save_robot as save_robot,
+)
+from flexjax.robot._paths import (
+    find_leaves as find_leaves,
+    get_path as get_path,
+    paths as paths,
+    set_path as set_path,
 )
 from flexjax.robot._robot import Robot as Robot
 from flexjax.robot._section import (

@@ -130,21 +130,22 @@ def check_joint(faults: Faults, path: str, joint: dict, document: dict) -> None:
         faults.add(f"{path}.child_at", at, "base for a joint of the tree", "Only a joint with loop = true may end at the child's tip.")
     if kind not in JOINT_DOFS:
         return
-    _check_axes(faults, path, joint)
+    _check_axes(faults, path, joint, document)
     _check_hardware(faults, path, joint)
     _check_angles(faults, path, joint)
     _check_home(faults, path, joint, document)
 
 
-def _check_axes(faults: Faults, path: str, joint: dict) -> None:
+def _check_axes(faults: Faults, path: str, joint: dict, document: dict) -> None:
     axis, axis2 = numbers(joint.get("axis")), numbers(joint.get("axis2"))
     for key, vector in (("axis", axis), ("axis2", axis2)):
         if vector is not None and len(vector) == 3 and not any(vector):
             faults.add(f"{path}.{key}", vector, "a vector other than zero", "For example [0, 0, 1].")
     if joint["type"] == "universal":
-        if "axis2" not in joint:
+        filtered = any("length" not in link for _, link in items(document, "links"))  # numbers taken out by a filter, not absent
+        if "axis2" not in joint and not filtered:
             faults.add(f"{path}.axis2", None, "the second axis of a universal joint", "For example axis2 = [0, 1, 0].")
-        elif axis and axis2 and len(axis) == len(axis2) == 3 and any(axis) and any(axis2):
+        if axis and axis2 and len(axis) == len(axis2) == 3 and any(axis) and any(axis2):
             if np.linalg.norm(np.cross(axis, axis2)) < 1e-6 * np.linalg.norm(axis) * np.linalg.norm(axis2):
                 faults.add(f"{path}.axis2", axis2, "an axis that is not parallel to axis")
     elif "axis2" in joint:
@@ -191,7 +192,8 @@ def _check_home(faults: Faults, path: str, joint: dict, document: dict) -> None:
         faults.add(f"{path}.home", home, f"{dofs} number{'s' if dofs > 1 else ''} for a {kind} joint")
         return
     value = numbers(home if isinstance(home, list) else [home])
-    owner = {"sliding": joint.get("parent"), "prismatic": joint.get("child")}.get(kind)
+    # A prismatic joint with an axis is a plain shift; without, its coordinate is a free length.
+    owner = joint.get("parent") if kind == "sliding" else joint.get("child") if kind == "prismatic" and "axis" not in joint else None
     length = next((number(link.get("length")) for _, link in items(document, "links") if link.get("name") == owner), None)
     if owner is not None and value is not None and length is not None and not 0 <= value[0] <= length * (1 + 1e-6):
         what = "a contact on the parent" if kind == "sliding" else "a free length of the child"

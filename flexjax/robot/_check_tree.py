@@ -37,6 +37,7 @@ def check_tree(faults: Faults, document: dict) -> None:
             faults.add(f"{path}.child", child, "a link that is not the child of another joint already", mend)
         elif isinstance(joint.get("parent"), str):
             parent_of[child] = joint["parent"]
+    told: set[str] = set()
     for path, link in items(document, "links"):
         name = link.get("name")
         if not isinstance(name, str) or links.count(name) > 1 or name == GROUND:
@@ -50,7 +51,8 @@ def check_tree(faults: Faults, document: dict) -> None:
         while at in parent_of and at not in seen:
             seen.append(at)
             at = parent_of[at]
-        if at in seen:
+        if at in seen and at not in told:
+            told.update(seen)
             chain = " <- ".join([*seen, at])
             faults.add(path, chain, "parents that lead to the ground", "This is a cycle: hang one link on the ground and set loop = true on one joint.")
 
@@ -63,8 +65,10 @@ def check_planar(faults: Faults, document: dict) -> None:
         if kind in NOT_PLANAR:
             faults.add(f"{path}.type", kind, "a joint that moves in the plane z = 0 (planar = true)", mend)
         axis = numbers(joint.get("axis"))
-        if kind == "revolute" and axis is not None and (any(axis[:2])):
+        if kind == "revolute" and axis is not None and any(axis[:2]):
             faults.add(f"{path}.axis", axis, "an axis along z (planar = true)", mend)
+        if kind == "prismatic" and axis is not None and any(axis[2:]):
+            faults.add(f"{path}.axis", axis, "a shift in the plane z = 0 (planar = true)", mend)
         offset, rotation = numbers(joint.get("offset")), numbers(joint.get("rotation"))
         if offset is not None and any(offset[2:]):
             faults.add(f"{path}.offset", offset, "an offset with z = 0 (planar = true)", mend)

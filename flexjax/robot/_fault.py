@@ -40,6 +40,10 @@ class Faults:
         given = "missing" if value is None else shown(value)
         self.lines.setdefault((path, expected), f"{path} = {given}: expected {expected}." + (f" {mend}" if mend else ""))
 
+    def tell(self, path: str, value, text: str) -> None:
+        """A fault in its own words, where "expected" would be awkward."""
+        self.lines.setdefault((path, text), f"{path} = {shown(value)}: {text}")
+
     def extend(self, other: "Faults") -> None:
         """Take over the faults of ``other`` on paths that have none yet (a wrong type is told once, not once per rule)."""
         mine = {path for path, _ in self.lines}

@@ -123,7 +123,7 @@ NUMBERS: dict[str, dict[str, Number]] = {
         "damping": Number("N m s/rad|N s/m", "not negative", "damping of the stop"),
     },
     "Joint": {
-        "axis": Number("", "finite", "joint axis in child axes", _3),
+        "axis": Number("", "finite", "joint axis in child axes (a revolute joint without it turns about z)", _3),
         "axis2": Number("", "finite", "second axis of a universal joint in child axes", _3),
         "offset": Number("m", "finite", "shift from the parent's tip, in its axes", _3),
         "rotation": Number("rad", "finite", "rotation vector from the parent's tip axes to the child's", _3),

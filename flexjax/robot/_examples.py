@@ -1,0 +1,31 @@
+"""The example robots that ship with the package: robot files whose first comment line says what they are."""
+
+import os
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).with_name("examples")
+
+
+class Examples(dict):
+    """Names of the example robots, each with one line about it; prints as a list."""
+
+    def __str__(self) -> str:
+        width = max((len(name) for name in self), default=0)
+        return "\n".join(f"{name:<{width}}  {about}" for name, about in self.items())
+
+
+@cache
+def _read() -> tuple[tuple[str, str], ...]:
+    files = sorted(FOLDER.glob("*.toml"), key=lambda file: file.stem)
+    return tuple((file.stem, file.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")) for file in files)
+
+
+def examples() -> Examples:
+    """The example robots: ``load_robot(name)`` loads one of them."""
+    return Examples(_read())
+
+
+def example_path(name: str | os.PathLike) -> Path | None:
+    """The file of an example, if ``name`` is the name of one."""
+    return FOLDER / f"{name}.toml" if isinstance(name, str) and name in examples() else None

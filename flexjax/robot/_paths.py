@@ -1,0 +1,200 @@
+"""Names of numbers: ``links.upper.material.E``, ``joints.*.stiffness``, ``payloads.0.mass``, ``gravity``.
+
+One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. An element of a tuple is called by its ``name`` or its
+index, a value of a dict by its key, ``*`` stands for all of them, and an index after a vector stands for one of its components.
+"""
+
+import dataclasses
+import difflib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax._types import as_float
+from flexjax.robot._check import check_robot
+from flexjax.robot._document import plain
+from flexjax.robot._fault import RobotError
+from flexjax.robot._fields import NUMBERS, unit_of
+from flexjax.robot._joint import Joint
+from flexjax.robot._table import columns, short
+
+WHERE = "path"
+
+
+class Found(NamedTuple):
+    """A leaf that a path leads to: its full name, the steps from the root (attributes, indices, keys), its value, and the component of
+    a vector that is meant (``None``: all of it)."""
+
+    path: str
+    steps: tuple
+    value: Any
+    component: int | None = None
+
+    def leaf_in(self, tree):
+        """The same leaf of a tree of the same structure (a function for ``eqx.tree_at``)."""
+        for step in self.steps:
+            tree = getattr(tree, step) if isinstance(step, str) and dataclasses.is_dataclass(tree) else tree[step]
+        return tree
+
+
+class PathInfo(NamedTuple):
+    value: Any
+    unit: str
+
+
+class Paths(dict):
+    """Path -> (value, unit) of every number of a robot; prints as a table."""
+
+    def __str__(self) -> str:
+        return "\n".join(columns([["path", "value", "unit"], *([p, short(plain(i.value)), i.unit] for p, i in self.items())], indent=""))
+
+
+def paths(robot) -> Paths:
+    """Every number of ``robot`` by its path, with value and unit: what can be replaced, swept or identified.
+
+    >>> import flexjax as fx
+    >>> fx.paths(fx.load_robot("metal-link"))["links.link.section.width"].unit
+    'm'
+    """
+    return Paths({found.path: PathInfo(found.value, _unit(robot, found)) for found in _leaves(robot, (), ())})
+
+
+def find_leaves(tree, path: str) -> list[Found]:
+    """The leaves of ``tree`` that ``path`` leads to; an error that says what is near if there is none."""
+    if not isinstance(path, str) or not path:
+        raise RobotError(WHERE, [f"{path!r}: expected text such as 'links.upper.material.E'"])
+    found = list(_resolve(tree, path.split("."), (), (), path, tree))
+    if not found:
+        raise RobotError(WHERE, [f"{path!r}: no element has it.{_near(tree, path)}"])
+    return found
+
+
+def get_path(tree, path: str):
+    """The number at ``path``; a list of numbers where the path has a star."""
+    values = [f.value if f.component is None else f.value[f.component] for f in find_leaves(tree, path)]
+    return values if "*" in path.split(".") else values[0]
+
+
+def set_path(tree, path: str, value):
+    """A copy of ``tree`` with the number at ``path`` (with a star: every one of them) set to ``value``, which may be traced.
+
+    >>> import flexjax as fx
+    >>> arm = fx.set_path(fx.load_robot("metal-link"), "links.*.length", 0.7)
+    """
+    found = find_leaves(tree, path)
+    new = eqx.tree_at(lambda t: [f.leaf_in(t) for f in found], tree, [_placed(f, value) for f in found], is_leaf=lambda x: x is None)
+    if isinstance(new, _robot_class()):
+        check_robot(new)
+    return new
+
+
+def _placed(found: Found, value):
+    try:
+        old, new = found.value, as_float(value)
+    except (TypeError, ValueError):
+        raise RobotError(WHERE, [f"{found.path} = {value!r}: expected numbers"]) from None
+    dtype = old.dtype if isinstance(old, jax.Array | np.ndarray) else None
+    wanted = () if found.component is not None else np.shape(old) if dtype is not None else None
+    if dtype is not None and not isinstance(new, jax.Array | np.ndarray):
+        raise RobotError(WHERE, [f"{found.path} = {value!r}: expected {'a number' if wanted == () else f'numbers of shape {wanted}'}"])
+    if wanted is not None and np.shape(new) != wanted:
+        raise RobotError(
+            WHERE, [f"{found.path}: got numbers of shape {np.shape(new)}, expected {'one number' if wanted == () else f'shape {wanted}'}"]
+        )
+    new = jnp.asarray(new, dtype=dtype) if dtype is not None else new
+    return new if found.component is None else old.at[found.component].set(new)
+
+
+def _robot_class():
+    from flexjax.robot._robot import Robot
+
+    return Robot
+
+
+# ---- walking --------------------------------------------------------------------------------------------------------------------------
+
+
+def _children(node) -> list[tuple[str, Any, Any]] | None:
+    """(label, step, child) of every child of a node, absent ones included; ``None`` for a leaf."""
+    if isinstance(node, eqx.Module):
+        fields = [f for f in dataclasses.fields(node) if not f.metadata.get("static")]
+        return [(f.name, f.name, getattr(node, f.name)) for f in fields]
+    if isinstance(node, dict):
+        return [(str(key), key, child) for key, child in node.items()]
+    if isinstance(node, list | tuple):
+        return [(_label(child, i), i, child) for i, child in enumerate(node)]
+    return None
+
+
+def _label(child, index: int) -> str:
+    name = getattr(child, "name", None) if isinstance(child, eqx.Module) else None
+    return name if isinstance(name, str) and name else str(index)
+
+
+def _is_number(leaf) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray | float | jax.ShapeDtypeStruct) and not isinstance(leaf, bool)
+
+
+def _leaves(node, labels: tuple, steps: tuple) -> Iterator[Found]:
+    children = _children(node)
+    if children is None:
+        if _is_number(node):
+            yield Found(".".join(labels), steps, node)
+        return
+    for label, step, child in children:
+        yield from _leaves(child, (*labels, label), (*steps, step))
+
+
+def _resolve(node, words: list[str], labels: tuple, steps: tuple, path: str, root) -> Iterator[Found]:
+    children = _children(node)
+    if not words:
+        if _is_number(node):
+            yield Found(".".join(labels), steps, node)
+            return
+        inside = [found.path for found in _leaves(node, labels, steps)]
+        what = f"holds several numbers: {', '.join(inside[:12])}" if inside else "is absent in this robot; an absent field cannot be set or freed"
+        raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels) or 'the whole tree'} {what}.{'' if inside else _near(root, path)}"])
+    word, rest = words[0], words[1:]
+    if children is None:
+        size = np.shape(node)[0] if _is_number(node) and len(np.shape(node)) == 1 else 0
+        if rest or not word.lstrip("-").isdigit() or not 0 <= int(word) < size:
+            what = f"has {size} components" if size else "is a number" if _is_number(node) else "is absent in this robot"
+            absent = "" if _is_number(node) else "; an absent field cannot be set or freed, give it in the description first"
+            raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels)} {what}{absent}.{_near(root, path)}"])
+        yield Found(".".join((*labels, word)), steps, node, int(word))
+        return
+    if word == "*":
+        for label, step, child in children:
+            try:
+                yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)
+            except RobotError:
+                continue  # a star takes the elements that have the field
+        return
+    chosen = [c for c in children if c[0] == word] or [c for i, c in enumerate(children) if isinstance(node, list | tuple) and word == str(i)]
+    if not chosen:
+        here = ".".join(labels) or "the tree"
+        names = [label for label, _, _ in children]
+        close = difflib.get_close_matches(word, names, 1, cutoff=0.5)
+        hint = f" did you mean {close[0]!r}?" if close else f" it has {', '.join(names) or 'nothing'}."
+        raise RobotError(WHERE, [f"{path!r}: {here} has no {word!r};{hint}{_near(root, path)}"])
+    label, step, child = chosen[0]
+    yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)
+
+
+def _near(root, path: str) -> str:
+    names = [found.path for found in _leaves(root, (), ())]
+    close = difflib.get_close_matches(path, names, 4, cutoff=0.3)
+    return f" Near: {', '.join(close)}." if close else ""
+
+
+def _unit(root, found: Found) -> str:
+    node, joint_type = root, None
+    for step in found.steps[:-1]:
+        node = getattr(node, step) if isinstance(step, str) and dataclasses.is_dataclass(node) else node[step]
+        joint_type = node.type if isinstance(node, Joint) else joint_type
+    number = NUMBERS.get(type(node).__name__, {}).get(found.steps[-1]) if found.steps else None
+    return unit_of(number, joint_type) if number else ""
