@@ -60,9 +60,7 @@ def pendulum(link, *, kind: str, elements: int, dt: float, end: float, gravity: 
     mbs.Assemble()
 
     settings = exudyn.SimulationSettings()
-    settings.solutionSettings.writeSolutionToFile = False
-    settings.solutionSettings.sensorsWritePeriod = end
-    settings.displayComputationTime = False
+    settings.solution.file.write = False
     settings.timeIntegration.verboseMode = 0
     settings.timeIntegration.endTime = end
     settings.timeIntegration.numberOfSteps = round(end / dt)
@@ -76,7 +74,7 @@ def pendulum(link, *, kind: str, elements: int, dt: float, end: float, gravity: 
     settings.timeIntegration.generalizedAlpha.useIndex2Constraints = spectral_radius is None
     if spectral_radius is not None:
         settings.timeIntegration.generalizedAlpha.spectralRadius = spectral_radius
-    settings.linearSolverType = exudyn.LinearSolverType.EigenSparse
+    settings.linearSolver.solverType = exudyn.LinearSolverType.EigenSparse
 
     wall, cpu = time.perf_counter(), time.process_time()
     if not mbs.SolveDynamic(settings):

@@ -60,15 +60,16 @@ def run_flexjax(name: str, link: Link, *, elements: int, dt: float, repeats: int
     import jax.numpy as jnp
 
     import flexjax as fx
+    from flexjax.formulation import formulation
 
     arm = robot(link)
-    make = getattr(fx, name)
+    make = formulation(name)
     fields = {f.name for f in dataclasses.fields(make)}
-    formulation = make(elements=elements) if "elements" in fields else make()
-    refusals = formulation.refusals(arm)
+    method = make(elements=elements) if "elements" in fields else make()
+    refusals = method.refusals(arm)
     if refusals:
         return _harness.row(name, refused=refusals)
-    model = formulation.bind(arm)
+    model = method.bind(arm)
     drive = fx.Drive()
     ts = jnp.array([0.0, END])
 
@@ -108,14 +109,6 @@ def run_exudyn(kind: str, link: Link, *, elements: int, dt: float, repeats: int)
         steps=last.steps,
         newton_iterations=last.newton_iterations,
     )
-
-
-def formulations() -> list[str]:
-    """The public names that the registry of formulations provides."""
-    import flexjax
-
-    names = (n for n, module in flexjax._EXPORTS.items() if module == "flexjax.formulation")
-    return [n for n in names if n[0].isupper() and not n.startswith("Abstract")]
 
 
 def show(rows: list[dict], reference: dict | None):
@@ -158,7 +151,9 @@ def main(argv: list[str] | None = None):
     else:
         print("exudyn is not installed (pip install 'flexjax[outside]'): no ratios")
     reference = rows[0] if rows else None
-    for name in formulations() if args.only is None else args.only:
+    from flexjax.formulation import REGISTRY
+
+    for name in REGISTRY if args.only is None else args.only:
         rows.append(run_flexjax(name, link, **options))
     show(rows, reference)
     print(f"written to {_harness.save('metal_link', rows, **options)}")

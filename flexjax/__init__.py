@@ -4,12 +4,32 @@ Importing this package imports nothing else: each public name is fetched from it
 `flexjax --help` answers at once and no global setting of jax is touched.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 
 __version__ = "0.1.0"
 
-# The public names and the module each one lives in. This table is the whole public interface.
-_EXPORTS: dict[str, str] = {}
+# The public names and the module that each one lives in: the whole public interface.
+_EXPORTS: dict[str, str] = {
+    name: module
+    for module, names in {
+        "flexjax.robot": """
+            Robot Link Joint Payload Sensor Material Damping Piece Body BeamConstants
+            Rectangle Circle Tube IBeam GivenSection Friction Hub Lowpass Motor Stops RobotError
+            load_robot save_robot paths examples robot_schema
+        """,
+        "flexjax.signal": """
+            constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid spin_up spline
+            recorded step ramp sine polynomial chirp shift stack
+        """,
+        "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
+        "flexjax.formulation": "RigidArm cite",
+        "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient",
+        "flexjax.trajectory": "Trajectory measure",
+    }.items()
+    for name in names.split()
+}
 
 __all__ = ["__version__", *_EXPORTS]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -25,3 +45,14 @@ def __getattr__(name: str):
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """Keeps `flexjax.simulate` the function: importing the folder of that name would put the folder in its place."""
+
+    def __setattr__(self, name: str, value):
+        if not (name in _EXPORTS and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -1,0 +1,38 @@
+"""The benchmarks run and compare like with like. No time is asserted."""
+
+import json
+
+import jax.numpy as jnp
+import pytest
+
+from benchmarks import _exudyn, _harness, metal_link
+
+
+def test_measure_returns_the_value_and_keeps_compilation_apart():
+    value, timing = _harness.measure(lambda x: jnp.sum(x**2), jnp.arange(4.0), repeats=2)
+    assert float(value) == 14.0
+    assert timing.compile > 0 and timing.wall > 0 and timing.repeats == 2
+
+
+def test_results_are_written_with_their_circumstances(tmp_path, monkeypatch):
+    monkeypatch.setattr(_harness, "RESULTS", tmp_path)
+    path = _harness.save("problem", [_harness.row("case", error="not solved")], elements=16)
+    stored = json.loads(path.read_text())
+    assert stored["rows"] == [{"name": "case", "error": "not solved"}] and stored["elements"] == 16
+    assert stored["versions"]["jax"] and stored["cpus"] and stored["platform"] == "cpu"
+
+
+@pytest.mark.outside
+def test_exudyn_side_reaches_the_reference_tip(record_number):
+    pytest.importorskip("exudyn")
+    run = _exudyn.pendulum(
+        metal_link.Link(),
+        kind="GeometricallyExact2D",
+        elements=16,
+        dt=1e-3,
+        end=metal_link.END,
+        gravity=metal_link.GRAVITY,
+    )
+    assert run.steps == 1000
+    error = max(abs(a - b) for a, b in zip(run.tip, metal_link.REFERENCE_TIP, strict=True))
+    record_number("metal link: Exudyn's tip after 1 s against the reference, m", error, 5e-6)
