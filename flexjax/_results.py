@@ -1,0 +1,41 @@
+"""How a simulation ended: one enumeration for every solver and formulation, with what to try."""
+
+import enum
+
+
+class Status(enum.IntEnum):
+    """Outcome of a run. Inside compiled code it travels as an int32 array; 0 is success."""
+
+    ok = 0
+    newton_failed = 1
+    non_finite = 2
+    max_steps = 3
+    ran_off_link = 4
+    singular = 5
+    energy_collapse = 6
+    constraint_drift = 7
+
+    @property
+    def message(self) -> str:
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Status.ok: "the run ended as asked",
+    Status.newton_failed: "Newton's iteration of an implicit step did not converge; try a smaller dt, or a smoother drive",
+    Status.non_finite: "the state became infinite or NaN; try a smaller dt, an implicit solver, or look for a load that grows without bound",
+    Status.max_steps: "the adaptive run needed more steps than allowed; raise max_steps, loosen the tolerance, or use an implicit solver with fixed dt",
+    Status.ran_off_link: "a sliding or prismatic joint ran off the end of its link; shorten the motion or add end stops",
+    Status.singular: "the equations became singular; look for a massless joint driven by an effort, or a mechanism at a singular pose",
+    Status.energy_collapse: "the strain energy is unbounded below at this amplitude; use a complete order of approximation",
+    Status.constraint_drift: "a loop-closing constraint drifted; try a smaller dt",
+}
+
+
+class SimulationError(RuntimeError):
+    """Raised after a failed run when ``throw=True``: says when (t), where (joint or link) and what to try."""
+
+    def __init__(self, status: Status, t_fail: float, where: str | None):
+        self.status, self.t_fail, self.where = status, t_fail, where
+        place = f" at {where}" if where else ""
+        super().__init__(f"simulation failed at t = {t_fail:.6g} s{place}: {status.name}: {status.message}. Pass throw=False to get the part before it.")

@@ -1,0 +1,4 @@
+"""Sections and mass along a link, quadrature, shape functions."""
+
+from flexjax.beam._properties import BeamProperties as BeamProperties, beam_properties as beam_properties, link_quadrature as link_quadrature
+from flexjax.beam._rigid import centreline_pose as centreline_pose, rigid_inertia as rigid_inertia

@@ -1,0 +1,126 @@
+"""Static facts of a serial chain: which joint becomes which stage, and where its coordinates stand."""
+
+import dataclasses
+
+import numpy as np
+
+from flexjax.robot import Robot
+
+# Types of tree joints as stages: (kind, degrees of freedom, numbers in q). A massless body stands between two stages of one joint.
+_STAGES = {
+    "revolute": [("screw", 1, 1)],
+    "prismatic": [("screw", 1, 1)],
+    "sliding": [("screw", 1, 1)],
+    "fixed": [("screw", 0, 0)],
+    "universal": [("screw", 1, 1), ("screw", 1, 1)],
+    "spherical": [("ball", 3, 4)],
+    "free": [("screw", 3, 3), ("ball", 3, 4)],
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """One step along the chain: a joint (or part of one) and the body behind it."""
+
+    joint: int  # index among the robot's joints
+    part: int  # which part of that joint
+    kind: str  # "screw" or "ball"
+    dofs: int
+    v_start: int
+    q_start: int
+    link: int  # index of the link that is this stage's body; -1 for a massless body
+    hub: bool  # the hub of a prismatic joint sits on a body of its own, at the joint
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Order of q: joints in robot order, then motors of flexible joints. v alike, with three rates for the four numbers of a ball."""
+
+    stages: tuple[Stage, ...]
+    nq: int
+    nv: int
+    dofs: int
+    motors: tuple[int, ...]  # dof index (in v) of each flexible joint, in robot order
+    planar: bool
+
+    @property
+    def width(self) -> int:
+        """Columns that every stage's screw matrix is padded to."""
+        return 3 if any(s.dofs > 1 for s in self.stages) else 1
+
+    @property
+    def balls(self) -> tuple[Stage, ...]:
+        return tuple(s for s in self.stages if s.kind == "ball")
+
+    def dof_table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Index into v (stages, width), pointing behind the last entry where padded; and the mask of real columns."""
+        index = np.full((len(self.stages), self.width), self.nv)
+        for i, s in enumerate(self.stages):
+            index[i, : s.dofs] = np.arange(s.v_start, s.v_start + s.dofs)
+        return index, index < self.nv
+
+    def motor_table(self) -> np.ndarray:
+        """Index into v of the motor of each stage (the first column's), pointing behind the last entry where there is none."""
+        table = np.full(len(self.stages), self.nv)
+        for i, s in enumerate(self.stages):
+            if s.dofs == 1 and s.v_start in self.motors:
+                table[i] = self.dofs + self.motors.index(s.v_start)
+        return table
+
+    def q_of_v(self) -> np.ndarray:
+        """Position in q of every plain coordinate of v; -1 for the rates of balls."""
+        table = np.full(self.nv, -1)
+        for s in self.stages:
+            if s.kind == "screw":
+                table[s.v_start : s.v_start + s.dofs] = np.arange(s.q_start, s.q_start + s.dofs)
+        n_motors = len(self.motors)
+        table[self.dofs : self.dofs + n_motors] = np.arange(self.nq - n_motors, self.nq)
+        return table
+
+
+def _chain_order(robot: Robot) -> list[int]:
+    """Indices of the tree joints from the ground outwards."""
+    by_parent = {}
+    for i, joint in enumerate(robot.joints):
+        if not joint.loop:
+            by_parent.setdefault(joint.parent, []).append(i)
+    order, at = [], "ground"
+    while len(by_parent.get(at, [])) == 1:
+        order.append(by_parent[at][0])
+        at = robot.joints[order[-1]].child
+    return order
+
+
+def serial_refusals(robot: Robot) -> list[str]:
+    """Why a serial chain cannot hold this robot; empty if it can."""
+    faults = [f"joints.{j.name}: closes a loop; a serial chain cannot hold it" for j in robot.loop_joints]
+    if len(_chain_order(robot)) != len(robot.tree_joints):
+        faults.append("joints: the links branch; expected a serial arm")
+    for j in robot.tree_joints:
+        if j.flexible and j.dofs != 1:
+            faults.append(f"joints.{j.name}.stiffness: a flexible {j.type} joint; expected a joint with one degree of freedom")
+    return faults
+
+
+def serial_layout(robot: Robot) -> Layout:
+    """The layout of a serial robot. ``planar`` robots get three-component twists."""
+    v_start, q_start, v, q = {}, {}, 0, 0
+    for i, joint in enumerate(robot.joints):
+        if joint.loop:
+            continue
+        v_start[i], q_start[i] = v, q
+        v += joint.dofs
+        q += sum(n for _, _, n in _STAGES[joint.type])
+    flexible = tuple(v_start[i] for i, j in enumerate(robot.joints) if not j.loop and j.flexible)
+    stages = []
+    for i in _chain_order(robot):
+        joint = robot.joints[i]
+        parts = _STAGES[joint.type]
+        dv, dq = v_start[i], q_start[i]
+        if joint.type == "prismatic" and (joint.hub is not None or joint.mass is not None):
+            stages.append(Stage(i, -1, "screw", 0, dv, dq, -1, True))
+        for part, (kind, dofs, numbers) in enumerate(parts):
+            last = part == len(parts) - 1
+            stages.append(Stage(i, part, kind, dofs, dv, dq, robot.link_index(joint.child) if last else -1, False))
+            dv, dq = dv + dofs, dq + numbers
+    return Layout(tuple(stages), q + len(flexible), v + len(flexible), v, flexible, robot.planar)

@@ -1,0 +1,12 @@
+"""What moves a robot: prescribed motions, efforts, controllers, loads, a moving base."""
+
+from flexjax.drive._base import Base as Base, Load as Load
+from flexjax.drive._controllers import (
+    PD as PD,
+    AbstractActuation as AbstractActuation,
+    Effort as Effort,
+    Feedback as Feedback,
+    Motion as Motion,
+    Sampled as Sampled,
+)
+from flexjax.drive._drive import Drive as Drive

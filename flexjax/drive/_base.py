@@ -1,0 +1,45 @@
+"""Loads on links and a moving base."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from flexjax._types import as_float
+from flexjax.screw import se3
+from flexjax.signal import AbstractSignal
+
+
+class Load(eqx.Module):
+    """A wrench ``[force; moment]`` (a six-component signal) on ``link`` at station ``s``; in world axes, or in the axes of the section
+    (``frame="section"``: a follower load)."""
+
+    link: str = eqx.field(static=True)
+    wrench: AbstractSignal
+    s: Float[Array, ""] = eqx.field(converter=as_float, default=1.0)
+    frame: str = eqx.field(static=True, default="world")
+
+    def __check_init__(self):
+        if self.frame not in ("world", "section"):
+            raise ValueError(f"load.frame: {self.frame!r}; expected 'world' or 'section'.")
+
+
+class Base(eqx.Module):
+    """Prescribed motion of the ground frame: ``translation`` (a three-component signal, world axes) and a turn by ``angle`` (a signal)
+    about the fixed ``axis``. Leave either out."""
+
+    translation: AbstractSignal | None = None
+    angle: AbstractSignal | None = None
+    axis: Float[Array, "3"] = eqx.field(converter=as_float, default=(0.0, 0.0, 1.0))
+
+    def motion(self, t, at=None):
+        """Pose, body twist and body acceleration (component derivative of the twist) of the base frame."""
+        dtype = self.axis.dtype
+        axis = self.axis / jnp.linalg.norm(self.axis)
+        zero = jnp.zeros(3, dtype)
+        x, v, a = (zero, zero, zero) if self.translation is None else self.translation.evaluate(t, at)
+        phi, rate, acc = (jnp.zeros((), dtype),) * 3 if self.angle is None else self.angle.evaluate(t, at)
+        R = se3.rotation_exp(axis * phi)
+        omega, alpha = axis * rate, axis * acc
+        u = R.T @ v
+        # d/dt (R^T v) = R^T a - omega x (R^T v): the component derivative that the recursions use.
+        return se3.Pose(R, x), jnp.concatenate([u, omega]), jnp.concatenate([R.T @ a - jnp.cross(omega, u), alpha])

@@ -1,0 +1,131 @@
+"""The drive: one actuation per named joint, loads, a moving base."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from flexjax.drive._base import Base, Load
+from flexjax.drive._controllers import AbstractActuation, Sampled
+from flexjax.robot import Robot
+
+
+class SampledMemory(eqx.Module):
+    """What a sampled controller remembers: the queue of efforts (newest last; the first one acts) and how many samples were taken."""
+
+    queue: Array
+    count: Array
+
+
+class Drive(eqx.Module):
+    """What moves the robot. A joint that is not named is passive.
+
+    >>> import flexjax as fx
+    >>> drive = fx.Drive(joints={"shoulder": fx.Motion(fx.quintic(0.0, 1.0, 2.0))})
+    """
+
+    joints: dict[str, AbstractActuation] = eqx.field(default_factory=dict)
+    loads: tuple[Load, ...] = eqx.field(converter=tuple, default=())
+    base: Base | None = None
+
+    def __check_init__(self):
+        for name, act in self.joints.items():
+            if not isinstance(act, AbstractActuation):
+                raise ValueError(
+                    f"drive.joints.{name}: {type(act).__name__}; expected Motion, Effort, PD, Feedback or Sampled, e.g. fx.Motion(fx.quintic(0, 1, 2.0))."
+                )
+
+    def check(self, robot: Robot) -> None:
+        """Names and kinds against the robot; static facts only, one clear error for all faults."""
+        joints = {j.name: j for j in robot.tree_joints}
+        faults = []
+        for name, act in self.joints.items():
+            if name not in joints:
+                faults.append(f"drive.joints.{name}: no such joint; expected one of {', '.join(joints) or 'none'}.")
+                continue
+            joint = joints[name]
+            if joint.dofs == 0:
+                faults.append(f"drive.joints.{name}: a {joint.type} joint cannot be driven; leave it out.")
+            if act.prescribes and joint.type in ("spherical", "free"):
+                faults.append(f"drive.joints.{name}: Motion on a {joint.type} joint; expected an effort, or a universal or revolute joint.")
+            if not act.prescribes and joint.flexible and (joint.motor is None or joint.motor.rotor is None):
+                faults.append(f"drive.joints.{name}: an effort on a flexible joint needs joints.{name}.motor.rotor (the inertia it accelerates).")
+        for i, load in enumerate(self.loads):
+            if load.link not in [link.name for link in robot.links]:
+                faults.append(f"drive.loads.{i}.link: {load.link!r}; expected one of {', '.join(link.name for link in robot.links)}.")
+        if faults:
+            raise ValueError("the drive does not fit the robot:\n" + "\n".join(f"  - {f}" for f in faults))
+
+    def prescribed(self, robot: Robot) -> np.ndarray:
+        """(D,) static mask of the joint coordinates that a Motion fixes."""
+        mask = [bool(j.name in self.joints and self.joints[j.name].prescribes) for j in robot.tree_joints for _ in range(j.dofs)]
+        return np.array(mask, dtype=bool).reshape(-1)
+
+    def motion(self, robot: Robot, t, at=None) -> tuple[Array, Array, Array]:
+        """Coordinates, rates and accelerations (D,) of the prescribed joints; zero elsewhere."""
+        dtype = robot.gravity.dtype
+        rows = []
+        for joint in robot.tree_joints:
+            act = self.joints.get(joint.name)
+            if act is not None and act.prescribes:
+                rows.append(jnp.stack([jnp.broadcast_to(x, (joint.dofs,)).astype(dtype) for x in act.signal.evaluate(t, at)]))
+            else:
+                rows.append(jnp.zeros((3, joint.dofs), dtype))
+        table = jnp.concatenate(rows, axis=1) if rows else jnp.zeros((3, 0), dtype)
+        return table[0], table[1], table[2]
+
+    def effort(self, robot: Robot, t, at, q, qd, memory=()) -> Array:
+        """Efforts (D,) of the motors at motor-side coordinates ``q``, rates ``qd`` (robot order), cut off at the motors' limits."""
+        parts = []
+        slices = robot.dof_slices()
+        for joint in robot.tree_joints:
+            sl = slices[joint.name]
+            act = self.joints.get(joint.name)
+            if act is None:
+                parts.append(jnp.zeros_like(qd[sl]))
+                continue
+            held = memory[joint.name].queue[0] if isinstance(act, Sampled) else None
+            tau = act.effort(t, at, q[sl], qd[sl], q, qd, held)
+            if joint.motor is not None and joint.motor.limit is not None:
+                tau = jnp.clip(tau, -joint.motor.limit, joint.motor.limit)
+            parts.append(tau.astype(qd.dtype))
+        return jnp.concatenate(parts) if parts else jnp.zeros_like(qd)
+
+    def stiffness(self, robot: Robot) -> tuple[Array, Array]:
+        """(D,) position and rate gains of the controllers, for Newton matrices."""
+        dtype = robot.gravity.dtype
+        kp, kd = [], []
+        for joint in robot.tree_joints:
+            act = self.joints.get(joint.name)
+            p, d = (0.0, 0.0) if act is None else act.stiffness()
+            kp += [jnp.asarray(p, dtype)] * joint.dofs
+            kd += [jnp.asarray(d, dtype)] * joint.dofs
+        return (jnp.stack(kp), jnp.stack(kd)) if kp else (jnp.zeros(0, dtype), jnp.zeros(0, dtype))
+
+    def breaks(self) -> Array:
+        """All times at which a signal jumps (a static number of traced times)."""
+        signals = [s for act in self.joints.values() for s in act.signals()] + [load.wrench for load in self.loads]
+        if self.base is not None:
+            signals += [s for s in (self.base.translation, self.base.angle) if s is not None]
+        parts = [s.breaks() for s in signals]
+        return jnp.concatenate(parts) if parts else jnp.zeros(0)
+
+    def initial_memory(self, robot: Robot) -> dict[str, SampledMemory]:
+        dtype = robot.gravity.dtype
+        dofs = {j.name: j.dofs for j in robot.tree_joints}
+        return {
+            name: SampledMemory(jnp.zeros((act.delay + 1, dofs[name]), dtype), jnp.zeros((), dtype))
+            for name, act in self.joints.items()
+            if isinstance(act, Sampled)
+        }
+
+    def sample(self, t, t_next, q, qd, memory: dict[str, SampledMemory]) -> dict[str, SampledMemory]:
+        """Sampled controllers whose sample time has come (nearer to ``t`` than to the end of the step) take a new value."""
+        new = {}
+        for name, mem in memory.items():
+            act = self.joints[name]
+            due = t + 0.5 * (t_next - t) > mem.count * act.period
+            value = jnp.broadcast_to(act.fn(t, q, qd, act.params), mem.queue.shape[1:]).astype(mem.queue.dtype)
+            shifted = jnp.concatenate([mem.queue[1:], value[None]])
+            new[name] = SampledMemory(jnp.where(due, shifted, mem.queue), jnp.where(due, mem.count + 1, mem.count))
+        return new

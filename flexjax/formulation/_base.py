@@ -1,0 +1,131 @@
+"""The two interfaces that a formulation fills in, and where a simulation starts."""
+
+import abc
+import warnings
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from flexjax._types import as_float
+from flexjax.drive import Drive
+from flexjax.robot import Robot
+from flexjax.term import AbstractTerm, State
+from flexjax.trajectory import Energy, Snapshot
+
+
+class Start(eqx.Module):
+    """Where a simulation starts: joint coordinates and rates by joint name (link side; motors of flexible joints start unstretched unless
+    ``motors`` says otherwise). A joint that is not named starts at its ``home`` (or where its Motion says) and at rest."""
+
+    joints: dict[str, Array] = eqx.field(converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict)
+    rates: dict[str, Array] = eqx.field(converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict)
+    motors: dict[str, Array] = eqx.field(converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict)
+
+    def check(self, robot: Robot) -> None:
+        known = {j.name: j for j in robot.tree_joints}
+        for field in ("joints", "rates", "motors"):
+            for name, value in getattr(self, field).items():
+                if name not in known:
+                    raise ValueError(f"start.{field}.{name}: no such joint; expected one of {', '.join(known)}.")
+                dofs = known[name].dofs
+                if value.size != dofs:
+                    raise ValueError(f"start.{field}.{name}: {value.size} numbers; expected {dofs} for a {known[name].type} joint.")
+
+    def vectors(self, robot: Robot) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
+        """(coordinates, rates, motor coordinates), (D,) each, in robot order."""
+        like = robot.gravity
+        q, qd, motor = [], [], []
+        for j in robot.tree_joints:
+            home = jnp.zeros(j.dofs, like.dtype) if j.home is None else jnp.broadcast_to(j.home, (j.dofs,))
+            x = jnp.broadcast_to(jnp.asarray(self.joints.get(j.name, home), like.dtype).reshape(-1), (j.dofs,))
+            q.append(x)
+            qd.append(jnp.broadcast_to(jnp.asarray(self.rates.get(j.name, 0.0), like.dtype).reshape(-1), (j.dofs,)))
+            motor.append(jnp.broadcast_to(jnp.asarray(self.motors.get(j.name, x), like.dtype).reshape(-1), (j.dofs,)))
+        empty = jnp.zeros(0, like.dtype)
+        return tuple(jnp.concatenate([empty, *parts]) for parts in (q, qd, motor))
+
+
+class AbstractModel(eqx.Module):
+    """A robot in one formulation: a pytree of arrays with pure functions. Keeps the robot and the formulation; the rest is a cache."""
+
+    robot: eqx.AbstractVar[Robot]
+    formulation: eqx.AbstractVar["AbstractFormulation"]
+
+    @abc.abstractmethod
+    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        """Consistent state at t0: prescribed joints as the drive says, loops assembled, differentiably."""
+
+    @abc.abstractmethod
+    def term(self, drive: Drive) -> AbstractTerm:
+        """The equations of motion under a drive."""
+
+    @abc.abstractmethod
+    def observe(self, t, y: State, drive: Drive, s: Float[Array, " S"], at=None) -> Snapshot:
+        """One instant with everything recovered; ``s``: stations in [0, 1] on every link; ``at`` picks the piece of the signals."""
+
+    @abc.abstractmethod
+    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+        """Energies at one instant."""
+
+    @abc.abstractmethod
+    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
+        """The solver that simulate uses unless told otherwise."""
+
+    @abc.abstractmethod
+    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+        """(status code, index of the joint concerned or -1) of failures that only this formulation can see; (0, -1) if all is well."""
+
+    def rebind(self, robot: Robot) -> "AbstractModel":
+        """The same formulation on a robot with other numbers; traceable."""
+        return self.formulation.bind(robot, dtype=self.robot.gravity.dtype)
+
+
+class AbstractFormulation(eqx.Module):
+    """Options of a formulation, all static. ``paper`` is the reference that :func:`flexjax.cite` gives."""
+
+    paper: eqx.AbstractClassVar[str]
+
+    @abc.abstractmethod
+    def refusals(self, robot: Robot) -> list[str]:
+        """Static facts of the robot that this formulation cannot hold; empty if it can."""
+
+    @abc.abstractmethod
+    def bind(self, robot: Robot, *, dtype=None) -> AbstractModel:
+        """The model; pure and traceable in the robot's numbers. Raises ValueError on refusals."""
+
+
+def prepare(formulation: AbstractFormulation, robot: Robot, dtype) -> Robot:
+    """What every ``bind`` does first: refuse, and cast the robot once."""
+    refusals = formulation.refusals(robot)
+    if refusals:
+        from flexjax.formulation._registry import formulations_for
+
+        others = ", ".join(formulations_for(robot)[0]) or "none of the registered ones"
+        listed = "\n".join(f"  - {r}" for r in refusals)
+        raise ValueError(f"{type(formulation).__name__} cannot hold the robot {robot.name!r}:\n{listed}\nFormulations that can: {others}.")
+    if dtype is None:
+        dtype = jnp.result_type(float)
+        if dtype == jnp.float32:
+            _warn_single()
+    return jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype), robot)
+
+
+_warned = []
+
+
+def _warn_single():
+    if not _warned:
+        _warned.append(True)
+        warnings.warn(
+            "flexjax runs in float32: flexible links are stiff and lose digits. Switch double precision on with "
+            "jax.config.update('jax_enable_x64', True) before building arrays, or pass dtype=jnp.float32 to bind to say that you mean it.",
+            stacklevel=4,
+        )
+
+
+def cite(model: AbstractModel) -> str:
+    """The publication behind a model's formulation."""
+    return model.formulation.paper

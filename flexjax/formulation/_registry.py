@@ -1,0 +1,28 @@
+"""The registry: public name -> dotted name of the class. A new formulation joins with one line."""
+
+import importlib
+
+REGISTRY = {
+    "RigidArm": "flexjax.formulation.rigid_arm.RigidArm",
+}
+
+
+def formulation(name: str):
+    """The formulation class of that name."""
+    if name not in REGISTRY:
+        raise ValueError(f"formulation: {name!r} is unknown; expected one of {', '.join(REGISTRY)}.")
+    module, _, attribute = REGISTRY[name].rpartition(".")
+    return getattr(importlib.import_module(module), attribute)
+
+
+def formulations_for(robot) -> tuple[dict, dict]:
+    """Every registered formulation with its default options: (name -> formulation that can hold the robot, name -> refusals of the others)."""
+    holding, refusing = {}, {}
+    for name in REGISTRY:
+        candidate = formulation(name)()
+        refusals = candidate.refusals(robot)
+        if refusals:
+            refusing[name] = refusals
+        else:
+            holding[name] = candidate
+    return holding, refusing

@@ -1,0 +1,187 @@
+"""simulate: one call for every formulation."""
+
+import math
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax._results import SimulationError, Status
+from flexjax.drive import Drive
+from flexjax.formulation import AbstractModel, Start
+from flexjax.simulate._march import march
+from flexjax.term import State
+from flexjax.trajectory import Energy, Snapshot, Statistics, Trajectory
+
+# Bytes of stored steps above which reverse mode recomputes each output interval instead of storing it (1.2x against 2.3x the forward time).
+STORE_LIMIT = 2e9
+
+
+def simulate(
+    model: AbstractModel,
+    drive: Drive | None,
+    ts: Float[Array, " T"],
+    *,
+    dt: float = 1e-3,
+    substeps: int | None = None,
+    solver: diffrax.AbstractSolver | None = None,
+    start: Start | State | dict | None = None,
+    stations: int | Float[Array, " S"] = 11,
+    throw: bool = True,
+    progress: bool = False,
+) -> Trajectory:
+    """Simulate a model under a drive and return its trajectory at the times ``ts`` (increasing, not necessarily even; ``ts[0]`` is the start).
+
+    Every output interval is divided evenly into ``substeps`` steps, by default the least number that makes steps of at most ``dt``; a step boundary
+    stands on every break of the drive. Gradients in forward and reverse mode, vmap and jit work through it without options.
+
+    ``start``: a :class:`Start` (joint coordinates and rates by name), a dict ``{joint: coordinate}``, or the ``final`` state of another run.
+    ``throw``: raise :class:`SimulationError` on failure when values are concrete; otherwise read ``traj.status``.
+    ``progress``: show a bar (a separately compiled variant).
+
+    >>> import flexjax as fx, jax.numpy as jnp
+    >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
+    >>> traj = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3))
+    >>> traj.ok
+    True
+    """
+    drive = Drive() if drive is None else drive
+    robot = model.robot
+    drive.check(robot)
+    dtype = robot.gravity.dtype
+    drive = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x, drive)
+    ts = _output_times(ts, dtype)
+    substeps = _substeps(ts, dt, substeps)
+    solver = model.default_solver(drive) if solver is None else solver
+    _check_solver(solver, model, drive)
+    start = _start(start, robot, drive, ts, dtype)
+    stations = jnp.linspace(0.0, 1.0, stations, dtype=dtype) if isinstance(stations, int) else jnp.asarray(stations, dtype)
+    solver = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, solver)
+    run = _run_with_bar if progress else _run
+    traj = run(model, drive, ts, substeps, solver, start, stations)
+    if throw:
+        _raise_failure(traj)
+    return traj
+
+
+def _output_times(ts, dtype):
+    ts = jnp.asarray(ts, dtype)
+    if ts.ndim != 1 or ts.shape[0] < 2:
+        raise ValueError(f"ts: shape {ts.shape}; expected at least two output times in one dimension, e.g. jnp.linspace(0, 1, 101).")
+    if not isinstance(ts, jax.core.Tracer):
+        steps = np.diff(np.asarray(ts))
+        if not np.all(np.isfinite(np.asarray(ts))) or np.any(steps <= 0):
+            raise ValueError(f"ts: not increasing or not finite (smallest step {np.min(steps):g} s); expected increasing times in seconds.")
+    return ts
+
+
+def _substeps(ts, dt, substeps):
+    if substeps is not None:
+        if int(substeps) != substeps or substeps < 1:
+            raise ValueError(f"substeps: {substeps}; expected a whole number of at least 1.")
+        return int(substeps)
+    if isinstance(ts, jax.core.Tracer):
+        raise ValueError("ts: traced output times need an explicit number of substeps: pass substeps=...")
+    if not dt > 0:
+        raise ValueError(f"dt: {dt}; expected a positive step in seconds.")
+    # A hair below 1, so that linspace's rounding does not cost an extra substep.
+    return max(1, math.ceil(float(np.max(np.diff(np.asarray(ts, float)))) / dt * (1 - 1e-6)))
+
+
+def _check_solver(solver, model, drive):
+    wanted = solver.term_structure
+    term = model.term(drive)
+    if isinstance(wanted, type) and not isinstance(term, wanted):
+        raise ValueError(
+            f"solver: {type(solver).__name__} integrates {wanted.__name__}, but {type(model).__name__} gives {type(term).__name__}; "
+            f"expected for instance {type(model.default_solver(drive)).__name__}."
+        )
+
+
+def _start(start, robot, drive, ts, dtype):
+    if isinstance(start, State):
+        return start
+    start = Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
+    if not isinstance(start, Start):
+        raise ValueError(f"start: {type(start).__name__}; expected fx.Start, a dict of joint coordinates, or traj.final.")
+    start.check(robot)
+    for name, act in drive.joints.items():
+        joint = robot.joints[robot.joint_index(name)]
+        if not act.prescribes or joint.flexible:
+            continue
+        value, rate, _ = act.signal.evaluate(ts[0])
+        for field, given, wanted in (("joints", start.joints.get(name), value), ("rates", start.rates.get(name), rate)):
+            if given is None or any(isinstance(x, jax.core.Tracer) for x in (given, wanted)):
+                continue
+            if not np.allclose(np.asarray(given), np.asarray(wanted), rtol=1e-6, atol=1e-9):
+                raise ValueError(
+                    f"start.{field}.{name}: {np.asarray(given)} contradicts the Motion of that joint, which starts at {np.asarray(wanted)}; leave it out."
+                )
+    return jtu.tree_map(lambda x: jnp.asarray(x, dtype), start)
+
+
+def _raise_failure(traj: Trajectory):
+    if isinstance(traj.status, jax.core.Tracer) or traj.status.ndim or int(traj.status) == Status.ok:
+        return
+    where = int(traj.where)
+    raise SimulationError(Status(int(traj.status)), float(traj.t_fail), f"joint {traj.robot.joints[where].name!r}" if where >= 0 else None)
+
+
+@eqx.filter_jit
+def _run(model, drive, ts, substeps, solver, start, stations):
+    return _integrate(model, drive, ts, substeps, solver, start, stations, None)
+
+
+@eqx.filter_jit
+def _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, report):
+    return _integrate(model, drive, ts, substeps, solver, start, stations, report)
+
+
+def _run_with_bar(model, drive, ts, substeps, solver, start, stations):
+    from tqdm.auto import tqdm
+
+    with tqdm(total=ts.shape[0] - 1, unit="output", desc=model.robot.name) as bar:
+
+        def advance(k):
+            bar.update(int(k) + 1 - bar.n)
+
+        def report(k, lane):
+            jax.debug.callback(advance, k)
+
+        traj = _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, report)
+        jax.block_until_ready(traj.ts)
+        bar.update(bar.total - bar.n)
+    return traj
+
+
+def _integrate(model, drive, ts, substeps, solver, start, stations, report) -> Trajectory:
+    y0 = model.initial_state(drive, ts[0], start) if isinstance(start, Start) else start
+    size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
+    checkpoint = 20 * size * (ts.shape[0] - 1) * substeps > STORE_LIMIT
+    ys, lane = march(model, drive, solver, ts, substeps, y0, checkpoint=checkpoint, report=report)
+    # At an output that is a break, the state is seen with the signals of the interval before it (the last: none after).
+    middles = jnp.concatenate([ts[:1], ts[1:] - 0.5 * jnp.diff(ts) / substeps])
+    if drive.breaks().shape[0] == 0:
+        middles = ts
+    good = ~(ts > lane.t_fail - 1e-12) | (lane.status == 0)
+    final_state = lane.y
+
+    def look(t, y, at) -> tuple[Snapshot, Energy]:
+        return model.observe(t, y, drive, stations, at), model.energy(t, y, drive, at)
+
+    snap, energy = jax.vmap(look)(ts, ys, middles)
+
+    def mask(x):
+        return jnp.where(good.reshape((-1,) + (1,) * (x.ndim - 1)), x, jnp.nan)
+
+    snap, energy = jtu.tree_map(mask, (snap, energy))
+    stats = Statistics(lane.steps, jnp.max(jnp.diff(ts)) / substeps, type(solver).__name__, type(model.formulation).__name__)
+    return Trajectory(
+        ts=ts, q=snap.q, qd=snap.qd, qdd=snap.qdd, motor=snap.motor, effort=snap.effort, frames=snap.frames, velocity=snap.velocity,
+        acceleration=snap.acceleration, deflection=snap.deflection, strain=snap.strain, reaction=snap.reaction, energy=energy,
+        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=final_state, stations=stations, robot=model.robot,
+    )  # fmt: skip

@@ -1,0 +1,124 @@
+"""Newmark's family and the generalised-alpha method for second-order terms, on vectors and rotations alike.
+
+Reference: Chung, Hulbert (1993); Arnold, Brüls (2007) for the form with an auxiliary acceleration, which keeps second order for a mass matrix that
+depends on the configuration; Simo, Vu-Quoc (1988) for Newmark on the rotation group.
+"""
+
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from flexjax._types import as_float
+from flexjax.solver._newton import implicit_solve, stop
+from flexjax.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
+
+
+class Accelerations(eqx.Module):
+    """Solver state: the true acceleration at the last time, and the averaged one of the generalised-alpha method."""
+
+    true: Float[Array, " nv"]
+    averaged: Float[Array, " nv"]
+
+
+def _start(term, t0, y0, args) -> Accelerations:
+    a = term.accelerate(t0, y0.mech.q, y0.mech.v, args, y0.memory)
+    return Accelerations(a, a)
+
+
+def _step(term: AbstractSecondOrderTerm, t0, t1, y0: State, args, old: Accelerations, beta, gamma, alpha_m, alpha_f):
+    dt = t1 - t0
+    q0, v0 = y0.mech.q, y0.mech.v
+    mask, q_p, v_p, a_p = term.prescribed(t1, args)
+
+    def advance(acc):
+        averaged = ((1 - alpha_f) * acc + alpha_f * old.true - alpha_m * old.averaged) / (1 - alpha_m)
+        q1 = term.move(q0, dt * v0 + dt**2 * ((0.5 - beta) * old.averaged + beta * averaged))
+        v1 = v0 + dt * ((1 - gamma) * old.averaged + gamma * averaged)
+        return term.impose(q1, q_p), jnp.where(mask, v_p, v1), averaged
+
+    def residual(acc):
+        q1, v1, _ = advance(acc)
+        return jnp.where(mask, acc - a_p, term.balance(t1, q1, v1, acc, args, y0.memory))
+
+    guess = jnp.where(mask, a_p, old.true)
+    share = (1 - alpha_f) / (1 - alpha_m)
+    q_guess, v_guess, _ = advance(guess)
+    factors = stop(term).preconditioner(*stop((t1, q_guess, v_guess, 1.0, gamma * dt * share, beta * dt**2 * share)), stop(args))
+    # Velocities of one unit of length per step belong to accelerations 1/dt^2: below eps of that nothing can be resolved.
+    floor = lax.stop_gradient(1e-3 / dt**2)
+    acc, iterations, ok = implicit_solve(residual, lambda r: term_precondition(term, factors, r), guess, floor)
+    q1, v1, averaged = advance(acc)
+    y1 = State(Mechanical(q1, v1), y0.work, y0.dissipated, y0.memory)
+    (p0, d0), (p1, d1) = term.power(t0, y0, args), term.power(t1, y1, args)
+    y1 = State(y1.mech, y0.work + 0.5 * dt * (p0 + p1), y0.dissipated + 0.5 * dt * (d0 + d1), y0.memory)
+    error = None
+    return y1, error, Accelerations(acc, averaged), ok
+
+
+def term_precondition(term, factors, r):
+    return term.precondition(factors, r)
+
+
+def _finish(y0, y1, error, state, ok):
+    result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
+    return y1, error, dict(y0=y0, y1=y1), state, result
+
+
+class Newmark(diffrax.AbstractSolver):
+    """Newmark's method with free ``beta`` and ``gamma``: (1/4, 1/2) is the trapezoidal rule, second order; gamma > 1/2 damps and is first order.
+
+    >>> import flexjax as fx
+    >>> solver = fx.Newmark(beta=0.3025, gamma=0.6)
+    """
+
+    term_structure: ClassVar = AbstractSecondOrderTerm
+    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
+    beta: Float[Array, ""] = eqx.field(converter=as_float, default=0.25)
+    gamma: Float[Array, ""] = eqx.field(converter=as_float, default=0.5)
+
+    def order(self, terms):
+        return 2
+
+    def init(self, terms, t0, t1, y0, args):
+        return _start(unwrap(terms), t0, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        term = unwrap(terms)
+        old = lax.cond(made_jump, lambda: _start(term, t0, y0, args), lambda: solver_state)
+        y1, error, state, ok = _step(term, t0, t1, y0, args, old, self.beta, self.gamma, 0.0, 0.0)
+        return _finish(y0, y1, error, state, ok)
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)
+
+
+class GeneralisedAlpha(diffrax.AbstractSolver):
+    """Generalised-alpha method: second order, unconditionally stable for linear systems, with the damping of the highest frequencies chosen by
+    ``spectral_radius`` (1: none, 0: they vanish in one step)."""
+
+    term_structure: ClassVar = AbstractSecondOrderTerm
+    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
+    spectral_radius: Float[Array, ""] = eqx.field(converter=as_float, default=0.8)
+
+    def order(self, terms):
+        return 2
+
+    def init(self, terms, t0, t1, y0, args):
+        return _start(unwrap(terms), t0, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        term = unwrap(terms)
+        rho = self.spectral_radius
+        alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
+        gamma = 0.5 - alpha_m + alpha_f
+        beta = 0.25 * (1 - alpha_m + alpha_f) ** 2
+        old = lax.cond(made_jump, lambda: _start(term, t0, y0, args), lambda: solver_state)
+        y1, error, state, ok = _step(term, t0, t1, y0, args, old, beta, gamma, alpha_m, alpha_f)
+        return _finish(y0, y1, error, state, ok)
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)

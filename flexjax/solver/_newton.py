@@ -1,0 +1,74 @@
+"""Newton's iteration of an implicit step, with an approximate (structured, symmetric) matrix and exact implicit-function gradients.
+
+The iteration is never differentiated: ``lax.custom_root`` gives the derivative of the root in forward and reverse mode and to any order, at the
+cost of one linear solve with the exact Jacobian. That solve iterates with the same approximate matrix until it converges, so the gradient is exact
+although the matrix is not.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+MAX_ITERATIONS = 30
+MAX_LINEAR_ITERATIONS = 60
+
+
+def implicit_solve(
+    residual: Callable[[Array], Array], precondition: Callable[[Array], Array], guess: Float[Array, " n"], floor: Float[Array, ""]
+) -> tuple[Float[Array, " n"], Array, Array]:
+    """Root of ``residual``, the number of iterations, and whether they converged.
+
+    ``precondition(r)`` applies a symmetric approximate inverse of the Jacobian, so corrections are in the units of the unknown and the
+    tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size.
+    """
+    eps = jnp.finfo(guess.dtype).eps
+    tight, loose = 16 * eps, eps**0.5
+
+    def iterate(f, start):
+        def size(x):
+            return jnp.max(jnp.abs(x), initial=0.0)
+
+        def cond(carry):
+            _, _, _, k, going = carry
+            return going & (k < MAX_ITERATIONS)
+
+        def body(carry):
+            x, last, _, k, _ = carry
+            dx = precondition(f(x))
+            now = size(dx)
+            scale = size(x) + floor
+            # Go on while the correction is above round-off and still shrinks (two free iterations: the first ones may grow).
+            going = (now > tight * scale) & ((now < 0.7 * last) | (k < 2) | (now > loose * scale)) & jnp.isfinite(now)
+            return x - dx, now, scale, k + 1, going
+
+        big = jnp.asarray(jnp.inf, guess.dtype)
+        x, last, scale, k, _ = lax.while_loop(cond, body, (start, big, jnp.ones((), guess.dtype), jnp.zeros((), jnp.int32), jnp.asarray(True)))
+        return x, (k, last <= loose * scale)
+
+    def tangent_solve(g, b):
+        return lax.custom_linear_solve(g, b, _richardson, _richardson)
+
+    def _richardson(matvec, b):
+        def cond(carry):
+            _, dx, last, k = carry
+            now = jnp.max(jnp.abs(dx), initial=0.0)
+            return (k < MAX_LINEAR_ITERATIONS) & (now > 0) & ((now < 0.9 * last) | (k < 3))
+
+        def body(carry):
+            x, dx, _, k = carry
+            x = x + dx
+            return x, precondition(b - matvec(x)), jnp.max(jnp.abs(dx), initial=0.0), k + 1
+
+        start = (jnp.zeros_like(b), precondition(b), jnp.asarray(jnp.inf, b.dtype), jnp.zeros((), jnp.int32))
+        return lax.while_loop(cond, body, start)[0]
+
+    x, (iterations, converged) = lax.custom_root(residual, lax.stop_gradient(guess), iterate, tangent_solve, has_aux=True)
+    return x, iterations, converged
+
+
+def stop(tree):
+    """Values without their derivatives, for Newton matrices and first guesses."""
+    return jax.tree_util.tree_map(lax.stop_gradient, tree)
