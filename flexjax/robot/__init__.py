@@ -1,6 +1,7 @@
 """The description of a robot: links, joints, payloads, sensors; files, paths, examples. No equations."""
 
 from flexjax.robot._check import RobotError as RobotError
+from flexjax.robot._describe import describe as describe
 from flexjax.robot._examples import examples as examples
 from flexjax.robot._file import robot_schema as robot_schema
 from flexjax.robot._joint import (
@@ -45,3 +46,4 @@ from flexjax.robot._section import (
     SectionProperties as SectionProperties,
     Tube as Tube,
 )
+from flexjax.robot._urdf import load_urdf as load_urdf

@@ -1,15 +1,16 @@
 """Checks of a robot, all faults at once.
 
-The checks read the plain document of the robot (:mod:`flexjax.robot._document`), so that a file with other faults is checked as far as it
-can be read, and numbers that are traced are skipped.
+The checks read the plain document of the robot (:mod:`flexjax.robot._document`), so that a file with other faults is
+checked as far as it can be read, and numbers that are traced are skipped.
 """
 
+from flexjax.robot._check_joint import check_joint
+from flexjax.robot._check_link import check_link
 from flexjax.robot._check_numbers import check_numbers
-from flexjax.robot._check_parts import check_joint, check_link, check_payload, check_sensor
+from flexjax.robot._check_sensor import check_payload, check_sensor
 from flexjax.robot._check_tree import check_names, check_planar, check_tree
 from flexjax.robot._document import to_document
-from flexjax.robot._fault import Faults, items
-from flexjax.robot._fault import RobotError as RobotError
+from flexjax.robot._fault import Faults, RobotError as RobotError, items
 from flexjax.robot._joint import Joint, Payload, Sensor
 from flexjax.robot._link import Link
 

@@ -40,7 +40,12 @@ def _check_number(faults: Faults, path: str, value, number: Number, joint_type) 
         return
     rule, unit = RULES[number.rule], unit_of(number, joint_type)
     if not all(math.isfinite(v) for v in values):
-        faults.add(path, value, "finite numbers" if shape else "a finite number", f"It is the {number.about}" + (f" [{unit}]." if unit else "."))
+        faults.add(
+            path,
+            value,
+            "finite numbers" if shape else "a finite number",
+            f"It is the {number.about}" + (f" [{unit}]." if unit else "."),
+        )
     elif not all(rule.holds(v) for v in values):
         meaning = f"It is the {number.about}" + (f" in {unit}; check sign and unit." if unit else ".")
         faults.add(path, value, rule.expected + (" in every place" if shape else ""), meaning)

@@ -1,7 +1,8 @@
-"""What must hold between the parts: unique names, a tree that hangs on the ground, and, for planar robots, the plane z = 0."""
+"""What must hold between the parts: unique names, a tree that hangs on the ground, and, for planar robots, the plane
+z = 0."""
 
-from flexjax.robot._check_parts import GROUND, names_of
-from flexjax.robot._fault import Faults, items, numbers
+from flexjax.robot._check_joint import GROUND
+from flexjax.robot._fault import Faults, items, names_of, numbers
 
 NOT_PLANAR = ("universal", "spherical", "free")
 
@@ -14,11 +15,23 @@ def check_names(faults: Faults, document: dict) -> None:
             if not isinstance(name, str):
                 continue
             if names.count(name) > 1:
-                faults.add(f"{path}.name", name, f"a name that no other of the {key} has", "Names are how joints, sensors and paths find things.")
+                faults.add(
+                    f"{path}.name",
+                    name,
+                    f"a name that no other of the {key} has",
+                    "Names are how joints, sensors and paths find things.",
+                )
             if not name.strip() or name.isdigit() or any(c in name for c in ".*\n\t"):
-                faults.add(f"{path}.name", name, "a name that is not empty, not a bare number and has no dot or star", "Paths are written with dots.")
+                faults.add(
+                    f"{path}.name",
+                    name,
+                    "a name that is not empty, not a bare number and has no dot or star",
+                    "Paths are written with dots.",
+                )
             if key == "links" and name == GROUND:
-                faults.add(f"{path}.name", name, "another name", "ground is the fixed world that the first joint hangs on.")
+                faults.add(
+                    f"{path}.name", name, "another name", "ground is the fixed world that the first joint hangs on."
+                )
 
 
 def check_tree(faults: Faults, document: dict) -> None:
@@ -44,7 +57,11 @@ def check_tree(faults: Faults, document: dict) -> None:
             continue
         if name not in parent_of:
             loose = [joint for _, joint in joints if joint["child"] == name]
-            mend = "Its only joints close loops: one must belong to the tree." if loose else f"Add a joint with child = {name!r}."
+            mend = (
+                "Its only joints close loops: one must belong to the tree."
+                if loose
+                else f"Add a joint with child = {name!r}."
+            )
             faults.add(path, None, "a joint that this link is the child of", mend)
             continue
         seen, at = [name], parent_of[name]
@@ -54,7 +71,12 @@ def check_tree(faults: Faults, document: dict) -> None:
         if at in seen and at not in told:
             told.update(seen)
             chain = " <- ".join([*seen, at])
-            faults.add(path, chain, "parents that lead to the ground", "This is a cycle: hang one link on the ground and set loop = true on one joint.")
+            faults.add(
+                path,
+                chain,
+                "parents that lead to the ground",
+                "This is a cycle: hang one link on the ground and set loop = true on one joint.",
+            )
 
 
 def check_planar(faults: Faults, document: dict) -> None:

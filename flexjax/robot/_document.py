@@ -24,11 +24,14 @@ def plain(leaf):
 
 def _tolist(x):
     array = np.asarray(x)
-    return array.tolist() if np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer) else UNKNOWN
+    return (
+        array.tolist() if np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer) else UNKNOWN
+    )
 
 
 def to_document(module) -> dict:
-    """The document of a description object. Absent fields are left out; flags and texts too where they have their default value."""
+    """The document of a description object. Absent fields are left out; flags and texts too where they have their
+    default value."""
     document = {}
     if isinstance(module, AbstractSection) and module.shape != "given":
         document["shape"] = module.shape

@@ -1,4 +1,5 @@
-"""How faults of a robot are collected and told: all at once, each with its path, its value, what was expected and how to mend it."""
+"""How faults of a robot are collected and told: all at once, each with its path, its value, what was expected and how
+to mend it."""
 
 import math
 from collections.abc import Iterable
@@ -14,7 +15,8 @@ class RobotError(ValueError):
 
 
 class Unknown:
-    """Stands where a number is not known on the host: a tracer, or a placeholder that jax or equinox put there. Checks skip it."""
+    """Stands where a number is not known on the host: a tracer, or a placeholder that jax or equinox put there.
+    Checks skip it."""
 
     def __repr__(self) -> str:
         return "traced"
@@ -38,14 +40,17 @@ class Faults:
     def add(self, path: str, value, expected: str, mend: str = "") -> None:
         """One fault; ``value=None`` says that something is missing."""
         given = "missing" if value is None else shown(value)
-        self.lines.setdefault((path, expected), f"{path} = {given}: expected {expected}." + (f" {mend}" if mend else ""))
+        self.lines.setdefault(
+            (path, expected), f"{path} = {given}: expected {expected}." + (f" {mend}" if mend else "")
+        )
 
     def tell(self, path: str, value, text: str) -> None:
         """A fault in its own words, where "expected" would be awkward."""
         self.lines.setdefault((path, text), f"{path} = {shown(value)}: {text}")
 
     def extend(self, other: "Faults") -> None:
-        """Take over the faults of ``other`` on paths that have none yet (a wrong type is told once, not once per rule)."""
+        """Take over the faults of ``other`` on paths that have none yet (a wrong type is told once, not once per
+        rule)."""
         mine = {path for path, _ in self.lines}
         for (path, expected), line in other.lines.items():
             if path not in mine:
@@ -60,11 +65,14 @@ class Faults:
 
 
 def items(document: dict, key: str) -> list[tuple[str, dict]]:
-    """The items of a list of named tables with their paths; by name, or by index where a name is missing or used twice."""
+    """The items of a list of named tables with their paths; by name, or by index where a name is missing or used
+    twice."""
     rows = document.get(key)
     rows = rows if isinstance(rows, list) else []
     names = [row.get("name") if isinstance(row, dict) else None for row in rows]
-    unique = [name if isinstance(name, str) and name and names.count(name) == 1 else str(i) for i, name in enumerate(names)]
+    unique = [
+        name if isinstance(name, str) and name and names.count(name) == 1 else str(i) for i, name in enumerate(names)
+    ]
     return [(f"{key}.{label}", row) for label, row in zip(unique, rows, strict=True) if isinstance(row, dict)]
 
 
@@ -78,3 +86,12 @@ def numbers(value) -> list[float] | None:
     """The values if it is a list of numbers that are all known and finite."""
     known = [number(v) for v in value] if isinstance(value, list) else [None]
     return None if any(v is None for v in known) else [v for v in known if v is not None]
+
+
+def names_of(document: dict, key: str) -> list[str]:
+    """The names in one list of a document."""
+    return [item["name"] for _, item in items(document, key) if isinstance(item.get("name"), str)]
+
+
+def one_of(names: list[str]) -> str:
+    return ", ".join(names) if names else "there is none"

@@ -1,4 +1,5 @@
-"""What every number of a description is: unit, shape, rule, meaning. Checks, files, the schema, tables and paths all read this one table."""
+"""What every number of a description is: unit, shape, rule, meaning. Checks, files, the schema, tables and paths all
+read this one table."""
 
 import dataclasses
 import math
@@ -33,9 +34,19 @@ RULES = {
     "not negative": Rule(lambda x: x >= 0, "zero or a positive number", {"minimum": 0}),
     "not zero": Rule(lambda x: x != 0, "a number other than zero", {}),
     "station": Rule(lambda x: 0 <= x <= 1, "a station from 0 (base) to 1 (tip)", {"minimum": 0, "maximum": 1}),
-    "fraction": Rule(lambda x: 0 < x <= 1, "a fraction of the link's length, above 0 and at most 1", {"exclusiveMinimum": 0, "maximum": 1}),
-    "ratio": Rule(lambda x: 0 <= x < 1, "a damping ratio from 0 to below 1 (not per cent)", {"minimum": 0, "exclusiveMaximum": 1}),
-    "poisson": Rule(lambda x: -1 < x < 0.5, "Poisson's ratio above -1 and below 0.5", {"exclusiveMinimum": -1, "exclusiveMaximum": 0.5}),
+    "fraction": Rule(
+        lambda x: 0 < x <= 1,
+        "a fraction of the link's length, above 0 and at most 1",
+        {"exclusiveMinimum": 0, "maximum": 1},
+    ),
+    "ratio": Rule(
+        lambda x: 0 <= x < 1, "a damping ratio from 0 to below 1 (not per cent)", {"minimum": 0, "exclusiveMaximum": 1}
+    ),
+    "poisson": Rule(
+        lambda x: -1 < x < 0.5,
+        "Poisson's ratio above -1 and below 0.5",
+        {"exclusiveMinimum": -1, "exclusiveMaximum": 0.5},
+    ),
 }
 
 _3, _6 = ((3,),), ((6,),)
@@ -108,7 +119,9 @@ NUMBERS: dict[str, dict[str, Number]] = {
     },
     "Hub": {
         "mass": Number("kg", "not negative", "mass at the joint"),
-        "inertia": Number("kg m2", "not negative", "inertia about the joint axis, or about the child's three axes", _1or3),
+        "inertia": Number(
+            "kg m2", "not negative", "inertia about the joint axis, or about the child's three axes", _1or3
+        ),
     },
     "Motor": {
         "rotor": Number("kg m2|kg", "positive", "inertia of the rotor"),
@@ -175,7 +188,11 @@ def parts(cls: type) -> list[Part]:
         required = field.default is dataclasses.MISSING
         text = field.type if field.metadata.get("static") else None
         args = typing.get_args(field.type) or (field.type,)
-        inner = next((a for a in args if isinstance(a, type) and issubclass(a, eqx.Module)), None) if number is None else None
+        inner = (
+            next((a for a in args if isinstance(a, type) and issubclass(a, eqx.Module)), None)
+            if number is None
+            else None
+        )
         many = typing.get_origin(field.type) is tuple
         found.append(Part(field.name, required, None if required else field.default, number, inner, many, text))
     return found

@@ -1,6 +1,8 @@
-"""The structure of a robot file: pydantic models made from the description classes, the JSON schema, and faults of structure in our words.
+"""The structure of a robot file: pydantic models made from the description classes, the JSON schema, and faults of
+structure in our words.
 
-The only place where pydantic is used. Whether the numbers make sense is checked by :mod:`flexjax.robot._check`, for files and Python alike.
+The only place where pydantic is used. Whether the numbers make sense is checked by :mod:`flexjax.robot._check`, for
+files and Python alike.
 """
 
 import difflib
@@ -18,7 +20,11 @@ from flexjax.robot._robot import Robot
 from flexjax.robot._section import SECTIONS, AbstractSection
 
 STRICT = ConfigDict(extra="forbid", strict=True)
-CHOICES = {("Joint", "type"): tuple(JOINT_DOFS), ("Sensor", "kind"): SENSOR_KINDS, ("Joint", "child_at"): ("base", "tip")}
+CHOICES = {
+    ("Joint", "type"): tuple(JOINT_DOFS),
+    ("Sensor", "kind"): SENSOR_KINDS,
+    ("Joint", "child_at"): ("base", "tip"),
+}
 TAGS = frozenset({"~number", "~list", "~name", "~table", *SECTIONS})  # how pydantic names the branches of our unions
 
 
@@ -35,8 +41,13 @@ def file_model() -> type[pydantic.BaseModel]:
     fields: dict[str, Any] = {
         "schema_": (Literal[1], Field(..., alias="schema", description="version of this format")),
         "name": (str, Field(..., description="name of the robot")),
-        "gravity": _with_default(_number_type(NUMBERS["Robot"]["gravity"]), [0.0, -9.81, 0.0], NUMBERS["Robot"]["gravity"]),
-        "planar": (bool, Field(False, description="the robot moves in the plane z = 0; left out, this is read off the axes")),
+        "gravity": _with_default(
+            _number_type(NUMBERS["Robot"]["gravity"]), [0.0, -9.81, 0.0], NUMBERS["Robot"]["gravity"]
+        ),
+        "planar": (
+            bool,
+            Field(False, description="the robot moves in the plane z = 0; left out, this is read off the axes"),
+        ),
     }
     for key, (cls, default) in lists.items():
         fields[key] = (list[_model(cls)], Field(default, description=about[key]))
@@ -112,7 +123,11 @@ def _material():
 def robot_schema() -> dict:
     """The JSON schema of robot files (published beside this module as ``robot.schema.json``)."""
     schema = _without_null_defaults(file_model().model_json_schema(by_alias=True))
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "flexjax robot file, schema 1"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "flexjax robot file, schema 1",
+    }
 
 
 def _without_null_defaults(node):
@@ -121,7 +136,7 @@ def _without_null_defaults(node):
     return [_without_null_defaults(v) for v in node] if isinstance(node, list) else node
 
 
-# ---- faults of the structure, from pydantic's words to ours ---------------------------------------------------------------------------
+# ---- faults of the structure, from pydantic's words to ours ----------------------------------------------------------
 
 EXPECTED = {
     "float_type": "a number",
@@ -180,7 +195,11 @@ def _add_structure_fault(faults: Faults, document, fault: dict) -> None:
         faults.add(path, value, f"a list of {limits.get('max_length', limits.get('min_length'))} numbers")
     elif kind == "union_tag_invalid":
         expected = fault.get("ctx", {}).get("expected_tags", "")
-        faults.add(f"{path}.shape", value.get("shape") if isinstance(value, dict) else value, f"one of {expected}".replace("'", ""))
+        faults.add(
+            f"{path}.shape",
+            value.get("shape") if isinstance(value, dict) else value,
+            f"one of {expected}".replace("'", ""),
+        )
     else:
         faults.add(path, value, EXPECTED.get(kind, fault["msg"]))
 

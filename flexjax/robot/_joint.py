@@ -5,7 +5,8 @@ from jaxtyping import Array, Float
 
 from flexjax._types import as_float, as_float_or_none
 
-# Degrees of freedom of each joint type. "free" is the six-dof joint of a floating base (translation in parent axes, then rotation).
+# Degrees of freedom of each joint type. "free" is the six-dof joint of a floating base (translation in parent axes,
+# then rotation).
 JOINT_DOFS = {"revolute": 1, "fixed": 0, "sliding": 1, "prismatic": 1, "universal": 2, "spherical": 3, "free": 6}
 SENSOR_KINDS = ("encoder", "motor_encoder", "tip", "strain_gauge", "flex", "accelerometer", "torque")
 
@@ -18,16 +19,16 @@ class Friction(eqx.Module):
 
 
 class Hub(eqx.Module):
-    """Rigid hub on the child's side of the joint: ``mass`` at the joint, ``inertia`` about the joint axis (a number; about every axis for
-    universal and spherical joints) or about the child's three axes (three numbers)."""
+    """Rigid hub on the child's side of the joint: ``mass`` at the joint, ``inertia`` about the joint axis (a number;
+    about every axis for universal and spherical joints) or about the child's three axes (three numbers)."""
 
     mass: Float[Array, ""] = eqx.field(converter=as_float, default=0.0)
     inertia: Float[Array, "*k"] = eqx.field(converter=as_float, default=0.0)
 
 
 class Motor(eqx.Module):
-    """Motor on the parent's side of the joint spring: ``rotor`` inertia [kg m2] of the shaft that turns ``gear`` times as fast as the joint,
-    ``torque_constant`` [N m/A, joint side], effort ``limit`` [N m or N, joint side]."""
+    """Motor on the parent's side of the joint spring: ``rotor`` inertia [kg m2] of the shaft that turns ``gear``
+    times as fast as the joint, ``torque_constant`` [N m/A, joint side], effort ``limit`` [N m or N, joint side]."""
 
     rotor: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     gear: Float[Array, ""] = eqx.field(converter=as_float, default=1.0)
@@ -36,7 +37,8 @@ class Motor(eqx.Module):
 
 
 class Stops(eqx.Module):
-    """Elastic end stops of a one-dof joint: outside [lower, upper] a spring ``stiffness`` and a damper ``damping`` push back."""
+    """Elastic end stops of a one-dof joint: outside [lower, upper] a spring ``stiffness`` and a damper ``damping``
+    push back."""
 
     lower: Float[Array, ""] = eqx.field(converter=as_float)
     upper: Float[Array, ""] = eqx.field(converter=as_float)
@@ -47,14 +49,16 @@ class Stops(eqx.Module):
 class Joint(eqx.Module):
     """A joint between ``parent`` (a link, or "ground") and ``child``.
 
-    At zero joint coordinate the child's x axis lies along the tangent of the parent's tip, turned by ``rotation`` (a rotation vector [rad])
-    and shifted by ``offset`` [m], both in the axes of the parent's tip section. ``axis`` is in child axes; ``axis2`` is the second axis of a
-    universal joint. ``stiffness`` makes the joint flexible (a spring between motor and child). ``home`` is the joint coordinate at which a
-    simulation starts unless told otherwise. A joint with ``loop=True`` closes a kinematic chain; it ends at ``child_at`` of its child.
+    At zero joint coordinate the child's x axis lies along the tangent of the parent's tip, turned by ``rotation`` (a
+    rotation vector [rad]) and shifted by ``offset`` [m], both in the axes of the parent's tip section. ``axis`` is in
+    child axes; ``axis2`` is the second axis of a universal joint. ``stiffness`` makes the joint flexible (a spring
+    between motor and child). ``home`` is the joint coordinate at which a simulation starts unless told otherwise. A
+    joint with ``loop=True`` closes a kinematic chain; it ends at ``child_at`` of its child.
 
-    Without ``axis`` a revolute joint turns about z. Sliding (Pa): the contact runs along the parent's x, the coordinate is its distance from the
-    parent's base; ``rotation`` and ``offset`` then sit at the contact. Prismatic without ``axis`` (Pb): the child slides along its own x through the
-    joint, the coordinate is its free length ahead of the joint. Prismatic with ``axis``: a plain shift of the child's base along that axis.
+    Without ``axis`` a revolute joint turns about z. Sliding (Pa): the contact runs along the parent's x, the
+    coordinate is its distance from the parent's base; ``rotation`` and ``offset`` then sit at the contact. Prismatic
+    without ``axis`` (Pb): the child slides along its own x through the joint, the coordinate is its free length ahead
+    of the joint. Prismatic with ``axis``: a plain shift of the child's base along that axis.
     """
 
     name: str = eqx.field(static=True)
@@ -86,8 +90,9 @@ class Joint(eqx.Module):
 
 
 class Payload(eqx.Module):
-    """A rigid payload fixed to ``link`` at station ``s`` (1 = tip), its centre of mass at ``offset`` in the axes of that section.
-    ``inertia`` about its centre of mass: a number (the same about every axis) or three (about the section's axes)."""
+    """A rigid payload fixed to ``link`` at station ``s`` (1 = tip), its centre of mass at ``offset`` in the axes of
+    that section. ``inertia`` about its centre of mass: a number (the same about every axis) or three (about the
+    section's axes)."""
 
     name: str = eqx.field(static=True)
     link: str = eqx.field(static=True)
@@ -105,10 +110,11 @@ class Lowpass(eqx.Module):
 
 
 class Sensor(eqx.Module):
-    """A sensor. ``on`` names the joint (encoder, motor_encoder, torque) or the link (the others); ``s`` is the station of a strain gauge,
-    accelerometer or tip sensor, ``span`` the stations between which a flex sensor measures the bend angle; ``position`` (y, z) of a gauge in the
-    section; ``direction`` in section axes for an accelerometer and in world axes for a tip sensor.
-    Reading = gain * value + offset, then low-pass, delay and noise (standard deviation, seeded where it is evaluated)."""
+    """A sensor. ``on`` names the joint (encoder, motor_encoder, torque) or the link (the others); ``s`` is the
+    station of a strain gauge, accelerometer or tip sensor, ``span`` the stations between which a flex sensor measures
+    the bend angle; ``position`` (y, z) of a gauge in the section; ``direction`` in section axes for an accelerometer
+    and in world axes for a tip sensor. Reading = gain * value + offset, then low-pass, delay and noise (standard
+    deviation, seeded where it is evaluated)."""
 
     name: str = eqx.field(static=True)
     kind: str = eqx.field(static=True)

@@ -4,12 +4,13 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float, as_float_or_none
+from flexjax.robot._fault import RobotError
 from flexjax.robot._section import AbstractSection
 
 
 class Material(eqx.Module):
-    """Linear elastic material: Young's modulus ``E`` [Pa], density ``rho`` [kg/m3] and either Poisson's ratio ``nu`` or the
-    shear modulus ``G`` [Pa]. ``Material.named("aluminium")`` looks in the small table of :data:`MATERIALS`."""
+    """Linear elastic material: Young's modulus ``E`` [Pa], density ``rho`` [kg/m3] and either Poisson's ratio ``nu``
+    or the shear modulus ``G`` [Pa]. ``Material.named("aluminium")`` looks in the small table of :data:`MATERIALS`."""
 
     E: Float[Array, ""] = eqx.field(converter=as_float)
     rho: Float[Array, ""] = eqx.field(converter=as_float)
@@ -18,9 +19,8 @@ class Material(eqx.Module):
 
     def __check_init__(self):
         if (self.nu is None) == (self.G is None):
-            raise ValueError(
-                f"material: nu = {self.nu}, G = {self.G}; expected exactly one of them. Give nu (Poisson's ratio) or G (shear modulus)."
-            )
+            mend = "Give nu (Poisson's ratio) or G (shear modulus)."
+            raise RobotError("material", [f"nu = {self.nu}, G = {self.G}: expected exactly one of them. {mend}"])
 
     @property
     def shear_modulus(self) -> Array:
@@ -29,7 +29,8 @@ class Material(eqx.Module):
     @classmethod
     def named(cls, name: str) -> "Material":
         if name not in MATERIALS:
-            raise ValueError(f"material: {name!r} is not in the table; expected one of {', '.join(MATERIALS)}, or numbers E, rho and nu or G.")
+            names = ", ".join(MATERIALS)
+            raise RobotError("material", [f"{name!r}: expected one of {names}, or numbers E, rho and nu or G."])
         return cls(**MATERIALS[name])
 
 
@@ -64,8 +65,8 @@ class BeamConstants(eqx.Module):
 
 
 class Damping(eqx.Module):
-    """Damping of a link: ``strain_rate`` = tau [s] in sigma = E (eps + tau eps_dot); ``mass`` [1/s], a force -mass * rhoA * velocity of
-    the deformation; ``modal``, a ratio zeta for every mode of the link clamped at its base."""
+    """Damping of a link: ``strain_rate`` = tau [s] in sigma = E (eps + tau eps_dot); ``mass`` [1/s], a force -mass *
+    rhoA * velocity of the deformation; ``modal``, a ratio zeta for every mode of the link clamped at its base."""
 
     strain_rate: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     mass: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
@@ -73,8 +74,8 @@ class Damping(eqx.Module):
 
 
 class Body(eqx.Module):
-    """Mass properties of a rigid link given directly: ``com`` in link axes from the link's base, ``inertia`` about the centre
-    of mass as (xx, yy, zz, xy, xz, yz) [kg m2]."""
+    """Mass properties of a rigid link given directly: ``com`` in link axes from the link's base, ``inertia`` about
+    the centre of mass as (xx, yy, zz, xy, xz, yz) [kg m2]."""
 
     mass: Float[Array, ""] = eqx.field(converter=as_float)
     com: Float[Array, "3"] = eqx.field(converter=as_float, default=(0.0, 0.0, 0.0))
@@ -82,7 +83,8 @@ class Body(eqx.Module):
 
 
 class Piece(eqx.Module):
-    """A part of a link that takes the given ``fraction`` of its length; ``section_end`` makes it taper linearly in its dimensions."""
+    """A part of a link that takes the given ``fraction`` of its length; ``section_end`` makes it taper linearly in
+    its dimensions."""
 
     fraction: Float[Array, ""] = eqx.field(converter=as_float)
     section: AbstractSection | None = None
@@ -95,7 +97,8 @@ class Link(eqx.Module):
     """One link, along its local +x from its base (s = 0) to its tip (s = 1).
 
     Give exactly one of ``section`` with ``material``, ``constants``, ``pieces``, or, for a rigid link, ``body``.
-    ``section_end`` tapers the section; ``curvature`` is the unstressed (twist, curvature about y, curvature about z) [1/m].
+    ``section_end`` tapers the section; ``curvature`` is the unstressed (twist, curvature about y, curvature about z)
+    [1/m].
     """
 
     name: str = eqx.field(static=True)

@@ -30,10 +30,13 @@ def load_robot(robot: str | os.PathLike) -> Robot:
         near = difflib.get_close_matches(str(robot), examples(), 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise RobotError(
-            f"robot file {str(robot)!r}", [f"cannot be read ({error.strerror}); {hint}the examples are: {', '.join(examples())}"]
+            f"robot file {str(robot)!r}",
+            [f"cannot be read ({error.strerror}); {hint}the examples are: {', '.join(examples())}"],
         ) from None
     except UnicodeDecodeError as error:
-        raise RobotError(f"robot file {str(robot)!r}", [f"is not UTF-8 text ({error.reason} at byte {error.start})"]) from None
+        raise RobotError(
+            f"robot file {str(robot)!r}", [f"is not UTF-8 text ({error.reason} at byte {error.start})"]
+        ) from None
     return robot_from_toml(text, where=f"robot file {str(robot)!r}")
 
 
@@ -55,7 +58,9 @@ def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
     faults.raise_as(where)
     document = {**document, "planar": document.get("planar", is_planar(document))}
     payloads = document.get("payloads", [])
-    document["payloads"] = [{**payload, "name": payload.get("name") or f"payload{i + 1}"} for i, payload in enumerate(payloads)]
+    document["payloads"] = [
+        {**payload, "name": payload.get("name") or f"payload{i + 1}"} for i, payload in enumerate(payloads)
+    ]
     return from_document(Robot, document)
 
 

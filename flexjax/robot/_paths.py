@@ -1,7 +1,8 @@
 """Names of numbers: ``links.upper.material.E``, ``joints.*.stiffness``, ``payloads.0.mass``, ``gravity``.
 
-One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. An element of a tuple is called by its ``name`` or its
-index, a value of a dict by its key, ``*`` stands for all of them, and an index after a vector stands for one of its components.
+One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. An element of a tuple is
+called by its ``name`` or its index, a value of a dict by its key, ``*`` stands for all of them, and an index after a
+vector stands for one of its components.
 """
 
 import dataclasses
@@ -26,8 +27,8 @@ WHERE = "path"
 
 
 class Found(NamedTuple):
-    """A leaf that a path leads to: its full name, the steps from the root (attributes, indices, keys), its value, and the component of
-    a vector that is meant (``None``: all of it)."""
+    """A leaf that a path leads to: its full name, the steps from the root (attributes, indices, keys), its value, and
+    the component of a vector that is meant (``None``: all of it)."""
 
     path: str
     steps: tuple
@@ -50,7 +51,11 @@ class Paths(dict):
     """Path -> (value, unit) of every number of a robot; prints as a table."""
 
     def __str__(self) -> str:
-        return "\n".join(columns([["path", "value", "unit"], *([p, short(plain(i.value)), i.unit] for p, i in self.items())], indent=""))
+        return "\n".join(
+            columns(
+                [["path", "value", "unit"], *([p, short(plain(i.value)), i.unit] for p, i in self.items())], indent=""
+            )
+        )
 
 
 def paths(robot) -> Paths:
@@ -80,13 +85,16 @@ def get_path(tree, path: str):
 
 
 def set_path(tree, path: str, value):
-    """A copy of ``tree`` with the number at ``path`` (with a star: every one of them) set to ``value``, which may be traced.
+    """A copy of ``tree`` with the number at ``path`` (with a star: every one of them) set to ``value``, which may be
+    traced.
 
     >>> import flexjax as fx
     >>> arm = fx.set_path(fx.load_robot("metal-link"), "links.*.length", 0.7)
     """
     found = find_leaves(tree, path)
-    new = eqx.tree_at(lambda t: [f.leaf_in(t) for f in found], tree, [_placed(f, value) for f in found], is_leaf=lambda x: x is None)
+    new = eqx.tree_at(
+        lambda t: [f.leaf_in(t) for f in found], tree, [_placed(f, value) for f in found], is_leaf=lambda x: x is None
+    )
     if isinstance(new, _robot_class()):
         check_robot(new)
     return new
@@ -99,12 +107,9 @@ def _placed(found: Found, value):
         raise RobotError(WHERE, [f"{found.path} = {value!r}: expected numbers"]) from None
     dtype = old.dtype if isinstance(old, jax.Array | np.ndarray) else None
     wanted = () if found.component is not None else np.shape(old) if dtype is not None else None
-    if dtype is not None and not isinstance(new, jax.Array | np.ndarray):
-        raise RobotError(WHERE, [f"{found.path} = {value!r}: expected {'a number' if wanted == () else f'numbers of shape {wanted}'}"])
     if wanted is not None and np.shape(new) != wanted:
-        raise RobotError(
-            WHERE, [f"{found.path}: got numbers of shape {np.shape(new)}, expected {'one number' if wanted == () else f'shape {wanted}'}"]
-        )
+        expected = "one number" if wanted == () else f"numbers of shape {wanted}"
+        raise RobotError(WHERE, [f"{found.path}: got shape {np.shape(new)}, expected {expected}."])
     new = jnp.asarray(new, dtype=dtype) if dtype is not None else new
     return new if found.component is None else old.at[found.component].set(new)
 
@@ -115,7 +120,7 @@ def _robot_class():
     return Robot
 
 
-# ---- walking --------------------------------------------------------------------------------------------------------------------------
+# ---- walking ---------------------------------------------------------------------------------------------------------
 
 
 def _children(node) -> list[tuple[str, Any, Any]] | None:
@@ -156,14 +161,24 @@ def _resolve(node, words: list[str], labels: tuple, steps: tuple, path: str, roo
             yield Found(".".join(labels), steps, node)
             return
         inside = [found.path for found in _leaves(node, labels, steps)]
-        what = f"holds several numbers: {', '.join(inside[:12])}" if inside else "is absent in this robot; an absent field cannot be set or freed"
-        raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels) or 'the whole tree'} {what}.{'' if inside else _near(root, path)}"])
+        what = (
+            f"holds several numbers: {', '.join(inside[:12])}"
+            if inside
+            else "is absent in this robot; an absent field cannot be set or freed"
+        )
+        raise RobotError(
+            WHERE, [f"{path!r}: {'.'.join(labels) or 'the whole tree'} {what}.{'' if inside else _near(root, path)}"]
+        )
     word, rest = words[0], words[1:]
     if children is None:
         size = np.shape(node)[0] if _is_number(node) and len(np.shape(node)) == 1 else 0
         if rest or not word.lstrip("-").isdigit() or not 0 <= int(word) < size:
-            what = f"has {size} components" if size else "is a number" if _is_number(node) else "is absent in this robot"
-            absent = "" if _is_number(node) else "; an absent field cannot be set or freed, give it in the description first"
+            what = (
+                f"has {size} components" if size else "is a number" if _is_number(node) else "is absent in this robot"
+            )
+            absent = (
+                "" if _is_number(node) else "; an absent field cannot be set or freed, give it in the description first"
+            )
             raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels)} {what}{absent}.{_near(root, path)}"])
         yield Found(".".join((*labels, word)), steps, node, int(word))
         return
@@ -174,7 +189,9 @@ def _resolve(node, words: list[str], labels: tuple, steps: tuple, path: str, roo
             except RobotError:
                 continue  # a star takes the elements that have the field
         return
-    chosen = [c for c in children if c[0] == word] or [c for i, c in enumerate(children) if isinstance(node, list | tuple) and word == str(i)]
+    chosen = [c for c in children if c[0] == word] or [
+        c for i, c in enumerate(children) if isinstance(node, list | tuple) and word == str(i)
+    ]
     if not chosen:
         here = ".".join(labels) or "the tree"
         names = [label for label, _, _ in children]

@@ -17,8 +17,9 @@ GROUND = "ground"
 class Robot(eqx.Module):
     """A flexible robot, described once for every formulation.
 
-    Names, types and topology are static; every number is a float array, so ``jax.grad``, ``jax.vmap`` and ``jax.jit`` work on it.
-    ``planar`` says that the robot moves in the plane z = 0 (every axis along z); planar robots can be held by more formulations.
+    Names, types and topology are static; every number is a float array, so ``jax.grad``, ``jax.vmap`` and ``jax.jit``
+    work on it. ``planar`` says that the robot moves in the plane z = 0 (every axis along z); planar robots can be
+    held by more formulations.
     """
 
     name: str = eqx.field(static=True)
@@ -33,7 +34,9 @@ class Robot(eqx.Module):
         check_robot(self)
 
     @classmethod
-    def serial(cls, links: Sequence[Link], joints: Sequence[Joint] | None = None, *, name: str = "arm", **others) -> "Robot":
+    def serial(
+        cls, links: Sequence[Link], joints: Sequence[Joint] | None = None, *, name: str = "arm", **others
+    ) -> "Robot":
         """A serial arm: link i hangs on link i-1. Without ``joints`` every joint is revolute about z.
 
         >>> import flexjax as fx
@@ -44,7 +47,10 @@ class Robot(eqx.Module):
         links = tuple(links)
         if joints is None:
             parents = (GROUND, *(link.name for link in links[:-1]))
-            joints = tuple(Joint(f"joint{i + 1}", "revolute", p, link.name) for i, (p, link) in enumerate(zip(parents, links, strict=True)))
+            joints = tuple(
+                Joint(f"joint{i + 1}", "revolute", p, link.name)
+                for i, (p, link) in enumerate(zip(parents, links, strict=True))
+            )
             others.setdefault("planar", True)
         return cls(name, links, joints, **others)
 
@@ -78,7 +84,8 @@ class Robot(eqx.Module):
         return slices
 
     def replace(self, path: str, value) -> "Robot":
-        """A copy with the number at ``path`` changed, e.g. ``robot.replace("links.upper.material.E", 69e9)``; see :func:`flexjax.paths`."""
+        """A copy with the number at ``path`` changed, e.g. ``robot.replace("links.upper.material.E", 69e9)``; see
+        :func:`flexjax.paths`."""
         from flexjax.robot._paths import set_path
 
         return set_path(self, path, value)

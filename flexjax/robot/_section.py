@@ -1,6 +1,7 @@
 """Cross-sections of links: the shape as the user gave it, turned into area, second moments and torsion constant.
 
-Height lies along the link's local y, width along local z, so that ``Iz = width * height**3 / 12`` goes with bending in y.
+Height lies along the link's local y, width along local z, so that ``Iz = width * height**3 / 12`` goes with bending
+in y.
 """
 
 import abc
@@ -63,9 +64,9 @@ class Circle(AbstractSection):
 
     def properties(self) -> SectionProperties:
         d = self.diameter
-        I = jnp.pi * d**4 / 64
+        bend = jnp.pi * d**4 / 64
         k = jnp.full_like(d, 0.9)
-        return SectionProperties(A=jnp.pi * d**2 / 4, Iy=I, Iz=I, J=2 * I, ky=k, kz=k)
+        return SectionProperties(A=jnp.pi * d**2 / 4, Iy=bend, Iz=bend, J=2 * bend, ky=k, kz=k)
 
 
 class Tube(AbstractSection):
@@ -77,9 +78,9 @@ class Tube(AbstractSection):
 
     def properties(self) -> SectionProperties:
         outer, inner = self.diameter, self.diameter - 2 * self.wall
-        I = jnp.pi * (outer**4 - inner**4) / 64
+        bend = jnp.pi * (outer**4 - inner**4) / 64
         k = jnp.full_like(outer, 0.5)
-        return SectionProperties(A=jnp.pi * (outer**2 - inner**2) / 4, Iy=I, Iz=I, J=2 * I, ky=k, kz=k)
+        return SectionProperties(A=jnp.pi * (outer**2 - inner**2) / 4, Iy=bend, Iz=bend, J=2 * bend, ky=k, kz=k)
 
 
 class IBeam(AbstractSection):

@@ -28,11 +28,15 @@ def robot_table(robot) -> str:
     document = to_document(robot)
     plane = "planar" if robot.planar else "spatial"
     gravity = document.get("gravity", UNKNOWN)
-    lines = [f"robot {robot.name!r}: {plane}, {len(robot.links)} links, {robot.dofs} joint coordinates, gravity {short(gravity)} m/s2"]
+    counts = f"{len(robot.links)} links, {robot.dofs} joint coordinates"
+    lines = [f"robot {robot.name!r}: {plane}, {counts}, gravity {short(gravity)} m/s2"]
     rows = [["link", "length [m]", "section [m], material [SI]", "damping [s, 1/s, -]"]]
     for link in document.get("links", []):
         rows.append([link["name"], short(link.get("length")), _beam(link), _table(link.get("damping", {}))])
-        rows += [[f"  piece {i}", f"x {short(piece.get('fraction'))}", _beam(piece), ""] for i, piece in enumerate(link.get("pieces", []))]
+        rows += [
+            [f"  piece {i}", f"x {short(piece.get('fraction'))}", _beam(piece), ""]
+            for i, piece in enumerate(link.get("pieces", []))
+        ]
     lines += columns(rows)
     rows = [["joint", "type", "parent > child", "axis", "spring", "damping", "more [SI]"]]
     for joint in document.get("joints", []):
@@ -41,7 +45,9 @@ def robot_table(robot) -> str:
     if robot.payloads:
         rows = [["payload", "link", "mass [kg]", "inertia [kg m2]", "offset [m]", "s"]]
         for load in document["payloads"]:
-            rows.append([load["name"], load["link"], *(short(load.get(key)) for key in ("mass", "inertia", "offset", "s"))])
+            rows.append(
+                [load["name"], load["link"], *(short(load.get(key)) for key in ("mass", "inertia", "offset", "s"))]
+            )
         lines += columns(rows)
     if robot.sensors:
         rows = [["sensor", "kind", "on", "numbers [SI]"]]
@@ -77,7 +83,11 @@ def _section(section) -> str:
 def _joint(joint: dict) -> list[str]:
     linear = joint["type"] in ("sliding", "prismatic")
     spring, damper = joint.get("stiffness"), joint.get("damping")
-    more = {key: joint[key] for key in ("offset", "rotation", "home", "friction", "hub", "mass", "motor", "stops") if key in joint}
+    more = {
+        key: joint[key]
+        for key in ("offset", "rotation", "home", "friction", "hub", "mass", "motor", "stops")
+        if key in joint
+    }
     text = "; ".join(f"{key} {_table(v) if isinstance(v, dict) else short(v)}" for key, v in more.items())
     if joint.get("loop"):
         text = "; ".join(part for part in (f"closes a loop at the {joint.get('child_at', 'base')}", text) if part)

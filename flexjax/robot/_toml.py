@@ -31,4 +31,6 @@ def _value(value, top: bool = False) -> str:
         if top and value and isinstance(value[0], dict):
             return "[\n" + "".join(f"    {_value(item)},\n" for item in value) + "]"
         return "[" + ", ".join(_value(item) for item in value) + "]"
-    raise TypeError(f"{value!r} has no place in a robot file; its number is not known on the host (inside jit, vmap or grad?)")
+    raise TypeError(
+        f"{value!r} has no place in a robot file; its number is not known on the host (inside jit, vmap or grad?)"
+    )

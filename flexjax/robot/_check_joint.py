@@ -1,0 +1,131 @@
+"""What must hold inside one joint: type, ends, axes, hardware, angles, start."""
+
+import math
+
+import numpy as np
+
+from flexjax.robot._fault import UNKNOWN, Faults, items, names_of, number, numbers, one_of
+from flexjax.robot._fields import TURN
+from flexjax.robot._joint import JOINT_DOFS
+
+GROUND = "ground"
+
+
+def check_joint(faults: Faults, path: str, joint: dict, document: dict) -> None:
+    kind = joint.get("type")
+    if isinstance(kind, str) and kind not in JOINT_DOFS:
+        faults.add(f"{path}.type", kind, f"one of {', '.join(JOINT_DOFS)}")
+    links = names_of(document, "links")
+    for key in ("parent", "child"):
+        name = joint.get(key)
+        if isinstance(name, str) and name not in links and not (key == "parent" and name == GROUND):
+            faults.add(
+                f"{path}.{key}", name, f"the name of a link{' or ground' if key == 'parent' else ''} ({one_of(links)})"
+            )
+    if joint.get("parent") == joint.get("child") and isinstance(joint.get("child"), str):
+        faults.add(f"{path}.child", joint["child"], "another link than the parent")
+    loop, at = joint.get("loop", False), joint.get("child_at", "base")
+    if isinstance(at, str) and at not in ("base", "tip"):
+        faults.add(f"{path}.child_at", at, "base or tip")
+    elif at == "tip" and loop is False:
+        faults.add(
+            f"{path}.child_at",
+            at,
+            "base for a joint of the tree",
+            "Only a joint with loop = true may end at the child's tip.",
+        )
+    if kind not in JOINT_DOFS:
+        return
+    _check_axes(faults, path, joint, document)
+    _check_hardware(faults, path, joint)
+    _check_angles(faults, path, joint)
+    _check_home(faults, path, joint, document)
+
+
+def _check_axes(faults: Faults, path: str, joint: dict, document: dict) -> None:
+    axis, axis2 = numbers(joint.get("axis")), numbers(joint.get("axis2"))
+    for key, vector in (("axis", axis), ("axis2", axis2)):
+        if vector is not None and len(vector) == 3 and not any(vector):
+            faults.add(f"{path}.{key}", vector, "a vector other than zero", "For example [0, 0, 1].")
+    if joint["type"] == "universal":
+        filtered = any(
+            "length" not in link for _, link in items(document, "links")
+        )  # numbers taken out by a filter, not absent
+        if "axis2" not in joint and not filtered:
+            faults.add(f"{path}.axis2", None, "the second axis of a universal joint", "For example axis2 = [0, 1, 0].")
+        if axis and axis2 and len(axis) == len(axis2) == 3 and any(axis) and any(axis2):
+            if np.linalg.norm(np.cross(axis, axis2)) < 1e-6 * np.linalg.norm(axis) * np.linalg.norm(axis2):
+                faults.add(f"{path}.axis2", axis2, "an axis that is not parallel to axis")
+    elif "axis2" in joint:
+        faults.add(
+            f"{path}.axis2",
+            joint["axis2"],
+            f"no second axis on a {joint['type']} joint",
+            "Only a universal joint has two.",
+        )
+
+
+def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
+    kind = joint["type"]
+    if JOINT_DOFS[kind] == 0:
+        for key in ("stiffness", "damping", "friction", "motor", "home"):
+            if key in joint:
+                faults.add(
+                    f"{path}.{key}", joint[key], "nothing here on a fixed joint", "Use a revolute joint, or remove it."
+                )
+    stops = joint.get("stops")
+    if stops is not None and stops is not UNKNOWN and JOINT_DOFS[kind] != 1:
+        faults.add(
+            f"{path}.stops", stops, f"no end stops on a {kind} joint", "Only joints with one coordinate have end stops."
+        )
+    if isinstance(stops, dict):
+        lower, upper = number(stops.get("lower")), number(stops.get("upper"))
+        if lower is not None and upper is not None and lower >= upper:
+            faults.add(f"{path}.stops.lower", lower, f"less than upper ({upper:g})", "Swap the two.")
+
+
+def _check_angles(faults: Faults, path: str, joint: dict) -> None:
+    """Angles far beyond a turn are degrees in all likelihood."""
+    turning = joint["type"] in ("revolute", "universal", "spherical")
+    stops = joint.get("stops") if isinstance(joint.get("stops"), dict) else {}
+    ends = [("stops.lower", stops.get("lower")), ("stops.upper", stops.get("upper"))]
+    angles = [("rotation", joint.get("rotation"), TURN)]
+    angles += [("home", joint.get("home"), TURN), *((key, value, 4 * TURN) for key, value in ends)] if turning else []
+    for key, value, most in angles:
+        known = numbers(value if isinstance(value, list) else [value])
+        if known and math.hypot(*known) > most:
+            radians = [math.radians(v) for v in known]
+            write = radians if isinstance(value, list) else radians[0]
+            mend = f"Angles are in rad; {value} looks like degrees: write {write}."
+            faults.add(
+                f"{path}.{key}",
+                value,
+                f"an angle within {most / (2 * math.pi):.0f} turn{'s' if most > TURN else ''}",
+                mend,
+            )
+
+
+def _check_home(faults: Faults, path: str, joint: dict, document: dict) -> None:
+    kind, home = joint["type"], joint.get("home")
+    dofs = JOINT_DOFS[kind]
+    if home is None or home is UNKNOWN or dofs == 0:
+        return
+    size = len(home) if isinstance(home, list) else 1
+    if size != dofs:
+        faults.add(f"{path}.home", home, f"{dofs} number{'s' if dofs > 1 else ''} for a {kind} joint")
+        return
+    value = numbers(home if isinstance(home, list) else [home])
+    # A prismatic joint with an axis is a plain shift; without, its coordinate is a free length.
+    owner = (
+        joint.get("parent")
+        if kind == "sliding"
+        else joint.get("child")
+        if kind == "prismatic" and "axis" not in joint
+        else None
+    )
+    length = next(
+        (number(link.get("length")) for _, link in items(document, "links") if link.get("name") == owner), None
+    )
+    if owner is not None and value is not None and length is not None and not 0 <= value[0] <= length * (1 + 1e-6):
+        what = "a contact on the parent" if kind == "sliding" else "a free length of the child"
+        faults.add(f"{path}.home", home, f"{what}, from 0 to {length:g} m", f"Link {owner!r} is {length:g} m long.")
