@@ -1,4 +1,3 @@
 """Rigid motions of the plane and of space: two modules with the same names, so that a chain is written once."""
 
-from flexjax.screw import se2 as se2
-from flexjax.screw import se3 as se3
+from flexjax.screw import se2 as se2, se3 as se3

@@ -8,11 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix2, Pose7, Scalar, Vector2
-from flexjax.screw._pose import Pose as Pose
-from flexjax.screw._pose import act as act
-from flexjax.screw._pose import compose as compose
-from flexjax.screw._pose import inverse as inverse
-from flexjax.screw._pose import matvec
+from flexjax.screw._pose import Pose as Pose, act as act, compose as compose, inverse as inverse, matvec
 from flexjax.screw._stumpff import dexp_inv_coefficient, stumpff
 
 DIM, LIN, ANG = 3, 2, 1
@@ -55,14 +51,14 @@ def rotation_log(rotation: Matrix2) -> RotationVector:
 def exp(twist: Twist) -> Pose:
     """The pose reached after unit time with a constant body twist."""
     w = twist[2]
-    _, c1, c2, *_ = stumpff(w * w)
+    _, c1, c2 = stumpff(w * w, 2)
     return Pose(rotation_exp(twist[2:]), c1 * twist[:2] + w * c2 * _quarter(twist[:2]))
 
 
 def log(pose: Pose) -> Twist:
     """The twist with exp(twist) = pose and an angle of at most pi."""
     w = rotation_log(pose.rotation)
-    e, _ = dexp_inv_coefficient(w[0] * w[0])
+    e = dexp_inv_coefficient(w[0] * w[0])
     linear = (1.0 - w[0] * w[0] * e) * pose.position - 0.5 * w[0] * _quarter(pose.position)
     return jnp.concatenate([linear, w])
 
@@ -98,14 +94,14 @@ def transport_wrench(pose: Pose, wrench: Wrench) -> Wrench:
 def dexp(twist: Twist) -> Matrix3:
     """Left-trivialised (body) derivative of exp, the so-called right Jacobian: exp(x)^-1 d exp(x)[dx] = dexp(x) dx."""
     v, w = twist[:2], twist[2]
-    _, c1, c2, c3, *_ = stumpff(w * w)
+    _, c1, c2, c3, _ = stumpff(w * w, 4)
     return _with_bottom(_similarity(c1, -c2 * w), c2 * _quarter(v) + c3 * w * v, 1.0)
 
 
 def dexp_inv(twist: Twist) -> Matrix3:
     """The inverse of dexp; singular at an angle of 2 pi."""
     v, w = twist[:2], twist[2]
-    e, _ = dexp_inv_coefficient(w * w)
+    e = dexp_inv_coefficient(w * w)
     return _with_bottom(_similarity(1.0 - w * w * e, 0.5 * w), -0.5 * _quarter(v) + e * w * v, 1.0)
 
 

@@ -8,23 +8,25 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix3, Pose7, Scalar, Vector3
-from flexjax.screw._pose import Pose as Pose
-from flexjax.screw._pose import act as act
-from flexjax.screw._pose import compose as compose
-from flexjax.screw._pose import inverse as inverse
-from flexjax.screw._pose import matmul, matvec
-from flexjax.screw._quaternion import cross, outer, skew, skew_square, unskew
-from flexjax.screw._quaternion import matrix_to_quat as matrix_to_quat
-from flexjax.screw._quaternion import quat_exp as quat_exp
-from flexjax.screw._quaternion import quat_log as quat_log
-from flexjax.screw._quaternion import quat_multiply as quat_multiply
-from flexjax.screw._quaternion import quat_retract as quat_retract
-from flexjax.screw._quaternion import quat_to_matrix as quat_to_matrix
-from flexjax.screw._quaternion import rotation_exp as rotation_exp
-from flexjax.screw._quaternion import rotation_log as rotation_log
-from flexjax.screw._quaternion import so3_dexp as so3_dexp
-from flexjax.screw._quaternion import so3_dexp_inv as so3_dexp_inv
-from flexjax.screw._stumpff import dexp_inv_coefficient, stumpff
+from flexjax.screw._pose import Pose as Pose, act as act, compose as compose, inverse as inverse, matmul, matvec
+from flexjax.screw._quaternion import (
+    cross,
+    matrix_to_quat as matrix_to_quat,
+    outer,
+    quat_exp as quat_exp,
+    quat_log as quat_log,
+    quat_multiply as quat_multiply,
+    quat_retract as quat_retract,
+    quat_to_matrix as quat_to_matrix,
+    rotation_exp as rotation_exp,
+    rotation_log as rotation_log,
+    skew,
+    skew_square,
+    so3_dexp as so3_dexp,
+    so3_dexp_inv as so3_dexp_inv,
+    unskew,
+)
+from flexjax.screw._stumpff import dexp_inv_coefficient, dexp_inv_coefficients, stumpff
 
 DIM, LIN, ANG = 6, 3, 3
 Twist = Float[Array, "6"]
@@ -46,7 +48,7 @@ def _triangular(diagonal: Matrix3, corner: Matrix3) -> Matrix6:
 def exp(twist: Twist) -> Pose:
     """The pose reached after unit time with a constant body twist."""
     v, w = twist[:3], twist[3:]
-    _, c1, c2, c3, *_ = stumpff(jnp.sum(w * w))
+    _, c1, c2, c3, _ = stumpff(jnp.sum(w * w), 4)
     w_hat, w_hat2, eye = skew(w), skew_square(w), jnp.eye(3, dtype=twist.dtype)
     return Pose(eye + c1 * w_hat + c2 * w_hat2, matvec(eye + c2 * w_hat + c3 * w_hat2, v))
 
@@ -54,7 +56,7 @@ def exp(twist: Twist) -> Pose:
 def log(pose: Pose) -> Twist:
     """The twist with exp(twist) = pose and an angle of at most pi."""
     w = rotation_log(pose.rotation)
-    e, _ = dexp_inv_coefficient(jnp.sum(w * w))
+    e = dexp_inv_coefficient(jnp.sum(w * w))
     turned = cross(w, pose.position)
     return jnp.concatenate([pose.position - 0.5 * turned + e * cross(w, turned), w])
 
@@ -89,7 +91,7 @@ def transport_wrench(pose: Pose, wrench: Wrench) -> Wrench:
 def dexp(twist: Twist) -> Matrix6:
     """Left-trivialised (body) derivative of exp, the so-called right Jacobian: exp(x)^-1 d exp(x)[dx] = dexp(x) dx."""
     v, w = twist[:3], twist[3:]
-    _, _, c2, c3, c4, c5, _ = stumpff(jnp.sum(w * w))
+    _, _, c2, c3, c4, c5, _ = stumpff(jnp.sum(w * w), 6)
     w_hat, w_hat2, eye = skew(w), skew_square(w), jnp.eye(3, dtype=twist.dtype)
     wv = jnp.sum(w * v)
     d2, d3 = (2.0 * c4 - c3) * wv, (3.0 * c5 - c4) * wv  # derivatives of c2, c3 in x, along dx = 2 w.v
@@ -100,7 +102,7 @@ def dexp(twist: Twist) -> Matrix6:
 def dexp_inv(twist: Twist) -> Matrix6:
     """The inverse of dexp; singular at an angle of 2 pi."""
     v, w = twist[:3], twist[3:]
-    e, de = dexp_inv_coefficient(jnp.sum(w * w))
+    e, de = dexp_inv_coefficients(jnp.sum(w * w))
     w_hat, w_hat2, eye = skew(w), skew_square(w), jnp.eye(3, dtype=twist.dtype)
     wv = jnp.sum(w * v)
     corner = 0.5 * skew(v) + e * _anticommutator(w, v, wv) + (2.0 * de * wv) * w_hat2
