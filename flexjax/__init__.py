@@ -17,7 +17,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax.robot": """
             Robot Link Joint Payload Sensor Material Damping Piece Body BeamConstants
             Rectangle Circle Tube IBeam GivenSection Friction Hub Lowpass Motor Stops RobotError
-            load_robot save_robot paths examples robot_schema
+            load_robot save_robot load_urdf paths examples describe robot_schema
         """,
         "flexjax.signal": """
             constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid spin_up spline
@@ -27,6 +27,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax.formulation": "RigidArm cite",
         "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient",
         "flexjax.trajectory": "Trajectory measure",
+        "flexjax.simulate": "simulate",
     }.items()
     for name in names.split()
 }
