@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from flexjax.robot._fault import UNKNOWN, Faults, items, names_of, number, numbers, one_of
+from flexjax.robot._fault import UNKNOWN, Faults, items, names_of, number, numbers, numbers_taken_out, one_of
 from flexjax.robot._fields import TURN
 from flexjax.robot._joint import JOINT_DOFS
 
@@ -34,7 +34,7 @@ def check_joint(faults: Faults, path: str, joint: dict, document: dict) -> None:
             "base for a joint of the tree",
             "Only a joint with loop = true may end at the child's tip.",
         )
-    if kind not in JOINT_DOFS:
+    if not isinstance(kind, str) or kind not in JOINT_DOFS:
         return
     _check_axes(faults, path, joint, document)
     _check_hardware(faults, path, joint)
@@ -48,10 +48,7 @@ def _check_axes(faults: Faults, path: str, joint: dict, document: dict) -> None:
         if vector is not None and len(vector) == 3 and not any(vector):
             faults.add(f"{path}.{key}", vector, "a vector other than zero", "For example [0, 0, 1].")
     if joint["type"] == "universal":
-        filtered = any(
-            "length" not in link for _, link in items(document, "links")
-        )  # numbers taken out by a filter, not absent
-        if "axis2" not in joint and not filtered:
+        if "axis2" not in joint and not numbers_taken_out(document):
             faults.add(f"{path}.axis2", None, "the second axis of a universal joint", "For example axis2 = [0, 1, 0].")
         if axis and axis2 and len(axis) == len(axis2) == 3 and any(axis) and any(axis2):
             if np.linalg.norm(np.cross(axis, axis2)) < 1e-6 * np.linalg.norm(axis) * np.linalg.norm(axis2):

@@ -1,6 +1,6 @@
 """What must hold of payloads and sensors: what they are on, and what their kind needs."""
 
-from flexjax.robot._fault import Faults, items, names_of, numbers, one_of
+from flexjax.robot._fault import Faults, items, names_of, numbers, numbers_taken_out, one_of
 from flexjax.robot._joint import SENSOR_KINDS
 
 ON_JOINT = ("encoder", "motor_encoder", "torque")
@@ -33,7 +33,7 @@ def check_sensor(faults: Faults, path: str, sensor: dict, document: dict) -> Non
     if kind in ("strain_gauge", "flex") and target.get("rigid") is True:
         faults.add(f"{path}.on", on, "an elastic link", "A rigid link does not strain.")
     span = numbers(sensor.get("span"))
-    if kind == "flex" and "span" not in sensor:
+    if kind == "flex" and "span" not in sensor and not numbers_taken_out(document):
         faults.add(
             f"{path}.span", None, "the stations between which a flex sensor measures", "For example span = [0.0, 1.0]."
         )

@@ -9,18 +9,15 @@ NOT_PLANAR = ("universal", "spherical", "free")
 
 def check_names(faults: Faults, document: dict) -> None:
     for key in ("links", "joints", "payloads", "sensors"):
-        names = names_of(document, key)
+        seen: set[str] = set()
         for path, item in items(document, key):
             name = item.get("name")
             if not isinstance(name, str):
                 continue
-            if names.count(name) > 1:
-                faults.add(
-                    f"{path}.name",
-                    name,
-                    f"a name that no other of the {key} has",
-                    "Names are how joints, sensors and paths find things.",
-                )
+            if name in seen:
+                mend = "Names are how joints, sensors and paths find things."
+                faults.add(f"{path}.name", name, f"a name that no other of the {key} has", mend)
+            seen.add(name)
             if not name.strip() or name.isdigit() or any(c in name for c in ".*\n\t"):
                 faults.add(
                     f"{path}.name",

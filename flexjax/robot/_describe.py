@@ -8,7 +8,7 @@ import numpy as np
 
 from flexjax.robot._document import plain
 from flexjax.robot._fault import UNKNOWN, RobotError
-from flexjax.robot._frequencies import Constants, PointMass, constants_at, link_frequencies, link_mass
+from flexjax.robot._frequencies import Constants, PointMass, constants_at_ends, link_frequencies, link_mass
 from flexjax.robot._joint import Payload
 from flexjax.robot._link import Link
 from flexjax.robot._robot import GROUND, Robot
@@ -99,9 +99,7 @@ def _describe_link(robot: Robot, link: Link, modes: int) -> LinkDescription:
         on_link = [_point_mass(p, axis, length, free) for p in loads]
         ahead = [load for load in on_link if load.station > 0]  # what is still inside a prismatic guide does not move
         found.append(link_frequencies(link, plane, length=free, loads=ahead, n=modes) if free > 0 else np.zeros(0))
-    return LinkDescription(
-        link.name, length, free, mass, payload, constants_at(link, 0.0), constants_at(link, 1.0), *found
-    )
+    return LinkDescription(link.name, length, free, mass, payload, *constants_at_ends(link), *found)
 
 
 def _point_mass(payload: Payload, axis: int, length: float, free: float) -> PointMass:

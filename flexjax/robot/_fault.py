@@ -95,3 +95,8 @@ def names_of(document: dict, key: str) -> list[str]:
 
 def one_of(names: list[str]) -> str:
     return ", ".join(names) if names else "there is none"
+
+
+def numbers_taken_out(document: dict) -> bool:
+    """Whether a filter took the numbers out of this robot (every link has a length): absent may mean hidden."""
+    return any("length" not in link for _, link in items(document, "links"))

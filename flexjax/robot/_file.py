@@ -7,6 +7,7 @@ files and Python alike.
 
 import difflib
 from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, Union
 
 import pydantic
@@ -19,6 +20,7 @@ from flexjax.robot._link import MATERIALS, Link, Material
 from flexjax.robot._robot import Robot
 from flexjax.robot._section import SECTIONS, AbstractSection
 
+SCHEMA_FILE = Path(__file__).with_name("robot.schema.json")
 STRICT = ConfigDict(extra="forbid", strict=True)
 CHOICES = {
     ("Joint", "type"): tuple(JOINT_DOFS),
@@ -122,7 +124,7 @@ def _material():
 
 def robot_schema() -> dict:
     """The JSON schema of robot files (published beside this module as ``robot.schema.json``)."""
-    schema = _without_null_defaults(file_model().model_json_schema(by_alias=True))
+    schema = _tidy(file_model().model_json_schema(by_alias=True))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
@@ -130,10 +132,16 @@ def robot_schema() -> dict:
     }
 
 
-def _without_null_defaults(node):
+def _tidy(node):
+    """Without the titles that pydantic makes up and without null, which TOML does not have."""
     if isinstance(node, dict):
-        return {key: _without_null_defaults(v) for key, v in node.items() if not (key == "default" and v is None)}
-    return [_without_null_defaults(v) for v in node] if isinstance(node, list) else node
+        made_up = {
+            key
+            for key, v in node.items()
+            if (key == "default" and v is None) or (key == "title" and isinstance(v, str))
+        }
+        return {key: _tidy(v) for key, v in node.items() if key not in made_up}
+    return [_tidy(v) for v in node] if isinstance(node, list) else node
 
 
 # ---- faults of the structure, from pydantic's words to ours ----------------------------------------------------------

@@ -6,7 +6,7 @@ where it is.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,31 +16,29 @@ from flexjax.robot._link import BeamConstants, Link, Material, Piece
 from flexjax.robot._section import AbstractSection
 
 ELEMENTS = 24  # per piece; the third frequency of a uniform link is then right to 1e-5
-GAUSS, WEIGHTS = (a / 2 + b for a, b in zip(np.polynomial.legendre.leggauss(4), (0.5, 0.0), strict=True))
+_POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+GAUSS, WEIGHTS = _POINTS / 2 + 0.5, _WEIGHTS / 2
 
 
 class Constants(NamedTuple):
-    """Stiffness and inertia per length at one place; ``inf`` for a shear stiffness that is not modelled."""
+    """Stiffness and inertia per length, at one place or at many; ``inf`` for a shear stiffness that is not modelled."""
 
-    EA: float
-    EIy: float
-    EIz: float
-    GJ: float
-    rhoA: float
-    GAy: float
-    GAz: float
-    rhoIy: float
-    rhoIz: float
+    EA: Any
+    EIy: Any
+    EIz: Any
+    GJ: Any
+    rhoA: Any
+    GAy: Any
+    GAz: Any
+    rhoIy: Any
+    rhoIz: Any
 
 
-def constants_at(link: Link, s: float) -> Constants:
-    """The constants of a link at station ``s`` from 0 to 1; at the border of two pieces those of the first."""
-    start, pieces = 0.0, spans(link)
-    for fraction, piece in pieces:
-        if s <= start + fraction or piece is pieces[-1][1]:
-            return _constants(piece, (s - start) / fraction)
-        start += fraction
-    raise AssertionError("a link has at least one piece")
+def constants_at_ends(link: Link) -> tuple[Constants, Constants]:
+    """The constants of a link at its base and at its tip."""
+    pieces = spans(link)
+    first, last = _constants(pieces[0][1], np.zeros(1)), _constants(pieces[-1][1], np.ones(1))
+    return Constants(*(float(v[0]) for v in first)), Constants(*(float(v[0]) for v in last))
 
 
 def spans(link: Link) -> list[tuple[float, Link | Piece]]:
@@ -48,39 +46,37 @@ def spans(link: Link) -> list[tuple[float, Link | Piece]]:
     return [(float(piece.fraction), piece) for piece in link.pieces] if link.pieces else [(1.0, link)]
 
 
-def _constants(piece: Link | Piece, x: float) -> Constants:
-    c = piece.constants
-    if c is not None:
-        return _from_constants(c)
-    assert piece.section is not None and piece.material is not None
-    return _from_section(tapered(piece.section, piece.section_end, x), piece.material)
+def _constants(piece: Link | Piece, x: np.ndarray) -> Constants:
+    """The constants at the fractions ``x`` of a piece."""
+    if piece.constants is not None:
+        values = _from_constants(piece.constants)
+    else:
+        assert piece.section is not None and piece.material is not None
+        section, end = piece.section, piece.section_end
+        if end is not None:
+            section = jax.tree.map(lambda a, b: (1 - x) * np.asarray(a) + x * np.asarray(b), section, end)
+        values = _from_section(section, piece.material)
+    return Constants(*(np.broadcast_to(np.asarray(v), x.shape) for v in values))
 
 
-def tapered(section: AbstractSection, end: AbstractSection | None, x: float) -> AbstractSection:
-    """The section at fraction ``x`` of a piece whose dimensions change linearly."""
-    return section if end is None else jax.tree.map(lambda a, b: (1 - x) * a + x * b, section, end)
+def _from_constants(c: BeamConstants) -> tuple:
+    shear = (np.inf if v is None else v for v in (c.GAy, c.GAz))
+    rotary = (0.0 if v is None else v for v in (c.rhoIy, c.rhoIz))
+    return c.EA, c.EIy, c.EIz, c.GJ, c.rhoA, *shear, *rotary
 
 
-def _from_constants(c: BeamConstants) -> Constants:
-    shear = [float(np.inf) if v is None else float(v) for v in (c.GAy, c.GAz)]
-    rotary = [0.0 if v is None else float(v) for v in (c.rhoIy, c.rhoIz)]
-    return Constants(float(c.EA), float(c.EIy), float(c.EIz), float(c.GJ), float(c.rhoA), *shear, *rotary)
-
-
-def _from_section(section: AbstractSection, material: Material) -> Constants:
+def _from_section(section: AbstractSection, material: Material) -> tuple:
     p = section.properties()
-    A, Iy, Iz, J, ky, kz = (float(v) for v in (p.A, p.Iy, p.Iz, p.J, p.ky, p.kz))
-    E, G, rho = float(material.E), float(material.shear_modulus), float(material.rho)
-    return Constants(E * A, E * Iy, E * Iz, G * J, rho * A, ky * G * A, kz * G * A, rho * Iy, rho * Iz)
+    A, Iy, Iz, J, ky, kz = (np.asarray(v) for v in (p.A, p.Iy, p.Iz, p.J, p.ky, p.kz))
+    E, G, rho = (np.asarray(v) for v in (material.E, material.shear_modulus, material.rho))
+    return E * A, E * Iy, E * Iz, G * J, rho * A, ky * G * A, kz * G * A, rho * Iy, rho * Iz
 
 
 def link_mass(link: Link) -> float:
     """The mass of a link: that of its body, or of its sections along the length."""
     if link.body is not None:
         return float(link.body.mass)
-    per_length = 0.0
-    for fraction, piece in spans(link):
-        per_length += fraction * sum(w * _constants(piece, x).rhoA for x, w in zip(GAUSS, WEIGHTS, strict=True))
+    per_length = sum(fraction * float(WEIGHTS @ _constants(piece, GAUSS).rhoA) for fraction, piece in spans(link))
     return float(link.length) * per_length
 
 
@@ -106,9 +102,14 @@ def link_frequencies(
     start, node = 0.0, 0
     for fraction, piece in pieces:
         step = fraction / ELEMENTS
+        places = (
+            np.arange(ELEMENTS)[:, None] + [*GAUSS, 0.5]
+        ) / ELEMENTS  # the Gauss points and the middle of each element
+        along = _constants(piece, places.ravel())
         for e in range(ELEMENTS):
             where, last = slice(2 * node, 2 * node + 4), node == size // 2 - 2
-            m, k, phi = _element(piece, plane, e / ELEMENTS, (e + 1) / ELEMENTS, step * length)
+            here = Constants(*(v.reshape(places.shape)[e] for v in along))
+            m, k, phi = _element(here, plane, step * length)
             M[where, where] += m
             K[where, where] += k
             for load in loads:
@@ -123,20 +124,17 @@ def link_frequencies(
     return np.sqrt(1 / largest[::-1]) / (2 * np.pi)
 
 
-def _element(piece: Link | Piece, plane: str, x0: float, x1: float, h: float) -> tuple[np.ndarray, np.ndarray, float]:
-    bend, shear, rotary = ("EIz", "GAy", "rhoIz") if plane == "y" else ("EIy", "GAz", "rhoIy")
-    middle = _constants(piece, (x0 + x1) / 2)
-    phi = 12 * getattr(middle, bend) / (getattr(middle, shear) * h**2)
+def _element(c: Constants, plane: str, h: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Mass and stiffness of an element, and its ratio of bending to shear stiffness."""
+    EI, GA, rotary = (c.EIz, c.GAy, c.rhoIz) if plane == "y" else (c.EIy, c.GAz, c.rhoIy)
+    phi = float(12 * EI[-1] / (GA[-1] * h**2))
     M, K = np.zeros((4, 4)), np.zeros((4, 4))
-    uniform = piece.section_end is None
-    for x, weight in zip(GAUSS, WEIGHTS, strict=True):
-        c = middle if uniform else _constants(piece, x0 + x * (x1 - x0))
+    gamma = phi / (1 + phi) * np.array([-1 / h, -0.5, 1 / h, -0.5])
+    for i, (x, weight) in enumerate(zip(GAUSS, WEIGHTS, strict=True)):
         N, T, dT = _shapes(x, h, phi)
-        M += weight * h * (c.rhoA * np.outer(N, N) + getattr(c, rotary) * np.outer(T, T))
-        K += weight * h * getattr(c, bend) * np.outer(dT, dT)
-        if phi > 0:
-            gamma = phi / (1 + phi) * np.array([-1 / h, -0.5, 1 / h, -0.5])
-            K += weight * h * getattr(c, shear) * np.outer(gamma, gamma)
+        M += weight * h * (c.rhoA[i] * np.outer(N, N) + rotary[i] * np.outer(T, T))
+        K += weight * h * EI[i] * np.outer(dT, dT)
+        K += weight * h * GA[i] * np.outer(gamma, gamma) if phi > 0 else 0.0
     return M, K, phi
 
 

@@ -53,6 +53,8 @@ def robot_from_toml(text: str, *, where: str = "robot") -> Robot:
 
 def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
     """The robot of a document: the tree of a robot file as dicts, lists, numbers and text."""
+    if not isinstance(document, dict):
+        raise RobotError(where, [f"{document!r}: expected a table with schema, name, links and joints"])
     faults = structure_faults(document)
     faults.extend(document_faults(document))
     faults.raise_as(where)
