@@ -1,12 +1,11 @@
 import inspect
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from hypothesis import given, settings
 
 from flexjax.screw import se2, se3
-from tests.screw.laws import Laws, check_laws, fit, twists
+from tests.screw.laws import Laws, check_laws, fit, quick_jit, twists
 
 PLANE = np.array([0, 1, 5])  # where vx, vy, omega stand in a spatial twist
 
@@ -30,7 +29,7 @@ def embed_pose(pose):
     return se3.Pose(rotation, jnp.zeros(3).at[:2].set(pose.position))
 
 
-@jax.jit
+@quick_jit
 def against_space(x, w):
     block = lambda m: m[PLANE][:, PLANE]  # noqa: E731
     pose, spatial = se2.exp(x), se3.exp(embed(x))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from scipy.spatial.transform import Rotation
 
 from flexjax.screw import se3
-from tests.screw.laws import Laws, check_laws, twists
+from tests.screw.laws import Laws, check_laws, quick_jit, twists
 
 
 class TestGroup(Laws):
@@ -26,8 +26,8 @@ def scipy_quat(quat):
 
 def test_quaternions_against_scipy():
     rng = np.random.default_rng(1)
-    exp, log, retract = jax.jit(se3.quat_exp), jax.jit(se3.quat_log), jax.jit(se3.quat_retract)
-    multiply, matrix, quat = jax.jit(se3.quat_multiply), jax.jit(se3.quat_to_matrix), jax.jit(se3.matrix_to_quat)
+    exp, log, retract = quick_jit(se3.quat_exp), quick_jit(se3.quat_log), quick_jit(se3.quat_retract)
+    multiply, matrix, quat = quick_jit(se3.quat_multiply), quick_jit(se3.quat_to_matrix), quick_jit(se3.matrix_to_quat)
     for scale in (0.0, 1e-9, 1e-3, 0.02, 1.0, 3.0):
         w = rng.normal(size=3)
         w *= scale / np.linalg.norm(w)
@@ -43,7 +43,7 @@ def test_quaternions_against_scipy():
         assert np.allclose(Rotation.from_quat(scipy_quat(moved)).as_matrix(), (other * turn).as_matrix(), atol=1e-14)
 
 
-@jax.jit
+@quick_jit
 def about_half_turn(quat, rotation):
     along_w = jnp.eye(4, dtype=quat.dtype)[0]
     found = se3.matrix_to_quat(rotation)
@@ -67,7 +67,7 @@ def test_half_turns(dtype):
 
 
 def test_quaternion_derivatives():
-    @jax.jit
+    @quick_jit
     def jacobians(w):
         def chain(w):
             quat = se3.quat_retract(se3.quat_exp(w), 0.3 * w)
@@ -82,7 +82,7 @@ def test_quaternion_derivatives():
             assert np.abs(a - b).max() < 1e-14
         assert np.abs(forward[1] - 1.3 * np.eye(3)).max() < 1e-13
     # quat_exp = (1 - |w|^2/8, w/2) to second order
-    second = jax.jit(jax.hessian(se3.quat_exp))(np.zeros(3))
+    second = quick_jit(jax.hessian(se3.quat_exp))(np.zeros(3))
     assert np.array_equal(second[0], -0.25 * np.eye(3)) and not np.any(second[1:])
 
 
@@ -90,14 +90,14 @@ def test_rotation_derivatives():
     """so3_dexp is the angular block of dexp, and so is its inverse."""
     twist = np.array([1.0, 2.0, 3.0, 0.3, -0.7, 0.4])
     for rotation, motion in ((se3.so3_dexp, se3.dexp), (se3.so3_dexp_inv, se3.dexp_inv)):
-        assert np.allclose(jax.jit(rotation)(twist[3:]), jax.jit(motion)(twist)[3:, 3:], atol=2e-16)
+        assert np.allclose(quick_jit(rotation)(twist[3:]), quick_jit(motion)(twist)[3:, 3:], atol=2e-16)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 3e-5), (np.float64, 1e-13)])
 def test_many_turns(dtype, tolerance):
     """Joints that spin pass hundreds of radians: the rotation must lose no more than the angle itself."""
     w = np.array([0.48, -0.6, 0.64]) * 300.0
-    found = jax.jit(se3.rotation_exp)(w.astype(dtype))
+    found = quick_jit(se3.rotation_exp)(w.astype(dtype))
     expected = Rotation.from_rotvec(np.asarray(w.astype(dtype), np.float64)).as_matrix()
     assert np.abs(found - expected).max() < tolerance
 
@@ -109,7 +109,7 @@ def test_body_inertia_gives_the_kinetic_energy():
     central = root @ root.T
     velocity = twist[:3] + np.cross(twist[3:], com)
     energy = 0.5 * mass * velocity @ velocity + 0.5 * twist[3:] @ central @ twist[3:]
-    matrix = np.asarray(jax.jit(se3.body_inertia)(mass, com, central))
+    matrix = np.asarray(quick_jit(se3.body_inertia)(mass, com, central))
     assert np.isclose(0.5 * twist @ matrix @ twist, energy, rtol=1e-14) and np.array_equal(matrix, matrix.T)
 
 
@@ -117,7 +117,7 @@ def test_under_vmap_and_scan():
     """As a chain uses it: many joints at once, then one pose after the other."""
     twists = jnp.asarray(np.random.default_rng(3).normal(size=(5, 6)))
 
-    @jax.jit
+    @quick_jit
     def run(twists):
         steps = jax.vmap(se3.exp)(twists)
         return jax.lax.scan(lambda a, b: (se3.compose(a, b), None), se3.identity(), steps)[0]
