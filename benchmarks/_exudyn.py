@@ -1,7 +1,7 @@
 """The same problems in Exudyn, for the ratio in the same run. Needs the `outside` extra.
 
 With Exudyn's default Newton tolerances (absolute 1e-10, relative 1e-8) and step control, the ANCF cable takes 57 683
-steps instead of 50 on this link (measured over 0.05 s, generalised-alpha 0.9, exudyn 1.13.6); the geometrically exact beam
+steps instead of 50 on this link (0.05 s, generalised-alpha 0.9, exudyn 1.13.6); the geometrically exact beam
 does the same once the relative one is 1e-10. The likely reason: the tolerance lies below the rounding of the residual,
 EA/l times 1e-16 or about 1e-8 N. Here the absolute one is 1e-6, with modified Newton and the sparse solver: of 24
 combinations of Newton, tolerance and linear solver, none was faster beyond the noise at the same tip. One step per dt.
