@@ -13,9 +13,9 @@ import numpy as np
 import scipy.linalg
 
 from flexjax.robot._link import BeamConstants, Link, Material, Piece
-from flexjax.robot._section import AbstractSection
+from flexjax.robot._section import AbstractSection, SectionProperties
 
-ELEMENTS = 24  # per piece; the third frequency of a uniform link is then right to 1e-5
+ELEMENTS = 24  # in all, and at least 6 per piece; the third frequency of a uniform link is then right to 1e-5
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 GAUSS, WEIGHTS = _POINTS / 2 + 0.5, _WEIGHTS / 2
 
@@ -65,8 +65,13 @@ def _from_constants(c: BeamConstants) -> tuple:
     return c.EA, c.EIy, c.EIz, c.GJ, c.rhoA, *shear, *rotary
 
 
+@jax.jit  # one compilation instead of one per operation
+def _properties(section: AbstractSection) -> SectionProperties:
+    return section.properties()
+
+
 def _from_section(section: AbstractSection, material: Material) -> tuple:
-    p = section.properties()
+    p = _properties(section)
     A, Iy, Iz, J, ky, kz = (np.asarray(v) for v in (p.A, p.Iy, p.Iz, p.J, p.ky, p.kz))
     E, G, rho = (np.asarray(v) for v in (material.E, material.shear_modulus, material.rho))
     return E * A, E * Iy, E * Iz, G * J, rho * A, ky * G * A, kz * G * A, rho * Iy, rho * Iz
@@ -97,28 +102,26 @@ def link_frequencies(
     tip."""
     length = float(link.length) if length is None else length
     pieces = spans(link)
-    size = 2 * (ELEMENTS * len(pieces) + 1)
+    count = max(6, ELEMENTS // len(pieces))
+    size = 2 * (count * len(pieces) + 1)
     M, K = np.zeros((size, size)), np.zeros((size, size))
-    start, node = 0.0, 0
-    for fraction, piece in pieces:
-        step = fraction / ELEMENTS
-        places = (
-            np.arange(ELEMENTS)[:, None] + [*GAUSS, 0.5]
-        ) / ELEMENTS  # the Gauss points and the middle of each element
-        along = _constants(piece, places.ravel())
-        for e in range(ELEMENTS):
-            where, last = slice(2 * node, 2 * node + 4), node == size // 2 - 2
-            here = Constants(*(v.reshape(places.shape)[e] for v in along))
-            m, k, phi = _element(here, plane, step * length)
-            M[where, where] += m
-            K[where, where] += k
-            for load in loads:
-                x = (load.station - start) / step
-                if 0 <= x < 1 or (last and x >= 1):
-                    N, T, _ = _shapes(min(x, 1.0), step * length, phi)
-                    row = N + load.arm * T
-                    M[where, where] += load.mass * np.outer(row, row) + load.inertia * np.outer(T, T)
-            start, node = start + step, node + 1
+    steps = np.concatenate([np.full(count, fraction / count) for fraction, _ in pieces])
+    borders = np.concatenate([[0.0], np.cumsum(steps)])
+    carrier = [int(np.clip(np.searchsorted(borders, load.station, "right") - 1, 0, len(steps) - 1)) for load in loads]
+    places = (np.arange(count)[:, None] + [*GAUSS, 0.5]) / count  # Gauss points and middle of each element
+    along = [_constants(piece, places.ravel()) for _, piece in pieces]
+    for node, step in enumerate(steps):
+        where, h = slice(2 * node, 2 * node + 4), step * length
+        m, k, phi = _element(
+            Constants(*(v.reshape(places.shape)[node % count] for v in along[node // count])), plane, h
+        )
+        for load, element in zip(loads, carrier, strict=True):
+            if element == node:
+                N, T, _ = _shapes((load.station - borders[node]) / step, h, phi)
+                row = N + load.arm * T
+                m += load.mass * np.outer(row, row) + load.inertia * np.outer(T, T)
+        M[where, where] += m
+        K[where, where] += k
     # The first modes are the largest values of 1 / omega^2; solving for those keeps their digits.
     largest = scipy.linalg.eigh(M[2:, 2:], K[2:, 2:], eigvals_only=True, subset_by_index=(size - 2 - n, size - 3))
     return np.sqrt(1 / largest[::-1]) / (2 * np.pi)

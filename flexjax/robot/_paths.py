@@ -89,7 +89,7 @@ def set_path(tree, path: str, value):
     traced.
 
     >>> import flexjax as fx
-    >>> arm = fx.set_path(fx.load_robot("metal-link"), "links.*.length", 0.7)
+    >>> arm = fx.load_robot("metal-link").replace("links.*.length", 0.7)
     """
     found = find_leaves(tree, path)
     new = eqx.tree_at(
