@@ -84,7 +84,8 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
 def _check_angles(faults: Faults, path: str, joint: dict) -> None:
     """Angles far beyond a turn are degrees in all likelihood."""
     turning = joint["type"] in ("revolute", "universal", "spherical")
-    stops = joint.get("stops") if isinstance(joint.get("stops"), dict) else {}
+    stops = joint.get("stops")
+    stops = stops if isinstance(stops, dict) else {}
     ends = [("stops.lower", stops.get("lower")), ("stops.upper", stops.get("upper"))]
     angles = [("rotation", joint.get("rotation"), TURN)]
     angles += [("home", joint.get("home"), TURN), *((key, value, 4 * TURN) for key, value in ends)] if turning else []

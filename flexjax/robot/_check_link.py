@@ -94,14 +94,10 @@ def _check_beam(faults: Faults, path: str, beam: dict) -> None:
     for key in ("section", "section_end"):
         _check_section(faults, f"{path}.{key}", beam.get(key))
     if "section" in beam and "section_end" in beam:
-        shapes = [section_class(beam[key]) for key in ("section", "section_end")]
-        if None not in shapes and shapes[0] is not shapes[1]:
-            faults.add(
-                f"{path}.section_end",
-                shapes[1].shape,
-                f"the shape of section ({shapes[0].shape})",
-                "A taper keeps its shape.",
-            )
+        start, end = section_class(beam["section"]), section_class(beam["section_end"])
+        if start is not None and end is not None and start is not end:
+            expected = f"the shape of section ({start.shape})"
+            faults.add(f"{path}.section_end", end.shape, expected, "A taper keeps its shape.")
     material = beam.get("material")
     if isinstance(material, str) and material not in MATERIALS:
         faults.add(

@@ -1,12 +1,13 @@
 """Every number of a document against its rule: type, shape, finite, range."""
 
 import math
+from typing import Any
 
 from flexjax.robot._fault import UNKNOWN, Faults
 from flexjax.robot._fields import NUMBERS, RULES, Number, class_of, parts, unit_of
 
 
-def check_numbers(faults: Faults, path: str, cls: type | str, document, joint_type=None) -> None:
+def check_numbers(faults: Faults, path: str, cls: Any, document, joint_type=None) -> None:
     """Check the numbers of an object of class ``cls`` and of the objects inside it."""
     if isinstance(cls, str):
         for name, rule in NUMBERS[cls].items():

@@ -1,7 +1,10 @@
 """A robot as a plain document (dicts, lists, numbers, text: the tree of a robot file), and back."""
 
+from typing import Any
+
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from flexjax.robot._fault import UNKNOWN
 from flexjax.robot._fields import class_of, parts
@@ -11,7 +14,7 @@ from flexjax.robot._section import AbstractSection
 
 def plain(leaf):
     """A leaf as a float or a list of floats; ``UNKNOWN`` where its value is not known on the host."""
-    if isinstance(leaf, jax.core.Tracer) or isinstance(leaf, bool | np.bool_):
+    if isinstance(leaf, Tracer | bool | np.bool_):
         return UNKNOWN
     if isinstance(leaf, jax.Array):
         # A donated buffer has no value any more; an array spread over several hosts none that this one can see.
@@ -53,7 +56,7 @@ def _to_value(value):
     return to_document(value) if type(value).__module__.startswith("flexjax.robot.") else UNKNOWN
 
 
-def from_document(cls: type, document: dict):
+def from_document(cls: Any, document: Any) -> Any:
     """The description object of a document that has been checked."""
     if cls is Material and isinstance(document, str):
         return Material.named(document)

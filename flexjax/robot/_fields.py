@@ -4,7 +4,7 @@ read this one table."""
 import dataclasses
 import math
 import typing
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 
@@ -177,7 +177,7 @@ class Part(NamedTuple):
     number: Number | None
     cls: type | None
     many: bool
-    text: type | None
+    text: Any
 
 
 def parts(cls: type) -> list[Part]:

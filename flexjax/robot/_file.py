@@ -92,7 +92,7 @@ def _number_type(number: Number):
 def _other(cls: type, part: Part):
     if (cls.__name__, part.name) in CHOICES:
         # Published as an enumeration, checked (with the list of choices in the message) by flexjax.robot._check.
-        extra = {"enum": list(CHOICES[cls.__name__, part.name])}
+        extra: Any = {"enum": list(CHOICES[cls.__name__, part.name])}
         return str, Field(... if part.required else part.default, json_schema_extra=extra)
     if part.text is not None:
         # A payload without a name is called by its place in the list.
@@ -132,7 +132,7 @@ def robot_schema() -> dict:
     }
 
 
-def _tidy(node):
+def _tidy(node: Any) -> Any:
     """Without the titles that pydantic makes up and without null, which TOML does not have."""
     if isinstance(node, dict):
         made_up = {
@@ -188,7 +188,7 @@ def structure_faults(document) -> Faults:
     return faults
 
 
-def _add_structure_fault(faults: Faults, document, fault: dict) -> None:
+def _add_structure_fault(faults: Faults, document, fault: Any) -> None:
     path, known = _locate(document, fault["loc"])
     kind, value = fault["type"], fault["input"]
     if kind == "extra_forbidden":
@@ -209,7 +209,7 @@ def _add_structure_fault(faults: Faults, document, fault: dict) -> None:
             f"one of {expected}".replace("'", ""),
         )
     else:
-        faults.add(path, value, EXPECTED.get(kind, fault["msg"]))
+        faults.add(path, value, EXPECTED.get(kind) or str(fault["msg"]))
 
 
 def _locate(document, loc: tuple) -> tuple[str, list[str]]:

@@ -24,7 +24,10 @@ class Material(eqx.Module):
 
     @property
     def shear_modulus(self) -> Array:
-        return self.G if self.G is not None else self.E / (2 * (1 + self.nu))
+        if self.G is not None:
+            return self.G
+        assert self.nu is not None  # one of the two is given
+        return self.E / (2 * (1 + self.nu))
 
     @classmethod
     def named(cls, name: str) -> "Material":

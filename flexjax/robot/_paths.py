@@ -38,7 +38,7 @@ class Found(NamedTuple):
     def leaf_in(self, tree):
         """The same leaf of a tree of the same structure (a function for ``eqx.tree_at``)."""
         for step in self.steps:
-            tree = getattr(tree, step) if isinstance(step, str) and dataclasses.is_dataclass(tree) else tree[step]
+            tree = _child(tree, step)
         return tree
 
 
@@ -111,7 +111,7 @@ def _placed(found: Found, value):
         expected = "one number" if wanted == () else f"numbers of shape {wanted}"
         raise RobotError(WHERE, [f"{found.path}: got shape {np.shape(new)}, expected {expected}."])
     new = jnp.asarray(new, dtype=dtype) if dtype is not None else new
-    return new if found.component is None else old.at[found.component].set(new)
+    return new if found.component is None else jnp.asarray(old).at[found.component].set(new)
 
 
 def _robot_class():
@@ -133,6 +133,10 @@ def _children(node) -> list[tuple[str, Any, Any]] | None:
     if isinstance(node, list | tuple):
         return [(_label(child, i), i, child) for i, child in enumerate(node)]
     return None
+
+
+def _child(node: Any, step: Any) -> Any:
+    return getattr(node, step) if isinstance(node, eqx.Module) else node[step]
 
 
 def _label(child, index: int) -> str:
@@ -209,9 +213,10 @@ def _near(root, path: str) -> str:
 
 
 def _unit(root, found: Found) -> str:
-    node, joint_type = root, None
+    node: Any = root
+    joint_type = None
     for step in found.steps[:-1]:
-        node = getattr(node, step) if isinstance(step, str) and dataclasses.is_dataclass(node) else node[step]
+        node = _child(node, step)
         joint_type = node.type if isinstance(node, Joint) else joint_type
     number = NUMBERS.get(type(node).__name__, {}).get(found.steps[-1]) if found.steps else None
     return unit_of(number, joint_type) if number else ""

@@ -125,13 +125,10 @@ def _joint(joint: ElementTree.Element, links: dict, faults: Faults) -> dict[str,
     path = f"joint.{name}"
     if kind not in TYPES:
         faults.add(f"{path}.type", kind, f"one of {', '.join(TYPES)}", "Other joint types have no counterpart here.")
-    if joint.find("mimic") is not None:
-        faults.add(
-            f"{path}.mimic",
-            joint.find("mimic").get("joint"),
-            "no mimic element",
-            "Coupled joints are not supported: remove it.",
-        )
+    mimic = joint.find("mimic")
+    if mimic is not None:
+        mend = "Coupled joints are not supported: remove it."
+        faults.add(f"{path}.mimic", mimic.get("joint"), "no mimic element", mend)
     ends = {}
     for key in ("parent", "child"):
         element = joint.find(key)
