@@ -1,42 +1,44 @@
 """Inputs in time with exact derivatives and known breaks."""
 
-from flexjax.signal._base import AbstractSignal as AbstractSignal
-from flexjax.signal._base import Constant as Constant
-from flexjax.signal._base import Scaled as Scaled
-from flexjax.signal._base import Sum as Sum
-from flexjax.signal._base import constant as constant
-from flexjax.signal._combine import Shifted as Shifted
-from flexjax.signal._combine import Stacked as Stacked
-from flexjax.signal._combine import shift as shift
-from flexjax.signal._combine import stack as stack
-from flexjax.signal._smooth import Cycloid as Cycloid
-from flexjax.signal._smooth import Polynomial as Polynomial
-from flexjax.signal._smooth import Quintic as Quintic
-from flexjax.signal._smooth import Sine as Sine
-from flexjax.signal._smooth import SpinUp as SpinUp
-from flexjax.signal._smooth import cycloid as cycloid
-from flexjax.signal._smooth import polynomial as polynomial
-from flexjax.signal._smooth import quintic as quintic
-from flexjax.signal._smooth import sine as sine
-from flexjax.signal._smooth import spin_up as spin_up
-from flexjax.signal._spline import Hermite as Hermite
-from flexjax.signal._spline import Polyline as Polyline
-from flexjax.signal._spline import Spline as Spline
-from flexjax.signal._spline import prepare as prepare
-from flexjax.signal._spline import recorded as recorded
-from flexjax.signal._spline import spline as spline
-from flexjax.signal._switched import BangBang as BangBang
-from flexjax.signal._switched import PiecewiseConstant as PiecewiseConstant
-from flexjax.signal._switched import Ramp as Ramp
-from flexjax.signal._switched import StepAcceleration as StepAcceleration
-from flexjax.signal._switched import Trapezoid as Trapezoid
-from flexjax.signal._switched import bang_bang as bang_bang
-from flexjax.signal._switched import piecewise_constant as piecewise_constant
-from flexjax.signal._switched import ramp as ramp
-from flexjax.signal._switched import step as step
-from flexjax.signal._switched import step_acceleration as step_acceleration
-from flexjax.signal._switched import trapezoid as trapezoid
-from flexjax.signal._wave import Chirp as Chirp
-from flexjax.signal._wave import Cosine as Cosine
-from flexjax.signal._wave import chirp as chirp
-from flexjax.signal._wave import cosine as cosine
+from flexjax.signal._base import (
+    AbstractSignal as AbstractSignal,
+    Constant as Constant,
+    Scaled as Scaled,
+    Sum as Sum,
+    constant as constant,
+)
+from flexjax.signal._combine import Shifted as Shifted, Stacked as Stacked, shift as shift, stack as stack
+from flexjax.signal._smooth import (
+    Cycloid as Cycloid,
+    Polynomial as Polynomial,
+    Quintic as Quintic,
+    Sine as Sine,
+    SpinUp as SpinUp,
+    cycloid as cycloid,
+    polynomial as polynomial,
+    quintic as quintic,
+    sine as sine,
+    spin_up as spin_up,
+)
+from flexjax.signal._spline import (
+    Hermite as Hermite,
+    Polyline as Polyline,
+    Spline as Spline,
+    prepare as prepare,
+    recorded as recorded,
+    spline as spline,
+)
+from flexjax.signal._switched import (
+    BangBang as BangBang,
+    PiecewiseConstant as PiecewiseConstant,
+    Ramp as Ramp,
+    StepAcceleration as StepAcceleration,
+    Trapezoid as Trapezoid,
+    bang_bang as bang_bang,
+    piecewise_constant as piecewise_constant,
+    ramp as ramp,
+    step as step,
+    step_acceleration as step_acceleration,
+    trapezoid as trapezoid,
+)
+from flexjax.signal._wave import Chirp as Chirp, Cosine as Cosine, chirp as chirp, cosine as cosine

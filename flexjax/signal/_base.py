@@ -51,10 +51,12 @@ class AbstractSignal(eqx.Module):
         return -1.0 * self + other
 
     def __mul__(self, factor) -> "AbstractSignal":
-        return NotImplemented if isinstance(factor, AbstractSignal) else Scaled(factor, self)
+        if isinstance(factor, AbstractSignal):
+            raise TypeError("the product of two signals is not defined: multiply a signal by a number, or add signals")
+        return Scaled(factor, self)
 
     def __rmul__(self, factor) -> "AbstractSignal":
-        return self * factor
+        return Scaled(factor, self)
 
     def __truediv__(self, divisor) -> "AbstractSignal":
         return self * (1.0 / divisor)
