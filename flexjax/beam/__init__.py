@@ -2,3 +2,4 @@
 
 from flexjax.beam._properties import BeamProperties as BeamProperties, beam_properties as beam_properties, link_quadrature as link_quadrature
 from flexjax.beam._rigid import centreline_pose as centreline_pose, rigid_inertia as rigid_inertia
+from flexjax.beam._modal import ShapeFunctions as ShapeFunctions, shape_functions as shape_functions

@@ -78,4 +78,4 @@ def link_quadrature(link: Link, points: int = 4) -> tuple[Float[Array, " n"], Fl
     starts = _starts(_pieces(link))
     span = jnp.diff(starts)
     x, w = jnp.asarray(0.5 * (x + 1), span.dtype), jnp.asarray(0.5 * w, span.dtype)
-    return (starts[:-1, None] + span[:, None] * x).reshape(-1), (span[:, None] * w).reshape(-1)
+    return (starts[:-1, None] + span[:, None] * x[None, :]).reshape(-1), (span[:, None] * w[None, :]).reshape(-1)

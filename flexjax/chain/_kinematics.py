@@ -8,19 +8,41 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.chain._layout import Layout
+from flexjax.chain._links import AbstractLinks, Tip
 from flexjax.chain._parameters import Parameters
 from flexjax.screw import se3
 
 
 class Kinematics(eqx.Module):
-    """Local poses and their inverse adjoints (parent body twist -> own body twist), stacked over stages."""
+    """Stacked over stages: the pose of the body in the section that its joint hangs on, the inverse adjoint of that (section's twist -> body's twist),
+    the tip sections of flexible links (None in a rigid chain) and the inverse adjoints of their poses, and both of the first two from the parent's frame.
+    """
 
     local: se3.Pose
     X: Float[Array, "B dim dim"]
+    tip: Tip | None
+    Xt: Float[Array, "B dim dim"] | None
+    outer: se3.Pose
+    full: Float[Array, "B dim dim"]
+
+
+def mv(a: Float[Array, "B i j"], x: Float[Array, "B j"]) -> Array:
+    """Matrix times vector, stage by stage; multiply and sum fuses where a dot would not."""
+    return jnp.sum(a * x[:, None, :], axis=2)
+
+
+def mtv(a: Float[Array, "B i j"], x: Float[Array, "B i"]) -> Array:
+    """Transpose times vector, stage by stage."""
+    return jnp.sum(a * x[:, :, None], axis=1)
+
+
+def behind(x: Float[Array, "B ..."], first: Array) -> Array:
+    """What the stage before each one has; ``first`` for the first."""
+    return jnp.concatenate([first[None], x[:-1]])
 
 
 def pad(layout: Layout, v: Array) -> Array:
-    """(B, width) rates of the stages, zero where padded."""
+    """(B, width) rates of the joints, zero where padded."""
     index, _ = layout.dof_table()
     return jnp.concatenate([v, jnp.zeros(1, v.dtype)])[index]
 
@@ -31,7 +53,19 @@ def scatter(layout: Layout, padded: Array) -> Array:
     return jnp.zeros(layout.dofs, padded.dtype).at[index[mask]].set(padded[mask])
 
 
-def kinematics(layout: Layout, par: Parameters, q: Float[Array, " nq"]) -> Kinematics:
+def pad_shapes(layout: Layout, x: Array) -> Array:
+    """(B, m) shape coordinates (or rates, forces) of the stages, from q or v; zero where padded."""
+    index, _ = layout.shape_table()
+    return jnp.concatenate([x[x.shape[0] - sum(layout.shapes) :], jnp.zeros(1, x.dtype)])[index]
+
+
+def scatter_shapes(layout: Layout, padded: Array) -> Array:
+    """The shape part of v, from (B, m)."""
+    index, mask = layout.shape_table()
+    return jnp.zeros(sum(layout.shapes), padded.dtype).at[index[mask]].set(padded[mask])
+
+
+def kinematics(layout: Layout, par: Parameters, q: Float[Array, " nq"], links: AbstractLinks | None = None) -> Kinematics:
     space = par.space
     coordinates = np.full((len(layout.stages), layout.width), layout.nq)
     for i, s in enumerate(layout.stages):
@@ -43,7 +77,14 @@ def kinematics(layout: Layout, par: Parameters, q: Float[Array, " nq"]) -> Kinem
         if s.kind == "ball":
             middle = eqx.tree_at(lambda m: m.rotation, middle, middle.rotation.at[i].set(se3.quat_to_matrix(q[s.q_start : s.q_start + 4])))
     local = jax.vmap(lambda a, b, c: space.compose(space.compose(a, b), c))(par.before, middle, par.after)
-    return Kinematics(local, jax.vmap(space.adjoint_inverse)(local))
+    X = jax.vmap(space.adjoint_inverse)(local)
+    if links is None:
+        return Kinematics(local, X, None, None, local, X)
+    tip = links.tip(pad_shapes(layout, q))
+    Xt = jax.vmap(space.adjoint_inverse)(tip.pose)
+    carrier = jax.tree_util.tree_map(behind, tip.pose, space.identity(q.dtype))
+    outer = jax.vmap(space.compose)(carrier, local)
+    return Kinematics(local, X, tip, Xt, outer, jax.vmap(space.adjoint_inverse)(outer))
 
 
 def poses(par: Parameters, kin: Kinematics, base: se3.Pose) -> se3.Pose:
@@ -53,29 +94,47 @@ def poses(par: Parameters, kin: Kinematics, base: se3.Pose) -> se3.Pose:
         new = par.space.compose(pose, local)
         return new, new
 
-    return lax.scan(outwards, base, kin.local)[1]
+    return lax.scan(outwards, base, kin.outer)[1]
 
 
-def spread(kin: Kinematics, start: Array, own: Float[Array, "B dim"]) -> tuple[Array, Array]:
-    """The recursion z = X z_parent + own from ``start`` outwards: (what arrives from the parent, z), stacked."""
+def at_tip(kin: Kinematics, z: Float[Array, "B dim"], shape: Float[Array, "B dim"]) -> Array:
+    """Twists (or accelerations) of the sections that joints hang on: X_t z + shape, where ``shape`` is what the deformation adds there."""
+    return z if kin.tip is None else mv(kin.Xt, z) + shape
+
+
+def onto_next(kin: Kinematics, shape: Float[Array, "B dim"]) -> Array:
+    """What the deformation of a stage adds to the twist of the next one."""
+    return jnp.zeros_like(shape) if kin.tip is None else mv(kin.X, behind(shape, jnp.zeros_like(shape[0])))
+
+
+def tip_wrench(kin: Kinematics, W: Float[Array, "B dim"], rotors: Float[Array, "B dim"]) -> Array:
+    """What each body's tip section must give to the next stage and to the rotor that sits on it."""
+    handed = mtv(kin.X, W) + rotors
+    return jnp.concatenate([handed[1:], jnp.zeros_like(handed[:1])])
+
+
+def spread(kin: Kinematics, start: Array, own: Float[Array, "B dim"]) -> Array:
+    """The recursion z = X z_parent + own from ``start`` outwards, stacked."""
 
     def outwards(z, row):
         X, add = row
-        arriving = jnp.sum(X * z[None, :], axis=1)
-        return arriving + add, (arriving, arriving + add)
+        z = jnp.sum(X * z[None, :], axis=1) + add
+        return z, z
 
-    return lax.scan(outwards, start, (kin.X, own))[1]
+    return lax.scan(outwards, start, (kin.full, own))[1]
 
 
-def gather(kin: Kinematics, own: Float[Array, "B dim"], behind: Float[Array, "B dim"]) -> tuple[Array, Array]:
+def gather(kin: Kinematics, own: Float[Array, "B dim"], rotors: Float[Array, "B dim"]) -> tuple[Array, Array]:
     """The recursion W = own + (what the child hands over), tip to base: (W stacked, what the ground receives).
 
-    A stage hands X^T W + ``behind`` to its parent; ``behind`` sits in the parent body's axes (rotors)."""
+    A stage hands X^T W + ``rotors`` to the section that it hangs on."""
+    if kin.Xt is not None:
+        rotors = mtv(behind(kin.Xt, jnp.eye(own.shape[1], dtype=own.dtype)), rotors)
 
     def inwards(carry, row):
         X, add, rotor = row
         W = carry + add
         return jnp.sum(X * W[:, None], axis=0) + rotor, W
 
-    ground, W = lax.scan(inwards, jnp.zeros_like(own[0]), (kin.X, own, behind), reverse=True)
+    ground, W = lax.scan(inwards, jnp.zeros_like(own[0]), (kin.full, own, rotors), reverse=True)
     return W, ground

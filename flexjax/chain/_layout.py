@@ -34,7 +34,8 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Order of q: joints in robot order, then motors of flexible joints. v alike, with three rates for the four numbers of a ball."""
+    """Order of q: joints in robot order, motors of flexible joints, shape coordinates of flexible links from the base outwards. v alike, with three
+    rates for the four numbers of a ball."""
 
     stages: tuple[Stage, ...]
     nq: int
@@ -42,6 +43,39 @@ class Layout:
     dofs: int
     motors: tuple[int, ...]  # dof index (in v) of each flexible joint, in robot order
     planar: bool
+    shapes: tuple[int, ...] = ()  # number of shape coordinates of each stage; () if all links are rigid
+
+    @property
+    def shape_count(self) -> int:
+        """Number that the shape coordinates of every stage are padded to."""
+        return max(self.shapes, default=0)
+
+    @property
+    def q_motors(self) -> slice:
+        end = self.nq - sum(self.shapes)
+        return slice(end - len(self.motors), end)
+
+    @property
+    def v_motors(self) -> slice:
+        return slice(self.dofs, self.dofs + len(self.motors))
+
+    @property
+    def q_shapes(self) -> slice:
+        return slice(self.nq - sum(self.shapes), self.nq)
+
+    @property
+    def v_shapes(self) -> slice:
+        return slice(self.nv - sum(self.shapes), self.nv)
+
+    def shape_table(self) -> tuple[np.ndarray, np.ndarray]:
+        """Index (stages, shape_count) among the shape coordinates, pointing behind the last where padded; and the mask of real ones."""
+        total = sum(self.shapes)
+        index = np.full((len(self.stages), self.shape_count), total)
+        start = 0
+        for i, count in enumerate(self.shapes):
+            index[i, :count] = np.arange(start, start + count)
+            start += count
+        return index, index < total
 
     @property
     def width(self) -> int:
@@ -73,8 +107,7 @@ class Layout:
         for s in self.stages:
             if s.kind == "screw":
                 table[s.v_start : s.v_start + s.dofs] = np.arange(s.q_start, s.q_start + s.dofs)
-        n_motors = len(self.motors)
-        table[self.dofs : self.dofs + n_motors] = np.arange(self.nq - n_motors, self.nq)
+        table[self.dofs :] = np.arange(self.q_motors.start, self.nq)
         return table
 
 
@@ -102,8 +135,9 @@ def serial_refusals(robot: Robot) -> list[str]:
     return faults
 
 
-def serial_layout(robot: Robot) -> Layout:
-    """The layout of a serial robot. ``planar`` robots get three-component twists."""
+def serial_layout(robot: Robot, shapes: dict[str, int] | None = None, planar: bool | None = None) -> Layout:
+    """The layout of a serial robot. ``shapes``: number of shape coordinates of each flexible link, by name. Chains of planar robots have
+    three-component twists unless ``planar`` says otherwise."""
     v_start, q_start, v, q = {}, {}, 0, 0
     for i, joint in enumerate(robot.joints):
         if joint.loop:
@@ -123,4 +157,6 @@ def serial_layout(robot: Robot) -> Layout:
             last = part == len(parts) - 1
             stages.append(Stage(i, part, kind, dofs, dv, dq, robot.link_index(joint.child) if last else -1, False))
             dv, dq = dv + dofs, dq + numbers
-    return Layout(tuple(stages), q + len(flexible), v + len(flexible), v, flexible, robot.planar)
+    counts = () if not shapes else tuple(shapes.get(robot.links[s.link].name, 0) if s.link >= 0 else 0 for s in stages)
+    more = len(flexible) + sum(counts)
+    return Layout(tuple(stages), q + more, v + more, v, flexible, robot.planar if planar is None else planar, counts)

@@ -1,13 +1,15 @@
-"""What a chain of rigid bodies shows at one instant."""
+"""What a chain shows at one instant."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import centreline_pose
+from flexjax._results import Status
+from flexjax.chain._kinematics import mv
 from flexjax.chain._parameters import PLANAR
-from flexjax.chain._term import ChainTerm
+from flexjax.chain._term import ChainTerm, Needs
+from flexjax.robot import Robot
 from flexjax.screw import se3
 from flexjax.term import State
 from flexjax.trajectory import Snapshot
@@ -31,53 +33,95 @@ def point_acceleration(z, z_dot):
     return z_dot.at[..., :3].add(jnp.cross(z[..., 3:], z[..., :3]))
 
 
-def rigid_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
+def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
     lay, robot, planar = term.layout, term.robot, term.layout.planar
     q, v = y.mech.q, y.mech.v
     a = term.accelerate(t, q, v, at, y.memory)
-    _, W, _, acc, m = term.inverse(t, q, v, a, at)
-    gap = term.balance(t, q, v, a, at, y.memory)
+    needs = term.inverse(t, q, v, a, at)
+    gap = needs.tau - sum(term._coordinate_forces(t, q, v, at, y.memory))
     xm, xmd = term.motor_coordinates(y)
     effort = term.drive.effort(robot, t, at, xm, xmd, y.memory)
-    motors = np.array(lay.motors, int)
-    wanted = gap[: lay.dofs].at[motors].set(gap[lay.dofs :])
+    wanted = gap[: lay.dofs].at[np.array(lay.motors, int)].set(gap[lay.v_motors])
     effort = jnp.where(term.drive.prescribed(robot), wanted, effort)
-
-    z, acc, W = spatial_vector(m.z, planar), spatial_vector(acc, planar), spatial_vector(W, planar)
-    world = jax.vmap(lambda p: spatial_pose(p, planar))(m.world)
-    # Undo the trick that made weight out of the base's acceleration.
-    acc = acc.at[:, :3].add(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
-    stage_of = {st.link: i for i, st in enumerate(lay.stages) if st.link >= 0}
-
-    def along(i):
-        b = stage_of[i]
-        pose = se3.Pose(world.rotation[b], world.position[b])
-
-        def station(s):
-            section = centreline_pose(robot.links[i], s)
-            back = se3.adjoint_inverse(section)
-            zs, as_ = back @ z[b], back @ acc[b]
-            return se3.to_pose7(se3.compose(pose, section)), zs, point_acceleration(zs, as_)
-
-        return jax.vmap(station)(s)
-
-    rows = [along(i) for i in range(len(robot.links))]
-    frames, velocity, acceleration = (jnp.stack([r[k] for r in rows]) for k in range(3))
-    zeros = jnp.zeros((len(robot.links), s.shape[0], 6), q.dtype)
-    reaction = jnp.stack([_reaction(term, i, W, q) for i in range(len(robot.joints))])
+    frames, velocity, acceleration, deflection, strain = jax.vmap(lambda s: _sections(term, needs, s), out_axes=1)(s)
     return Snapshot(
         q=term.coordinates(q), qd=v[: lay.dofs], qdd=a[: lay.dofs], motor=xm, effort=effort,
-        frames=frames, velocity=velocity, acceleration=acceleration, deflection=zeros[..., :3], strain=zeros, reaction=reaction,
+        frames=frames, velocity=velocity, acceleration=acceleration, deflection=deflection, strain=strain,
+        reaction=_reactions(term, spatial_vector(needs.W, planar), q),
     )  # fmt: skip
 
 
-def _reaction(term: ChainTerm, joint_index: int, W, q) -> Array:
-    """Wrench of parent on child at the joint, child axes."""
-    last = max(i for i, s in enumerate(term.layout.stages) if s.joint == joint_index)
-    joint = term.robot.joints[joint_index]
-    if joint.type == "prismatic" and joint.axis is None:
-        # The link's frame is at its rear end; the joint stands length - free length ahead of it.
-        length = term.robot.links[term.layout.stages[last].link].length
-        lever = jnp.zeros(3, q.dtype).at[0].set(length - q[term.layout.stages[last].q_start])
-        return W[last].at[3:].add(-jnp.cross(lever, W[last][:3]))
-    return W[last]
+def _unstressed(robot: Robot, s):
+    """Poses of the sections at station ``s`` of every link (L), undeformed; written for all links at once so that the trace does not grow with them."""
+    zero = jnp.zeros(3, robot.gravity.dtype)
+    length = jnp.stack([link.length for link in robot.links])
+    curvature = jnp.stack([zero if link.curvature is None else link.curvature for link in robot.links])
+    ahead = jnp.zeros_like(curvature).at[:, 0].set(1.0)
+    return jax.vmap(se3.exp)(jnp.concatenate([ahead, curvature], axis=1) * (length * s)[:, None])
+
+
+def _sections(term: ChainTerm, needs: Needs, s):
+    """(pose7, velocity, acceleration, deflection, strain) of the section at station ``s`` of every link."""
+    lay, robot, planar, m = term.layout, term.robot, term.layout.planar, needs.motion
+    stage = np.array([next(i for i, st in enumerate(lay.stages) if st.link == k) for k in range(len(robot.links))])
+    world = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: x[stage], m.world))
+    z, acc = (spatial_vector(x[stage], planar) for x in (m.z, needs.acceleration))
+    # Undo the trick that made weight out of the base's acceleration.
+    acc = acc.at[:, :3].add(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
+    section = _unstressed(robot, s)
+    bend = bend_rate = jnp.zeros_like(z)
+    deflection, strain = jnp.zeros_like(section.position), jnp.zeros_like(z)
+    if term.links is not None:
+        everywhere = jnp.broadcast_to(s, (len(lay.stages),))
+
+        def twist(eta):
+            return mv(term.links.section(eta, everywhere).S, m.rate)
+
+        bend, bend_rate = jax.jvp(twist, (m.eta,), (m.rate,))
+        tip = term.links.section(m.eta, everywhere)
+        bend_rate = bend_rate + mv(tip.S, needs.shape_acceleration)
+        bend, bend_rate = (spatial_vector(x[stage], planar) for x in (bend, bend_rate))
+        bent = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: x[stage], tip.pose))
+        flexible = np.array(lay.shapes)[stage] > 0
+        section = jax.tree_util.tree_map(lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b), bent, section)
+        deflection, strain = (x[stage] for x in term.links.strain(m.eta, everywhere))
+    back = jax.vmap(se3.adjoint_inverse)(section)
+    carried = mv(back, z)
+    zs = carried + bend
+    turning = jax.vmap(lambda a, b: se3.ad(a) @ b)(carried, bend)
+    accs = mv(back, acc) + turning + bend_rate
+    pose = jax.vmap(lambda a, b: se3.to_pose7(se3.compose(a, b)))(world, section)
+    return pose, zs, point_acceleration(zs, accs), deflection, strain
+
+
+def _reactions(term: ChainTerm, W, q) -> Array:
+    """Wrenches of parent on child at the joints, child axes (J, 6)."""
+    stages, robot = term.layout.stages, term.robot
+    last = [max((i for i, s in enumerate(stages) if s.joint == k), default=0) for k in range(len(robot.joints))]
+    out = W[np.array(last)]
+    for k, joint in enumerate(robot.joints):
+        if joint.type == "prismatic" and joint.axis is None:
+            # The link's frame is at its rear end; the joint stands length - free length ahead of it.
+            ahead = robot.links[stages[last[k]].link].length - q[stages[last[k]].q_start]
+            lever = jnp.zeros(3, q.dtype).at[0].set(ahead)
+            out = out.at[k, 3:].add(-jnp.cross(lever, out[k, :3]))
+    return out
+
+
+def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
+    """(status, joint index): a sliding joint must stay on its link, a prismatic link in its joint."""
+    robot, q = term.robot, term.coordinates(y.mech.q)
+    code, where = jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
+    slices = robot.dof_slices()
+    for i, joint in enumerate(robot.joints):
+        if joint.type == "sliding" and joint.parent != "ground":
+            end = robot.links[robot.link_index(joint.parent)].length
+        elif joint.type == "prismatic" and joint.axis is None:
+            end = robot.links[robot.link_index(joint.child)].length
+        else:
+            continue
+        d = q[slices[joint.name].start]
+        off = (d < 0) | (d > end)
+        code = jnp.where(off, int(Status.ran_off_link), code)
+        where = jnp.where(off, i, where)
+    return jax.lax.stop_gradient((code.astype(jnp.int32), where.astype(jnp.int32)))

@@ -19,7 +19,7 @@ PLANAR = np.array([0, 1, 5])  # rows of a spatial twist that a planar one keeps
 
 class Parameters(eqx.Module):
     """Stacked over stages (B): the pose from the parent body's frame to the joint, the pose from the joint to the body's frame, the screw in joint
-    axes and in body axes (padded columns are zero), the body's inertia about its frame, and the rotor."""
+    axes and in body axes (padded columns are zero), the body's inertia about its frame (hub only where the link is flexible), and the rotor."""
 
     before: se3.Pose
     after: se3.Pose
@@ -104,12 +104,13 @@ def hub_inertia(joint: Joint, like) -> Array:
     return se3.body_inertia(mass, jnp.zeros(3, like.dtype), about)
 
 
-def _stage_numbers(robot: Robot, stage: Stage, width: int):
+def _stage_numbers(robot: Robot, stage: Stage, width: int, flexible: frozenset[str]):
     like = robot.gravity
     eye = se3.identity(like.dtype)
     joint = robot.joints[stage.joint]
-    at_ground = joint.parent == "ground"
-    parent_tip = eye if at_ground else centreline_pose(robot.links[robot.link_index(joint.parent)], jnp.ones((), like.dtype))
+    # A flexible link's tip moves: what follows is then placed from the tip section, not from the link's frame.
+    at_frame = joint.parent == "ground" or joint.parent in flexible
+    parent_tip = eye if at_frame else centreline_pose(robot.links[robot.link_index(joint.parent)], jnp.ones((), like.dtype))
     place = _placement(joint, like)
     first = stage.part <= 0 and not (joint.type == "prismatic" and stage.part == 0 and (joint.hub is not None or joint.mass is not None))
     if joint.type == "sliding":
@@ -126,9 +127,10 @@ def _stage_numbers(robot: Robot, stage: Stage, width: int):
         inertia = inertia + hub_inertia(joint, like)
     if stage.link >= 0:
         link = robot.links[stage.link]
-        inertia = inertia + rigid_inertia(link)
+        rigid = link.name not in flexible
+        inertia = inertia + rigid_inertia(link) if rigid else inertia
         for payload in robot.payloads:
-            if payload.link == link.name:
+            if payload.link == link.name and rigid:
                 inertia = inertia + payload_inertia(payload, centreline_pose(link, payload.s))
     motor = joint.motor if stage.dofs == 1 else None
     rotor = _or_zero(None if motor is None else motor.rotor, like)
@@ -138,9 +140,10 @@ def _stage_numbers(robot: Robot, stage: Stage, width: int):
 
 
 def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
-    """All numbers of the chain; pure and traceable in the robot's leaves."""
+    """All numbers of the chain but those of flexible links; pure and traceable in the robot's leaves."""
     like = robot.gravity
-    rows = [_stage_numbers(robot, s, layout.width) for s in layout.stages]
+    flexible = frozenset(robot.links[s.link].name for s, m in zip(layout.stages, layout.shapes, strict=False) if m)
+    rows = [_stage_numbers(robot, s, layout.width, flexible) for s in layout.stages]
     before, after, joint_screw, screw, inertia, rotor, gear, axis = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *rows)
     gravity = robot.gravity
     if layout.planar:

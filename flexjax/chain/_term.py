@@ -1,4 +1,4 @@
-"""The second-order term of a serial chain of rigid bodies with flexible joints, motors, friction, end stops, controllers, loads, a moving base."""
+"""The second-order term of a serial chain: rigid bodies and flexible links, flexible joints, motors, friction, end stops, controllers, loads, a moving base."""
 
 import equinox as eqx
 import jax
@@ -6,11 +6,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import centreline_pose
-from flexjax.chain._kinematics import Kinematics, gather, kinematics, pad, poses, scatter, spread
+from flexjax.chain import _coordinates as at
+from flexjax.chain._condense import condense
+from flexjax.chain._hardware import joint_energy, joint_forces, joint_stiffness
+from flexjax.chain._kinematics import (
+    Kinematics, at_tip, behind, gather, kinematics, mtv, mv, onto_next, pad, pad_shapes, poses, scatter, scatter_shapes, spread, tip_wrench,
+)  # fmt: skip
 from flexjax.chain._layout import Layout
+from flexjax.chain._links import AbstractLinks, Mass
+from flexjax.chain._loads import Pull, load_pull
 from flexjax.chain._parameters import PLANAR, Parameters
-from flexjax.chain._recursion import Factors, factorise, solve
+from flexjax.chain._recursion import Factors, Loads, factorise, solve
 from flexjax.drive import Drive
 from flexjax.robot import Robot
 from flexjax.screw import se3
@@ -22,20 +28,34 @@ class Motion(eqx.Module):
 
     kin: Kinematics
     world: se3.Pose
-    arriving: Float[Array, "B dim"]
     z: Float[Array, "B dim"]
     own: Float[Array, "B dim"]  # A v
+    z_tip: Float[Array, "B dim"]  # of the section that the next joint hangs on
+    eta: Float[Array, "B m"]
+    rate: Float[Array, "B m"]
     base_twist: Float[Array, " dim"]
     base_acceleration: Float[Array, " dim"]  # less gravity, so that weight comes out of the inertia
 
 
+class Needs(eqx.Module):
+    """What an inverse dynamics evaluation finds."""
+
+    tau: Float[Array, " nv"]  # generalised forces that the motion takes
+    W: Float[Array, "B dim"]  # wrench of parent on child, at and in the body's frame
+    ground: Float[Array, " dim"]
+    acceleration: Float[Array, "B dim"]  # of the frames, less gravity
+    shape_acceleration: Float[Array, "B m"]
+    motion: Motion
+
+
 class ChainTerm(AbstractSecondOrderTerm):
-    """Equations of motion of a serial chain under one drive."""
+    """Equations of motion of a serial chain under one drive; ``links`` is None where all links are rigid."""
 
     robot: Robot
     par: Parameters
     drive: Drive
     layout: Layout = eqx.field(static=True)
+    links: AbstractLinks | None = None
 
     # --- coordinates
     @property
@@ -45,43 +65,17 @@ class ChainTerm(AbstractSecondOrderTerm):
         return index, mask, motor, motor < self.layout.nv
 
     def move(self, q, dx):
-        table = self.layout.q_of_v()
-        plain = table >= 0
-        q1 = q.at[table[plain]].add(dx[plain])
-        for s in self.layout.balls:
-            old = q[s.q_start : s.q_start + 4]
-            q1 = q1.at[s.q_start : s.q_start + 4].set(se3.quat_retract(old, dx[s.v_start : s.v_start + 3]))
-        return q1
+        return at.move(self.layout, q, dx)
 
     def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
-        table = self.layout.q_of_v()
-        plain = table >= 0
-        rate = jnp.zeros_like(mech.q).at[table[plain]].set(dx.q[plain])
-        for s in self.layout.balls:
-            spin = jnp.concatenate([jnp.zeros(1, dx.q.dtype), dx.q[s.v_start : s.v_start + 3]])
-            rate = rate.at[s.q_start : s.q_start + 4].set(0.5 * se3.quat_multiply(mech.q[s.q_start : s.q_start + 4], spin))
-        return Mechanical(rate, dx.v)
+        return Mechanical(at.ambient_rate(self.layout, mech.q, dx.q), dx.v)
 
     @property
     def locked(self) -> np.ndarray:
-        """(nv,) static: a Motion fixes the motor of a flexible joint, and the joint itself elsewhere."""
-        lay = self.layout
-        prescribed = self.drive.prescribed(self.robot)
-        mask = np.zeros(lay.nv, bool)
-        mask[: lay.dofs] = prescribed
-        for k, dof in enumerate(lay.motors):
-            mask[lay.dofs + k], mask[dof] = prescribed[dof], False
-        return mask
-
-    def _to_v(self, per_dof):
-        """(D,) motor-side numbers placed in v: flexible joints' at their motors."""
-        motors = np.array(self.layout.motors, int)
-        on_joint = jnp.zeros(self.layout.nv, per_dof.dtype).at[: self.layout.dofs].set(per_dof)
-        return on_joint.at[motors].set(0.0).at[self.layout.dofs :].set(per_dof[motors])
+        return at.locked(self.layout, self.drive.prescribed(self.robot))
 
     def prescribed(self, t, args):
-        q, v, a = self.drive.motion(self.robot, t, args)
-        return self.locked, self._to_v(q), self._to_v(v), self._to_v(a)
+        return self.locked, *(at.to_v(self.layout, x) for x in self.drive.motion(self.robot, t, args))
 
     def impose(self, q, target):
         where = np.flatnonzero(self.locked)
@@ -93,24 +87,21 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def coordinates(self, q):
         """Link-side joint coordinates (D,): rotation vectors for balls."""
-        table = self.layout.q_of_v()[: self.layout.dofs]
-        out = q[np.maximum(table, 0)]
-        for s in self.layout.balls:
-            out = out.at[s.v_start : s.v_start + 3].set(se3.quat_log(q[s.q_start : s.q_start + 4]))
-        return out
-
-    def _motor_side(self, q, v):
-        lay = self.layout
-        motors = np.array(lay.motors, int)
-        return self.coordinates(q).at[motors].set(q[lay.nq - len(motors) :]), v[: lay.dofs].at[motors].set(v[lay.dofs :])
+        return at.joint_coordinates(self.layout, q)
 
     def motor_coordinates(self, y: State):
-        return self._motor_side(y.mech.q, y.mech.v)
+        return at.motor_side(self.layout, y.mech.q, y.mech.v)
+
+    def _rows(self, joints, shapes, rotors=None):
+        """(nv,) from generalised forces on joints (D,), shape coordinates (B, m) and rotors (nv,)."""
+        motors = jnp.zeros(len(self.layout.motors), joints.dtype)
+        out = jnp.concatenate([joints, motors, scatter_shapes(self.layout, shapes)])
+        return out if rotors is None else out + rotors
 
     # --- kinematics
     def motion(self, t, q, v, args) -> Motion:
         par, dtype = self.par, self.par.gravity.dtype
-        kin = kinematics(self.layout, par, q)
+        kin = kinematics(self.layout, par, q, self.links)
         space = par.space
         if self.drive.base is None:
             base, twist, acc = space.identity(dtype), jnp.zeros(space.DIM, dtype), jnp.zeros(space.DIM, dtype)
@@ -120,91 +111,83 @@ class ChainTerm(AbstractSecondOrderTerm):
                 base, twist, acc = se3.Pose(base.rotation[:2, :2], base.position[:2]), twist[PLANAR], acc[PLANAR]
         # The linear part of a body acceleration here is the component derivative u'; gravity g enters as u' - R^T g.
         acc = acc.at[: space.LIN].add(-base.rotation.T @ par.gravity)
-        own = jnp.sum(par.screw * pad(self.layout, v)[:, None, :], axis=2)
-        arriving, z = spread(kin, twist, own)
-        return Motion(kin, poses(par, kin, base), arriving, z, own, twist, acc)
+        own = mv(par.screw, pad(self.layout, v))
+        eta, rate = pad_shapes(self.layout, q), pad_shapes(self.layout, v)
+        bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
+        z = spread(kin, twist, own + onto_next(kin, bend))
+        return Motion(kin, poses(par, kin, base), z, own, at_tip(kin, z, bend), eta, rate, twist, acc)
 
-    def _parent_twist(self, m: Motion):
-        return jnp.concatenate([m.base_twist[None], m.z[:-1]])
-
-    def _spin(self, parent_rate, v):
+    def _spin(self, section_rate, v):
         """Rate (or acceleration) of every rotor about its axis."""
         index, _, motor, has = self._tables
         padded = jnp.concatenate([v, jnp.zeros(1, v.dtype)])
-        return jnp.sum(self.par.rotor_axis * parent_rate, axis=1) + self.par.gear * padded[np.where(has, motor, index[:, 0])]
+        return jnp.sum(self.par.rotor_axis * section_rate, axis=1) + self.par.gear * padded[np.where(has, motor, index[:, 0])]
 
     def _on_rotor_coordinates(self, per_stage):
         """(nv,) generalised forces of the rotors from their torques (B,)."""
-        index, mask, motor, has = self._tables
-        at = np.where(has, motor, index[:, 0])
-        out = jnp.zeros(self.layout.nv + 1, per_stage.dtype).at[at].add(self.par.gear * per_stage)
-        return out[:-1]
+        index, _, motor, has = self._tables
+        where = np.where(has, motor, index[:, 0])
+        return jnp.zeros(self.layout.nv + 1, per_stage.dtype).at[where].add(self.par.gear * per_stage)[:-1]
 
-    # --- forces
-    def _load_wrenches(self, t, args, world: se3.Pose) -> Array:
-        """(B, dim) wrenches of loads on the bodies, about and in the axes of their frames."""
-        lay, space = self.layout, self.par.space
-        out = jnp.zeros((len(lay.stages), space.DIM), self.par.gravity.dtype)
-        stage_of = {s.link: i for i, s in enumerate(lay.stages) if s.link >= 0}
-        for load in self.drive.loads:
-            i = self.robot.link_index(load.link)
-            b = stage_of[i]
-            section = centreline_pose(self.robot.links[i], load.s)
-            w = load.wrench.evaluate(t, args)[0]
-            if lay.planar:
-                section, w = se3.Pose(section.rotation[:2, :2], section.position[:2]), w[PLANAR]
-            if load.frame == "world":
-                turn = (world.rotation[b] @ section.rotation).T
-                w = jnp.concatenate([turn @ w[: space.LIN], turn @ w[space.LIN :] if space is se3 else w[space.LIN :]])
-            out = out.at[b].add(space.transport_wrench(section, w))
-        return out
+    # --- inertia
+    def mass(self, eta) -> Mass:
+        """Of bodies and links together."""
+        if self.links is None:
+            return Mass(self.par.inertia, jnp.zeros((*self.par.inertia.shape[:2], 0), eta.dtype), None)
+        mass = self.links.mass(eta)
+        return Mass(self.par.inertia + mass.zz, mass.ze, mass.ee)
 
-    def _joint_forces(self, t, q, v, args, memory):
-        """(nv,) of springs and stops; of motors; of dampers, friction and stops' dampers."""
-        par, lay = self.par, self.layout
-        x, xd = self.coordinates(q), v[: lay.dofs]
-        xm, xmd = self._motor_side(q, v)
-        lower, upper, ks, cs = par.stops.T
-        below, above = jnp.minimum(x - lower, 0.0), jnp.maximum(x - upper, 0.0)
-        below, above = jnp.where(ks > 0, below, 0.0), jnp.where(ks > 0, above, 0.0)
-        stretch = par.stiffness * (x - xm)
-        flexible = np.zeros(lay.dofs, bool)
-        flexible[list(lay.motors)] = True
-        damper = par.damping * jnp.where(flexible, xd - xmd, xd)
-        touching = (below < 0) | (above > 0)
-        onto_motor = self._to_v(jnp.where(flexible, 1.0, 0.0).astype(v.dtype))  # 1 at motors
-        joint_rows = jnp.concatenate([-stretch - ks * (below + above), jnp.zeros(len(lay.motors), v.dtype)])
-        elastic = joint_rows + onto_motor * self._to_v(stretch)
-        driven = self._to_v(self.drive.effort(self.robot, t, args, xm, xmd, memory))
-        rows = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), jnp.zeros(len(lay.motors), v.dtype)])
-        damped = rows + onto_motor * self._to_v(damper) - self._to_v(par.coulomb * jnp.tanh(xmd / par.v_eps))
+    def _times(self, mass: Mass, z, x) -> Pull:
+        """The mass matrices of the bodies times (z, x)."""
+        shape = mtv(mass.ze, z) if self.links is None else mtv(mass.ze, z) + self.links.apply(mass, x)
+        return Pull(mv(mass.zz, z) + mv(mass.ze, x), shape)
+
+    def _on_coordinates(self, m: Motion, pull: Pull, rotors, spins=None):
+        """(generalised forces (nv,), wrenches, wrench on the ground) that carry ``pull`` on the bodies, ``rotors`` on the sections, and torques
+        ``spins`` about the rotors' axes."""
+        W, ground = gather(m.kin, pull.wrench, rotors)
+        shape = pull.shape if m.kin.tip is None else pull.shape + mtv(m.kin.tip.S, tip_wrench(m.kin, W, rotors))
+        turning = None if spins is None else self._on_rotor_coordinates(spins)
+        return self._rows(scatter(self.layout, mtv(self.par.screw, W)), shape, turning), W, ground
+
+    def _bias(self, t, args, m: Motion) -> Pull:
+        """What the bodies need beyond mass times acceleration: velocity products, less loads."""
+        wrench = -jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)(m.z, mv(self.par.inertia, m.z))
+        shape = jnp.zeros_like(m.eta)
+        if self.links is not None:
+            extra, shape = self.links.bias(m.eta, m.rate, m.z)
+            wrench = wrench + extra
+        if self.drive.loads:
+            load = self._loads(t, args, m)
+            wrench, shape = wrench - load.wrench, shape - load.shape
+        return Pull(wrench, shape)
+
+    def _loads(self, t, args, m: Motion) -> Pull:
+        return load_pull(self.robot, self.layout, self.par, self.links, self.drive, t, args, m.world, m.eta)
+
+    def _gyroscopic(self, section, spin):
+        """Wrench on the section that turns the spin of the rotors with it."""
+        return -jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)(section, self._rotor_pull(spin))
+
+    def _rotor_pull(self, spin):
+        return (self.par.rotor * spin)[:, None] * self.par.rotor_axis
+
+    # --- forces of coordinates: joints, motors, material
+    def _coordinate_forces(self, t, q, v, args, memory):
+        """(nv,) with a potential; of the drive; of dampers."""
+        elastic, driven, damped = joint_forces(self.layout, self.par, self.drive, self.robot, t, q, v, args, memory)
+        if self.links is not None:
+            shapes = self.layout.v_shapes
+            elastic = elastic.at[shapes].add(-scatter_shapes(self.layout, self.links.elastic_force(pad_shapes(self.layout, q))))
+            damped = damped.at[shapes].add(-scatter_shapes(self.layout, self.links.damping_force(pad_shapes(self.layout, v))))
         return elastic, driven, damped
 
     def forces(self, t, q, v, args, memory):
-        _, driven, damped = self._joint_forces(t, q, v, args, memory)
+        _, driven, damped = self._coordinate_forces(t, q, v, args, memory)
         if self.drive.loads:
             m = self.motion(t, q, v, args)
-            W, _ = gather(m.kin, self._load_wrenches(t, args, m.world), jnp.zeros_like(m.z))
-            driven = driven.at[: self.layout.dofs].add(self._project(W))
+            driven = driven + self._on_coordinates(m, self._loads(t, args, m), jnp.zeros_like(m.z))[0]
         return driven, damped
-
-    def _project(self, W):
-        """(D,) generalised forces of wrenches on the bodies: A^T W."""
-        return scatter(self.layout, jnp.sum(self.par.screw * W[:, :, None], axis=1))
-
-    def _bias(self, t, args, m: Motion):
-        """Wrench that a body needs beyond inertia times acceleration, and that of the rotors on their parents."""
-        space, par = self.par.space, self.par
-        momentum = jnp.sum(par.inertia * m.z[:, None, :], axis=2)
-        bias = -jax.vmap(lambda z, p: space.ad_star(z) @ p)(m.z, momentum)
-        if self.drive.loads:
-            bias = bias - self._load_wrenches(t, args, m.world)
-        return bias
-
-    def _gyroscopic(self, parent, spin):
-        """Wrench on the parent that turns the spin of the rotors with it."""
-        h = (self.par.rotor * spin)[:, None] * self.par.rotor_axis
-        return -jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)(parent, h)
 
     # --- dynamics
     def _free(self):
@@ -215,112 +198,126 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def _split(self, per_v):
         """(B, n) unknowns of the stages from (nv,)."""
-        index, mask, motor, has = self._tables
+        index, _, motor, _ = self._tables
         padded = jnp.concatenate([per_v, jnp.zeros(1, per_v.dtype)])
         return jnp.concatenate([padded[index], padded[motor][:, None]], 1) if self.layout.motors else padded[index]
 
-    def _join(self, x):
-        """(nv,) from the unknowns of the stages (B, n)."""
+    def _join(self, x, shape):
+        """(nv,) from the unknowns of the stages (B, n) and the shape accelerations (B, m)."""
         lay = self.layout
         out = jnp.zeros(lay.nv + 1, x.dtype).at[: lay.dofs].set(scatter(lay, x[:, : lay.width]))
         if lay.motors:
             out = out.at[lay.motor_table()].set(x[:, -1])
-        return out[:-1]
+        return out[:-1].at[lay.v_shapes].set(scatter_shapes(lay, shape))
 
-    def _factor(self, kin, diagonal, spring, motor) -> Factors:
-        index, _, motor_at, has = self._tables
-        k = jnp.concatenate([diagonal, jnp.zeros(1, diagonal.dtype)])
-        def at(x):  # noqa: E306
-            return jnp.concatenate([x, jnp.zeros(1, x.dtype)])[np.minimum(index[:, 0], self.layout.dofs)]
-        return factorise(self.par, kin, self._free(), has, k[np.minimum(index, self.layout.dofs)], at(spring), at(motor))
+    def _factor(self, kin: Kinematics, eta, diagonal, spring, motor, cv=None, cq=None) -> Factors:
+        index, _, _, has = self._tables
+
+        def per_stage(x, table):
+            return jnp.concatenate([x, jnp.zeros(1, x.dtype)])[np.minimum(table, self.layout.dofs)]
+
+        condensed = None
+        if self.links is not None:
+            mass = self.links.mass(eta)
+            condensed = condense(self.links, self.par.inertia, mass, self.links.factor(eta, mass, cv, cq), kin.tip, kin.Xt)
+        first = index[:, 0]
+        return factorise(self.par, kin, self._free(), has, per_stage(diagonal, index), per_stage(spring, first), per_stage(motor, first), condensed)
 
     def accelerate(self, t, q, v, args, memory):
         m = self.motion(t, q, v, args)
-        elastic, driven, damped = self._joint_forces(t, q, v, args, memory)
+        force = sum(self._coordinate_forces(t, q, v, args, memory))
         zero = jnp.zeros(self.layout.dofs, q.dtype)
-        factors = self._factor(m.kin, zero, zero, zero)
+        factors = self._factor(m.kin, m.eta, zero, zero, zero)
         known = jnp.where(self.locked, self.prescribed(t, args)[3], 0.0)
-        space, par = self.par.space, self.par
-        extra = jax.vmap(lambda z, s: space.ad(z) @ s)(m.z, m.own) + jnp.sum(par.screw * pad(self.layout, known)[:, None, :], axis=2)
-        parent = self._parent_twist(m)
-        behind = self._gyroscopic(parent, self._spin(parent, v)) + self._rotor_pull(self._spin(jnp.zeros_like(parent), known))
-        x, _ = solve(factors, self._split(elastic + driven + damped), self._bias(t, args, m), extra, behind, m.base_acceleration)
-        return jnp.where(self.locked, known, self._join(x))
+        section = behind(m.z_tip, m.base_twist)
+        rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(self._spin(jnp.zeros_like(section), known))
+        bias = self._bias(t, args, m)
+        loads = Loads(
+            self._split(force), bias.wrench, self._joint_rate(m) + mv(self.par.screw, pad(self.layout, known)), rotors, m.base_acceleration,
+            bias.shape - pad_shapes(self.layout, force), self._tip_rate(m),
+        )  # fmt: skip
+        x, _, shape = solve(factors, loads)
+        return jnp.where(self.locked, known, self._join(x, shape))
 
-    def _rotor_pull(self, spin_rate):
-        return (self.par.rotor * spin_rate)[:, None] * self.par.rotor_axis
+    def _joint_rate(self, m: Motion):
+        """ad_z A v: the part of a body's acceleration that comes of turning joint axes."""
+        return jax.vmap(lambda z, s: self.par.space.ad(z) @ s)(m.z, m.own)
 
-    def inverse(self, t, q, v, a, args):
-        """Inverse dynamics: (generalised forces (nv,) that the motion takes, wrenches parent on child (B, dim), wrench on the ground's side, body
-        accelerations less gravity, motion)."""
+    def _tip_rate(self, m: Motion):
+        """The part of a tip's acceleration beyond X_t z' + S eta'': ad_(X_t z) S eta' + S' eta'."""
+        if self.links is None:
+            return jnp.zeros_like(m.z)
+        turned = jax.vmap(lambda z, s: self.par.space.ad(z) @ s)(mv(m.kin.Xt, m.z), mv(m.kin.tip.S, m.rate))
+        return turned + self.links.tip_rate(m.eta, m.rate)
+
+    def inverse(self, t, q, v, a, args) -> Needs:
+        """Inverse dynamics."""
         m = self.motion(t, q, v, args)
-        space, par = self.par.space, self.par
-        own = jax.vmap(lambda z, s: space.ad(z) @ s)(m.z, m.own) + jnp.sum(par.screw * pad(self.layout, a)[:, None, :], axis=2)
-        _, acc = spread(m.kin, m.base_acceleration, own)
-        parent = self._parent_twist(m)
-        spin_rate = self._spin(jnp.concatenate([m.base_acceleration[None], acc[:-1]]), a)
-        behind = self._gyroscopic(parent, self._spin(parent, v)) + self._rotor_pull(spin_rate)
-        W, ground = gather(m.kin, jnp.sum(par.inertia * acc[:, None, :], axis=2) + self._bias(t, args, m), behind)
-        tau = self._on_rotor_coordinates(par.rotor * spin_rate).at[: self.layout.dofs].add(self._project(W))
-        return tau, W, ground, acc, m
+        shape = pad_shapes(self.layout, a)
+        bend = jnp.zeros_like(m.z) if self.links is None else mv(m.kin.tip.S, shape) + self._tip_rate(m)
+        own = self._joint_rate(m) + mv(self.par.screw, pad(self.layout, a)) + onto_next(m.kin, bend)
+        acc = spread(m.kin, m.base_acceleration, own)
+        section = behind(m.z_tip, m.base_twist)
+        spin_rate = self._spin(behind(at_tip(m.kin, acc, bend), m.base_acceleration), a)
+        rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(spin_rate)
+        pull = self._times(self.mass(m.eta), acc, shape) + self._bias(t, args, m)
+        tau, W, ground = self._on_coordinates(m, pull, rotors, self.par.rotor * spin_rate)
+        return Needs(tau, W, ground, acc, shape, m)
 
     def balance(self, t, q, v, a, args, memory):
-        elastic, driven, damped = self._joint_forces(t, q, v, args, memory)
-        return self.inverse(t, q, v, a, args)[0] - elastic - driven - damped
+        return self.inverse(t, q, v, a, args).tau - sum(self._coordinate_forces(t, q, v, args, memory))
 
     def preconditioner(self, t, q, v, cm, cv, cq, args):
-        par, lay = self.par, self.layout
-        kp, kd = self.drive.stiffness(self.robot)
-        flexible = np.zeros(lay.dofs, bool)
-        flexible[list(lay.motors)] = True
-        x = self.coordinates(q)
-        _, xmd = self._motor_side(q, v)
-        touching = (par.stops[:, 2] > 0) & ((x < par.stops[:, 0]) | (x > par.stops[:, 1]))
-        friction = cv * par.coulomb / par.v_eps / jnp.cosh(jnp.clip(xmd / par.v_eps, -20, 20)) ** 2
-        controller = cq * kp + cv * kd + friction
-        joint = jnp.where(touching, cq * par.stops[:, 2] + cv * par.stops[:, 3], 0.0) + jnp.where(flexible, 0.0, cv * par.damping + controller)
-        spring = jnp.where(flexible, cq * par.stiffness + cv * par.damping, 0.0)
-        return self._factor(kinematics(lay, par, q), joint / cm, spring / cm, jnp.where(flexible, controller, 0.0) / cm), cm
+        stiffness = joint_stiffness(self.layout, self.par, self.drive, self.robot, q, v, cv, cq)
+        kin = kinematics(self.layout, self.par, q, self.links)
+        return self._factor(kin, pad_shapes(self.layout, q), *(k / cm for k in stiffness), cv / cm, cq / cm), cm
 
     def precondition(self, factors, r):
         f, cm = factors
-        zero = jnp.zeros((f.X.shape[0], f.X.shape[1]), r.dtype)
-        x, _ = solve(f, self._split(r / cm), zero, zero, zero, zero[0])
-        return jnp.where(self.locked, r, self._join(x))
+        zero = jnp.zeros(f.X.shape[:2], r.dtype)
+        x, _, shape = solve(f, Loads(self._split(r / cm), zero, zero, zero, zero[0], -pad_shapes(self.layout, r / cm), zero))
+        return jnp.where(self.locked, r, self._join(x, shape))
 
     # --- energy
     def momentum(self, q, v):
-        m = self.motion(0.0, q, v, None)
-        return self._momentum(m, v)[0]
+        return self._momentum(self.motion(0.0, q, v, None), v)[0]
 
     def _momentum(self, m: Motion, v):
-        par = self.par
-        spin = self._spin(self._parent_twist(m), v)
-        W, _ = gather(m.kin, jnp.sum(par.inertia * m.z[:, None, :], axis=2), self._rotor_pull(spin))
-        return self._on_rotor_coordinates(par.rotor * spin).at[: self.layout.dofs].add(self._project(W)), W
+        """(generalised momenta (nv,), momenta that pass each body's frame, and each tip)."""
+        spin = self._spin(behind(m.z_tip, m.base_twist), v)
+        rotors = self._rotor_pull(spin)
+        p, W, _ = self._on_coordinates(m, self._times(self.mass(m.eta), m.z, m.rate), rotors, self.par.rotor * spin)
+        return p, W, tip_wrench(m.kin, W, rotors)
 
     def kinetic_gradient(self, q, va, vb):
-        space = self.par.space
         ma, mb = self.motion(0.0, q, va, None), self.motion(0.0, q, vb, None)
-        Pa, Pb = self._momentum(ma, va)[1], self._momentum(mb, vb)[1]
-        both = jax.vmap(lambda za, zb, pa, pb: space.ad_star(za) @ pb + space.ad_star(zb) @ pa)(ma.arriving, mb.arriving, Pa, Pb)
-        return jnp.zeros_like(va).at[: self.layout.dofs].set(0.5 * self._project(both))
+        (_, Wa, Ta), (_, Wb, Tb) = self._momentum(ma, va), self._momentum(mb, vb)
+        star = jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)
+        both = star(ma.z - ma.own, Wb) + star(mb.z - mb.own, Wa)
+        joints = scatter(self.layout, 0.5 * mtv(self.par.screw, both))
+        if self.links is None:
+            return self._rows(joints, ma.eta)
 
-    def _weights(self, world):
-        """(B, dim) weight of the bodies as a wrench on their frames."""
-        lin = self.par.space.LIN
-        pull = jax.vmap(lambda R: R.T @ self.par.gravity)(world.rotation)
-        return jnp.sum(self.par.inertia[:, :, :lin] * pull[:, None, :], axis=2)
+        def shape_part(eta):
+            # Momenta are the multipliers of the twists' recursion: with them held, the dependence on the shape of one link is that link's own.
+            mass, tip = self.links.mass(eta), self.links.tip(eta)
+            Xt = jax.vmap(self.par.space.adjoint_inverse)(tip.pose)
+            own = self._times(mass, mb.z, mb.rate)
+            kinetic = jnp.sum(ma.z * own.wrench) + jnp.sum(ma.rate * own.shape)
+            tips = [jnp.sum(T * (mv(Xt, m.z) + mv(tip.S, m.rate))) for T, m in ((Tb, ma), (Ta, mb))]
+            return 0.5 * (kinetic + tips[0] + tips[1])
+
+        return self._rows(joints, jax.grad(shape_part)(ma.eta))
 
     def potential_gradient(self, q):
         zero = jnp.zeros(self.layout.nv, q.dtype)
         m = self.motion(0.0, q, zero, None)
-        W, _ = gather(m.kin, self._weights(m.world), jnp.zeros_like(m.z))
-        elastic = self._springs(q)
-        return elastic.at[: self.layout.dofs].add(-self._project(W))
-
-    def _springs(self, q):
-        return jax.grad(lambda dx: self.elastic_energy(self.move(q, dx)))(jnp.zeros(self.layout.nv, q.dtype))
+        mass, lin = self.mass(m.eta), self.par.space.LIN
+        down = jax.vmap(lambda R: R.T @ self.par.gravity)(m.world.rotation)
+        weight = Pull(mv(mass.zz[:, :, :lin], down), mtv(mass.ze[:, :lin, :], down))
+        joints = jax.grad(lambda dx: joint_energy(self.layout, self.par, self.move(q, dx)))(zero)
+        shapes = jnp.zeros_like(m.eta) if self.links is None else self.links.elastic_force(m.eta)
+        return joints + self._rows(zero[: self.layout.dofs], shapes) - self._on_coordinates(m, weight, jnp.zeros_like(m.z))[0]
 
     def gyration(self, v, p):
         out = jnp.zeros_like(p)
@@ -330,23 +327,19 @@ class ChainTerm(AbstractSecondOrderTerm):
         return out
 
     def elastic_energy(self, q):
-        par = self.par
-        x = self.coordinates(q)
-        xm, _ = self._motor_side(q, jnp.zeros(self.layout.nv, q.dtype))
-        lower, upper, ks, _ = par.stops.T
-        over = jnp.where(ks > 0, jnp.minimum(x - lower, 0.0), 0.0) ** 2 + jnp.where(ks > 0, jnp.maximum(x - upper, 0.0), 0.0) ** 2
-        return 0.5 * jnp.sum(par.stiffness * (x - xm) ** 2) + 0.5 * jnp.sum(ks * over)
+        joints = joint_energy(self.layout, self.par, q)
+        return joints if self.links is None else joints + jnp.sum(self.links.elastic_energy(pad_shapes(self.layout, q)))
 
     def energies(self, t, q, v, args):
         """(kinetic, elastic, gravity)."""
-        par = self.par
-        m = self.motion(t, q, v, args)
-        spin = self._spin(self._parent_twist(m), v)
-        kinetic = 0.5 * jnp.sum(m.z * jnp.sum(par.inertia * m.z[:, None, :], axis=2)) + 0.5 * jnp.sum(par.rotor * spin**2)
+        par, m = self.par, self.motion(t, q, v, args)
+        spin = self._spin(behind(m.z_tip, m.base_twist), v)
+        mass = self.mass(m.eta)
+        own = self._times(mass, m.z, m.rate)
+        kinetic = 0.5 * (jnp.sum(m.z * own.wrench) + jnp.sum(m.rate * own.shape) + jnp.sum(par.rotor * spin**2))
         lin = par.space.LIN
-        mass = par.inertia[:, 0, 0]
-        first = jax.vmap(lambda R, I: R @ _mass_moment(I, lin))(m.world.rotation, par.inertia)
-        gravity = -jnp.sum((mass[:, None] * m.world.position + first) @ par.gravity)
+        first = jax.vmap(lambda R, I: R @ _mass_moment(I, lin))(m.world.rotation, mass.zz)
+        gravity = -jnp.sum((mass.zz[:, 0, :1] * m.world.position + first) @ par.gravity)
         return kinetic, self.elastic_energy(q), gravity
 
     def power(self, t, y: State, args):
@@ -355,11 +348,9 @@ class ChainTerm(AbstractSecondOrderTerm):
         power = jnp.sum(driven * v)
         if self.locked.any() or self.drive.base is not None:
             a = self.accelerate(t, q, v, args, y.memory)
-            gap = self.balance(t, q, v, a, args, y.memory)
-            power = power + jnp.sum(jnp.where(self.locked, gap * v, 0.0))
-            if self.drive.base is not None:
-                m, ground = self.inverse(t, q, v, a, args)[4], self.inverse(t, q, v, a, args)[2]
-                power = power + jnp.sum(m.base_twist * ground)
+            needs = self.inverse(t, q, v, a, args)
+            gap = needs.tau - sum(self._coordinate_forces(t, q, v, args, y.memory))
+            power = power + jnp.sum(jnp.where(self.locked, gap * v, 0.0)) + jnp.sum(needs.motion.base_twist * needs.ground)
         return power, -jnp.sum(damped * v)
 
 

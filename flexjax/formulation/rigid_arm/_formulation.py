@@ -4,13 +4,9 @@ from typing import ClassVar
 
 import diffrax
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 from jaxtyping import Array
 
-from flexjax._results import Status
-from flexjax.chain import ChainTerm, Layout, Parameters, chain_parameters, serial_layout, serial_refusals
-from flexjax.chain._observe import rigid_snapshot
+from flexjax.chain import ChainTerm, Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
 from flexjax.robot import Robot
@@ -51,7 +47,7 @@ class RigidArmModel(AbstractModel):
         return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
-        return rigid_snapshot(self.term(drive), t, y, s, at)
+        return chain_snapshot(self.term(drive), t, y, s, at)
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
@@ -62,48 +58,4 @@ class RigidArmModel(AbstractModel):
         return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
 
     def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
-        """A sliding joint must stay on its link, a prismatic link in its joint."""
-        q = self.term(drive).coordinates(y.mech.q)
-        code, where = jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
-        slices = self.robot.dof_slices()
-        for i, joint in enumerate(self.robot.joints):
-            if joint.type == "sliding" and joint.parent != "ground":
-                end = self.robot.links[self.robot.link_index(joint.parent)].length
-            elif joint.type == "prismatic" and joint.axis is None:
-                end = self.robot.links[self.robot.link_index(joint.child)].length
-            else:
-                continue
-            d = q[slices[joint.name].start]
-            off = (d < 0) | (d > end)
-            code = jnp.where(off, int(Status.ran_off_link), code)
-            where = jnp.where(off, i, where)
-        return jax.lax.stop_gradient((code.astype(jnp.int32), where.astype(jnp.int32)))
-
-
-def chain_start(term: ChainTerm, t0, start: Start):
-    """Configuration and velocity of a chain at t0: as ``start`` says, prescribed coordinates as the drive says."""
-    from flexjax.screw import se3
-
-    lay = term.layout
-    x, xd, xm = start.vectors(term.robot)
-    motors = jnp.array(lay.motors, int)
-    q = jnp.zeros(lay.nq, x.dtype)
-    for s in lay.stages:
-        if s.kind == "ball":
-            q = q.at[s.q_start : s.q_start + 4].set(se3.quat_exp(x[s.v_start : s.v_start + 3]))
-        elif s.dofs:
-            q = q.at[s.q_start : s.q_start + s.dofs].set(x[s.v_start : s.v_start + s.dofs])
-    if lay.motors:
-        q = q.at[lay.nq - len(lay.motors) :].set(xm[motors])
-    v = jnp.concatenate([xd, xd[motors] if lay.motors else xd[:0]])
-    mask, q_p, v_p, _ = term.prescribed(t0, None)
-    # Under a Motion a flexible joint starts unstretched on its motor unless the start names it.
-    q = term.impose(q, q_p)
-    v = jnp.where(mask, v_p, v)
-    for k, dof in enumerate(lay.motors):
-        name = next(j.name for j, sl in zip(term.robot.tree_joints, term.robot.dof_slices().values(), strict=True) if sl.start == dof and j.dofs)
-        if mask[lay.dofs + k] and name not in start.joints:
-            q = q.at[lay.q_of_v()[dof]].set(q_p[lay.dofs + k])
-        if mask[lay.dofs + k] and name not in start.rates:
-            v = v.at[dof].set(v_p[lay.dofs + k])
-    return q, v
+        return ran_off_link(self.term(drive), y)

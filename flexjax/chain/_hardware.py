@@ -1,0 +1,61 @@
+"""Springs, dampers, friction, end stops and motors of the joints: generalised forces, their energy, and their part of a Newton matrix."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax.chain._coordinates import joint_coordinates, motor_side, to_v
+from flexjax.chain._layout import Layout
+from flexjax.chain._parameters import Parameters
+
+
+def _flexible(layout: Layout) -> np.ndarray:
+    mask = np.zeros(layout.dofs, bool)
+    mask[list(layout.motors)] = True
+    return mask
+
+
+def _beyond_stops(par: Parameters, x):
+    lower, upper, ks, _ = par.stops.T
+    below, above = jnp.minimum(x - lower, 0.0), jnp.maximum(x - upper, 0.0)
+    return jnp.where(ks > 0, below, 0.0), jnp.where(ks > 0, above, 0.0)
+
+
+def joint_forces(layout: Layout, par: Parameters, drive, robot, t, q, v, args, memory):
+    """(nv,) of springs and stops; of motors; of dampers, friction and stops' dampers."""
+    x, xd = joint_coordinates(layout, q), v[: layout.dofs]
+    xm, xmd = motor_side(layout, q, v)
+    below, above = _beyond_stops(par, x)
+    ks, cs = par.stops[:, 2], par.stops[:, 3]
+    stretch = par.stiffness * (x - xm)
+    flexible = _flexible(layout)
+    damper = par.damping * jnp.where(flexible, xd - xmd, xd)
+    touching = (below < 0) | (above > 0)
+    onto_motor = to_v(layout, jnp.where(flexible, 1.0, 0.0).astype(v.dtype))  # 1 at motors
+    rest = jnp.zeros(layout.nv - layout.dofs, v.dtype)
+    elastic = jnp.concatenate([-stretch - ks * (below + above), rest]) + onto_motor * to_v(layout, stretch)
+    driven = to_v(layout, drive.effort(robot, t, args, xm, xmd, memory))
+    rows = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), rest])
+    damped = rows + onto_motor * to_v(layout, damper) - to_v(layout, par.coulomb * jnp.tanh(xmd / par.v_eps))
+    return elastic, driven, damped
+
+
+def joint_energy(layout: Layout, par: Parameters, q):
+    """Energy of joint springs and end stops."""
+    x = joint_coordinates(layout, q)
+    xm, _ = motor_side(layout, q, jnp.zeros(layout.nv, q.dtype))
+    below, above = _beyond_stops(par, x)
+    return 0.5 * jnp.sum(par.stiffness * (x - xm) ** 2) + 0.5 * jnp.sum(par.stops[:, 2] * (below**2 + above**2))
+
+
+def joint_stiffness(layout: Layout, par: Parameters, drive, robot, q, v, cv, cq):
+    """(D,) each: cq dQ/dq + cv dQ/dv with the sign turned, of the joint, of the spring between joint and motor, of the motor."""
+    kp, kd = drive.stiffness(robot)
+    flexible = _flexible(layout)
+    x = joint_coordinates(layout, q)
+    _, xmd = motor_side(layout, q, v)
+    touching = (par.stops[:, 2] > 0) & ((x < par.stops[:, 0]) | (x > par.stops[:, 1]))
+    friction = cv * par.coulomb / par.v_eps / jnp.cosh(jnp.clip(xmd / par.v_eps, -20, 20)) ** 2
+    controller = cq * kp + cv * kd + friction
+    joint = jnp.where(touching, cq * par.stops[:, 2] + cv * par.stops[:, 3], 0.0) + jnp.where(flexible, 0.0, cv * par.damping + controller)
+    spring = jnp.where(flexible, cq * par.stiffness + cv * par.damping, 0.0)
+    return joint, spring, jnp.where(flexible, controller, 0.0)
