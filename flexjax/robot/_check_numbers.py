@@ -1,9 +1,8 @@
 """Every number of a document against its rule: type, shape, finite, range."""
 
-import math
 from typing import Any
 
-from flexjax.robot._fault import UNKNOWN, Faults
+from flexjax.robot._fault import UNKNOWN, Faults, is_finite
 from flexjax.robot._fields import NUMBERS, RULES, Number, class_of, parts, unit_of
 
 
@@ -40,7 +39,7 @@ def _check_number(faults: Faults, path: str, value, number: Number, joint_type) 
         faults.add(path, value, _kind(number), f"It is the {number.about}.")
         return
     rule, unit = RULES[number.rule], unit_of(number, joint_type)
-    if not all(math.isfinite(v) for v in values):
+    if not all(is_finite(v) for v in values):
         faults.add(
             path,
             value,

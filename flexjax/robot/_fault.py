@@ -1,7 +1,7 @@
 """How faults of a robot are collected and told: all at once, each with its path, its value, what was expected and how
 to mend it."""
 
-import math
+import sys
 from collections.abc import Iterable
 
 
@@ -76,9 +76,14 @@ def items(document: dict, key: str) -> list[tuple[str, dict]]:
     return [(f"{key}.{label}", row) for label, row in zip(unique, rows, strict=True) if isinstance(row, dict)]
 
 
+def is_finite(value: float | int) -> bool:
+    """Whether a number is finite as a float (``math.isfinite`` overflows on a long integer)."""
+    return abs(value) <= sys.float_info.max
+
+
 def number(value) -> float | None:
     """The value if it is a number that is known and finite."""
-    known = isinstance(value, float | int) and not isinstance(value, bool) and math.isfinite(value)
+    known = isinstance(value, float | int) and not isinstance(value, bool) and is_finite(value)
     return float(value) if known else None
 
 

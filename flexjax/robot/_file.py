@@ -112,7 +112,7 @@ def _section():
 
 def _shape_of(section) -> str:
     shape = section.get("shape", "given") if isinstance(section, dict) else "given"
-    return shape if isinstance(shape, str) else "given"
+    return shape if isinstance(shape, str) else repr(shape)  # no such tag, which is then told
 
 
 @cache

@@ -44,7 +44,7 @@ def robot_from_toml(text: str, *, where: str = "robot") -> Robot:
     """The robot of a TOML text."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
         raise RobotError(where, [f"is not valid TOML: {error}"]) from None
     except RecursionError:
         raise RobotError(where, ["is not valid TOML: nested too deeply"]) from None

@@ -299,6 +299,13 @@ CASES = [
     ("schema of the future", "schema = 1", "schema = 2", "schema = 2", "expected 1, the version"),
     ("no name", 'name = "arm"\n', "", "name = missing", "expected a name"),
     ("planar as text", "planar = true", 'planar = "yes"', "planar = 'yes'", "true or false"),
+    ("huge integer", "length = 0.8", "length = 1" + "0" * 400, "links.upper.length", "a number"),
+    ("endless integer", "length = 0.8", "length = 1" + "0" * 5000, "is not valid TOML", "digits"),
+    ("date", "length = 0.8", "length = 1979-05-27", "links.upper.length", "a number"),
+    ("list for a type", 'type = "fixed"', 'type = ["fixed"]', "joints.wrist.type = ['fixed']", "expected text"),
+    ("list for a shape", '"tube"', '["tube"]', "links.upper.section.shape = ['tube']", "one of rectangle"),
+    ("list for a material", 'material = "steel"', "material = []", "links.fore.pieces.0.material = []", "a table"),
+    ("nested gravity", "-9.81, 0.0]", "[-9.81], 0.0]", "gravity.1 = [-9.81]", "a number"),
     ("not TOML", "schema = 1", "schema =", "is not valid TOML", "line"),
     ("key twice", "length = 0.8", "length = 0.8\nlength = 0.9", "is not valid TOML", "overwrite"),
 ]
