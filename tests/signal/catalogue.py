@@ -25,7 +25,6 @@ SIGNALS = {
     "cosine": fs.cosine(np.pi / 12, 0.8, 0.3),
     "chirp": fs.chirp(0.5, 1.0, 3.0, 1.5, 0.3, 0.3),
     "spline": fs.spline(TIMES, VALUES),
-    "spline natural": fs.spline(TIMES, VALUES, "natural"),
     "spline clamped vector": fs.spline(TIMES, TABLE, "clamped"),
     "recorded linear": fs.recorded(TIMES, TABLE, "linear"),
     "shift": fs.shift(fs.trapezoid(0.2, 2.0, 1.5, 0.4), 0.35),

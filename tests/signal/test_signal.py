@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from flexjax.signal import prepare
+import flexjax.signal as fs
 from tests.screw.laws import quick_jit
 from tests.signal.catalogue import INSTANTS, SIGNALS
 
@@ -37,10 +37,11 @@ def times(signal):
     return np.concatenate([INSTANTS, MEETINGS, b, b - NEAR, b + NEAR, GRID])
 
 
-def look(signal, direction=None, at=None):
-    ts = times(signal)
-    direction = jax.tree.map(jnp.ones_like, signal) if direction is None else direction
-    return study(signal, direction, ts, ts if at is None else at)
+def look(signal, direction=None, at=None, ts=None):
+    """`study` as numpy arrays: every slice of a jax array would be compiled."""
+    ts = times(signal) if ts is None else ts
+    direction = jax.tree.map(np.ones_like, signal) if direction is None else direction
+    return jax.tree.map(np.asarray, study(signal, direction, ts, ts if at is None else at))
 
 
 @each
@@ -95,6 +96,7 @@ def test_gradients_in_every_number(name):
     signal = SIGNALS[name]
     leaves, structure = jax.tree.flatten(signal)
     assert all(isinstance(x, jax.Array) and x.dtype == jnp.float64 and not x.weak_type for x in leaves)
+    leaves = [np.asarray(x) for x in leaves]
     rng, h, n, ts = np.random.default_rng(0), 1e-4, INSTANTS.size, times(signal)
     for k in range(len(leaves)):
         zeros = [np.zeros(x.shape) for x in leaves]
@@ -106,7 +108,7 @@ def test_gradients_in_every_number(name):
         assert np.isclose(back, sum(np.sum(f) for f in forward), rtol=1e-9, atol=1e-9)
         shifts = [[x + c * h * d for x, d in zip(leaves, zeros, strict=True)] for c in (-2, -1, 1, 2)]
         moved = [jax.tree.unflatten(structure, shifted) for shifted in shifts]
-        around = [study(m, direction, ts, ts)[0] for m in moved]
+        around = [look(m, direction, ts=ts)[0] for m in moved]
         for found, *x in zip(forward, *around, strict=True):
             assert np.allclose(found[:n], (8 * (x[2] - x[1]) - (x[3] - x[0]))[:n] / (12 * h), rtol=1e-7, atol=1e-6)
 
@@ -119,8 +121,11 @@ def test_float32_stays_float32(name):
 
 
 def test_prepare_solves_splines_anywhere_in_a_tree():
-    tree = {"a": [2.0 * SIGNALS["spline"], SIGNALS["quintic"]], "b": SIGNALS["spline natural"]}
-    assert "Spline" not in repr(jax.eval_shape(prepare, tree))
+    tree = {
+        "a": [2.0 * SIGNALS["spline"], SIGNALS["quintic"]],
+        "b": fs.spline([0.0, 2.0, 3.0], [0.0, 1.0, 2.0], "natural"),
+    }
+    assert "Spline" not in repr(jax.eval_shape(fs.prepare, tree))
 
     @quick_jit
     def both(tree):
@@ -128,7 +133,7 @@ def test_prepare_solves_splines_anywhere_in_a_tree():
             tree = ready(tree)
             return sum(s.evaluate(1.0)[0] for s in (*tree["a"], tree["b"]))
 
-        return [jax.value_and_grad(loss)(tree, ready) for ready in (prepare, lambda t: t)]
+        return [jax.value_and_grad(loss)(tree, ready) for ready in (fs.prepare, lambda t: t)]
 
     one, two = both(tree)
     for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(two), strict=True):
