@@ -37,7 +37,7 @@ def _finite(tree):
 def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: bool, report=None):
     """States at ``ts`` (stacked), and the final lane. The first failure freezes the lane."""
     term = model.term(drive)
-    breaks = lax.stop_gradient(drive.breaks()) * 0 + drive.breaks()
+    breaks = drive.breaks()
     dtype = ts.dtype
 
     def step(lane: Lane, row):
@@ -47,7 +47,7 @@ def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: boo
             memory = drive.sample(t0, t1, *term.motor_coordinates(lane.y), lane.y.memory) if lane.y.memory else lane.y.memory
             y = State(lane.y.mech, lane.y.work, lane.y.dissipated, memory)
             middle = 0.5 * (t0 + t1)
-            y1, _, _, solver_state, result = solver.step(term, t0, t1, y, middle, lane.solver_state, jump)
+            y1, _, _, solver_state, result = solver.step(term, t0, t1, y, middle, lane.solver_state, jump if breaks.shape[0] else False)
             newton = jnp.where(result == diffrax.RESULTS.successful, int(Status.ok), int(Status.newton_failed))
             code, where = model.failure(t1, y1, drive)
             finite = _finite(y1)

@@ -35,7 +35,9 @@ class DiscreteGradient(diffrax.AbstractSolver):
         return 2
 
     def init(self, terms, t0, t1, y0, args):
-        return None
+        # Only a first guess of the next mean acceleration: no derivative of it is ever needed.
+        term, y0 = stop((unwrap(terms), y0))
+        return term.accelerate(stop(t0), y0.mech.q, y0.mech.v, stop(args), y0.memory)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         term = unwrap(terms)
@@ -43,37 +45,36 @@ class DiscreteGradient(diffrax.AbstractSolver):
         q0, v0 = y0.mech.q, y0.mech.v
         mask, q_p, _, _ = term.prescribed(t1, args)
         v_p = 2 * term.displacement(q0, q_p) / dt - v0
-        p0 = term.momentum(q0, v0)
         nodes, weights = np.polynomial.legendre.leggauss(self.points)
-        nodes, weights = jnp.asarray(0.5 * (nodes + 1), q0.dtype), jnp.asarray(0.5 * weights, q0.dtype)
+        stations = jnp.asarray(np.concatenate([[0.0], 0.5 * (nodes + 1), [1.0]]), q0.dtype)
+        weights = jnp.asarray(np.concatenate([[0.0], 0.5 * weights, [0.0]]), q0.dtype)
 
         def path(v1):
             u = 0.5 * (v0 + v1)
-            gradient = jax.vmap(lambda s: _lagrangian_gradient(term, term.move(q0, s * dt * u), v0, v1))(nodes)
+            # Both ends of the path are stations too, with no weight: their momenta come out of the same sweep.
+            pa, pb, gradient = jax.vmap(lambda s: term.lagrangian(term.move(q0, s * dt * u), v0, v1))(stations)
+            p0, p1 = pa[0], pb[-1]
             driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, y0.memory)
-            p1 = term.momentum(term.move(q0, dt * u), v1)
             gap = p1 - p0 - dt * (weights @ gradient + driven + damped + term.gyration(u, 0.5 * (p0 + p1)))
             return u, driven, damped, gap
 
         def residual(v1):
             return jnp.where(mask, v1 - v_p, path(v1)[3])
 
-        guess = jnp.where(mask, v_p, v0 + dt * term.accelerate(t0, q0, v0, args, y0.memory))
-        middle = term.move(q0, 0.5 * dt * guess)
-        factors = stop(term).preconditioner(*stop((tm, middle, 0.5 * (v0 + guess), 1.0, 0.5 * dt, 0.25 * dt**2)), stop(args))
+        guess = stop(jnp.where(mask, v_p, v0 + dt * solver_state))
+        fixed, middle = stop(term), stop(q0)
+        middle = fixed.move(middle, 0.5 * stop(dt) * guess)
+        factors = fixed.preconditioner(*stop((tm, middle, 0.5 * (v0 + guess), 1.0, 0.5 * dt, 0.25 * dt**2)), stop(args))
         floor = lax.stop_gradient(1e-3 / dt)
-        v1, _, ok = implicit_solve(residual, lambda r: term.precondition(factors, r), guess, floor)
+        v1, _, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
         u, driven, damped, gap = path(v1)
         q1 = term.impose(term.move(q0, dt * u), q_p)
         # In a prescribed row the gap is the impulse that the prescription takes: its work is the drive's.
         work = dt * jnp.sum(u * driven) + jnp.sum(jnp.where(mask, u * gap, 0.0))
         y1 = State(Mechanical(q1, v1), y0.work + work, y0.dissipated - dt * jnp.sum(u * damped), y0.memory)
         result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
-        return y1, None, dict(y0=y0, y1=y1), None, result
+        return y1, None, dict(y0=y0, y1=y1), stop((v1 - v0) / dt), result
 
     def func(self, terms, t0, y0, args):
         return terms.vf(t0, y0, args)
 
-
-def _lagrangian_gradient(term, q, va, vb):
-    return term.kinetic_gradient(q, va, vb) - term.potential_gradient(q)

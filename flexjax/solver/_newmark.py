@@ -18,15 +18,25 @@ from flexjax.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
 
 
 class Accelerations(eqx.Module):
-    """Solver state: the true acceleration at the last time, and the averaged one of the generalised-alpha method."""
+    """Solver state: the true acceleration at the last time, the averaged one of the generalised-alpha method, and the powers there."""
 
     true: Float[Array, " nv"]
     averaged: Float[Array, " nv"]
+    power: Float[Array, ""]
+    dissipation: Float[Array, ""]
 
 
 def _start(term, t0, y0, args) -> Accelerations:
-    a = term.accelerate(t0, y0.mech.q, y0.mech.v, args, y0.memory)
-    return Accelerations(a, a)
+    q, v = y0.mech.q, y0.mech.v
+    a = term.accelerate(t0, q, v, args, y0.memory)
+    return Accelerations(a, a, *term.power_at(t0, q, v, a, args, y0.memory))
+
+
+def _after_jump(made_jump, term, t0, y0, args, state) -> Accelerations:
+    """Accelerations jump with the drive; a grid without breaks says so with a plain False and saves the code for it."""
+    if made_jump is False:
+        return state
+    return lax.cond(made_jump, lambda: _start(term, t0, y0, args), lambda: state)
 
 
 def _step(term: AbstractSecondOrderTerm, t0, t1, y0: State, args, old: Accelerations, beta, gamma, alpha_m, alpha_f):
@@ -44,23 +54,20 @@ def _step(term: AbstractSecondOrderTerm, t0, t1, y0: State, args, old: Accelerat
         q1, v1, _ = advance(acc)
         return jnp.where(mask, acc - a_p, term.balance(t1, q1, v1, acc, args, y0.memory))
 
-    guess = jnp.where(mask, a_p, old.true)
+    guess = stop(jnp.where(mask, a_p, old.true))
     share = (1 - alpha_f) / (1 - alpha_m)
-    q_guess, v_guess, _ = advance(guess)
-    factors = stop(term).preconditioner(*stop((t1, q_guess, v_guess, 1.0, gamma * dt * share, beta * dt**2 * share)), stop(args))
-    # Velocities of one unit of length per step belong to accelerations 1/dt^2: below eps of that nothing can be resolved.
+    q_guess, v_guess, _ = stop(advance(guess))
+    fixed = stop(term)
+    factors = fixed.preconditioner(*stop((t1, q_guess, v_guess, 1.0, gamma * dt * share, beta * dt**2 * share)), stop(args))
+    # A displacement of one unit of length per step belongs to an acceleration 1/dt^2: below round-off of that nothing can be resolved.
     floor = lax.stop_gradient(1e-3 / dt**2)
-    acc, iterations, ok = implicit_solve(residual, lambda r: term_precondition(term, factors, r), guess, floor)
+    acc, _, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
     q1, v1, averaged = advance(acc)
-    y1 = State(Mechanical(q1, v1), y0.work, y0.dissipated, y0.memory)
-    (p0, d0), (p1, d1) = term.power(t0, y0, args), term.power(t1, y1, args)
-    y1 = State(y1.mech, y0.work + 0.5 * dt * (p0 + p1), y0.dissipated + 0.5 * dt * (d0 + d1), y0.memory)
-    error = None
-    return y1, error, Accelerations(acc, averaged), ok
-
-
-def term_precondition(term, factors, r):
-    return term.precondition(factors, r)
+    power, dissipation = term.power_at(t1, q1, v1, acc, args, y0.memory)
+    work = y0.work + 0.5 * dt * (old.power + power)
+    dissipated = y0.dissipated + 0.5 * dt * (old.dissipation + dissipation)
+    y1 = State(Mechanical(q1, v1), work, dissipated, y0.memory)
+    return y1, None, Accelerations(acc, averaged, power, dissipation), ok
 
 
 def _finish(y0, y1, error, state, ok):
@@ -88,7 +95,7 @@ class Newmark(diffrax.AbstractSolver):
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         term = unwrap(terms)
-        old = lax.cond(made_jump, lambda: _start(term, t0, y0, args), lambda: solver_state)
+        old = _after_jump(made_jump, term, t0, y0, args, solver_state)
         y1, error, state, ok = _step(term, t0, t1, y0, args, old, self.beta, self.gamma, 0.0, 0.0)
         return _finish(y0, y1, error, state, ok)
 
@@ -116,7 +123,7 @@ class GeneralisedAlpha(diffrax.AbstractSolver):
         alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
         gamma = 0.5 - alpha_m + alpha_f
         beta = 0.25 * (1 - alpha_m + alpha_f) ** 2
-        old = lax.cond(made_jump, lambda: _start(term, t0, y0, args), lambda: solver_state)
+        old = _after_jump(made_jump, term, t0, y0, args, solver_state)
         y1, error, state, ok = _step(term, t0, t1, y0, args, old, beta, gamma, alpha_m, alpha_f)
         return _finish(y0, y1, error, state, ok)
 

@@ -2,6 +2,7 @@
 
 import abc
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
@@ -66,6 +67,24 @@ class AbstractSecondOrderTerm(AbstractTerm):
     @abc.abstractmethod
     def forces(self, t, q, v, args, memory) -> tuple[Array, Array]:
         """Generalised forces without potential (nv,): (of drive and loads, of dampers and friction)."""
+
+    # Written once in terms of the methods above; a term may give faster forms.
+    def lagrangian(self, q, va, vb) -> tuple[Array, Array, Array]:
+        """(M va, M vb, body gradient of va^T M(q) vb / 2 - V(q)) at one configuration."""
+        return self.momentum(q, va), self.momentum(q, vb), self.kinetic_gradient(q, va, vb) - self.potential_gradient(q)
+
+    def power_at(self, t, q, v, a, args, memory) -> tuple[Array, Array]:
+        """(power of the drive, power dissipated) when the acceleration is known already."""
+        driven, damped = self.forces(t, q, v, args, memory)
+        locked = self.prescribed(t, args)[0]
+        power = jnp.sum(driven * v)
+        if locked.any():
+            power = power + jnp.sum(jnp.where(locked, self.balance(t, q, v, a, args, memory) * v, 0.0))
+        return power, -jnp.sum(damped * v)
+
+    def power(self, t, y: State, args) -> tuple[Array, Array]:
+        q, v = y.mech.q, y.mech.v
+        return self.power_at(t, q, v, self.accelerate(t, q, v, args, y.memory), args, y.memory)
 
     def rate(self, t, y: State, args) -> Mechanical:
         return Mechanical(y.mech.v, self.accelerate(t, y.mech.q, y.mech.v, args, y.memory))
