@@ -22,13 +22,13 @@ def study(signal, direction, ts, at):
     One program for all tests of a signal, since compiling is what they cost.
     """
 
-    def run(s):
-        return jax.vmap(s.evaluate)(ts, at)
+    def run(s, shift):
+        return jax.vmap(s.evaluate)(ts + shift, at)
 
-    values, forward = jax.jvp(run, (signal,), (direction,))
-    _, pull = jax.vjp(run, signal)
-    in_time = jax.vmap(lambda t, a: jax.jvp(lambda t: signal.evaluate(t, a), (t,), (1.0,))[1])(ts, at)
-    return values, forward, pull(jax.tree.map(jnp.ones_like, values))[0], in_time
+    still, resting = jnp.zeros_like(ts), jax.tree.map(jnp.zeros_like, signal)
+    values, linear = jax.linearize(run, signal, still)
+    reverse, _ = jax.linear_transpose(linear, signal, still)(jax.tree.map(jnp.ones_like, values))
+    return values, linear(direction, still), reverse, linear(resting, jnp.ones_like(ts))
 
 
 def times(signal):
