@@ -24,8 +24,8 @@ _EXPORTS: dict[str, str] = {
             recorded step ramp sine polynomial chirp shift stack
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
-        "flexjax.formulation": "RigidArm cite",
-        "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient",
+        "flexjax.formulation": "RigidArm ScrewSynthesis MovingBeam TransferMatrix cite",
+        "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark",
         "flexjax.trajectory": "Trajectory measure",
         "flexjax.simulate": "simulate",
     }.items()

@@ -4,6 +4,9 @@ import importlib
 
 REGISTRY = {
     "RigidArm": "flexjax.formulation.rigid_arm.RigidArm",
+    "ScrewSynthesis": "flexjax.formulation.screw_synthesis.ScrewSynthesis",
+    "MovingBeam": "flexjax.formulation.moving_beam.MovingBeam",
+    "TransferMatrix": "flexjax.formulation.transfer_matrix.TransferMatrix",
 }
 
 

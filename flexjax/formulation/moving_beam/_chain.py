@@ -1,0 +1,341 @@
+"""Lagrange's equations of the carrier and the arm as a second-order term: kinetic and potential energy are written once, forces follow from them.
+
+Coordinates: joints in robot order (angles, shifts, lengths), then the elastic unknowns. The balance is d/dt dT/dv - dT/dq + dV/dq - Q with the time
+derivative taken by jvp along (v, a), so every product of velocities, every term of a changing length and the row of a length itself (at fixed material)
+is there by construction.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array
+
+from flexjax.drive import Drive
+from flexjax.formulation.moving_beam import _carrier, _link, _solve
+from flexjax.formulation.moving_beam._carrier import Carrier, Tip
+from flexjax.formulation.moving_beam._generator import Tables
+from flexjax.formulation.moving_beam._layout import Layout
+from flexjax.formulation.moving_beam._link import Arm, Rates
+from flexjax.robot import Robot
+from flexjax.screw import se3
+from flexjax.solver._newton import stop
+from flexjax.term import AbstractSecondOrderTerm, Mechanical, State
+
+
+class Hardware(eqx.Module):
+    """Of the joints (D,): damping, friction, end stops."""
+
+    damping: Array
+    coulomb: Array
+    v_eps: Array
+    stops: Array  # (D, 4): lower, upper, stiffness, damping
+
+
+def joint_hardware(robot: Robot) -> Hardware:
+    like = robot.gravity
+    rows = []
+    for joint in robot.tree_joints:
+        zero, one = jnp.zeros((), like.dtype), jnp.ones((), like.dtype)
+        damping = zero if joint.damping is None else joint.damping
+        coulomb, v_eps = (zero, one) if joint.friction is None else (joint.friction.coulomb, joint.friction.v_eps)
+        s = joint.stops
+        stops = jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype) if s is None else jnp.stack([s.lower, s.upper, s.stiffness, s.damping])
+        rows += [(damping, coulomb, v_eps, stops)] * joint.dofs
+    if not rows:
+        none = jnp.zeros(0, like.dtype)
+        return Hardware(none, none, none, jnp.zeros((0, 4), like.dtype))
+    return Hardware(*(jnp.stack(x) for x in zip(*rows, strict=True)))
+
+
+class MovingBeamTerm(AbstractSecondOrderTerm):
+    """Equations of motion under one drive."""
+
+    robot: Robot
+    drive: Drive
+    car: Carrier
+    arm: Arm
+    tip: Tip
+    hard: Hardware
+    layout: Layout = eqx.field(static=True)
+    tab: Tables = eqx.field(static=True)
+    constant: bool = eqx.field(static=True)
+
+    # --- coordinates
+    def split(self, q):
+        """(joints, lengths, unknowns of the elements)."""
+        lay = self.layout
+        x = q[: lay.dofs]
+        return x, x[np.array(lay.lengths, int)], _link.element_unknowns(q[lay.dofs :], lay.elements, lay.node)
+
+    def move(self, q, dx):
+        return q + dx
+
+    def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
+        return dx
+
+    def gyration(self, v, p):
+        return jnp.zeros_like(p)
+
+    def motor_coordinates(self, y: State):
+        return y.mech.q[: self.layout.dofs], y.mech.v[: self.layout.dofs]
+
+    @property
+    def locked(self) -> np.ndarray:
+        mask = np.zeros(self.layout.nv, bool)
+        mask[: self.layout.dofs] = self.drive.prescribed(self.robot)
+        return mask
+
+    def prescribed(self, t, args):
+        rest = jnp.zeros(self.layout.nv - self.layout.dofs, self.robot.gravity.dtype)
+        return (self.locked, *(jnp.concatenate([x, rest]) for x in self.drive.motion(self.robot, t, args)))
+
+    def impose(self, q, target):
+        return jnp.where(self.locked, target, q)
+
+    def displacement(self, q, target):
+        return jnp.where(self.locked, target - q, 0.0)
+
+    # --- energies
+    def base(self, t, args):
+        """Pose, twist and acceleration of the ground."""
+        dtype = self.robot.gravity.dtype
+        if self.drive.base is None:
+            return se3.identity(dtype), jnp.zeros(6, dtype), jnp.zeros(6, dtype)
+        return self.drive.base.motion(t, args)
+
+    def kinetic(self, q, va, vb, base_a, base_b):
+        """va^T M vb / 2, with the ground's twists beside the velocities."""
+        x, d, y = self.split(q)
+        _, adjoints = _carrier.frames(self.car, self.layout, x, se3.identity(q.dtype))
+        parts = []
+        for v, base in ((va, base_a), (vb, base_b)):
+            xd, dd, yd = self.split(v)
+            z, spins = _carrier.twists(self.car, self.layout, adjoints, xd, base)
+            parts.append((z, spins, Rates(z[-1], dd, yd)))
+        (za, sa, ra), (zb, sb, rb) = parts
+        total = _link.kinetic(self.arm, d, y, ra, rb, self.constant)
+        for k in range(len(za)):
+            total = total + 0.5 * jnp.sum(za[k] * (self.car.inertia[k] @ zb[k])) + 0.5 * self.car.rotor[k] * sa[k] * sb[k]
+        for k in range(len(self.tip.tube)):
+            (ua, wa), (ub, wb) = (self._payload_velocity(k, d, y, r) for r in (ra, rb))
+            total = total + 0.5 * self.tip.mass[k] * jnp.sum(ua * ub) + 0.5 * jnp.sum(wa * (self.tip.inertia[k] @ wb))
+        return total
+
+    def payload_position(self, k, d, y):
+        """Of the centre of mass, in the joint frame; and the rotation of its section."""
+        r, theta = _link.point(self.arm, d, y, self.tip.tube[k], self.tip.s[k])
+        return r + self.tip.offset[k] + jnp.cross(theta, self.tip.offset[k]), theta
+
+    def _payload_velocity(self, k, d, y, rates: Rates):
+        (r, _), (rd, wd) = jax.jvp(lambda d, y: self.payload_position(k, d, y), (d, y), (rates.d, rates.y))
+        v, w = rates.twist[:3], rates.twist[3:]
+        return v + jnp.cross(w, r) + rd, w + wd
+
+    def strain(self, q):
+        _, d, y = self.split(q)
+        return _link.elastic(self.arm, self.tab, d, y)
+
+    def elastic_energy(self, q):
+        x = q[: self.layout.dofs]
+        lower, upper, k, _ = self.hard.stops.T
+        over = jnp.where(k > 0, jnp.minimum(x - lower, 0.0), 0.0) ** 2 + jnp.where(k > 0, jnp.maximum(x - upper, 0.0), 0.0) ** 2
+        return self.strain(q) + 0.5 * jnp.sum(k * over)
+
+    def gravity_energy(self, q, base: se3.Pose):
+        x, d, y = self.split(q)
+        poses, _ = _carrier.frames(self.car, self.layout, x, base)
+        total = jnp.zeros(3, q.dtype)
+        for pose, inertia in zip(poses, self.car.inertia, strict=True):
+            total = total + inertia[0, 0] * pose.position + pose.rotation @ jnp.stack([inertia[5, 1], inertia[3, 2], inertia[4, 0]])
+        mass, moment = _link.first_moment(self.arm, d, y)
+        for k in range(len(self.tip.tube)):
+            mass = mass + self.tip.mass[k]
+            moment = moment + self.tip.mass[k] * self.payload_position(k, d, y)[0]
+        total = total + mass * poses[-1].position + poses[-1].rotation @ moment
+        return -jnp.sum(self.robot.gravity * total)
+
+    def energies(self, t, q, v, args):
+        pose, twist, _ = self.base(t, args)
+        return self.kinetic(q, v, v, twist, twist), self.elastic_energy(q), self.gravity_energy(q, pose)
+
+    # --- what the energy-conserving step needs (a ground at rest)
+    def momentum(self, q, v):
+        zero = jnp.zeros(6, q.dtype)
+        return 2 * jax.grad(lambda va: self.kinetic(q, va, v, zero, zero))(jnp.zeros_like(v))
+
+    def kinetic_gradient(self, q, va, vb):
+        zero = jnp.zeros(6, q.dtype)
+        return jax.grad(lambda q: self.kinetic(q, va, vb, zero, zero))(q)
+
+    def potential_gradient(self, q, base: se3.Pose | None = None):
+        base = se3.identity(q.dtype) if base is None else base
+        return jax.grad(lambda q: self.elastic_energy(q) + self.gravity_energy(q, base))(q)
+
+    # --- forces
+    def forces(self, t, q, v, args, memory):
+        lay, h = self.layout, self.hard
+        x, xd = q[: lay.dofs], v[: lay.dofs]
+        lower, upper, k, c = h.stops.T
+        touching = (k > 0) & ((x < lower) | (x > upper))
+        joint = -h.damping * xd - h.coulomb * jnp.tanh(xd / h.v_eps) - jnp.where(touching, c * xd, 0.0)
+        rest = jnp.zeros(lay.nv - lay.dofs, q.dtype)
+        driven = jnp.concatenate([self.drive.effort(self.robot, t, args, x, xd, memory), rest])
+        if self.drive.loads:
+            driven = driven + self._loads(t, q, args)
+        damped = jnp.concatenate([joint, rest])
+        if self.arm.viscous or self.arm.dragged:
+            damped = damped - jax.grad(lambda v: self._dissipation(q, v))(v)
+        return driven, damped
+
+    def _dissipation(self, q, v):
+        _, d, y = self.split(q)
+        _, dd, yd = self.split(v)
+        return _link.dissipation(self.arm, self.tab.degree == 2, d, y, Rates(jnp.zeros(6, q.dtype), dd, yd))
+
+    def _loads(self, t, q, args):
+        """Generalised forces of the loads, from their power at unit velocities."""
+        base, _, _ = self.base(t, args)
+        power = jax.grad(lambda v: self.load_power(t, q, v, args, base, jnp.zeros(6, q.dtype)))
+        return power(jnp.zeros_like(q))
+
+    def load_power(self, t, q, v, args, base, base_twist):
+        x, d, y = self.split(q)
+        xd, dd, yd = self.split(v)
+        poses, adjoints = _carrier.frames(self.car, self.layout, x, base)
+        z, _ = _carrier.twists(self.car, self.layout, adjoints, xd, base_twist)
+        total = jnp.zeros((), q.dtype)
+        for load in self.drive.loads:
+            link = self.robot.link_index(load.link)
+            w = load.wrench.evaluate(t, args)[0]
+            if link in self.layout.tubes:
+                k = self.layout.tubes.index(link)
+                (r, theta), (rd, wd) = jax.jvp(lambda d, y, k=k, s=load.s: _link.point(self.arm, d, y, k, s), (d, y), (dd, yd))
+                turn, body = poses[-1].rotation, z[-1]
+                velocity, spin = body[:3] + jnp.cross(body[3:], r) + rd, body[3:] + wd
+                section = se3.rotation_exp(theta)
+            else:
+                b = next(i for i, s in enumerate(self.layout.stages) if s.link == link)
+                at = _carrier.centreline_pose(self.robot.links[link], load.s)
+                turn, body, section = poses[b].rotation, z[b], at.rotation
+                velocity, spin = body[:3] + jnp.cross(body[3:], at.position), body[3:]
+            force, moment = w[:3], w[3:]
+            if load.frame == "world":
+                force, moment = turn.T @ force, turn.T @ moment
+            else:
+                force, moment = section @ force, section @ moment
+            total = total + jnp.sum(force * velocity) + jnp.sum(moment * spin)
+        return total
+
+    # --- dynamics
+    def balance(self, t, q, v, a, args, memory):
+        pose, twist, acc = self.base(t, args)
+        driven, damped = self.forces(t, q, v, args, memory)
+
+        def momentum(q, v, twist):
+            return jax.grad(lambda v: self.kinetic(q, v, v, twist, twist))(v)
+
+        _, rate = jax.jvp(momentum, (q, v, twist), (v, a, acc))
+        pull = jax.grad(lambda q: self.kinetic(q, v, v, twist, twist) - self.elastic_energy(q) - self.gravity_energy(q, pose))(q)
+        return rate - pull - driven - damped
+
+    def accelerate(self, t, q, v, args, memory):
+        locked = self.locked
+        known = jnp.where(locked, self.prescribed(t, args)[3], 0.0)
+        r = -self.balance(t, q, v, known, args, memory)
+        frozen = stop(self)
+        factors = frozen.preconditioner(stop(t), stop(q), stop(v), 1.0, 0.0, 0.0, stop(args))
+
+        def mass(x):
+            return jnp.where(locked, x, self.momentum(q, jnp.where(locked, 0.0, x)))
+
+        x = lax.custom_linear_solve(mass, jnp.where(locked, 0.0, r), lambda _, b: frozen.precondition(factors, b), symmetric=True)
+        return known + x
+
+    def preconditioner(self, t, q, v, cm, cv, cq, args):
+        lay, h = self.layout, self.hard
+        x, d, y = self.split(q)
+        X, l = self.arm.mesh(d)
+        E, H_length, H_lengths = self._element_matrices(d, y, l, cm, cv, cq)
+        unit = jnp.eye(lay.dofs, lay.nv, dtype=q.dtype)
+        rows = cm * jax.vmap(lambda e: self.momentum(q, e))(unit) if lay.dofs else jnp.zeros((0, lay.nv), q.dtype)
+        joint, border = rows[:, : lay.dofs], rows[:, lay.dofs :]
+        if lay.lengths:
+            stretch = jnp.diff(self.arm.slope, axis=0)
+            at = np.array(lay.lengths, int)
+            coupling = jax.vmap(lambda g: self._gather(H_length * g[:, None]), in_axes=1)(stretch)
+            border = border.at[at].add(cq * coupling)
+            joint = joint.at[at[:, None], at[None, :]].add(cq * jnp.einsum("n,na,nb->ab", H_lengths, stretch, stretch))
+        kp, kd = self.drive.stiffness(self.robot)
+        xd = v[: lay.dofs]
+        touching = (h.stops[:, 2] > 0) & ((x < h.stops[:, 0]) | (x > h.stops[:, 1]))
+        friction = h.coulomb / h.v_eps / jnp.cosh(jnp.clip(xd / h.v_eps, -20, 20)) ** 2
+        diagonal = cv * (h.damping + kd + friction) + cq * kp + jnp.where(touching, cq * h.stops[:, 2] + cv * h.stops[:, 3], 0.0)
+        return _solve.factorise(E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs])
+
+    def precondition(self, factors, r):
+        D = self.layout.dofs
+        joints, rest = _solve.solve(factors, r[:D], r[D:])
+        return jnp.concatenate([jnp.where(self.locked[:D], r[:D], joints), rest])
+
+    def _gather(self, rows):
+        """(n*(node+2),) from the unknowns of the elements (n, 2*node+2): the transpose of element_unknowns."""
+        node = self.layout.node
+        outer = rows[:, node : 2 * node] + jnp.concatenate([rows[1:, :node], jnp.zeros((1, node), rows.dtype)])
+        return jnp.concatenate([outer, rows[:, 2 * node :]], axis=1).reshape(-1)
+
+    def _element_matrices(self, d, y, l, cm, cv, cq):
+        """cm M + cv C + cq K of the elements (exact but for gyroscopic, centrifugal and weight terms), and the coupling of K to the length."""
+        arm = self.arm
+
+        def energy(z, k):
+            return _link.element_elastic(self.tab, z[:-1], z[-1], k)
+
+        z = jnp.concatenate([y, l[:, None]], axis=1)
+        H = jax.vmap(jax.hessian(energy))(z, arm.stiffness)
+        K, H_length, H_lengths = H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
+        M = jax.vmap(_link.element_mass)(l, jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1), y)
+        for k in range(len(self.tip.tube)):
+            M = M + self._payload_mass(k, d, y)
+        E = cm * M + cq * K
+        if arm.viscous:
+            E = E + cv * jax.vmap(jax.hessian(energy))(z, arm.viscosity)[:, :-1, :-1]
+        if arm.dragged:
+            E = E + cv * jax.vmap(_link.element_mass)(l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0]), y)
+        return E, H_length, H_lengths
+
+    def _payload_mass(self, k, d, y):
+        """Exact elastic mass of a payload, in the element that carries it."""
+        J, W = jax.jacfwd(lambda y: self.payload_position(k, d, y))(y)
+        e = jnp.argmax(jnp.sum(jnp.abs(J), axis=(0, 2)) + jnp.sum(jnp.abs(W), axis=(0, 2)))
+        Je, We = J[:, e], W[:, e]
+        block = self.tip.mass[k] * Je.T @ Je + We.T @ self.tip.inertia[k] @ We
+        return jnp.zeros((y.shape[0], *block.shape), y.dtype).at[e].set(block)
+
+    def power(self, t, y: State, args):
+        q, v = y.mech.q, y.mech.v
+        driven, damped = self.forces(t, q, v, args, y.memory)
+        power = jnp.sum(driven * v)
+        if self.locked.any() or self.drive.base is not None:
+            a = self.accelerate(t, q, v, args, y.memory)
+            gap = self.balance(t, q, v, a, args, y.memory)
+            power = power + jnp.sum(jnp.where(self.locked, gap * v, 0.0))
+            if self.drive.base is not None:
+                power = power + self._base_power(t, q, v, a, args)
+        return power, -jnp.sum(damped * v)
+
+    def _base_power(self, t, q, v, a, args):
+        """Power of whatever moves the ground: rate of its part of the energy, by the momenta that belong to its twist.
+
+        With P = dT/d(twist) the wrench on the ground's frame is P' - ad*_twist P less weight and loads."""
+        pose, twist, acc = self.base(t, args)
+
+        def momentum(q, v, twist):
+            return jax.grad(lambda z: self.kinetic(q, v, v, z, z))(twist)
+
+        P, rate = jax.jvp(momentum, (q, v, twist), (v, a, acc))
+        wrench = rate - se3.ad_star(twist) @ P
+        shifted = jax.grad(lambda dx: self.gravity_energy(q, se3.compose(pose, se3.exp(dx))))(jnp.zeros(6, q.dtype))
+        # What loads do at the ground's velocity is taken from the ground's power and added as theirs: nothing is left of it.
+        return jnp.sum(twist * (wrench + shifted))

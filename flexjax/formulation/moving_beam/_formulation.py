@@ -1,0 +1,161 @@
+"""The nonlinear moving beam of variable length on a joint frame with arbitrary motion."""
+
+import warnings
+from collections.abc import Iterable
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from flexjax._results import Status
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation.moving_beam import _carrier, _layout
+from flexjax.formulation.moving_beam._chain import Hardware, MovingBeamTerm, joint_hardware
+from flexjax.formulation.moving_beam._generator import tables
+from flexjax.formulation.moving_beam._link import Arm
+from flexjax.formulation.moving_beam._observe import snapshot
+from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
+from flexjax.robot import Robot
+from flexjax.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.term import Mechanical, State
+from flexjax.trajectory import Energy
+
+
+def _as_order(order: str | Iterable[str | Term]):
+    return order if isinstance(order, str) else tuple(sorted(order, key=str))
+
+
+class MovingBeam(AbstractFormulation):
+    """One elastic arm (a beam, a beam that runs out of its joint, or telescoping tubes) on a rigid carrier, geometrically nonlinear.
+
+    ``order``: "complete" (default), "consistent" (the most accurate), "cubic" (the order of the paper; its energy is unbounded below and collapses at a
+    deflection of about one radius of gyration), "linear", or a collection of terms, e.g. ``{"EA a c c", "EA c c c c"}``; ``print(formulation)`` lists
+    them. ``rotary``: rotary inertia of the sections. ``inertia="constant"``: the state-independent matrices of a linear model, for comparison.
+
+    >>> import flexjax as fx
+    >>> model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
+    """
+
+    paper: ClassVar[str] = "D. Söffker, Automatic generation of the equations of motion of the moving nonlinear elastic beam (1998)."
+    elements: int = eqx.field(static=True, default=5)
+    order: str | tuple = eqx.field(static=True, converter=_as_order, default="complete")
+    rotary: bool = eqx.field(static=True, default=True)
+    inertia: str = eqx.field(static=True, default="complete")
+
+    def __check_init__(self):
+        if self.elements < 1:
+            raise ValueError(f"elements: {self.elements}; expected at least 1.")
+        if self.inertia not in ("complete", "constant"):
+            raise ValueError(f"inertia: {self.inertia!r}; expected 'complete' or 'constant'.")
+        resolve(self.order)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        return resolve(self.order)
+
+    def __str__(self) -> str:
+        return f"MovingBeam(elements={self.elements}), {table(self.terms)}"
+
+    def refusals(self, robot: Robot) -> list[str]:
+        faults = _layout.refusals(robot, self.elements)
+        if self.inertia == "constant" and not faults and _layout.layout(robot, self.elements).lengths:
+            faults.append("inertia='constant' with a variable length; expected 'complete'")
+        return faults
+
+    def bind(self, robot: Robot, *, dtype=None) -> "MovingBeamModel":
+        robot = prepare(self, robot, dtype)
+        if not is_bounded(self.terms):
+            warnings.warn(
+                "the chosen order couples extension and slope without the fourth power of the slope: its energy is unbounded below. Trust it for "
+                "deflections below 0.3 radii of gyration; near one radius it collapses (Status.energy_collapse). order='complete' does not.",
+                stacklevel=2,
+            )
+        lay = _layout.layout(robot, self.elements)
+        return MovingBeamModel(
+            robot, self, lay, _carrier.carrier(robot, lay), _carrier.arm(robot, lay, self.rotary), _carrier.payloads(robot, lay), joint_hardware(robot)
+        )
+
+
+class MovingBeamModel(AbstractModel):
+    robot: Robot
+    formulation: MovingBeam
+    layout: _layout.Layout = eqx.field(static=True)
+    car: _carrier.Carrier
+    arm: Arm
+    tip: _carrier.Tip
+    hard: Hardware
+
+    def term(self, drive: Drive) -> MovingBeamTerm:
+        terms = self.formulation.terms
+        if self.layout.planar:
+            terms = tuple(t for t in terms if t.planar)
+        constant = self.formulation.inertia == "constant"
+        return MovingBeamTerm(self.robot, drive, self.car, self.arm, self.tip, self.hard, self.layout, tables(terms), constant)
+
+    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        x, xd, _ = start.vectors(self.robot)
+        rest = jnp.zeros(self.layout.nv - self.layout.dofs, x.dtype)
+        term = self.term(drive)
+        mask, q_p, v_p, _ = term.prescribed(t0, None)
+        q, v = jnp.where(mask, q_p, jnp.concatenate([x, rest])), jnp.where(mask, v_p, jnp.concatenate([xd, rest]))
+        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+
+    def bent(self, state: State, uy=None, uz=None) -> State:
+        """``state`` with the arm bent to ``uy(x)`` and ``uz(x)`` (functions of the distance from the joint frame, zero with zero slope there) without
+        stretching: ux = - int (uy'^2 + uz'^2)/2, the start that does not ring."""
+        lay = self.layout
+        _, d, _ = self.term(Drive()).split(state.mech.q)
+        X, l = self.arm.mesh(d)
+        outer = X + l
+        columns = {name: [jax.vmap(f)(outer), jax.vmap(jax.grad(f))(outer)] for name, f in (("uy", uy), ("uz", uz)) if f is not None}
+        if lay.planar and "uz" in columns:
+            raise ValueError("bent: uz on a planar robot; expected uy only.")
+        table = jnp.zeros((lay.elements, lay.node + 2), d.dtype)
+        for name, at in (("uy", 1 if lay.planar else 2), ("uz", 4)):
+            if name in columns:
+                table = table.at[:, at].set(columns[name][0]).at[:, at + 1].set(columns[name][1])
+        from flexjax.formulation.moving_beam._link import _derivative, element_unknowns, fields
+
+        y = element_unknowns(table.reshape(-1), lay.elements, lay.node)
+
+        def shortening(y, l):
+            slope = _derivative(fields(y, l)[0])[:3, 1:] / l
+            ends = jnp.stack([slope[0], jnp.sum(slope, 0)])
+            mean = jnp.sum(slope * (jnp.array([[1 / (i + j + 1) for j in range(3)] for i in range(3)], d.dtype) @ slope))
+            return -0.5 * l * mean, -0.5 * jnp.sum(ends**2, 1)
+
+        drop, slopes = jax.vmap(shortening)(y, l)
+        table = table.at[:, 0].set(jnp.cumsum(drop)).at[:, lay.node :].set(slopes)
+        q = jnp.concatenate([state.mech.q[: lay.dofs], table.reshape(-1)])
+        return State(Mechanical(q, state.mech.v), state.work, state.dissipated, state.memory)
+
+    def observe(self, t, y: State, drive: Drive, s, at=None):
+        return snapshot(self.term(drive), t, y, s, at)
+
+    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
+        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
+
+    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
+        # The discrete gradient has no notion of a base that moves by itself.
+        return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
+
+    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+        """A strain energy below zero is a collapse; a tube that leaves its guide, or an overlap that vanishes, has run off."""
+        term = self.term(drive)
+        _, d, _ = term.split(y.mech.q)
+        code = jnp.where(term.strain(y.mech.q) < -1e-12 * jnp.max(self.arm.stiffness), int(Status.energy_collapse), int(Status.ok))
+        where = jnp.full((), -1)
+        if self.layout.lengths:
+            X, l = self.arm.mesh(d)
+            off = jnp.any(l <= 0)
+            own = np.array([k for k, m in enumerate(self.layout.length_of_tube) if m >= 0])
+            out = (d < 0) | (d > self.arm.tube_length[own])
+            code = jnp.where(off | jnp.any(out), int(Status.ran_off_link), code)
+            where = jnp.where(off | jnp.any(out), jnp.asarray(self.layout.length_joints)[jnp.argmax(out)], where)
+        return jax.lax.stop_gradient((code.astype(jnp.int32), where.astype(jnp.int32)))

@@ -1,0 +1,113 @@
+"""Bordered block-tridiagonal solve: elements along the arm, joints as a few dense columns beside them. Cost linear in the number of elements.
+
+The two axial slopes of an element belong to it alone and are eliminated first, all elements at once; the rest is block-tridiagonal in the nodes.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+
+class Factors(eqx.Module):
+    """Elimination of slopes (inverse, coupling), of nodes (inverse diagonal, multipliers), of the joints (columns, inverse)."""
+
+    slope_inverse: Float[Array, "n 2 2"]
+    slope_coupling: Float[Array, "n 2 2*node"]
+    inverse: Float[Array, "n node node"]
+    multiplier: Float[Array, "n node node"]  # L_k D_(k-1)^-1; zero for the first
+    columns: Float[Array, "D n*(node+2)"]  # A_ee^-1 A_ej
+    border: Float[Array, "D n*(node+2)"]
+    joint_inverse: Float[Array, "D D"]
+
+
+def gauss_jordan(m: Float[Array, "k k"]) -> Array:
+    """Inverse without LAPACK and without pivoting, one elimination per loop turn."""
+    k = m.shape[0]
+    eye = jnp.eye(k, dtype=m.dtype)
+
+    def eliminate(i, work):
+        row = work[i] / work[i, i]
+        column = work[:, i]
+        work = work - column[:, None] * row[None, :]
+        return work.at[i].set(row)
+
+    return lax.fori_loop(0, k, eliminate, jnp.concatenate([m, eye], axis=1))[:, k:]
+
+
+def _mm(a, b):
+    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
+
+
+def _mv(a, x):
+    return jnp.sum(a * x[None, :], axis=1)
+
+
+def _inverse2(m):
+    (a, b), (c, d) = m
+    return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / (a * d - b * c)
+
+
+def factorise(E: Float[Array, "n 2*node+2 2*node+2"], border: Float[Array, "D n*(node+2)"], joint: Float[Array, "D D"], free) -> Factors:
+    """``E``: symmetric element matrices; ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints that are not
+    ``free`` have unit rows."""
+    n, node = E.shape[0], (E.shape[1] - 2) // 2
+    k = 2 * node
+    slope_inverse = jax.vmap(_inverse2)(E[:, k:, k:])
+    coupling = jax.vmap(_mm)(slope_inverse, E[:, k:, :k])
+    C = E[:, :k, :k] - jnp.einsum("nsi,nsj->nij", E[:, k:, :k], coupling)
+    lower = C[:, node:, :node]  # outer row, inner column: couples node k with node k - 1
+    diagonal = C[:, node:, node:] + jnp.concatenate([C[1:, :node, :node], jnp.zeros((1, node, node), E.dtype)])
+    lower = lower.at[0].set(0.0)  # the first node is clamped
+
+    def outwards(previous, row):
+        L, D = row
+        G = _mm(L, previous)
+        inverse = gauss_jordan(D - _mm(G, L.T))
+        inverse = 0.5 * (inverse + inverse.T)
+        return inverse, (inverse, G)
+
+    _, (inverse, multiplier) = lax.scan(outwards, jnp.zeros((node, node), E.dtype), (lower, diagonal))
+    f = Factors(slope_inverse, coupling, inverse, multiplier, jnp.zeros_like(border), border, jnp.zeros_like(joint))
+    if joint.shape[0] == 0:
+        return f
+    columns = jax.vmap(lambda b: solve_elastic(f, b))(border)
+    both = free[:, None] & free[None, :]
+    schur = jnp.where(both, joint - border @ columns.T, jnp.eye(joint.shape[0], dtype=E.dtype))
+    return eqx.tree_at(lambda f: (f.columns, f.joint_inverse), f, (columns, jnp.where(both, gauss_jordan(schur), 0.0)))
+
+
+def solve_elastic(f: Factors, r: Float[Array, " n*(node+2)"]) -> Array:
+    n, node = f.inverse.shape[:2]
+    table = r.reshape(n, node + 2)
+    slopes = jax.vmap(_mv)(f.slope_inverse, table[:, node:])
+    handed = jnp.einsum("nsi,ns->ni", f.slope_coupling, table[:, node:])
+    rhs = table[:, :node] - handed[:, node:] - jnp.concatenate([handed[1:, :node], jnp.zeros((1, node), r.dtype)])
+
+    def outwards(previous, row):
+        G, b = row
+        y = b - _mv(G, previous)
+        return y, y
+
+    _, y = lax.scan(outwards, jnp.zeros(node, r.dtype), (f.multiplier, rhs))
+    y = jax.vmap(_mv)(f.inverse, y)
+
+    def inwards(carry, row):
+        G, y = row
+        x = y - carry
+        return jnp.sum(G * x[:, None], axis=0), x
+
+    _, x = lax.scan(inwards, jnp.zeros(node, r.dtype), (f.multiplier, y), reverse=True)
+    inner = jnp.concatenate([jnp.zeros((1, node), r.dtype), x[:-1]])
+    slopes = slopes - jnp.einsum("nsi,ni->ns", f.slope_coupling, jnp.concatenate([inner, x], axis=1))
+    return jnp.concatenate([x, slopes], axis=1).reshape(-1)
+
+
+def solve(f: Factors, r_joint: Float[Array, " D"], r_elastic: Float[Array, " n*(node+2)"]) -> tuple[Array, Array]:
+    """Unknowns of the joints (zero where not free) and of the elements."""
+    x0 = solve_elastic(f, r_elastic)
+    if f.border.shape[0] == 0:
+        return r_joint, x0
+    joints = f.joint_inverse @ (r_joint - f.border @ x0)
+    return joints, x0 - joints @ f.columns
