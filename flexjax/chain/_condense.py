@@ -60,7 +60,7 @@ def _root(F):
     lin = 2 if F.shape[1] == 3 else 3
     scale = jnp.concatenate([jnp.broadcast_to(jnp.max(d, axis=1, keepdims=True), d.shape) for d in (diagonal[:, :lin], diagonal[:, lin:])], axis=1)
     lift = 32 * eps * jnp.where(scale > 0, scale, eps**2)
-    return jnp.linalg.cholesky(F + lift[:, :, None] * jnp.eye(F.shape[1], dtype=F.dtype))
+    return jnp.linalg.cholesky(F + lift[:, :, None] * jnp.eye(F.shape[1], dtype=F.dtype)[None])
 
 
 def small_inverse(m: Float[Array, "n n"]) -> Array:

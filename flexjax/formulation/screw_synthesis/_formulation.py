@@ -1,0 +1,128 @@
+"""Serial arms of flexible links in modal coordinates, synthesised with screws."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+from jaxtyping import Array
+
+from flexjax.beam import shape_functions
+from flexjax.chain import (
+    AbstractLinks, ChainTerm, Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals,
+)  # fmt: skip
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation.screw_synthesis._integrals import modal_links
+from flexjax.robot import Link, Robot
+from flexjax.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.term import Mechanical, State
+from flexjax.trajectory import Energy
+
+
+def _is_flexible(link: Link) -> bool:
+    return not link.rigid and link.body is None
+
+
+def _frozen(basis):
+    """A dict of functions as something that can be compared and hashed."""
+    return tuple((k, tuple(v)) for k, v in sorted(basis.items())) if isinstance(basis, dict) else basis
+
+
+class ScrewSynthesis(AbstractFormulation):
+    """Links described by three screws in their own frame (motion of the frame, reference geometry, deformation), deformation expanded in ``modes``.
+
+    ``modes``: number of shape functions in (axial, y, z, torsion), or one number for bending (one less, but at least one, for axial and torsion).
+    ``basis``: "polynomial" (converges whatever the next joint transmits), "clamped-free" (eigenfunctions of the cantilever; better for the last link), or
+    a dict of your own functions of s in [0, 1], e.g. ``{"y": (lambda s: s**2,)}`` with matching ``modes``.
+    ``stiffening``: axial strain u' + (v'^2 + w'^2)/2 instead of the paper's u'; needed where links spin fast or hang heavy loads.
+    ``frame``: station of the link's frame, 0 at its base.
+
+    >>> import flexjax as fx
+    >>> model = fx.ScrewSynthesis(modes=2).bind(fx.load_robot("yaqubi-two-link"))
+    """
+
+    paper: ClassVar[str] = (
+        "S. Yaqubi, J. Mattila, Scalable Screw-Theoretic Synthesis for PDE-Based Dynamic Modeling of Multibody Flexible Manipulators; with the "
+        "corrections listed in flexjax/formulation/screw_synthesis/PAPER.md."
+    )
+    modes: int | tuple[int, int, int, int] = eqx.field(static=True, default=3)
+    basis: str | tuple[tuple[str, tuple[Callable, ...]], ...] = eqx.field(static=True, default="polynomial", converter=_frozen)
+    stiffening: bool = eqx.field(static=True, default=False)
+    frame: float = eqx.field(static=True, default=0.0)
+
+    def __check_init__(self):
+        counts = (self.modes,) if isinstance(self.modes, int) else tuple(self.modes)
+        if len(counts) not in (1, 4) or any(not isinstance(n, int) or n < 0 for n in counts):
+            raise ValueError(f"modes: {self.modes}; expected a whole number, or four of them for (axial, y, z, torsion), e.g. (2, 3, 3, 2).")
+        if isinstance(self.basis, str) and self.basis not in ("polynomial", "clamped-free"):
+            raise ValueError(f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free' or a dict of functions.")
+        if not 0.0 <= self.frame <= 1.0:
+            raise ValueError(f"frame: {self.frame}; expected a station from 0 (base) to 1 (tip).")
+
+    def counts(self, robot: Robot) -> tuple[int, int, int, int]:
+        """Shape functions in (axial, y, z, torsion); a planar robot has none out of its plane."""
+        if isinstance(self.modes, int):
+            r = self.modes
+            few = max(r - 1, 1) if r else 0
+            # Shortening by bending is a polynomial of degree 2r: axial functions must reach it, or the links lock.
+            counts = (2 * r if self.stiffening else few, r, r, few)
+        else:
+            counts = tuple(self.modes)
+        return (counts[0], counts[1], 0, 0) if robot.planar else counts
+
+    def refusals(self, robot: Robot) -> list[str]:
+        faults = serial_refusals(robot)
+        flexible = {link.name for link in robot.links if _is_flexible(link)}
+        for link in robot.links:
+            if link.name in flexible and link.curvature is not None:
+                faults.append(f"links.{link.name}.curvature: an elastic link that is curved at rest; expected a straight one, or rigid = true")
+        for joint in robot.tree_joints:
+            if joint.type == "sliding" and joint.parent in flexible:
+                faults.append(f"joints.{joint.name}: slides along the elastic link {joint.parent!r}; expected a rigid carrier")
+            if joint.type == "prismatic" and joint.axis is None and joint.child in flexible:
+                faults.append(f"joints.{joint.name}: the elastic link {joint.child!r} slides through it; expected a prismatic joint with an axis, or a rigid link")
+        return faults
+
+    def bind(self, robot: Robot, *, dtype=None) -> "ScrewSynthesisModel":
+        robot = prepare(self, robot, dtype)
+        counts = self.counts(robot)
+        shapes = {link.name: sum(counts) for link in robot.links if _is_flexible(link) and sum(counts)}
+        # Links move in space: a planar robot is one whose links bend in the plane only.
+        layout = serial_layout(robot, shapes, planar=robot.planar and not shapes)
+        par = chain_parameters(robot, layout)
+        if not shapes:
+            return ScrewSynthesisModel(robot, self, layout, par, None)
+        basis = dict(self.basis) if isinstance(self.basis, tuple) else self.basis
+        functions = shape_functions(counts, basis, self.frame, robot.gravity.dtype)
+        links = modal_links(robot, layout, functions, self.stiffening)
+        return ScrewSynthesisModel(robot, self, layout, par, links)
+
+
+class ScrewSynthesisModel(AbstractModel):
+    robot: Robot
+    formulation: ScrewSynthesis
+    layout: Layout = eqx.field(static=True)
+    par: Parameters
+    links: AbstractLinks | None
+
+    def term(self, drive: Drive) -> ChainTerm:
+        return ChainTerm(self.robot, self.par, drive, self.layout, self.links)
+
+    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        q, v = chain_start(self.term(drive), t0, start)
+        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+
+    def observe(self, t, y: State, drive: Drive, s, at=None):
+        return chain_snapshot(self.term(drive), t, y, s, at)
+
+    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
+        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
+
+    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
+        # The discrete gradient has no notion of a base that moves by itself.
+        return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
+
+    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+        return ran_off_link(self.term(drive), y)

@@ -1,0 +1,116 @@
+"""The numbers of modal links from the robot: inertia-shape integrals by quadrature, stiffness, damping. Pure and traceable in the robot's leaves."""
+
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+
+from flexjax.beam import ShapeFunctions, beam_properties, link_quadrature
+from flexjax.chain import Layout
+from flexjax.chain._parameters import spread_inertia
+from flexjax.formulation.screw_synthesis._link import Integrals, ModalLinks, Stretch, fields
+from flexjax.robot import Link, Robot
+from flexjax.screw import se3
+
+
+@jax.custom_jvp
+def matrix_root(a):
+    """Square root of a symmetric positive definite matrix. Its derivative solves X dX + dX X = dA, regular at the repeated eigenvalues of round links."""
+    values, vectors = jnp.linalg.eigh(a)
+    return (vectors * jnp.sqrt(values)[None, :]) @ vectors.T
+
+
+@matrix_root.defjvp
+def _matrix_root_jvp(primals, tangents):
+    values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(primals[0]))
+    root = jnp.sqrt(values)
+    inner = vectors.T @ tangents[0] @ vectors / (root[:, None] + root[None, :])
+    return matrix_root(primals[0]), vectors @ inner @ vectors.T
+
+
+def _damping(link: Link, Mee, K, mass_of_beam):
+    """D from strain rate, mass and modal damping."""
+    damping, D = link.damping, jnp.zeros_like(K)
+    if damping is None:
+        return D
+    if damping.strain_rate is not None:
+        D = D + damping.strain_rate * K
+    if damping.mass is not None:
+        D = D + damping.mass * mass_of_beam
+    if damping.modal is not None:
+        # 2 zeta omega for every mode of the clamped link, without its modes: M^1/2 (M^-1/2 K M^-1/2)^1/2 M^1/2
+        root = matrix_root(Mee)
+        back = jnp.linalg.inv(root)
+        D = D + 2 * damping.modal * root @ matrix_root(back @ K @ back.T) @ root
+    return D
+
+
+def link_integrals(robot: Robot, link: Link, basis: ShapeFunctions, points: int, stiffening: bool) -> tuple[Integrals, Stretch | None]:
+    """Of one link. Payloads join as points with rotary inertia that move as the section does to first order in its rotation, like the link's own sections."""
+    L = link.length
+    s, w = link_quadrature(link, points)
+    w = w * L
+    props = beam_properties(link, s)
+    f = jax.vmap(lambda x: fields(basis, L, x))(s)
+    mu = w * props.rhoA
+    J = jax.vmap(jnp.diag)(w[:, None] * jnp.stack([props.rhoIx, props.rhoIy, props.rhoIz], axis=1))
+    r0 = jnp.zeros((s.shape[0], 3), L.dtype).at[:, 0].set(L * s)
+    Phi, Psi = f.Phi, f.Psi
+    of_beam = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi)
+    for payload in robot.payloads:
+        if payload.link != link.name:
+            continue
+        offset = jnp.zeros(3, L.dtype) if payload.offset is None else payload.offset
+        at = fields(basis, L, payload.s)
+        mu = jnp.concatenate([mu, payload.mass[None]])
+        J = jnp.concatenate([J, spread_inertia(payload.inertia, payload.mass)[None]])
+        r0 = jnp.concatenate([r0, offset.at[0].add(L * payload.s)[None]])
+        Phi = jnp.concatenate([Phi, (at.Phi - se3.skew(offset) @ at.Psi)[None]])
+        Psi = jnp.concatenate([Psi, at.Psi[None]])
+    bend = w[:, None] * jnp.stack([props.GJ, props.EIy, props.EIz], axis=1)
+    K = jnp.einsum("kx,kxi,kxj->ij", bend, f.Psi_x, f.Psi_x)
+    axial = jnp.einsum("k,ki,kj->ij", w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 0])
+    Mee = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi) + jnp.einsum("kxi,kxy,kyj->ij", Psi, J, Psi)
+    integrals = Integrals(
+        m0=jnp.sum(mu), c0=mu @ r0, C1=jnp.einsum("k,kxj->xj", mu, Phi), Q0=jnp.einsum("k,kx,ky->xy", mu, r0, r0),
+        A1=jnp.einsum("k,kx,kyj->xyj", mu, r0, Phi), A2=jnp.einsum("k,kxi,kyj->xyij", mu, Phi, Phi), J=jnp.sum(J, axis=0),
+        JPsi=jnp.einsum("kxy,kyj->xj", J, Psi), Mee=Mee, K=K if stiffening else K + axial, D=_damping(link, Mee, K + axial, of_beam),
+    )  # fmt: skip
+    stretch = Stretch(w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2]) if stiffening else None
+    return integrals, stretch
+
+
+def _padded(x, shape):
+    return jnp.pad(x, [(0, n - k) for n, k in zip(shape, x.shape, strict=True)])
+
+
+def modal_links(robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening: bool) -> ModalLinks:
+    """All links of a chain; stages without a flexible link get zeros and unit masses."""
+    degree = basis.series.shape[2]
+    # Exact for the mass of polynomials on tapered sections; the quartic strain energy of stiffening needs twice the degree.
+    points = min(2 * degree + 2, 48) if stiffening else degree + 3
+    flexible = tuple(n > 0 for n in layout.shapes)
+    rows = {i: link_integrals(robot, robot.links[s.link], basis, points, stiffening) for i, s in enumerate(layout.stages) if flexible[i]}
+    first = next(iter(rows.values()))
+    integrals = jtu.tree_map(jnp.zeros_like, first[0])
+    blank = _resting(integrals, basis.size)
+    stations = max((r[1].EA.shape[0] for r in rows.values() if r[1] is not None), default=0)
+    stretches = []
+    for i in range(len(layout.stages)):
+        if stiffening:
+            one = rows[i][1] if flexible[i] else jtu.tree_map(jnp.zeros_like, first[1])
+            stretches.append(jtu.tree_map(lambda x: _padded(x, (stations, *x.shape[1:])), one))
+    stack = [rows[i][0] if flexible[i] else blank for i in range(len(layout.stages))]
+    one = jnp.ones((), robot.gravity.dtype)
+    length = jnp.stack([robot.links[s.link].length if flexible[i] else one for i, s in enumerate(layout.stages)])
+    end = jax.vmap(lambda L: fields(basis, L, one))(length)
+    return ModalLinks(
+        jtu.tree_map(lambda *x: jnp.stack(x), *stack), length, end, basis, flexible,
+        jtu.tree_map(lambda *x: jnp.stack(x), *stretches) if stiffening else None,
+    )  # fmt: skip
+
+
+def _resting(integrals: Integrals, size: int) -> Integrals:
+    """Zeros with a unit mass matrix: padded coordinates rest."""
+    values = {k: getattr(integrals, k) for k in Integrals.__annotations__} | {"Mee": jnp.asarray(np.eye(size), integrals.Mee.dtype)}
+    return Integrals(**values)

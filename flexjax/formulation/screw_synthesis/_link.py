@@ -1,0 +1,192 @@
+"""Flexible links in modal coordinates: a point is r = xi e_x + Phi(xi) eta in the link's frame, a section turns by theta = Psi(xi) eta.
+
+Mass matrices and velocity products are polynomials in eta whose coefficients (inertia-shape integrals) are computed once: with mu dxi the mass,
+    C1 = int Phi,  Q = int r r^T,  V_j = int r Phi_j^T = A1_j + A2_ij eta_i,  Mee = int Phi^T Phi + Psi^T J Psi   (J: rotary inertia of the sections)
+Paper: link model eqs. (24)-(39) and displacement equation (81)-(92) after the corrections in PAPER.md.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.beam import ShapeFunctions
+from flexjax.chain import AbstractLinks, Mass, Tip
+from flexjax.chain._kinematics import mtv, mv
+from flexjax.screw import se3
+
+_EPS = np.zeros((3, 3, 3))
+_EPS[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
+_EPS[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0
+
+
+class Fields(eqx.Module):
+    """Displacement (Phi), section rotation (Psi) and their derivatives along the link, at one station of one link: 3 x m each."""
+
+    Phi: Float[Array, "3 m"]
+    Psi: Float[Array, "3 m"]
+    Phi_x: Float[Array, "3 m"]
+    Psi_x: Float[Array, "3 m"]
+
+
+def fields(basis: ShapeFunctions, length, s) -> Fields:
+    """theta = (torsion, -w', v'): the section stays normal to the centreline."""
+    f, d1, d2 = basis(s)
+    d1, d2 = d1 / length, d2 / length**2
+    where = np.array(basis.direction, int)
+
+    def rows(*selected):
+        return jnp.stack([jnp.where(where == d, sign * value, 0.0) if d >= 0 else jnp.zeros_like(f) for d, sign, value in selected])
+
+    Phi = rows((0, 1, f), (1, 1, f), (2, 1, f))
+    Psi = rows((3, 1, f), (2, -1, d1), (1, 1, d1))
+    Phi_x = rows((0, 1, d1), (1, 1, d1), (2, 1, d1))
+    Psi_x = rows((3, 1, d1), (2, -1, d2), (1, 1, d2))
+    return Fields(Phi, Psi, Phi_x, Psi_x)
+
+
+class Integrals(eqx.Module):
+    """Inertia-shape integrals and stiffness of the links, stacked over stages; zero where a stage has no flexible link."""
+
+    m0: Float[Array, " B"]
+    c0: Float[Array, "B 3"]
+    C1: Float[Array, "B 3 m"]
+    Q0: Float[Array, "B 3 3"]
+    A1: Float[Array, "B 3 3 m"]  # int r0_b Phi_cj
+    A2: Float[Array, "B 3 3 m m"]  # int Phi_bi Phi_cj
+    J: Float[Array, "B 3 3"]
+    JPsi: Float[Array, "B 3 m"]
+    Mee: Float[Array, "B m m"]  # unit where padded
+    K: Float[Array, "B m m"]
+    D: Float[Array, "B m m"]
+
+
+class Stretch(eqx.Module):
+    """What the geometric stiffening needs at the quadrature stations (B, k): axial stiffness times weight, and slopes u', v', w' per coordinate."""
+
+    EA: Float[Array, "B k"]
+    u: Float[Array, "B k m"]
+    v: Float[Array, "B k m"]
+    w: Float[Array, "B k m"]
+
+    def strain(self, eta):
+        """(axial strain u' + (v'^2 + w'^2)/2, its gradient (B, k, m))."""
+        u, v, w = (jnp.einsum("bkm,bm->bk", x, eta) for x in (self.u, self.v, self.w))
+        return u + 0.5 * (v**2 + w**2), self.u + v[:, :, None] * self.v + w[:, :, None] * self.w
+
+
+class ModalLinks(AbstractLinks):
+    """Links in modal coordinates, frame at the base. ``stretch`` is None with the paper's linear strain."""
+
+    integrals: Integrals
+    length: Float[Array, " B"]
+    end: Fields  # at the tips, stacked
+    basis: ShapeFunctions
+    flexible: tuple[bool, ...] = eqx.field(static=True)
+    stretch: Stretch | None = None
+
+    def _position(self, eta):
+        """(mass moment c, V (B,3,3,m), Q (B,3,3)) at a shape."""
+        i = self.integrals
+        bend = jnp.einsum("bxyij,bi->bxyj", i.A2, eta)
+        once, twice = jnp.einsum("bxyj,bj->bxy", i.A1, eta), jnp.einsum("bxyj,bj->bxy", bend, eta)
+        return i.c0 + mv(i.C1, eta), i.A1 + bend, i.Q0 + once + jnp.swapaxes(once, 1, 2) + twice
+
+    def _moment(self, Q):
+        """Moment of inertia from the second moments Q, rotary inertia included."""
+        trace = Q[:, 0, 0] + Q[:, 1, 1] + Q[:, 2, 2]
+        return trace[:, None, None] * jnp.eye(3, dtype=Q.dtype)[None] - Q + self.integrals.J
+
+    def mass(self, eta) -> Mass:
+        i = self.integrals
+        c, V, Q = self._position(eta)
+        lever = jax.vmap(se3.skew)(c)
+        eye = i.m0[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None]
+        top = jnp.concatenate([eye, -lever], axis=2)
+        bottom = jnp.concatenate([lever, self._moment(Q)], axis=2)
+        turning = jnp.einsum("axy,bxyj->baj", jnp.asarray(_EPS, eta.dtype), V) + i.JPsi
+        return Mass(jnp.concatenate([top, bottom], axis=1), jnp.concatenate([i.C1, turning], axis=1), i.Mee)
+
+    def apply(self, mass: Mass, x):
+        return mv(mass.ee, x)
+
+    def bias(self, eta, rate, z):
+        i = self.integrals
+        c, V, Q = self._position(eta)
+        u, w = z[:, :3], z[:, 3:]
+        cross = jnp.cross
+        a0, c_rate = cross(w, u), mv(i.C1, rate)
+        R = jnp.einsum("bxyj,bj->bxy", V, rate)  # int r r_dot^T
+        trace = R[:, 0, 0] + R[:, 1, 1] + R[:, 2, 2]
+        force = i.m0[:, None] * a0 + cross(w, cross(w, c)) + 2 * cross(w, c_rate)
+        # int r x (w x (w x r)) = w x J w, and 2 int r x (w x r_dot) = 2 (w tr R - R^T w)
+        moment = cross(c, a0) + cross(w, mv(self._moment(Q), w) + mv(i.JPsi, rate)) + 2 * (w * trace[:, None] - mtv(R, w))
+        square = jnp.sum(w * w, axis=1)
+        spin = jnp.einsum("bxyj,bx,by->bj", V, w, w) - square[:, None] * jnp.einsum("bxxj->bj", V)
+        coriolis = 2 * jnp.einsum("axy,ba,bxyij,bi->bj", jnp.asarray(_EPS, eta.dtype), w, i.A2, rate)
+        return jnp.concatenate([force, moment], axis=1), mtv(i.C1, a0) + spin + coriolis
+
+    # --- elasticity
+    def elastic_energy(self, eta):
+        energy = 0.5 * jnp.einsum("bi,bij,bj->b", eta, self.integrals.K, eta)
+        if self.stretch is not None:
+            strain, _ = self.stretch.strain(eta)
+            energy = energy + 0.5 * jnp.sum(self.stretch.EA * strain**2, axis=1)
+        return energy
+
+    def elastic_force(self, eta):
+        force = mv(self.integrals.K, eta)
+        if self.stretch is not None:
+            strain, slope = self.stretch.strain(eta)
+            force = force + jnp.einsum("bk,bkm->bm", self.stretch.EA * strain, slope)
+        return force
+
+    def damping_force(self, rate):
+        return mv(self.integrals.D, rate)
+
+    def stiffness(self, eta):
+        """Tangent stiffness (B, m, m), without the part of compressed axes that could make it indefinite."""
+        if self.stretch is None:
+            return self.integrals.K
+        g = self.stretch
+        strain, slope = g.strain(eta)
+        tension = g.EA * jnp.maximum(strain, 0.0)
+        across = sum(jnp.einsum("bk,bki,bkj->bij", tension, x, x) for x in (g.v, g.w))
+        return self.integrals.K + jnp.einsum("bk,bki,bkj->bij", g.EA, slope, slope) + across
+
+    # --- solves with Mee: positive definite, small and dense
+    def factor(self, eta, mass: Mass, cv, cq):
+        matrix = mass.ee if cq is None else mass.ee + cv * self.integrals.D + cq * self.stiffness(eta)
+        return jnp.linalg.cholesky(matrix)
+
+    def solve(self, factors, rhs):
+        return jax.vmap(lambda L, b: jax.scipy.linalg.cho_solve((L, True), b))(factors, rhs)
+
+    # --- sections
+    def _turned(self, f: Fields, eta, s) -> Tip:
+        """Sections with fields ``f`` (stacked); identity where a stage has no flexible link."""
+
+        def one(f, eta, ahead, on):
+            theta = on * (f.Psi @ eta)
+            E = se3.rotation_exp(theta)
+            S = jnp.concatenate([E.T @ f.Phi, se3.so3_dexp(theta) @ f.Psi])
+            return Tip(se3.Pose(E, on * (f.Phi @ eta).at[0].add(ahead)), on * S)
+
+        return jax.vmap(one)(f, eta, self.length * s, jnp.asarray(self.flexible, eta.dtype))
+
+    def section(self, eta, s) -> Tip:
+        return self._turned(jax.vmap(lambda length, s: fields(self.basis, length, s))(self.length, s), eta, s)
+
+    def tip(self, eta) -> Tip:
+        return self._turned(self.end, eta, jnp.ones_like(self.length))
+
+    def strain(self, eta, s):
+        def one(eta, length, s):
+            f = fields(self.basis, length, s)
+            slope = f.Phi_x @ eta
+            axial = slope[0] if self.stretch is None else slope[0] + 0.5 * jnp.sum(slope[1:] ** 2)
+            zero = jnp.zeros(2, eta.dtype)
+            return f.Phi @ eta, jnp.concatenate([axial[None], zero, f.Psi_x @ eta])
+
+        return jax.vmap(one)(eta, self.length, s)
