@@ -24,7 +24,7 @@ _EXPORTS: dict[str, str] = {
             recorded step ramp sine polynomial chirp shift stack
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
-        "flexjax.formulation": "RigidArm ScrewSynthesis MovingBeam TransferMatrix cite",
+        "flexjax.formulation": "RigidArm ScrewSynthesis MovingBeam TransferMatrix PortHamiltonian cite",
         "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark",
         "flexjax.trajectory": "Trajectory measure",
         "flexjax.simulate": "simulate",

@@ -7,6 +7,7 @@ REGISTRY = {
     "ScrewSynthesis": "flexjax.formulation.screw_synthesis.ScrewSynthesis",
     "MovingBeam": "flexjax.formulation.moving_beam.MovingBeam",
     "TransferMatrix": "flexjax.formulation.transfer_matrix.TransferMatrix",
+    "PortHamiltonian": "flexjax.formulation.port_hamiltonian.PortHamiltonian",
 }
 
 

@@ -1,0 +1,186 @@
+"""Forces on nodes (weight, loads, drag) and in joints (springs, stops, motors, dampers, friction)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.beam import centreline_pose
+from flexjax.formulation.port_hamiltonian._algebra import dipole_torque, mm, mv, rotate_by, sinc, space_of, transpose
+from flexjax.formulation.port_hamiltonian._parameters import _station_weights
+from flexjax.screw import se3
+
+
+class NodeForces(eqx.Module):
+    """Distributed port of the links in one stage. ``weight`` and ``load`` are forces in world axes; dipoles sum lever times force; the rest is in
+    body axes. None: nothing of the kind."""
+
+    weight: Float[Array, "L K lin"]
+    weight_dipole: Float[Array, "L K lin lin"] | None
+    load: Float[Array, "L K lin"] | None
+    load_dipole: Float[Array, "L K lin lin"] | None
+    moment: Float[Array, "L K a"] | None
+    body: Float[Array, "L K d"] | None
+    drag: Float[Array, "L K d"] | None
+    relative: Float[Array, "L K d d"] | None  # base twist -> twist of the node if the link were rigid
+    relative_damping: Float[Array, "L K d d"] | None
+
+    def _turned(self, R, force, dipole, moment, h, w):
+        f = mv(transpose(R), force)
+        m = jnp.zeros_like(w)
+        if dipole is not None:
+            m = m + sinc(h * w)[..., None] * dipole_torque(mm(dipole, R))
+        if moment is not None:
+            m = m + (moment if R.shape[-1] == 2 else mv(transpose(R), moment))
+        return jnp.concatenate([f, m], axis=-1)
+
+    def wrench(self, start, h, V):
+        """(L, K, d) at the rotations that ``start`` reaches by h times the twists."""
+        w = V[..., start.shape[-1] :]
+        return self._wrench(start, h, w)
+
+    def _wrench(self, start, h, w):
+        R = rotate_by(start, h * w)
+        force, dipole = self.weight, self.weight_dipole
+        if self.load is not None:
+            force = force + self.load
+        if self.load_dipole is not None:
+            dipole = self.load_dipole if dipole is None else dipole + self.load_dipole
+        out = self._turned(R, force, dipole, self.moment, h, w)
+        return out if self.body is None else out + self.body
+
+    def power(self, R, h, V):
+        """Power of the loads at the rotations R of the stage."""
+        if self.load is None and self.body is None:
+            return jnp.zeros((), V.dtype)
+        w = V[..., R.shape[-1] :]
+        zero = jnp.zeros((*V.shape[:-1], R.shape[-1]), V.dtype)
+        out = self._turned(R, zero if self.load is None else self.load, self.load_dipole, self.moment, h, w)
+        out = out if self.body is None else out + self.body
+        return jnp.sum(out * V)
+
+    def damping(self, V):
+        """(power dissipated, wrenches that the nodes give away)."""
+        out, loss = jnp.zeros_like(V), jnp.zeros((), V.dtype)
+        if self.drag is not None:
+            out = out + self.drag * V
+            loss = loss + jnp.sum(self.drag * V * V)
+        if self.relative is not None:
+            moving = V - mv(self.relative, V[:, :1])
+            f = mv(self.relative_damping, moving)
+            out = (out + f).at[:, 0].add(-jnp.sum(mv(transpose(self.relative), f), axis=1))
+            loss = loss + jnp.sum(f * moving)
+        return loss, out
+
+    def tangent(self, start, h, V):
+        """(L, K, d, d) derivative of wrench less damping by the node's own twist."""
+        lin = start.shape[-1]
+        w = V[..., lin:]
+        unit = np.eye(w.shape[-1])
+        columns = [jax.jvp(lambda w: self._wrench(start, h, w), (w,), (jnp.broadcast_to(jnp.asarray(e, w.dtype), w.shape),))[1] for e in unit]
+        turning = jnp.stack(columns, axis=-1)
+        out = jnp.concatenate([jnp.zeros((*V.shape, lin), V.dtype), turning], axis=-1)
+        if self.drag is not None:
+            out = out - self.drag[..., None] * jnp.eye(V.shape[-1], dtype=V.dtype)
+        if self.relative is not None:
+            # The pull on the base node by all others is left out: it spoils the band, and h times the damping is small.
+            out = out - self.relative_damping
+        return out
+
+
+def node_forces(term, t, mech, R, args) -> NodeForces:
+    num, st = term.num, term.st
+    weight = num.weight[..., None] * num.gravity
+    dipole = None if num.moment is None else num.moment[..., :, None] * num.gravity
+    loads = _loads(term, t, args) if term.drive.loads else (None, None, None, None)
+    relative = damping = None
+    if num.deformation_damping is not None:
+        space = space_of(st.dim)
+
+        def seen(Rk, xk, R0, x0):
+            return space.adjoint_inverse(space.compose(space.inverse(space.Pose(R0, x0)), space.Pose(Rk, xk)))
+
+        relative = jax.vmap(lambda Rl, xl: jax.vmap(lambda a, b: seen(a, b, Rl[0], xl[0]))(Rl, xl))(R, mech.x)
+        damping = num.deformation_damping[:, None, None, None] * num.mass
+        damping = jnp.where(np.array(st.rigid)[:, None, None, None], 0.0, damping)
+    return NodeForces(weight, dipole, *loads, num.drag, relative, damping)
+
+
+def _loads(term, t, args):
+    """(forces, dipoles, moments in world axes, wrenches in body axes) of the drive's loads on the nodes."""
+    st, robot, lin, dtype = term.st, term.robot, term.st.lin, term.num.gravity.dtype
+    K, ang = st.elements + 1, st.dim - st.lin
+    force, moment = jnp.zeros((st.links, K, lin), dtype), jnp.zeros((st.links, K, ang), dtype)
+    body, dipole = jnp.zeros((st.links, K, st.dim), dtype), jnp.zeros((st.links, K, lin, lin), dtype)
+    for load in term.drive.loads:
+        i = robot.link_index(load.link)
+        w = jnp.asarray(load.wrench.evaluate(t, args)[0], dtype)
+        f, m = (w[:2], w[5:]) if st.planar else (w[:3], w[3:])
+        if st.rigid[i]:
+            pose = centreline_pose(robot.links[i], load.s)
+            lever = pose.position[:lin]
+            if load.frame == "world":
+                force, moment = force.at[i, 0].add(f), moment.at[i, 0].add(m)
+                dipole = dipole.at[i, 0].add(lever[:, None] * f[None, :])
+            else:
+                space = space_of(st.dim)
+                section = se3.Pose(pose.rotation[:lin, :lin], lever)
+                body = body.at[i, 0].add(space.transport_wrench(section, jnp.concatenate([f, m])))
+            continue
+        share = _station_weights(load.s, st.elements)[:, None]
+        if load.frame == "world":
+            force, moment = force.at[i].add(share * f[None]), moment.at[i].add(share * m[None])
+        else:
+            body = body.at[i].add(share * jnp.concatenate([f, m])[None])
+    follower = any(load.frame == "section" for load in term.drive.loads)
+    return force, dipole if any(st.rigid) else None, moment, body if follower else None
+
+
+class JointForces(eqx.Module):
+    """Generalised forces (nv,): of springs and stops; of motors; of dampers and friction."""
+
+    elastic: Float[Array, " nv"]
+    driven: Float[Array, " nv"]
+    damped: Float[Array, " nv"]
+
+    @property
+    def total(self):
+        return self.elastic + self.driven + self.damped
+
+
+def joint_forces(term, t, q, v, args, memory) -> JointForces:
+    num, st, D = term.num, term.st, term.st.total_dofs
+    x, xd = term.coordinates(q), v[:D]
+    xm, xmd = term.motor_side(q, v)
+    driven = term._to_v(term.drive.effort(term.robot, t, args, xm, xmd, memory)) if term.drive.joints else jnp.zeros_like(v)
+    hardware = any(
+        part is not None for j in term.robot.tree_joints for part in (j.stiffness, j.damping, j.friction, j.stops)
+    )
+    if not hardware:
+        return JointForces(jnp.zeros_like(v), driven, jnp.zeros_like(v))
+    lower, upper, ks, cs = num.stops.T
+    held = ks > 0
+    below, above = jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0), jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0)
+    touching = (below < 0) | (above > 0)
+    flexible = np.zeros(D, bool)
+    flexible[[st.v_start[i] for i in st.motors]] = True
+    stretch = jnp.where(flexible, num.stiffness * (x - xm), 0.0)
+    damper = num.damping * jnp.where(flexible, xd - xmd, xd)
+    pad = jnp.zeros(st.nv - D, v.dtype)
+    on_motor = np.concatenate([np.zeros(D), np.ones(st.nv - D)])
+    elastic = jnp.concatenate([-stretch - ks * (below + above), pad]) + on_motor * term._to_v(stretch)
+    damped = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), pad]) + on_motor * term._to_v(damper)
+    damped = damped - term._to_v(num.coulomb * jnp.tanh(xmd / num.v_eps))
+    return JointForces(elastic, driven, damped)
+
+
+def joint_energy(term, q):
+    """Energy in joint springs and end stops."""
+    num = term.num
+    x = term.coordinates(q)
+    xm, _ = term.motor_side(q, jnp.zeros(term.st.nv, q.dtype))
+    lower, upper, ks, _ = num.stops.T
+    held = ks > 0
+    over = jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0) ** 2 + jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0) ** 2
+    return 0.5 * jnp.sum(num.stiffness * (x - xm) ** 2) + 0.5 * jnp.sum(ks * over)

@@ -1,0 +1,89 @@
+"""Port-Hamiltonian links on SE(3): large deflections in the plane and in space, serial arms, trees and closed chains."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from flexjax._results import Status
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation.port_hamiltonian._chain import PortTerm
+from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan, loop_numbers, loop_plans
+from flexjax.formulation.port_hamiltonian._observe import snapshot
+from flexjax.formulation.port_hamiltonian._parameters import Numbers, mechanism_numbers
+from flexjax.formulation.port_hamiltonian._start import first_state
+from flexjax.formulation.port_hamiltonian._structure import Structure, refusals, structure
+from flexjax.robot import Robot
+from flexjax.solver import ImplicitMidpoint
+from flexjax.term import State
+from flexjax.trajectory import Energy
+
+
+class PortHamiltonian(AbstractFormulation):
+    """Geometrically exact links with ``elements`` elements each: strains and momenta as states, joints as power-conserving interconnections.
+
+    ``mass``: 1 for the consistent inertia of the elements, 0 for lumped (better in high modes), or between. ``drag``: six viscous coefficients
+    per length [linear; angular] on the absolute twist, the damping port of the paper. ``coupling``: 3 x 3 compliance C_c between linear and angular
+    strain. ``strain_energy``: your own density U(q, stiffness) of the strain q [linear; angular] (planar robots: three components).
+
+    >>> import flexjax as fx
+    >>> model = fx.PortHamiltonian(elements=8).bind(fx.load_robot("metal-link"))
+    """
+
+    paper: ClassVar[str] = (
+        "A. Macchelli, C. Melchiorri, S. Stramigioli, Port-based modeling of a flexible link, IEEE Transactions on Robotics 23(4), 2007, 650-660."
+    )
+    elements: int = eqx.field(static=True, default=20)
+    mass: float = eqx.field(static=True, default=1.0)
+    drag: tuple[float, ...] | None = eqx.field(static=True, default=None)
+    coupling: tuple[tuple[float, ...], ...] | None = eqx.field(static=True, default=None)
+    strain_energy: Callable | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        if int(self.elements) != self.elements or self.elements < 1:
+            raise ValueError(f"elements: {self.elements}; expected a whole number of at least 1.")
+        if not 0 <= self.mass <= 1:
+            raise ValueError(f"mass: {self.mass}; expected a number from 0 (lumped) to 1 (consistent).")
+        if self.drag is not None and len(self.drag) != 6:
+            raise ValueError(f"drag: {len(self.drag)} numbers; expected six, [linear; angular].")
+
+    def refusals(self, robot: Robot) -> list[str]:
+        return refusals(robot)
+
+    def bind(self, robot: Robot, *, dtype=None) -> "PortHamiltonianModel":
+        robot = prepare(self, robot, dtype)
+        st = structure(robot, self.elements)
+        numbers = mechanism_numbers(robot, st, blend=self.mass, coupling=self.coupling, drag=self.drag, density=self.strain_energy)
+        return PortHamiltonianModel(robot, self, st, loop_plans(robot, st), numbers, loop_numbers(robot, st))
+
+
+class PortHamiltonianModel(AbstractModel):
+    robot: Robot
+    formulation: PortHamiltonian
+    st: Structure = eqx.field(static=True)
+    plans: tuple[LoopPlan, ...] = eqx.field(static=True)
+    numbers: Numbers
+    loops: tuple[LoopNumbers, ...]
+
+    def term(self, drive: Drive) -> PortTerm:
+        return PortTerm(self.robot, self.numbers, self.loops, drive, self.st, self.plans)
+
+    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        mech = first_state(self.term(drive), t0, start)
+        return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
+
+    def observe(self, t, y: State, drive: Drive, s, at=None):
+        return snapshot(self.term(drive), t, y, s, at)
+
+    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+        return Energy(*self.term(drive).energies(y.mech), y.dissipated, y.work)
+
+    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
+        return ImplicitMidpoint()
+
+    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+        return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)

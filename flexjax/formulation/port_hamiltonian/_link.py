@@ -1,0 +1,119 @@
+"""The staggered element of a link: twists on nodes, strains and wrenches on elements, power-conserving because the same E appears twice.
+
+    Q' = E+ V_b - E- V_a          E+- = 1 +- ad(kappa)/2          kappa = Q + n_hat l
+    wrench on node a: E-^T w,     on node b: -E+^T w              (so that V_a f_a + V_b f_b = -w Q' for any w: eq. (20) and its adjoint)
+Over a stage Q = Q* + h Q' is linear in Q for given twists: (1 + h ad(Vm)) kappa = kappa* + h (V_b - V_a), Vm the mean: solved in closed form.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, mm, mv, resolvent, transpose
+
+# Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+
+
+class Elements(eqx.Module):
+    """All elements of all links. ``stiffness`` is C^-1 / l, as its diagonal (L, N, d) or in full (L, N, d, d); ``density`` a nonlinear strain
+    energy per length U(q, stiffness times l) or None."""
+
+    length: Float[Array, " L"]
+    rest: Float[Array, "L N d"]  # n_hat l
+    stiffness: Array
+    tau: Float[Array, " L"] | None  # strain-rate damping
+    density: Callable | None = eqx.field(static=True)
+
+    def kappa(self, start, h, V):
+        """kappa at a stage from Q* (L, N, d) and twists (L, K, d)."""
+        Va, Vb = V[:, :-1], V[:, 1:]
+        return mv(resolvent(0.5 * h * (Va + Vb)), start + self.rest + h * (Vb - Va))
+
+    def _linear(self, Q):
+        return self.stiffness * Q if self.stiffness.ndim == Q.ndim else mv(self.stiffness, Q)
+
+    def _energies(self, Q):
+        """(L, N) strain energies of a nonlinear density."""
+        l = self.length[:, None]
+        per_length = l[..., None] * self.stiffness if self.stiffness.ndim == Q.ndim else l[..., None, None] * self.stiffness
+        return l * jax.vmap(jax.vmap(self.density))(Q / l[..., None], per_length)
+
+    def energy(self, Q):
+        """Total strain energy."""
+        if self.density is None:
+            return 0.5 * jnp.sum(Q * self._linear(Q))
+        return jnp.sum(self._energies(Q))
+
+    def wrench(self, Q, start):
+        """Elastic wrench at a stage that began at ``start``: C^-1 q, or the mean value of grad U over the midpoint step start .. 2 Q - start."""
+        if self.density is None:
+            return self._linear(Q)
+        gradient = jax.grad(lambda q: jnp.sum(self._energies(q)))
+        end = 2.0 * Q - start
+        parts = [0.5 * w * gradient(start + 0.5 * (1 + x) * (end - start)) for x, w in zip(_NODES, _WEIGHTS, strict=True)]
+        return sum(parts)
+
+    def damping(self, rate):
+        """Wrench of the strain-rate damping, C^-1 tau q'."""
+        return self.tau[:, None, None] * self._linear(rate)
+
+    def forces(self, start, h, V):
+        """(wrenches on nodes a, wrenches on nodes b, Q, power dissipated)."""
+        kappa = self.kappa(start, h, V)
+        Q = kappa - self.rest
+        w = self.wrench(Q, start)
+        loss = jnp.zeros((), Q.dtype)
+        if self.tau is not None:
+            rate = (Q - start) / h
+            damped = self.damping(rate)
+            w, loss = w + damped, jnp.sum(damped * rate)
+        half = 0.5 * mv(transpose(ad(kappa)), w)
+        return w - half, -w - half, Q, loss
+
+    def tangent(self, start, h, V):
+        """Blocks (L, N, d, d) of the derivative of (f_a, f_b) by (V_a, V_b)."""
+        mean = 0.5 * (V[:, :-1] + V[:, 1:])
+        G = h * resolvent(h * mean)
+        kappa = mv(G / h, start + self.rest + h * (V[:, 1:] - V[:, :-1]))
+        Q = kappa - self.rest
+        w = self.wrench(Q, start)
+        factor = jnp.ones((), Q.dtype)
+        if self.tau is not None:
+            factor = (1.0 + self.tau / h)[:, None, None]
+            w = w + self.damping((Q - start) / h)
+        half = 0.5 * ad(kappa)
+        eye = jnp.eye(Q.shape[-1], dtype=Q.dtype)
+        plus, minus = eye + half, eye - half
+        if self.density is not None:
+            # Each element's wrench depends on its own strain only: d columns for all elements at once.
+            columns = [
+                jax.jvp(lambda q: self.wrench(q, start), (Q,), (jnp.broadcast_to(eye[j], Q.shape),))[1] for j in range(Q.shape[-1])
+            ]
+            K = jnp.stack(columns, -1)
+            if self.tau is not None:
+                K = K + (factor[..., None] - 1.0) * self._full()
+            minus_K, plus_K = mm(transpose(minus), K), mm(transpose(plus), K)
+        elif self.stiffness.ndim == Q.ndim:
+            k = (factor * self.stiffness)[..., None, :]
+            minus_K, plus_K = transpose(minus) * k, transpose(plus) * k
+        else:
+            K = (factor[..., None] if self.tau is not None else factor) * self.stiffness
+            minus_K, plus_K = mm(transpose(minus), K), mm(transpose(plus), K)
+        W = 0.5 * coad_of(w)
+        Ga, Gb = mm(minus_K - W, G), mm(plus_K + W, G)
+        return -mm(Ga, minus), mm(Ga, plus), mm(Gb, minus), -mm(Gb, plus)
+
+    def _full(self):
+        s = self.stiffness
+        return s if s.ndim == self.rest.ndim + 1 else s[..., None] * jnp.eye(s.shape[-1], dtype=s.dtype)
+
+
+def strain_rate(kappa, V):
+    """Q' of the elements, (L, N, d)."""
+    Va, Vb = V[:, :-1], V[:, 1:]
+    return Vb - Va + 0.5 * mv(ad(kappa), Va + Vb)

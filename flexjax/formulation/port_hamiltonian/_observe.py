@@ -1,0 +1,82 @@
+"""What a mechanism shows at one instant."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.beam import centreline_pose
+from flexjax.chain._observe import point_acceleration, spatial_pose, spatial_vector
+from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
+from flexjax.formulation.port_hamiltonian._chain import PortTerm
+from flexjax.formulation.port_hamiltonian._dynamics import Accelerations, accelerations
+from flexjax.screw import se3
+from flexjax.term import State
+from flexjax.trajectory import Snapshot
+
+
+def snapshot(term: PortTerm, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
+    st, robot, mech = term.st, term.robot, y.mech
+    a = accelerations(term, t, mech, at, y.memory)
+    xm, _ = term.motor_side(mech.q, mech.v)
+    D = st.total_dofs
+    motors = np.array([st.v_start[i] for i in st.motors], int)
+    effort = a.effort[:D].at[motors].set(a.effort[D:])
+    R = turn_matrix(mech.turn)
+    rows = [_rigid(term, i, R, mech, a, s) if st.rigid[i] else _flexible(term, i, R, mech, a, s) for i in range(st.links)]
+    frames, velocity, acceleration, deflection, strain = (jnp.stack([r[k] for r in rows]) for k in range(5))
+    reaction = jnp.zeros((len(robot.joints), 6), mech.v.dtype)
+    for i, j in enumerate(st.joint_of):
+        reaction = reaction.at[j].set(spatial_vector(a.reaction[i], st.planar))
+    return Snapshot(
+        q=term.coordinates(mech.q), qd=mech.v[:D], qdd=a.tangent.v[:D], motor=xm, effort=effort, frames=frames,
+        velocity=velocity, acceleration=acceleration, deflection=deflection, strain=strain, reaction=reaction,
+    )  # fmt: skip
+
+
+def _pose(term: PortTerm, R, x):
+    return spatial_pose(se3.Pose(R, x), term.st.planar)
+
+
+def _rigid(term: PortTerm, i, R, mech, a: Accelerations, s):
+    planar = term.st.planar
+    pose = _pose(term, R[i, 0], mech.x[i, 0])
+    V, V_rate = spatial_vector(a.V[i, 0], planar), spatial_vector(a.rate[i, 0], planar)
+
+    def station(s):
+        section = centreline_pose(term.robot.links[i], s)
+        back = se3.adjoint_inverse(section)
+        v, r = back @ V, back @ V_rate
+        return se3.to_pose7(se3.compose(pose, section)), v, point_acceleration(v, r)
+
+    frames, velocity, acceleration = jax.vmap(station)(s)
+    zero = jnp.zeros((s.shape[0], 6), s.dtype)
+    return frames, velocity, acceleration, zero[:, :3], zero
+
+
+def _flexible(term: PortTerm, i, R, mech, a: Accelerations, s):
+    """Between nodes along the screw that leads from one to the next; strains linear between the centres of the elements."""
+    st, planar = term.st, term.st.planar
+    n = st.elements
+    poses = jax.vmap(lambda r, x: _pose(term, r, x))(R[i], mech.x[i])
+    between = jax.vmap(lambda p, q: se3.log(se3.compose(se3.inverse(p), q)))(
+        jax.tree_util.tree_map(lambda x: x[:-1], poses), jax.tree_util.tree_map(lambda x: x[1:], poses)
+    )
+    V, V_rate = spatial_vector(a.V[i], planar), spatial_vector(a.rate[i], planar)
+    base = se3.Pose(poses.rotation[0], poses.position[0])
+    element = jnp.clip(jnp.floor(s * n), 0, n - 1).astype(jnp.int32)
+
+    def station(s, e):
+        part = s * n - e
+        node = se3.Pose(poses.rotation[e], poses.position[e])
+        pose = se3.compose(node, se3.exp(part * between[e]))
+        v, r = (1 - part) * V[e] + part * V[e + 1], (1 - part) * V_rate[e] + part * V_rate[e + 1]
+        here = se3.compose(se3.inverse(base), pose).position
+        undeformed = centreline_pose(term.robot.links[i], s).position
+        return se3.to_pose7(pose), v, point_acceleration(v, r), here - undeformed
+
+    frames, velocity, acceleration, deflection = jax.vmap(station)(s, element)
+    q = spatial_vector(mech.Q[i] / term.num.elements.length[i], planar)
+    centres = (jnp.arange(n, dtype=s.dtype) + 0.5) / n
+    strain = jax.vmap(lambda column: jnp.interp(s, centres, column), in_axes=1, out_axes=1)(q)
+    return frames, velocity, acceleration, deflection, strain

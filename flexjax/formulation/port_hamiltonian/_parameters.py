@@ -1,0 +1,205 @@
+"""The numbers of a mechanism from the robot: elements, nodal inertia, weights, joints. Computed in space and cut down for planar robots."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.beam import beam_properties, centreline_pose, rigid_inertia
+from flexjax.chain._parameters import PLANAR, hub_inertia, payload_inertia
+from flexjax.formulation.port_hamiltonian._joint import JointNumbers
+from flexjax.formulation.port_hamiltonian._link import Elements
+from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.robot import Joint, Link, Robot
+from flexjax.screw import se3
+
+# Points per element at which tapered or pieced sections are averaged.
+_SAMPLES = 4
+
+
+class Numbers(eqx.Module):
+    """Stacked over links (L), nodes (K = N + 1), elements (N), joint coordinates (D). None: nothing of the kind on this robot."""
+
+    elements: Elements
+    mass: Float[Array, "L K d d"]  # diagonal blocks
+    mass_off: Float[Array, "L N d"]  # coupling of neighbouring nodes, diagonal
+    weight: Float[Array, "L K"]
+    moment: Float[Array, "L K lin"] | None  # first moment of mass about the node
+    deformation_damping: Float[Array, " L"] | None
+    drag: Float[Array, "L K d"] | None
+    joints: JointNumbers
+    gravity: Float[Array, " lin"]
+    stiffness: Float[Array, " D"]
+    damping: Float[Array, " D"]
+    coulomb: Float[Array, " D"]
+    v_eps: Float[Array, " D"]
+    stops: Float[Array, "D 4"]
+
+
+def _or_zero(x, like, shape=()):
+    return jnp.zeros(shape, like.dtype) if x is None else jnp.asarray(x, like.dtype)
+
+
+def _element_table(link: Link, n: int):
+    """(stiffness, inertia) per length (n, 6) of the elements: compliance and inertia averaged over each, [linear; angular]."""
+    at = (jnp.arange(n * _SAMPLES, dtype=link.length.dtype) + 0.5) / (n * _SAMPLES)
+    p = beam_properties(link, at)
+    # Shear that the link's constants leave out is held as stiff as extension: no stiffer wave than there is already, and slender links do not see it.
+    GAy, GAz = (jnp.where(jnp.isinf(g), p.EA, g) for g in (p.GAy, p.GAz))
+    stiffness = jnp.stack([p.EA, GAy, GAz, p.GJ, p.EIy, p.EIz], axis=-1)
+    # A section without rotary inertia gets that of a piece of the link as long as the element: it vanishes with the square of the mesh.
+    least = p.rhoA * (link.length / n) ** 2 / 12
+    turning = [jnp.where(r > 0, r, least) for r in (p.rhoIx, p.rhoIy, p.rhoIz)]
+    inertia = jnp.stack([p.rhoA, p.rhoA, p.rhoA, *turning], axis=-1)
+
+    def mean(x):
+        return jnp.mean(x.reshape(n, _SAMPLES, 6), axis=1)
+
+    return 1.0 / mean(1.0 / stiffness), mean(inertia)
+
+
+def _share(table: Array, length, n: int, blend: float):
+    """Nodal inertia of elements with inertia per length (n, 6): diagonal (n+1, 6) and coupling (n, 6)."""
+    l = length / n
+    diagonal, off = (0.5 - blend / 6) * l * table, (blend / 6) * l * table
+    pad = jnp.zeros_like(table[:1])
+    return jnp.concatenate([diagonal, pad]) + jnp.concatenate([pad, diagonal]), off
+
+
+def _station_weights(s, n: int):
+    """(n+1,) linear shape functions of the nodes at station s."""
+    return jnp.maximum(0.0, 1.0 - jnp.abs(s * n - jnp.arange(n + 1, dtype=s.dtype)))
+
+
+def _mass_and_moment(inertia6):
+    """(mass, first moment (3,)) of a 6 x 6 inertia about its frame."""
+    return inertia6[0, 0], jnp.stack([inertia6[5, 1], inertia6[3, 2], inertia6[4, 0]])
+
+
+def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float):
+    link, like = robot.links[i], robot.gravity
+    eye = jnp.eye(6, dtype=like.dtype)
+    payloads = [p for p in robot.payloads if p.link == link.name]
+    extra = jnp.zeros((n + 1, 6, 6), like.dtype).at[0].add(hub_inertia(joint, like))
+    if link.rigid:
+        whole = rigid_inertia(link)
+        for p in payloads:
+            whole = whole + payload_inertia(p, centreline_pose(link, p.s))
+        extra = extra.at[0].add(whole)
+        mass, moment = jax.vmap(_mass_and_moment)(extra)
+        # Nodes that a rigid link does not need: unit inertia, no force, never moving.
+        mass_matrix = extra.at[1:].add(eye)
+        zero = jnp.zeros((n, 6), like.dtype)
+        return zero, mass_matrix, zero, mass, moment
+    stiffness, table = _element_table(link, n)
+    diagonal, off = _share(table, link.length, n, blend)
+    for p in payloads:
+        weights = _station_weights(p.s, n)
+
+        def attached(k, w, p=p):
+            # The payload's share of node k, carried there along the undeformed link.
+            node = centreline_pose(link, k / n)
+            section = se3.compose(se3.inverse(node), centreline_pose(link, p.s))
+            return w * payload_inertia(p, section)
+
+        extra = extra + jax.vmap(attached)(jnp.arange(n + 1, dtype=like.dtype), weights)
+    mass, moment = jax.vmap(_mass_and_moment)(extra)
+    lumped, _ = _share(table, link.length, n, 0.0)
+    return stiffness, extra + diagonal[:, :, None] * eye, off, mass + lumped[:, 0], moment
+
+
+def _joint_numbers(robot: Robot, st: Structure, i: int) -> JointNumbers:
+    like = robot.gravity
+    joint, k = robot.joints[st.joint_of[i]], st.width
+    eye, zero = jnp.eye(3, dtype=like.dtype), jnp.zeros(3, like.dtype)
+    pose = se3.Pose(eye if joint.rotation is None else se3.rotation_exp(joint.rotation), _or_zero(joint.offset, like, (3,)))
+    parent = st.parents[i]
+    if parent >= 0 and st.rigid[parent]:
+        pose = se3.compose(centreline_pose(robot.links[parent], jnp.ones((), like.dtype)), pose)
+
+    def unit(axis, default):
+        axis = jnp.array(default, like.dtype) if axis is None else axis
+        return axis / jnp.linalg.norm(axis)
+
+    turning = joint.type in ("revolute", "universal")
+    first = unit(joint.axis, [0.0, 0.0, 1.0]) if turning else zero
+    second = unit(joint.axis2, [0.0, 1.0, 0.0]) if joint.type == "universal" else zero
+    shift = jnp.zeros((3, k), like.dtype)
+    if joint.type == "prismatic":
+        shift = shift.at[:, 0].set(unit(joint.axis, [1.0, 0.0, 0.0]))
+    if joint.type == "free":
+        shift = shift.at[:, :3].set(eye)
+    motor = joint.motor if joint.dofs == 1 else None
+    rotor = _or_zero(None if motor is None else motor.rotor, like)
+    gear = jnp.ones((), like.dtype) if motor is None else motor.gear
+    column = st.unknowns - 1 if joint.flexible else 0
+    gears = jnp.zeros(st.unknowns, like.dtype).at[column].set(gear)
+    ball = jnp.asarray(st.ball_columns()[i], like.dtype)
+    return JointNumbers(pose.rotation, pose.position, first, second, shift, ball, rotor, gears, pose.rotation @ first)
+
+
+def _per_dof(robot: Robot):
+    like = robot.gravity
+    rows = {name: [] for name in ("stiffness", "damping", "coulomb", "v_eps", "stops")}
+    for joint in robot.tree_joints:
+        stops = jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
+        if joint.stops is not None:
+            stops = jnp.stack([joint.stops.lower, joint.stops.upper, joint.stops.stiffness, joint.stops.damping])
+        for _ in range(joint.dofs):
+            rows["stiffness"].append(_or_zero(joint.stiffness, like))
+            rows["damping"].append(_or_zero(joint.damping, like))
+            rows["coulomb"].append(_or_zero(None if joint.friction is None else joint.friction.coulomb, like))
+            rows["v_eps"].append(jnp.ones((), like.dtype) if joint.friction is None else joint.friction.v_eps)
+            rows["stops"].append(stops)
+    return {k: jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype) for k, v in rows.items()}
+
+
+def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, drag, density) -> Numbers:
+    """All numbers; pure and traceable in the robot's leaves."""
+    like, n = robot.gravity, st.elements
+    rows = [_link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend) for i in range(st.links)]
+    stiffness, mass, off, weight, moment = (jnp.stack(x) for x in zip(*rows, strict=True))
+    joints = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *[_joint_numbers(robot, st, i) for i in range(st.links)])
+    lengths = jnp.stack([link.length for link in robot.links])
+    ahead = jnp.array([1.0, 0.0, 0.0], like.dtype)
+    shapes = jnp.stack([jnp.concatenate([ahead, _or_zero(link.curvature, like, (3,))]) for link in robot.links])
+    l = lengths / n
+    rest = jnp.broadcast_to((l[:, None] * shapes)[:, None], (st.links, n, 6))
+    dragged = None
+    if drag is not None:
+        share = jnp.full((n + 1,), 1.0, like.dtype).at[jnp.array([0, n])].set(0.5)
+        live = jnp.array([0.0 if r else 1.0 for r in st.rigid], like.dtype)
+        dragged = (live * l)[:, None, None] * share[None, :, None] * jnp.asarray(drag, like.dtype)[None, None, :]
+    gravity = robot.gravity
+    if st.planar:
+        stiffness, mass, off, rest = stiffness[..., PLANAR], mass[..., PLANAR, :][..., PLANAR], off[..., PLANAR], rest[..., PLANAR]
+        moment, gravity = moment[..., :2], gravity[:2]
+        dragged = None if dragged is None else dragged[..., PLANAR]
+        joints = JointNumbers(
+            joints.rotation[:, :2, :2], joints.offset[:, :2], joints.first[:, 2:], joints.second[:, 2:], joints.shift[:, :2],
+            joints.ball[:, 2:], joints.rotor, joints.gears, joints.rotor_axis[:, 2:],
+        )  # fmt: skip
+    per_length = stiffness / l[:, None, None]
+    if coupling is not None:
+        per_length = _coupled(stiffness, coupling, st, like) / l[:, None, None, None]
+    taus = [None if link.damping is None else link.damping.strain_rate for link in robot.links]
+    tau = None if all(t is None for t in taus) else jnp.stack([_or_zero(t, like) for t in taus])
+    damped = [None if link.damping is None or link.rigid else link.damping.mass for link in robot.links]
+    deformation = None if all(m is None for m in damped) else jnp.stack([_or_zero(m, like) for m in damped])
+    offset = any(p.offset is not None for p in robot.payloads) or any(st.rigid) or bool(robot.payloads)
+    return Numbers(
+        elements=Elements(l, rest, per_length, tau, density), mass=mass, mass_off=off, weight=weight, moment=moment if offset else None,
+        deformation_damping=deformation, drag=dragged, joints=joints, gravity=gravity, **_per_dof(robot),
+    )  # fmt: skip
+
+
+def _coupled(stiffness, coupling, st: Structure, like):
+    """Full stiffness per length from the diagonal one and the compliance C_c (linear rows, angular columns) that couples the two halves."""
+    C_c = np.asarray(coupling, float)
+    C = jnp.zeros((6, 6), like.dtype).at[:3, 3:].set(C_c).at[3:, :3].set(C_c.T)
+    if st.planar:
+        C = C[PLANAR][:, PLANAR]
+    diagonal = jax.vmap(jax.vmap(jnp.diag))(jnp.where(stiffness > 0, 1.0 / jnp.where(stiffness > 0, stiffness, 1.0), 1.0))
+    full = jnp.linalg.inv(diagonal + C)
+    return jnp.where((stiffness > 0)[..., None, :] & (stiffness > 0)[..., :, None], full, 0.0)

@@ -1,0 +1,103 @@
+"""The first state: joint coordinates as told, loops closed by the joints that nothing else fixes, links unstressed, rates that open no loop."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from flexjax.formulation._base import Start
+from flexjax.formulation.port_hamiltonian import _loops
+from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
+from flexjax.formulation.port_hamiltonian._chain import PortTerm
+from flexjax.formulation.port_hamiltonian._dynamics import assemble, rigid_twists
+from flexjax.screw import se3
+from flexjax.term import PortState
+
+# Newton's method on the closure of loops: quadratic, and a start is close to closed.
+_CLOSURE_ITERATIONS = 12
+
+
+def first_state(term: PortTerm, t0, start: Start) -> PortState:
+    st, robot = term.st, term.robot
+    x, xd, xm = start.vectors(robot)
+    motors = np.array([st.v_start[i] for i in st.motors], int)
+    target, rate, _ = term.drive.motion(robot, t0, None)
+    prescribed = term.drive.prescribed(robot)
+    # Under a Motion a flexible joint starts unstretched on its motor unless the start names it.
+    named = {field: np.zeros(st.total_dofs, bool) for field in ("joints", "rates")}
+    for field, mask in named.items():
+        for joint, sl in robot.dof_slices().items():
+            mask[sl] = joint in getattr(start, field)
+    flexible = np.zeros(st.total_dofs, bool)
+    flexible[motors] = True
+    x = jnp.where(prescribed & ~(flexible & named["joints"]), target, x)
+    xd = jnp.where(prescribed & ~(flexible & named["rates"]), rate, xd)
+    xm = jnp.where(prescribed, target, xm)
+    motor_rates = jnp.where(prescribed, rate, xd)
+
+    q = jnp.zeros(st.nq, x.dtype)
+    for v, at in enumerate(st.q_of_v()[: st.total_dofs]):
+        if at >= 0:
+            q = q.at[at].set(x[v])
+    for _, at, v in st.balls():
+        q = q.at[at : at + 4].set(se3.quat_exp(x[v : v + 3]))
+    q = q.at[st.nq - len(motors) :].set(xm[motors]) if len(motors) else q
+    v = jnp.concatenate([xd, motor_rates[motors]])
+    Q = jnp.zeros((st.links, st.elements, st.dim), x.dtype)
+    if term.plans:
+        q, v = _close(term, t0, q, v, Q, prescribed, named)
+    return assemble(term, t0, q, v, rigid_twists(term, t0, q, v, Q, None), Q, None)
+
+
+def _close(term: PortTerm, t0, q, v, Q, prescribed, named):
+    """Move joints that neither a Motion nor the start fixes (all but the prescribed ones if that leaves none) until the loops close."""
+    st = term.st
+    movable = ~prescribed & ~named["joints"]
+    if not movable.any():
+        movable = ~prescribed
+    free = np.zeros(st.nv, bool)
+    free[: st.total_dofs] = movable
+
+    def gaps(dv, q=q):
+        moved = term._move_q(q, dv)
+        turn, x = term.shape(t0, moved, Q, None)
+        R = turn_matrix(turn)
+        ground_R, ground_x, _ = term.ground(t0, None)
+        found = []
+        for plan, n in zip(term.plans, term.loops, strict=True):
+            ends = []
+            for link, end in ((plan.parent, plan.parent_end), (plan.child, plan.child_end)):
+                at = 0 if end == 0 else -1
+                ends += [ground_R, ground_x] if link < 0 else [R[link, at], x[link, at]]
+            found.append(_loops.gap(plan, n, *ends))
+        return jnp.concatenate(found)
+
+    zero = jnp.zeros(st.nv, q.dtype)
+    columns = np.flatnonzero(free)
+
+    def correct(q, _):
+        J = jax.jacfwd(lambda dv: gaps(dv, q))(zero)[:, columns]
+        step = jnp.linalg.lstsq(J, gaps(zero, q), rcond=1e-10)[0]
+        return term._move_q(q, zero.at[columns].set(-step)), None
+
+    # Newton on values, then one differentiable correction: the derivative of the closed position.
+    closed = lax.scan(correct, lax.stop_gradient(q), None, length=_CLOSURE_ITERATIONS)[0]
+    if st.balls():
+        closed, _ = correct(closed, None)
+    else:
+        closed, _ = correct(jnp.where(_touched(st, columns), closed, q), None)
+    J = jax.jacfwd(lambda dv: gaps(dv, closed))(zero)
+    rates = np.zeros(st.nv, bool)
+    rates[: st.total_dofs] = ~prescribed & ~named["rates"]
+    if not rates.any():
+        rates[: st.total_dofs] = ~prescribed
+    columns = np.flatnonzero(rates)
+    opening = J @ v
+    step = jnp.linalg.lstsq(J[:, columns], opening, rcond=1e-10)[0]
+    return closed, v - zero.at[columns].set(step)
+
+
+def _touched(st, columns):
+    mask = np.zeros(st.nq, bool)
+    mask[st.q_of_v()[columns]] = True
+    return mask

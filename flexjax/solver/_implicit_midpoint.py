@@ -1,0 +1,167 @@
+"""Implicit midpoint and TR-BDF2 for port-Hamiltonian terms: Newton with the structured matrix of the mechanism, gradients by one transposed solve.
+
+References: Gonzalez (1996) for midpoint as discrete gradient of a quadratic energy; Bank et al. (1985), Hosea and Shampine (1996) for TR-BDF2.
+"""
+
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+import jax.tree_util as jtu
+from jax import lax
+from jaxtyping import PyTree
+
+from flexjax.solver._newton import stop
+from flexjax.term import AbstractPortHamiltonianTerm, State, unwrap
+
+MAX_ITERATIONS = 25
+LINEAR_ITERATIONS = 40
+
+
+def _size(tree):
+    return jnp.max(jnp.stack([jnp.max(jnp.abs(x), initial=0.0) for x in jtu.tree_leaves(tree)]))
+
+
+def _subtract(a, b):
+    return jtu.tree_map(jnp.subtract, a, b)
+
+
+def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
+    """Unknowns of a stage, and whether Newton converged.
+
+    The iteration runs on values without derivatives. ``lax.custom_root`` then attaches the derivative of the root: one solve (or transposed solve)
+    with the matrix at the root. Where the matrix leaves something out, that solve is refined until it stands.
+    """
+    quiet, quiet_stage = stop(term), stop(stage)
+    dtype = jtu.tree_leaves(guess)[0].dtype
+    eps = jnp.finfo(dtype).eps
+
+    def kinematic(u):
+        # Multipliers of loops have other units: velocities say when to stop.
+        return (u.joints, u.nodes)
+
+    def body(carry):
+        u, last, k, _, _ = carry
+        du = quiet.matrix(quiet_stage, u).solve(quiet.residual(quiet_stage, u))
+        now, scale = _size(kinematic(du)), _size(kinematic(u)) + floor
+        # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is not: stop when that is below rounding.
+        ahead = now * (now / last) ** (2 if quiet.exact else 1)
+        done = (now <= 4 * eps * scale) | ((k > 0) & (ahead <= 4 * eps * scale) & (now < 1e-3 * scale))
+        stalled = (k > 3) & (now > 0.5 * last) & (now < eps**0.5 * scale)
+        going = ~done & ~stalled & jnp.isfinite(now)
+        return _subtract(u, du), now, k + 1, going, jnp.isfinite(now) & (done | stalled)
+
+    def cond(carry):
+        _, _, k, going, _ = carry
+        return going & (k < MAX_ITERATIONS)
+
+    start = (stop(guess), jnp.asarray(1.0, dtype), jnp.zeros((), jnp.int32), jnp.asarray(True), jnp.asarray(False))
+    u, _, _, _, ok = lax.while_loop(cond, body, start)
+
+    def tangent_solve(g, b):
+        at = quiet.matrix(quiet_stage, u)
+        forward, backward = _refined(at, term.exact), _refined(at.transpose(), term.exact)
+        return lax.custom_linear_solve(g, b, forward, backward)
+
+    return lax.custom_root(lambda x: term.residual(stage, x), u, lambda _, x: x, tangent_solve), ok
+
+
+def _refined(matrix, exact):
+    if exact:
+        return lambda matvec, b: matrix.solve(b)
+
+    def solve(matvec, b):
+        def cond(carry):
+            _, dx, last, k = carry
+            now = _size(dx)
+            return (k < LINEAR_ITERATIONS) & (now > 0) & ((now < 0.9 * last) | (k < 3))
+
+        def body(carry):
+            x, dx, _, k = carry
+            x = jtu.tree_map(jnp.add, x, dx)
+            return x, matrix.solve(_subtract(b, matvec(x))), _size(dx), k + 1
+
+        zero = jtu.tree_map(jnp.zeros_like, b)
+        start = (zero, matrix.solve(b), jnp.asarray(jnp.inf, jtu.tree_leaves(b)[0].dtype), jnp.zeros((), jnp.int32))
+        return lax.while_loop(cond, body, start)[0]
+
+    return solve
+
+
+def _result(ok):
+    return diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
+
+
+class ImplicitMidpoint(diffrax.AbstractSolver):
+    """Implicit midpoint on the group: second order, no numerical damping; energy, work of the drive and dissipation balance to rounding at any dt.
+
+    Waves that a jump of the drive excites are never damped by it: there use :class:`TRBDF2`, or smaller steps.
+    """
+
+    term_structure: ClassVar = AbstractPortHamiltonianTerm
+    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
+
+    def order(self, terms):
+        return 2
+
+    def init(self, terms, t0, t1, y0, args):
+        return stop(unwrap(terms).guess(y0.mech))
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        term = unwrap(terms)
+        dt, tm = t1 - t0, 0.5 * (t0 + t1)
+        stage = term.prepare(tm, y0.mech, 0.5 * dt, (t1, 2.0), args, y0.memory)
+        here = term.guess(y0.mech)
+        # Straight on from the last midpoint through the present state.
+        guess = stop(jtu.tree_map(lambda now, before: 2 * now - before, here, solver_state))
+        guess = eqx.tree_at(lambda u: u.loops, guess, stop(solver_state.loops))
+        u, ok = solve_stage(term, stage, guess, lax.stop_gradient(1e-3 / dt))
+        mech, power, dissipation = term.arrive(stage, u, 2.0)
+        mech = term.settle(t1, mech, args)
+        y1 = State(mech, y0.work + dt * power, y0.dissipated + dt * dissipation, y0.memory)
+        return y1, None, dict(y0=y0, y1=y1), stop(u), _result(ok)
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)
+
+
+class TRBDF2(diffrax.AbstractSolver):
+    """Midpoint to the inner time, then the second-order backward difference: second order and L-stable, so that the stiff waves which step inputs
+    excite die out within a few steps. The energy that this takes is not in the books: the balance falls."""
+
+    term_structure: ClassVar = AbstractPortHamiltonianTerm
+    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
+
+    def order(self, terms):
+        return 2
+
+    def init(self, terms, t0, t1, y0, args):
+        return stop(unwrap(terms).guess(y0.mech))
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        term = unwrap(terms)
+        dt = t1 - t0
+        gamma = 2.0 - 2.0**0.5  # the inner time that gives both stages the same h
+        inner = gamma * dt
+        h = 0.5 * inner
+        floor = lax.stop_gradient(1e-3 / dt)
+        first = term.prepare(t0 + h, y0.mech, h, (t0 + inner, 2.0), args, y0.memory)
+        u, ok1 = solve_stage(term, first, stop(eqx.tree_at(lambda u: u.loops, term.guess(y0.mech), solver_state.loops)), floor)
+        middle, power1, loss1 = term.arrive(first, u, 2.0)
+        middle = term.settle(t0 + inner, middle, args)
+        # z1 = z_inner + w (z0 - z_inner) + h f(z1) with w = -(1-gamma)^2 / (gamma (2-gamma))
+        weight = -((1 - gamma) ** 2) / (gamma * (2 - gamma))
+        star = term.blend(y0.mech, middle, weight, inner, u)
+        second = term.prepare(t1, star, h, (t1, 1.0), args, y0.memory)
+        u, ok2 = solve_stage(term, second, stop(eqx.tree_at(lambda u: u.loops, term.guess(middle), u.loops)), floor)
+        mech, power2, loss2 = term.arrive(second, u, 1.0)
+        mech = term.settle(t1, mech, args)
+        # The same formula on the books.
+        work = (1 - weight) * inner * power1 + h * power2
+        loss = (1 - weight) * inner * loss1 + h * loss2
+        y1 = State(mech, y0.work + work, y0.dissipated + loss, y0.memory)
+        return y1, None, dict(y0=y0, y1=y1), stop(u), _result(ok1 & ok2)
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)
