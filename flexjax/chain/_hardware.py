@@ -20,22 +20,32 @@ def _beyond_stops(par: Parameters, x):
     return jnp.where(ks > 0, below, 0.0), jnp.where(ks > 0, above, 0.0)
 
 
+def _between(layout: Layout, on_joint, on_motor):
+    """(nv,) from forces on joints (D,) and forces (D,) on the motors of flexible joints, ignored elsewhere."""
+    rest = jnp.zeros(layout.nv - layout.dofs, on_joint.dtype)
+    return jnp.concatenate([on_joint, rest]) + to_v(layout, jnp.where(_flexible(layout), on_motor, 0.0))
+
+
+def spring_forces(layout: Layout, par: Parameters, q):
+    """(nv,) of joint springs and end stops."""
+    x = joint_coordinates(layout, q)
+    xm, _ = motor_side(layout, q, jnp.zeros(layout.nv, q.dtype))
+    below, above = _beyond_stops(par, x)
+    stretch = par.stiffness * (x - xm)
+    return _between(layout, -stretch - par.stops[:, 2] * (below + above), stretch)
+
+
 def joint_forces(layout: Layout, par: Parameters, drive, robot, t, q, v, args, memory):
     """(nv,) of springs and stops; of motors; of dampers, friction and stops' dampers."""
     x, xd = joint_coordinates(layout, q), v[: layout.dofs]
     xm, xmd = motor_side(layout, q, v)
     below, above = _beyond_stops(par, x)
-    ks, cs = par.stops[:, 2], par.stops[:, 3]
-    stretch = par.stiffness * (x - xm)
-    flexible = _flexible(layout)
-    damper = par.damping * jnp.where(flexible, xd - xmd, xd)
+    damper = par.damping * jnp.where(_flexible(layout), xd - xmd, xd)
     touching = (below < 0) | (above > 0)
-    onto_motor = to_v(layout, jnp.where(flexible, 1.0, 0.0).astype(v.dtype))  # 1 at motors
-    rest = jnp.zeros(layout.nv - layout.dofs, v.dtype)
-    elastic = jnp.concatenate([-stretch - ks * (below + above), rest]) + onto_motor * to_v(layout, stretch)
+    elastic = spring_forces(layout, par, q)
     driven = to_v(layout, drive.effort(robot, t, args, xm, xmd, memory))
-    rows = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), rest])
-    damped = rows + onto_motor * to_v(layout, damper) - to_v(layout, par.coulomb * jnp.tanh(xmd / par.v_eps))
+    damped = _between(layout, -damper - jnp.where(touching, par.stops[:, 3] * xd, 0.0), damper)
+    damped = damped - to_v(layout, par.coulomb * jnp.tanh(xmd / par.v_eps))
     return elastic, driven, damped
 
 

@@ -65,6 +65,22 @@ def scatter_shapes(layout: Layout, padded: Array) -> Array:
     return jnp.zeros(sum(layout.shapes), padded.dtype).at[index[mask]].set(padded[mask])
 
 
+def _screw_poses(space, screws: Float[Array, "B dim k"], x: Float[Array, "B k"]) -> se3.Pose:
+    """exp of the joints' screws. A screw here turns about one unit axis (its first column) or only shifts, so Rodrigues' formula with the axis as it is
+    serves: no series, and no more than a sine and a cosine to differentiate."""
+    shift = mv(screws[:, : space.LIN], x)
+    if space.LIN == 2:
+        turn = screws[:, 2, 0] * x[:, 0]
+        c, s = jnp.cos(turn), jnp.sin(turn)
+        return se3.Pose(jnp.stack([jnp.stack([c, -s], 1), jnp.stack([s, c], 1)], 1), shift)
+    ax, ay, az = screws[:, 3:, 0].T
+    zero = jnp.zeros_like(ax)
+    K = jnp.stack([jnp.stack([zero, -az, ay], 1), jnp.stack([az, zero, -ax], 1), jnp.stack([-ay, ax, zero], 1)], 1)
+    K2 = jnp.sum(K[:, :, :, None] * K[:, None, :, :], axis=2)
+    s, c = jnp.sin(x[:, 0])[:, None, None], jnp.cos(x[:, 0])[:, None, None]
+    return se3.Pose(jnp.eye(3, dtype=x.dtype)[None] + s * K + (1 - c) * K2, shift)
+
+
 def kinematics(layout: Layout, par: Parameters, q: Float[Array, " nq"], links: AbstractLinks | None = None) -> Kinematics:
     space = par.space
     coordinates = np.full((len(layout.stages), layout.width), layout.nq)
@@ -72,7 +88,7 @@ def kinematics(layout: Layout, par: Parameters, q: Float[Array, " nq"], links: A
         if s.kind == "screw":
             coordinates[i, : s.dofs] = np.arange(s.q_start, s.q_start + s.dofs)
     padded = jnp.concatenate([q, jnp.zeros(1, q.dtype)])[coordinates]
-    middle = jax.vmap(lambda A, x: space.exp(jnp.sum(A * x[None, :], axis=1)))(par.joint_screw, padded)
+    middle = _screw_poses(space, par.joint_screw, padded)
     for i, s in enumerate(layout.stages):
         if s.kind == "ball":
             middle = eqx.tree_at(lambda m: m.rotation, middle, middle.rotation.at[i].set(se3.quat_to_matrix(q[s.q_start : s.q_start + 4])))

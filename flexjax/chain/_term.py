@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from flexjax.chain import _coordinates as at
 from flexjax.chain._condense import condense
-from flexjax.chain._hardware import joint_energy, joint_forces, joint_stiffness
+from flexjax.chain._hardware import joint_energy, joint_forces, joint_stiffness, spring_forces
 from flexjax.chain._kinematics import (
     Kinematics, at_tip, behind, gather, kinematics, mtv, mv, onto_next, pad, pad_shapes, poses, scatter, scatter_shapes, spread, tip_wrench,
 )  # fmt: skip
@@ -46,6 +46,17 @@ class Needs(eqx.Module):
     acceleration: Float[Array, "B dim"]  # of the frames, less gravity
     shape_acceleration: Float[Array, "B m"]
     motion: Motion
+
+
+class Momenta(eqx.Module):
+    """Of one velocity at one configuration."""
+
+    p: Float[Array, " nv"]
+    W: Float[Array, "B dim"]  # momenta that pass each body's frame
+    T: Float[Array, "B dim"]  # and each tip
+    z: Float[Array, "B dim"]
+    arriving: Float[Array, "B dim"]  # twist less the joint's own rate
+    rate: Float[Array, "B m"]
 
 
 class ChainTerm(AbstractSecondOrderTerm):
@@ -142,11 +153,11 @@ class ChainTerm(AbstractSecondOrderTerm):
         shape = mtv(mass.ze, z) if self.links is None else mtv(mass.ze, z) + self.links.apply(mass, x)
         return Pull(mv(mass.zz, z) + mv(mass.ze, x), shape)
 
-    def _on_coordinates(self, m: Motion, pull: Pull, rotors, spins=None):
+    def _on_coordinates(self, kin: Kinematics, pull: Pull, rotors, spins=None):
         """(generalised forces (nv,), wrenches, wrench on the ground) that carry ``pull`` on the bodies, ``rotors`` on the sections, and torques
         ``spins`` about the rotors' axes."""
-        W, ground = gather(m.kin, pull.wrench, rotors)
-        shape = pull.shape if m.kin.tip is None else pull.shape + mtv(m.kin.tip.S, tip_wrench(m.kin, W, rotors))
+        W, ground = gather(kin, pull.wrench, rotors)
+        shape = pull.shape if kin.tip is None else pull.shape + mtv(kin.tip.S, tip_wrench(kin, W, rotors))
         turning = None if spins is None else self._on_rotor_coordinates(spins)
         return self._rows(scatter(self.layout, mtv(self.par.screw, W)), shape, turning), W, ground
 
@@ -186,7 +197,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         _, driven, damped = self._coordinate_forces(t, q, v, args, memory)
         if self.drive.loads:
             m = self.motion(t, q, v, args)
-            driven = driven + self._on_coordinates(m, self._loads(t, args, m), jnp.zeros_like(m.z))[0]
+            driven = driven + self._on_coordinates(m.kin, self._loads(t, args, m), jnp.zeros_like(m.z))[0]
         return driven, damped
 
     # --- dynamics
@@ -261,7 +272,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         spin_rate = self._spin(behind(at_tip(m.kin, acc, bend), m.base_acceleration), a)
         rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(spin_rate)
         pull = self._times(self.mass(m.eta), acc, shape) + self._bias(t, args, m)
-        tau, W, ground = self._on_coordinates(m, pull, rotors, self.par.rotor * spin_rate)
+        tau, W, ground = self._on_coordinates(m.kin, pull, rotors, self.par.rotor * spin_rate)
         return Needs(tau, W, ground, acc, shape, m)
 
     def balance(self, t, q, v, a, args, memory):
@@ -280,44 +291,60 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     # --- energy
     def momentum(self, q, v):
-        return self._momentum(self.motion(0.0, q, v, None), v)[0]
+        return self._momenta(kinematics(self.layout, self.par, q, self.links), q, v).p
 
-    def _momentum(self, m: Motion, v):
-        """(generalised momenta (nv,), momenta that pass each body's frame, and each tip)."""
-        spin = self._spin(behind(m.z_tip, m.base_twist), v)
+    def _momenta(self, kin: Kinematics, q, v) -> "Momenta":
+        """Of the chain with its base at rest."""
+        eta, rate = pad_shapes(self.layout, q), pad_shapes(self.layout, v)
+        own = mv(self.par.screw, pad(self.layout, v))
+        bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
+        still = jnp.zeros_like(own[0])
+        z = spread(kin, still, own + onto_next(kin, bend))
+        spin = self._spin(behind(at_tip(kin, z, bend), still), v)
         rotors = self._rotor_pull(spin)
-        p, W, _ = self._on_coordinates(m, self._times(self.mass(m.eta), m.z, m.rate), rotors, self.par.rotor * spin)
-        return p, W, tip_wrench(m.kin, W, rotors)
+        p, W, _ = self._on_coordinates(kin, self._times(self.mass(eta), z, rate), rotors, self.par.rotor * spin)
+        return Momenta(p, W, tip_wrench(kin, W, rotors), z, z - own, rate)
+
+    def lagrangian(self, q, va, vb):
+        kin = kinematics(self.layout, self.par, q, self.links)
+        both = jax.vmap(lambda v: self._momenta(kin, q, v))(jnp.stack([va, vb]))
+        return both.p[0], both.p[1], self._kinetic_gradient(q, both) - self._potential_gradient(kin, q)
 
     def kinetic_gradient(self, q, va, vb):
-        ma, mb = self.motion(0.0, q, va, None), self.motion(0.0, q, vb, None)
-        (_, Wa, Ta), (_, Wb, Tb) = self._momentum(ma, va), self._momentum(mb, vb)
+        kin = kinematics(self.layout, self.par, q, self.links)
+        return self._kinetic_gradient(q, jax.vmap(lambda v: self._momenta(kin, q, v))(jnp.stack([va, vb])))
+
+    def _kinetic_gradient(self, q, both: "Momenta"):
         star = jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)
-        both = star(ma.z - ma.own, Wb) + star(mb.z - mb.own, Wa)
-        joints = scatter(self.layout, 0.5 * mtv(self.par.screw, both))
+        turned = star(both.arriving[0], both.W[1]) + star(both.arriving[1], both.W[0])
+        joints = scatter(self.layout, 0.5 * mtv(self.par.screw, turned))
+        eta = pad_shapes(self.layout, q)
         if self.links is None:
-            return self._rows(joints, ma.eta)
+            return self._rows(joints, eta)
 
         def shape_part(eta):
             # Momenta are the multipliers of the twists' recursion: with them held, the dependence on the shape of one link is that link's own.
             mass, tip = self.links.mass(eta), self.links.tip(eta)
             Xt = jax.vmap(self.par.space.adjoint_inverse)(tip.pose)
-            own = self._times(mass, mb.z, mb.rate)
-            kinetic = jnp.sum(ma.z * own.wrench) + jnp.sum(ma.rate * own.shape)
-            tips = [jnp.sum(T * (mv(Xt, m.z) + mv(tip.S, m.rate))) for T, m in ((Tb, ma), (Ta, mb))]
+            own = self._times(mass, both.z[1], both.rate[1])
+            kinetic = jnp.sum(both.z[0] * own.wrench) + jnp.sum(both.rate[0] * own.shape)
+            tips = [jnp.sum(both.T[1 - i] * (mv(Xt, both.z[i]) + mv(tip.S, both.rate[i]))) for i in range(2)]
             return 0.5 * (kinetic + tips[0] + tips[1])
 
-        return self._rows(joints, jax.grad(shape_part)(ma.eta))
+        return self._rows(joints, jax.grad(shape_part)(eta))
 
     def potential_gradient(self, q):
-        zero = jnp.zeros(self.layout.nv, q.dtype)
-        m = self.motion(0.0, q, zero, None)
-        mass, lin = self.mass(m.eta), self.par.space.LIN
-        down = jax.vmap(lambda R: R.T @ self.par.gravity)(m.world.rotation)
+        return self._potential_gradient(kinematics(self.layout, self.par, q, self.links), q)
+
+    def _potential_gradient(self, kin: Kinematics, q):
+        eta = pad_shapes(self.layout, q)
+        mass, lin = self.mass(eta), self.par.space.LIN
+        world = poses(self.par, kin, self.par.space.identity(q.dtype))
+        down = jax.vmap(lambda R: R.T @ self.par.gravity)(world.rotation)
         weight = Pull(mv(mass.zz[:, :, :lin], down), mtv(mass.ze[:, :lin, :], down))
-        joints = jax.grad(lambda dx: joint_energy(self.layout, self.par, self.move(q, dx)))(zero)
-        shapes = jnp.zeros_like(m.eta) if self.links is None else self.links.elastic_force(m.eta)
-        return joints + self._rows(zero[: self.layout.dofs], shapes) - self._on_coordinates(m, weight, jnp.zeros_like(m.z))[0]
+        shapes = jnp.zeros_like(eta) if self.links is None else self.links.elastic_force(eta)
+        elastic = self._rows(jnp.zeros(self.layout.dofs, q.dtype), shapes) - spring_forces(self.layout, self.par, q)
+        return elastic - self._on_coordinates(kin, weight, jnp.zeros((len(self.layout.stages), self.par.space.DIM), q.dtype))[0]
 
     def gyration(self, v, p):
         out = jnp.zeros_like(p)
@@ -342,14 +369,12 @@ class ChainTerm(AbstractSecondOrderTerm):
         gravity = -jnp.sum((mass.zz[:, 0, :1] * m.world.position + first) @ par.gravity)
         return kinetic, self.elastic_energy(q), gravity
 
-    def power(self, t, y: State, args):
-        q, v = y.mech.q, y.mech.v
-        driven, damped = self.forces(t, q, v, args, y.memory)
+    def power_at(self, t, q, v, a, args, memory):
+        driven, damped = self.forces(t, q, v, args, memory)
         power = jnp.sum(driven * v)
         if self.locked.any() or self.drive.base is not None:
-            a = self.accelerate(t, q, v, args, y.memory)
             needs = self.inverse(t, q, v, a, args)
-            gap = needs.tau - sum(self._coordinate_forces(t, q, v, args, y.memory))
+            gap = needs.tau - sum(self._coordinate_forces(t, q, v, args, memory))
             power = power + jnp.sum(jnp.where(self.locked, gap * v, 0.0)) + jnp.sum(needs.motion.base_twist * needs.ground)
         return power, -jnp.sum(damped * v)
 

@@ -14,6 +14,7 @@ from flexjax._results import SimulationError, Status
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.simulate._march import march
+from flexjax.signal import prepare as prepare_signals
 from flexjax.term import State
 from flexjax.trajectory import Energy, Snapshot, Statistics, Trajectory
 
@@ -159,6 +160,7 @@ def _run_with_bar(model, drive, ts, substeps, solver, start, stations):
 
 
 def _integrate(model, drive, ts, substeps, solver, start, stations, report) -> Trajectory:
+    drive = prepare_signals(drive)
     y0 = model.initial_state(drive, ts[0], start) if isinstance(start, Start) else start
     size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
     checkpoint = 20 * size * (ts.shape[0] - 1) * substeps > STORE_LIMIT
