@@ -1,0 +1,132 @@
+"""Torques in the connections, efforts of the motors, powers and energies."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from flexjax.formulation.transfer_matrix._laws import Point, link_side, load_wrenches, motor_side, on_connections, own_torque, stop_torque, targets
+from flexjax.term import Mechanical
+
+
+class Springs(NamedTuple):
+    """(n,) stretch of the springs from their targets, its rate, the elastic and the viscous torque on the outboard side."""
+
+    stretch: Array
+    stretch_rate: Array
+    elastic: Array
+    viscous: Array
+
+
+def springs(term, p: Point, target) -> Springs:
+    kinds, con = term.kinds, term.chain.connections
+    if kinds.driven_motor.any():
+        motor = jnp.stack([p.motor, p.motor_rate, jnp.zeros_like(p.motor)])
+        target = jnp.where(kinds.driven_motor, motor[:, np.maximum(kinds.motor, 0)], target)
+    value, rate, _ = on_connections(term, target)
+    on = jnp.asarray(kinds.springs, p.x.dtype)
+    x, xd = on * (p.x - value), on * (p.xd - rate)
+    return Springs(x, xd, -con.spring * x, -con.damper * xd)
+
+
+def needs_forces(term) -> bool:
+    """Static: whether efforts or the base's power need the inverse dynamics, or springs tell them."""
+    kinds = term.kinds
+    return bool(kinds.rigid[kinds.first[kinds.given_joint]].any()) or term.drive.base is not None
+
+
+def motor_accelerations(term, a, target, ground) -> Array:
+    """(D,) accelerations of the motor-side coordinates."""
+    kinds = term.kinds
+    motors = term.split(a)[1]
+    x = term.relative(a, ground.acceleration)[kinds.first]
+    if kinds.dof_of_motor.size:
+        x = jnp.where(kinds.motor >= 0, motors[np.maximum(kinds.motor, 0)], x)
+    return jnp.where(kinds.given, target[2], x)
+
+
+def rotor_torque(term, motor_acc):
+    """A function of the parents' angular accelerations (n,) that gives the torque of the rotors on their parents (n,)."""
+    kinds, j = term.kinds, term.chain.joints
+
+    def torque(parent):
+        if not kinds.rotor.any():
+            return jnp.zeros_like(parent)
+        return on_connections(term, j.rotor * (parent[kinds.first] + j.gear * motor_acc), kinds.rotor)
+
+    return torque
+
+
+class Efforts(NamedTuple):
+    effort: Array  # (D,) of the motors
+    power: Array
+    dissipation: Array
+    reactions: object  # Forces, or None
+
+
+def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool) -> Efforts:
+    kinds, j = term.kinds, term.chain.joints
+    ground = term.ground(t, args)
+    p = term.point(mech, ground)
+    target = targets(term, t, args)
+    sp = springs(term, p, target)
+    n = sp.elastic + sp.viscous
+    rotor = rotor_torque(term, motor_accelerations(term, a, target, ground))
+    inverse = None
+    if forces:
+        inverse = term.forces(t, args, mech, a, ground, rotor)
+        n = jnp.where(kinds.rigid, inverse.n, n)
+    xm, xmd = motor_side(term, p, target)
+    lost = j.coulomb * jnp.tanh(xmd / j.v_eps) + jnp.where(kinds.motor >= 0, 0.0, j.damping) * xmd
+    dissipation = -jnp.sum(sp.viscous * sp.stretch_rate) + jnp.sum(lost * xmd)
+    effort = n[kinds.first] + lost
+    if kinds.rotor.any():
+        parent = jnp.concatenate([ground.acceleration[None], term.split(a)[0][:-1]])
+        effort = effort + j.gear * rotor(parent)[kinds.first]
+    if not kinds.given.all():
+        effort = jnp.where(kinds.given, effort, own_torque(term, t, args, memory, xm, xmd)[0] + lost)
+    power = jnp.sum(effort * xmd)
+    if kinds.stops.any():
+        q, qd = link_side(term, p, target)
+        dissipation = dissipation + jnp.sum(jnp.where(kinds.given_joint, 0.0, stop_torque(j, q, qd)[2] * qd**2))
+    if term.drive.loads:
+        force, torque = load_wrenches(term, t, args, term.split(mech.q)[0])
+        _, velocity, _ = term.points(mech, ground)
+        power = power + jnp.sum(force * velocity[:-1]) + jnp.sum(torque * term.split(mech.v)[0])
+    if term.drive.base is not None and inverse is not None:
+        power = power + jnp.sum(inverse.q[0] * ground.point_velocity) + inverse.n_parent[0] * ground.rate
+    return Efforts(effort, power, dissipation, inverse)
+
+
+def powers(term, t, mech: Mechanical, a, args, memory) -> tuple[Array, Array]:
+    e = efforts(term, t, mech, a, args, memory, forces=needs_forces(term))
+    return e.power, e.dissipation
+
+
+def energies(term, t, mech: Mechanical, args) -> tuple[Array, Array, Array]:
+    """(kinetic, elastic, gravity)."""
+    kinds, b, j = term.kinds, term.chain.bodies, term.chain.joints
+    ground = term.ground(t, args)
+    p = term.point(mech, ground)
+    target = targets(term, t, args)
+    sp = springs(term, p, target)
+    position, velocity, _ = term.points(mech, ground)
+    (th, _), (w, _) = term.split(mech.q), term.split(mech.v)
+    c, s = jnp.cos(th), jnp.sin(th)
+    moment = jnp.stack([c * b.moment[:, 0] - s * b.moment[:, 1], s * b.moment[:, 0] + c * b.moment[:, 1]], -1)
+    v = velocity[:-1]
+    across = v[:, 1] * moment[:, 0] - v[:, 0] * moment[:, 1]
+    kinetic = 0.5 * jnp.sum(b.mass * jnp.sum(v**2, axis=1) + b.inertia * w**2) + jnp.sum(w * across)
+    elastic = -0.5 * jnp.sum(sp.elastic * sp.stretch)
+    gravity = -jnp.sum((b.mass[:, None] * position[:-1] + moment) * term.chain.gravity[None])
+    if kinds.rotor.any():
+        _, xmd = motor_side(term, p, target)
+        spin = jnp.concatenate([ground.rate[None], w])[kinds.first] + j.gear * xmd
+        kinetic = kinetic + 0.5 * jnp.sum(j.rotor * spin**2)
+    if kinds.stops.any():
+        q, _ = link_side(term, p, target)
+        lower, upper, ks, _ = j.stops.T
+        over = jnp.where(ks > 0, jnp.minimum(q - lower, 0.0) ** 2 + jnp.maximum(q - upper, 0.0) ** 2, 0.0)
+        elastic = elastic + 0.5 * jnp.sum(jnp.where(kinds.given_joint, 0.0, ks * over))
+    return kinetic, elastic, gravity

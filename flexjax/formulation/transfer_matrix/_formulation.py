@@ -1,0 +1,125 @@
+"""Paper 002: flexible arms as chains of rigid segments and springs, advanced by transfer matrices."""
+
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from flexjax._results import Status
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation.transfer_matrix._balance import energies
+from flexjax.formulation.transfer_matrix._chain import Chain, Layout, build_chain, chain_layout, chain_order
+from flexjax.formulation.transfer_matrix._observe import snapshot
+from flexjax.formulation.transfer_matrix._sweep import SWEEPS
+from flexjax.formulation.transfer_matrix._term import TransferTerm
+from flexjax.robot import Robot
+from flexjax.solver import ChainNewmark
+from flexjax.term import Mechanical, State
+from flexjax.trajectory import Energy
+
+
+class TransferMatrix(AbstractFormulation):
+    """Rigid ``segments`` joined by springs; one sweep of small matrices per time step, no global ones.
+
+    ``segments``: per link, one number for all or one for each link of the robot. ``beta``, ``gamma``: Newmark's pair. ``chain``: "riccati" (linear cost,
+    keeps all digits), "parallel" (the same by associative scans, for GPUs), "product" (the published product of matrices, which loses digits at small
+    steps). ``half_springs``: springs of the half segments at both ends of a link, second order in the segment length; without them first order.
+    ``rotary``: rotary inertia of the sections.
+
+    >>> import flexjax as fx
+    >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-three-link"))
+    """
+
+    paper: ClassVar[str] = (
+        "H. Li, X. Zhang, A Method for Modeling Flexible Manipulators: Transfer Matrix Method with Finite Segments, "
+        "International Journal of Computer and Information Engineering 10 (2016)."
+    )
+    segments: int | tuple[int, ...] = eqx.field(static=True, default=20)
+    beta: float = eqx.field(static=True, default=0.25)
+    gamma: float = eqx.field(static=True, default=0.5)
+    chain: str = eqx.field(static=True, default="riccati")
+    half_springs: bool = eqx.field(static=True, default=True)
+    rotary: bool = eqx.field(static=True, default=True)
+
+    def __check_init__(self):
+        if self.chain not in SWEEPS:
+            raise ValueError(f"chain: {self.chain!r}; expected one of {', '.join(SWEEPS)}.")
+        counts = self.segments if isinstance(self.segments, tuple) else (self.segments,)
+        if any(not isinstance(c, int) or c < 1 for c in counts):
+            raise ValueError(f"segments: {self.segments}; expected whole numbers of at least 1, e.g. segments=20 or segments=(20, 10).")
+        if not (self.beta > 0 and self.gamma >= 0.5):
+            raise ValueError(f"beta, gamma: {self.beta}, {self.gamma}; expected beta > 0 and gamma >= 1/2 (below, Newmark's rule feeds energy in).")
+
+    def refusals(self, robot: Robot) -> list[str]:
+        faults = [f"joints.{j.name}: closes a loop; a chain of transfer matrices has two ends" for j in robot.loop_joints]
+        if len(chain_order(robot)) != len(robot.tree_joints):
+            faults.append("joints: the links branch; expected a serial arm")
+        if not robot.planar:
+            faults.append("planar: false; expected a robot in the plane z = 0")
+        for j in robot.tree_joints:
+            if j.type not in ("revolute", "fixed"):
+                faults.append(f"joints.{j.name}.type: {j.type}; expected revolute or fixed")
+        for link in robot.links:
+            for field in ("mass", "modal"):
+                if link.damping is not None and getattr(link.damping, field) is not None:
+                    faults.append(f"links.{link.name}.damping.{field}: springs between segments damp by strain rate only; expected strain_rate")
+        if isinstance(self.segments, tuple) and len(self.segments) != len(robot.links):
+            faults.append(f"segments: {len(self.segments)} numbers for {len(robot.links)} links")
+        return faults
+
+    def bind(self, robot: Robot, *, dtype=None) -> "TransferMatrixModel":
+        robot = prepare(self, robot, dtype)
+        segments = self.segments if isinstance(self.segments, tuple) else (self.segments,) * len(robot.links)
+        layout = chain_layout(robot, segments, self.half_springs)
+        return TransferMatrixModel(robot, self, layout, build_chain(robot, layout, self.rotary))
+
+
+class TransferMatrixModel(AbstractModel):
+    robot: Robot
+    formulation: TransferMatrix
+    layout: Layout = eqx.field(static=True)
+    chain: Chain
+
+    def term(self, drive: Drive) -> TransferTerm:
+        return TransferTerm(self.robot, self.chain, drive, self.layout, self.formulation.chain)
+
+    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        mech = start_mech(self.term(drive), t0, start)
+        return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
+
+    def observe(self, t, y: State, drive: Drive, s, at=None):
+        return snapshot(self.term(drive), t, y, s, at)
+
+    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+        return Energy(*energies(self.term(drive), t, y.mech, at), y.dissipated, y.work)
+
+    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
+        return ChainNewmark(self.formulation.beta, self.formulation.gamma)
+
+    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+        return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
+
+
+def start_mech(term: TransferTerm, t0, start: Start) -> Mechanical:
+    """Undeformed links at the joint coordinates of ``start``; prescribed joints as the drive says."""
+    lay, robot = term.layout, term.robot
+    x, xd, xm = start.vectors(robot)
+    value, rate, _ = term.drive.motion(robot, t0, None)
+    prescribed = term.drive.prescribed(robot)
+    ground = term.ground(t0, None)
+    turn, spin = term.chain.connections.rest, jnp.zeros(lay.n, x.dtype)
+    motor, motor_rate = jnp.zeros((2, len(lay.motors)), x.dtype)
+    for s in lay.joints:
+        name, d = robot.joints[s.joint].name, s.dof
+        # Under a Motion a flexible joint starts unstretched on its motor unless the start names it.
+        q = value[d] if prescribed[d] and (s.motor < 0 or name not in start.joints) else x[d]
+        qd = rate[d] if prescribed[d] and (s.motor < 0 or name not in start.rates) else xd[d]
+        turn, spin = turn.at[s.first].add(q), spin.at[s.first].add(qd)
+        if s.motor >= 0:
+            motor = motor.at[s.motor].set(value[d] if prescribed[d] else xm[d])
+            motor_rate = motor_rate.at[s.motor].set(rate[d] if prescribed[d] else xd[d])
+    q = jnp.concatenate([ground.angle + jnp.cumsum(turn), motor])
+    return term.impose(t0, None, Mechanical(q, jnp.concatenate([ground.rate + jnp.cumsum(spin), motor_rate])), ground)

@@ -1,0 +1,272 @@
+"""What acts in the connections: springs, motors, controllers, friction, end stops; and loads on the bodies, and the ground's motion."""
+
+from functools import cached_property
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.drive import PD
+from flexjax.formulation.transfer_matrix._chain import Chain, Layout
+from flexjax.formulation.transfer_matrix._link import locate
+from flexjax.robot import Robot
+
+
+class Ground(NamedTuple):
+    """Motion of the ground: angle with its derivatives, and the motion of the first joint's point."""
+
+    angle: Array
+    rate: Array
+    acceleration: Array
+    point: Array
+    point_velocity: Array
+    point_acceleration: Array
+
+
+class Point(NamedTuple):
+    """Rotations of the connections (n,) from rest, their rates, motor angles and rates."""
+
+    x: Array
+    xd: Array
+    motor: Array
+    motor_rate: Array
+
+
+def ground_motion(drive, chain: Chain, t, args) -> Ground:
+    zero = jnp.zeros((), chain.gravity.dtype)
+    x, v, a = jnp.zeros((3, 2), zero.dtype)
+    angle, rate, acc = zero, zero, zero
+    base = drive.base
+    if base is not None:
+        if base.translation is not None:
+            x, v, a = (z[:2] for z in base.translation.evaluate(t, args))
+        if base.angle is not None:
+            sense = base.axis[2] / jnp.linalg.norm(base.axis)
+            angle, rate, acc = (sense * z for z in base.angle.evaluate(t, args))
+    c, s = jnp.cos(angle), jnp.sin(angle)
+    ox, oy = chain.offset
+    o = jnp.stack([c * ox - s * oy, s * ox + c * oy])
+    across = jnp.stack([-o[1], o[0]])
+    return Ground(angle, rate, acc, x + o, v + rate * across, a + acc * across - rate**2 * o)
+
+
+class Kinds:
+    """Static: what each connection is under one drive. Masks (D,) over the joint coordinates in robot order."""
+
+    def __init__(self, robot: Robot, layout: Layout, prescribed: np.ndarray):
+        D = layout.dofs
+        self.n = layout.n
+        self.springs = layout.compliant()  # (n,) the spring of the connection acts
+        self.rigid = ~self.springs  # (n,) the connection holds the rotation that the drive gives
+        self.first = np.zeros(D, int)  # connection of each joint
+        self.motor = np.full(D, -1)
+        self.rotor, self.stops = np.zeros(D, bool), np.zeros(D, bool)
+        for s in layout.joints:
+            joint = robot.joints[s.joint]
+            self.first[s.dof], self.motor[s.dof] = s.first, s.motor
+            self.rotor[s.dof] = joint.motor is not None and joint.motor.rotor is not None
+            self.stops[s.dof] = joint.stops is not None
+        flexible = self.motor >= 0
+        self.given = prescribed
+        self.given_motor = prescribed & flexible
+        self.given_joint = prescribed & ~flexible
+        self.driven_motor = ~prescribed & flexible & self.rotor
+        self.idle_motor = ~prescribed & flexible & ~self.rotor  # no inertia, no torque: it stays with its joint
+        self.free = (~prescribed & ~flexible) | self.idle_motor
+        self.springs[self.first[flexible]] = True
+        self.springs[self.first[self.free]] = False
+        self.rigid[self.first[flexible | self.free]] = False
+        self.dof_of_motor = np.argsort(np.where(flexible, self.motor, D))[: flexible.sum()]
+
+    @cached_property
+    def groups(self) -> tuple[np.ndarray, np.ndarray]:
+        """For rigidly held bodies: index (0 is the ground) of the body that leads, and the matrix that sums the rotations since."""
+        leader, inside = np.arange(1, self.n + 1), np.zeros((self.n, self.n))
+        for i in np.flatnonzero(self.rigid):
+            leader[i] = 0 if i == 0 else leader[i - 1]
+            if i > 0 and self.rigid[i - 1]:
+                inside[i] = inside[i - 1]
+            inside[i, i] = 1.0
+        return leader, inside
+
+
+def targets(term, t, args) -> Float[Array, "3 D"]:
+    """Coordinates, rates and accelerations that the drive prescribes; zero elsewhere."""
+    if not term.kinds.given.any():
+        return jnp.zeros((3, term.layout.dofs), term.chain.gravity.dtype)
+    return jnp.stack(term.drive.motion(term.robot, t, args))
+
+
+def on_connections(term, per_dof, where=None) -> Array:
+    """(..., n) from (..., D), zero where no joint stands (or ``where``, a static mask, is false)."""
+    # A gather from a padded vector: scatters are slow to compile and to run.
+    kinds = term.kinds
+    index = np.full(kinds.n, per_dof.shape[-1])
+    pick = np.arange(per_dof.shape[-1]) if where is None else np.flatnonzero(where)
+    index[kinds.first[pick]] = pick
+    return jnp.concatenate([per_dof, jnp.zeros_like(per_dof[..., :1]) if per_dof.shape[-1] else jnp.zeros((*per_dof.shape[:-1], 1), per_dof.dtype)], axis=-1)[..., index]
+
+
+class Laws(eqx.Module):
+    """The connections' part of the elements (n,), and how the motors follow: a D + b - c al_parent."""
+
+    stiffness: Array
+    torque: Array
+    free: Array
+    given: Array
+    coupling: Array
+    inertia: Array
+    pull: Array
+    motors: Float[Array, "3 F"]
+    first: tuple[int, ...] = eqx.field(static=True)
+
+    def motor_acceleration(self, turn, parent) -> Array:
+        if not self.first:
+            return turn[:0]
+        a, b, c = self.motors
+        return a * turn[np.array(self.first)] + b - c * parent[np.array(self.first)]
+
+
+def motor_side(term, p: Point, target) -> tuple[Array, Array]:
+    """(D,) motor-side coordinates and rates; a rigid joint's own."""
+    kinds = term.kinds
+
+    def pick(x, motor, given):
+        x = x[kinds.first]
+        if kinds.dof_of_motor.size:
+            x = jnp.where(kinds.motor >= 0, motor[np.maximum(kinds.motor, 0)], x)
+        return jnp.where(kinds.given, given, x)
+
+    return pick(p.x, p.motor, target[0]), pick(p.xd, p.motor_rate, target[1])
+
+
+def link_side(term, p: Point, target) -> tuple[Array, Array]:
+    """(D,) joint coordinates and rates on the link's side of joint springs."""
+    kinds = term.kinds
+    q, qd = motor_side(term, p, target)
+    share = jnp.where(kinds.driven_motor | kinds.given_motor, term.chain.connections.joint_share[kinds.first], 0.0)
+    return q + share * (p.x[kinds.first] - q), qd + share * (p.xd[kinds.first] - qd)
+
+
+def stop_torque(joints, q, qd) -> tuple[Array, Array, Array]:
+    """(D,) torque of the end stops on the child, its slopes (taken positive) in coordinate and rate, at link-side coordinates."""
+    lower, upper, ks, cs = joints.stops.T
+    below, above = jnp.where(ks > 0, jnp.minimum(q - lower, 0.0), 0.0), jnp.where(ks > 0, jnp.maximum(q - upper, 0.0), 0.0)
+    touching = ((below < 0) | (above > 0)).astype(q.dtype)
+    return -ks * (below + above) - touching * cs * qd, touching * ks, touching * cs
+
+
+def own_torque(term, t, args, memory, x, xd) -> tuple[Array, Array, Array]:
+    """(D,) torque of drive, dampers and friction at motor-side coordinates, and its slopes (taken positive) in coordinate and rate.
+
+    A half segment next to a joint without hub is a spring in series with the controller: the gain is softened by it."""
+    j, kinds = term.chain.joints, term.kinds
+    kp, kd = term.drive.stiffness(term.robot)
+    tau = term.drive.effort(term.robot, t, args, x, xd, memory)
+    softer = jnp.ones_like(x)
+    if any(isinstance(a, PD) for a in term.drive.joints.values()):
+        give = jnp.where(kinds.free, term.chain.connections.give[kinds.first], 0.0)
+        softer = 1 / (1 + kp * give)
+        tau = term.drive.effort(term.robot, t, args, x + give * softer * tau, xd, memory)
+    damping = jnp.where(kinds.motor >= 0, 0.0, j.damping)
+    grip = jnp.tanh(xd / j.v_eps)
+    return tau - damping * xd - j.coulomb * grip, softer * kp, softer * kd + damping + j.coulomb / j.v_eps * (1 - grip**2)
+
+
+def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1) -> Laws:
+    """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is not linear is expanded about ``star``."""
+    kinds, con, j = term.kinds, term.chain.connections, term.chain.joints
+    dtype, first = con.spring.dtype, kinds.first
+    target = targets(term, t, args)
+    held = target
+    if kinds.driven_motor.any():
+        motor = jnp.stack([predicted.motor, predicted.motor_rate, jnp.zeros_like(predicted.motor)])
+        held = jnp.where(kinds.driven_motor, motor[:, np.maximum(kinds.motor, 0)], target)
+    value, rate, acc = on_connections(term, held)
+    on = jnp.asarray(kinds.springs, dtype)
+    K, C = con.spring * on, con.damper * on
+    stiffness = K * c2 + C * c1
+    torque = -K * (predicted.x - value) - C * (predicted.xd - rate)
+    free, given = jnp.asarray(~kinds.rigid, dtype), jnp.where(kinds.rigid, acc, 0.0)
+    coupling = inertia = pull = jnp.zeros_like(torque)
+    D = first.shape[0]
+    motors = jnp.stack([jnp.asarray(kinds.idle_motor, dtype), target[2], jnp.zeros(D, dtype)])
+    if not kinds.given.all() or kinds.rotor.any() or kinds.stops.any():
+        ks, n0 = stiffness[first], torque[first]
+        xs, xsd = motor_side(term, star, target)
+        xp, xpd = motor_side(term, predicted, target)
+        tau, k_x, k_d = own_torque(term, t, args, memory, xs, xsd)
+        tau, k = tau - k_x * (xp - xs) - k_d * (xpd - xsd), k_x * c2 + k_d * c1
+        J, gJ = j.rotor, j.gear * j.rotor
+        whole = jnp.where(kinds.driven_motor, ks + j.gear * gJ + k, 1.0)
+        led = kinds.driven_motor
+        pulls = jnp.where(led, (tau - n0) / whole, target[2])  # the motor's own acceleration
+        tau, k = jnp.where(kinds.free, tau, 0.0), jnp.where(kinds.free, k, 0.0)
+        if kinds.stops.any():
+            q, qd = link_side(term, star, target)
+            push, k_s, c_s = stop_torque(j, q, qd)
+            step, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
+            acting = ~kinds.given_joint
+            tau = tau + jnp.where(acting, push - k_s * step - c_s * speed, 0.0)
+            k = k + jnp.where(acting, k_s * c2 + c_s * c1, 0.0)
+        table = jnp.stack(
+            [
+                jnp.where(led, ks * (1 - ks / whole), ks + jnp.where(kinds.free, j.gear * gJ, 0.0)) + k,
+                jnp.where(led, n0 + ks * pulls, n0) + tau,
+                jnp.where(led, ks * gJ / whole, jnp.where(kinds.free, gJ, 0.0)),
+                jnp.where(led, J - gJ**2 / whole, J),
+                jnp.where(led | kinds.given, -gJ * pulls, 0.0),
+            ]
+        )
+        spread = on_connections(term, table)
+        here = np.isin(np.arange(kinds.n), first)
+        stiffness, torque = jnp.where(here, spread[0], stiffness), jnp.where(here, spread[1], torque)
+        coupling, inertia, pull = spread[2:]
+        motors = jnp.where(led, jnp.stack([ks / whole, pulls, gJ / whole]), motors)
+    return Laws(
+        stiffness, torque, free, given, coupling, inertia, pull, motors[:, kinds.dof_of_motor], tuple(int(first[d]) for d in kinds.dof_of_motor)
+    )
+
+
+def load_wrenches(term, t, args, th) -> tuple[Array, Array]:
+    """Forces (n, 2) in world axes and torques (n,) about the bodies' inboard points of the loads on the links."""
+    lay, b = term.layout, term.chain.bodies
+    force, torque = jnp.zeros((lay.n, 2), th.dtype), jnp.zeros(lay.n, th.dtype)
+    for load in term.drive.loads:
+        i = term.robot.link_index(load.link)
+        span = next(s for s in lay.spans if s.link == i)
+        sl = slice(span.start, span.start + span.count)
+        w = load.wrench.evaluate(t, args)[0]
+        where, at, angle = station(term, span, load.s, th[sl], b)
+        f = jnp.stack([w[0], w[1]])
+        c, s = jnp.cos(angle), jnp.sin(angle)
+        if load.frame == "section":
+            f = jnp.stack([c * w[0] - s * w[1], s * w[0] + c * w[1]])
+        force = force.at[sl].add(where[:, None] * f[None])
+        torque = torque.at[sl].add(where * (at[:, 0] * f[1] - at[:, 1] * f[0] + w[5]))
+    return force, torque
+
+
+def station(term, span, s, th, bodies) -> tuple[Array, Array, Array]:
+    """A station of a link: weights of its bodies, the point seen from their inboard points (world axes), and the section's angle.
+
+    Sections turn linearly between the middles of segments, where the segments' angles are theirs."""
+    from flexjax.beam import centreline_pose
+
+    link = term.robot.links[span.link]
+    sl = slice(span.start, span.start + span.count)
+    if span.rigid:
+        pose = centreline_pose(link, s)
+        local, where = pose.position[None, :2], jnp.ones(1, th.dtype)
+        angle = th[0] + jnp.arctan2(pose.rotation[1, 0], pose.rotation[0, 0])
+    else:
+        where, along = locate(span.count, s, link.length)
+        scale = bodies.lever[span.start, 0] * span.count / link.length
+        local = jnp.stack([along * scale, jnp.zeros_like(along)], -1)
+        ends = jnp.concatenate([th[:1] - bodies.turn_in[sl][:1], th, th[-1:] + bodies.turn_out[sl][-1:]])
+        knots = np.concatenate([[0.0], (np.arange(span.count) + 0.5) / span.count, [1.0]])
+        angle = jnp.interp(s, jnp.asarray(knots, th.dtype), ends)
+    c, sn = jnp.cos(th), jnp.sin(th)
+    return where, jnp.stack([c * local[:, 0] - sn * local[:, 1], sn * local[:, 0] + c * local[:, 1]], -1), angle

@@ -1,0 +1,153 @@
+"""A link as rigid segments joined by springs: masses, lengths and the compliance of every half segment."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.beam import beam_properties, centreline_pose, rigid_inertia
+from flexjax.robot import Joint, Link, Payload, Robot
+
+# A hub without rotary inertia between two springs has no equation of motion of its own; this share of the first segment's inertia stands in.
+HUB_FLOOR = 1e-3
+
+
+class Bodies(eqx.Module):
+    """Rigid bodies in the plane, stacked; body axes along the chord from the inboard point.
+
+    ``bend_in`` and ``bend_out`` are the compliances [rad/(N m)] of the half segments, ``slow_in`` and ``slow_out`` those times the retardation time of
+    their material; ``turn_in`` and ``turn_out`` the unstressed angles from section to chord and from chord to section."""
+
+    lever: Float[Array, "n 2"]  # inboard to outboard point
+    mass: Float[Array, " n"]
+    moment: Float[Array, "n 2"]  # mass times centre of mass
+    inertia: Float[Array, " n"]  # about the inboard point
+    bend_in: Float[Array, " n"]
+    bend_out: Float[Array, " n"]
+    slow_in: Float[Array, " n"]
+    slow_out: Float[Array, " n"]
+    turn_in: Float[Array, " n"]
+    turn_out: Float[Array, " n"]
+
+
+def segment_bodies(link: Link, count: int, rotary: bool) -> Bodies:
+    """Equal segments; integrals over each half by two Gauss points, exact for uniform and for linearly varying properties."""
+    dtype = link.length.dtype
+    dl = link.length / count
+    x = np.array([-1, 1]) / (2 * np.sqrt(3)) + 0.5
+    local = np.concatenate([0.5 * x, 0.5 + 0.5 * x])  # in the segment, (4,)
+    s = (np.arange(count)[:, None] + local[None]) / count
+    props = beam_properties(link, jnp.asarray(s.reshape(-1), dtype))
+    rhoA, rhoI, EI = (v.reshape(count, 4) for v in (props.rhoA, props.rhoIz, props.EIz))
+    local = jnp.asarray(local, dtype)[None]
+    half = 0.25 * dl * jnp.stack([jnp.sum(1 / EI[:, :2], axis=1), jnp.sum(1 / EI[:, 2:], axis=1)])
+    mass = 0.25 * dl * jnp.sum(rhoA, axis=1)
+    first = 0.25 * dl**2 * jnp.sum(rhoA * local, axis=1)
+    second = 0.25 * dl**3 * jnp.sum(rhoA * local**2, axis=1)
+    if rotary:
+        second = second + 0.25 * dl * jnp.sum(rhoI, axis=1)
+    zero = jnp.zeros(count, dtype)
+    chord, turn = dl, zero
+    if link.curvature is not None:
+        turn = turn + 0.5 * link.curvature[2] * dl
+        chord = dl * jnp.sinc(turn[0] / jnp.pi)
+    tau = jnp.zeros((), dtype) if link.damping is None or link.damping.strain_rate is None else link.damping.strain_rate
+    scale = chord / dl
+    return Bodies(
+        lever=jnp.stack([zero + chord, zero], -1), mass=mass, moment=jnp.stack([first * scale, zero], -1), inertia=second * scale**2,
+        bend_in=half[0], bend_out=half[1], slow_in=tau * half[0], slow_out=tau * half[1], turn_in=turn, turn_out=turn,
+    )  # fmt: skip
+
+
+def rigid_body(link: Link) -> Bodies:
+    """A rigid link is one body, its axes those of its base section."""
+    dtype = link.length.dtype
+    tip = centreline_pose(link, jnp.ones((), dtype))
+    M = rigid_inertia(link)
+    zero = jnp.zeros(1, dtype)
+    return Bodies(
+        lever=tip.position[None, :2], mass=M[:1, 0], moment=jnp.stack([M[1, 5], -M[0, 5]])[None], inertia=M[5:, 5],
+        bend_in=zero, bend_out=zero, slow_in=zero, slow_out=zero, turn_in=zero,
+        turn_out=jnp.arctan2(tip.rotation[1, 0], tip.rotation[0, 0])[None],
+    )  # fmt: skip
+
+
+def add_inertia(bodies: Bodies, where: Array, mass, at, inertia) -> Bodies:
+    """A rigid mass at ``at`` (n, 2) in body axes, with ``inertia`` about its centre, on the bodies weighted by ``where`` (n,)."""
+    return eqx.tree_at(
+        lambda b: (b.mass, b.moment, b.inertia),
+        bodies,
+        (
+            bodies.mass + where * mass,
+            bodies.moment + (where * mass)[:, None] * at,
+            bodies.inertia + where * (inertia + mass * jnp.sum(at**2, axis=1)),
+        ),
+    )
+
+
+def locate(count: int, s, length) -> tuple[Array, Array]:
+    """Weights (count,) of the segment that holds station ``s``, and the distance (count,) of s from each segment's inboard point."""
+    index = jnp.clip(jnp.floor(s * count), 0, count - 1)
+    numbers = jnp.arange(count, dtype=length.dtype)
+    return (numbers == index).astype(length.dtype), (s - numbers / count) * length
+
+
+def _planar(value, dtype):
+    """The component about z of an inertia given as one number or three."""
+    if value is None:
+        return jnp.zeros((), dtype)
+    return value if value.ndim == 0 else value[2]
+
+
+def add_payload(bodies: Bodies, link: Link, payload: Payload, rigid: bool) -> Bodies:
+    dtype = link.length.dtype
+    offset = jnp.zeros(2, dtype) if payload.offset is None else payload.offset[:2]
+    count = bodies.mass.shape[0]
+    if rigid:
+        pose = centreline_pose(link, payload.s)
+        where, at = jnp.ones(1, dtype), (pose.position[:2] + pose.rotation[:2, :2] @ offset)[None]
+    else:
+        where, along = locate(count, payload.s, link.length)
+        at = jnp.stack([along + offset[0], jnp.zeros(count, dtype) + offset[1]], -1)
+    return add_inertia(bodies, where, payload.mass, at, _planar(payload.inertia, dtype))
+
+
+def hub_numbers(joint: Joint, dtype) -> tuple[Array, Array]:
+    """(mass, inertia about z) of hub and joint mass."""
+    mass = jnp.zeros((), dtype) if joint.mass is None else joint.mass
+    if joint.hub is None:
+        return mass, jnp.zeros((), dtype)
+    return mass + joint.hub.mass, _planar(joint.hub.inertia, dtype)
+
+
+def hub_body(joint: Joint, first: Bodies) -> Bodies:
+    """The hub as a body without length, between the joint and the first half spring."""
+    dtype = first.mass.dtype
+    mass, inertia = hub_numbers(joint, dtype)
+    zero = jnp.zeros(1, dtype)
+    return Bodies(
+        lever=jnp.zeros((1, 2), dtype), mass=mass[None], moment=jnp.zeros((1, 2), dtype),
+        inertia=jnp.maximum(inertia, HUB_FLOOR * first.inertia[0])[None],
+        bend_in=zero, bend_out=zero, slow_in=zero, slow_out=zero, turn_in=zero, turn_out=zero,
+    )  # fmt: skip
+
+
+def link_bodies(robot: Robot, joint: Joint, count: int, rotary: bool, hub: bool) -> Bodies:
+    """Bodies of the link behind ``joint``, root to tip; ``hub``: with a body of its own for the hub."""
+    i = robot.link_index(joint.child)
+    link = robot.links[i]
+    rigid = is_rigid(link)
+    bodies = rigid_body(link) if rigid else segment_bodies(link, count, rotary)
+    for payload in robot.payloads:
+        if payload.link == link.name:
+            bodies = add_payload(bodies, link, payload, rigid)
+    if hub:
+        parts = [hub_body(joint, bodies), bodies]
+        return Bodies(*(jnp.concatenate([getattr(b, k) for b in parts]) for k in Bodies.__annotations__))
+    mass, inertia = hub_numbers(joint, link.length.dtype)
+    where = jnp.zeros(bodies.mass.shape[0], link.length.dtype).at[0].set(1.0)
+    return add_inertia(bodies, where, mass, jnp.zeros_like(bodies.moment), inertia)
+
+
+def is_rigid(link: Link) -> bool:
+    return link.rigid or link.body is not None

@@ -1,0 +1,215 @@
+"""Solving a chain of elements whose size does not grow with their number: Riccati sweep, plain product of transfer matrices, scan in parallel.
+
+Unknowns at a cut: e = (ax, ay, al), or positions and angle in the published form, and f = (qx, qy, n): force and torque of the inboard on the outboard
+part (n = -m of the paper). With f instead of the paper's order and sign, f = S e + p has a symmetric positive definite S at the acceleration level.
+Element i is a connection (hinge, spring, motor) followed by a rigid body:
+
+    connection   e += (0, 0, D),   n = torque - stiffness D - coupling al_I   where D is free,   D = given   where it is rigid
+                 n_I = n + coupling D + inertia al_I - pull                    (rotor of a motor that sits on the inboard side)
+    body         e_O = e_I + column al_I + shift,   q_I = q_O + ...,   n_I = n_O + row . q_O + ...,   both + [mass | bias] (e_I, 1)
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+
+class Elements(eqx.Module):
+    """One step's numbers, stacked over the n elements from root to tip."""
+
+    column: Float[Array, "n 2"]
+    row: Float[Array, "n 2"]
+    shift: Float[Array, "n 2"]
+    mass: Float[Array, "n 3 4"]  # with the bias as last column
+    stiffness: Float[Array, " n"]
+    torque: Float[Array, " n"]
+    free: Float[Array, " n"]  # 1, or 0 where the connection is rigid
+    given: Float[Array, " n"]  # D of rigid connections
+    coupling: Float[Array, " n"]
+    inertia: Float[Array, " n"]
+    pull: Float[Array, " n"]
+
+
+class Solution(eqx.Module):
+    """What a sweep gives: e inboard of each body (behind its connection), D of each connection, and the torque n on the body."""
+
+    e: Float[Array, "n 3"]
+    turn: Float[Array, " n"]
+    torque: Float[Array, " n"]
+
+
+def _maps(el: Elements) -> tuple[Array, Array]:
+    """Bodies as matrices: (e, 1)_O = right (e, 1)_I as (n, 4, 4), and what carries f_O inboard (n, 3, 3)."""
+    zero, one = jnp.zeros_like(el.torque), jnp.ones_like(el.torque)
+
+    def matrix(rows):
+        return jnp.stack([jnp.stack(r, -1) for r in rows], -2)
+
+    (cx, cy), (rx, ry), (sx, sy) = el.column.T, el.row.T, el.shift.T
+    right = matrix([[one, zero, cx, sx], [zero, one, cy, sy], [zero, zero, one, zero], [zero, zero, zero, one]])
+    return right, matrix([[one, zero, zero], [zero, one, zero], [rx, ry, one]])
+
+
+def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
+    """f = S e + p swept from the tip, e from the root: linear cost, no loss of digits.
+
+    The carry is one array [S | p] and the body three products and one division, which XLA fuses into few kernels (0.5 us per element against 1.3 to
+    2 for the same algebra on scalars)."""
+    right, left = _maps(el)
+    dtype = root.dtype
+    last = jnp.asarray([0.0, 0.0, 0.0, 1.0], dtype)
+    third = jnp.asarray([0.0, 0.0, 1.0], dtype)
+    # The rotor's coupling acts in row and column of al alike; where no connection has one these are zeros.
+    hinge = jnp.stack([el.stiffness, el.torque, el.free, el.given, el.coupling], -1)
+    unit = jnp.asarray([0.0, 0.0, 1.0, 0.0], dtype)
+    after = third[None, :, None] * (el.inertia[:, None] * unit[None] - el.pull[:, None] * last[None])[:, None]
+
+    def inwards(Z, x):
+        right, left, mass, hinge, after = x
+        X = jnp.sum(Z[:, :, None] * right[None], axis=1)
+        X = jnp.sum(left[:, :, None] * X[None], axis=1) + mass
+        w = (last * hinge[1] - X[2] - hinge[4] * unit) * (hinge[2] / (hinge[0] + X[2, 2])) + last * hinge[3]
+        return X + (X[:, 2] + hinge[4] * third)[:, None] * w[None] + after, X[2]
+
+    _, rows = lax.scan(inwards, jnp.zeros((3, 4), dtype), (right, left, el.mass, hinge, after), reverse=True)
+    turn = _turn(el, rows)
+    # Outwards: connection and body as one affine map, made outside the scan.
+    step = right[:, :3, :3] + right[:, :3, 2:3] * turn[:, None, :3]
+    shift = right[:, :3, 3] + right[:, :3, 2] * turn[:, 3:]
+
+    def outwards(e, x):
+        A, b = x
+        return jnp.sum(A * e[None], axis=1) + b, e
+
+    _, e = lax.scan(outwards, root, (step, shift))
+    return _finish(rows, turn, e)
+
+
+def _turn(el: Elements, rows) -> Array:
+    """(n, 4): D = turn . (e, 1), from the rows of n behind the connections."""
+    soft = el.free / (el.stiffness + rows[:, 2])
+    known = jnp.stack([rows[:, 2] + el.coupling, rows[:, 3] - el.torque], -1)
+    w = -soft[:, None] * jnp.concatenate([rows[:, :2], known], axis=1)
+    return jnp.concatenate([w[:, :3], (w[:, 3] + el.given)[:, None]], axis=1)
+
+
+def _finish(rows, turn, e) -> Solution:
+    D = jnp.sum(turn[:, :3] * e, axis=1) + turn[:, 3]
+    e = jnp.concatenate([e[:, :2], (e[:, 2] + D)[:, None]], axis=1)
+    return Solution(e, D, jnp.sum(rows[:, :3] * e, axis=1) + rows[:, 3])
+
+
+def _inverse3(A):
+    """Inverse of a 3 x 3 matrix by cross products: no LAPACK call inside loops."""
+    a, b, c = A[..., 0, :], A[..., 1, :], A[..., 2, :]
+    bc, ca, ab = jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)
+    return jnp.stack([bc, ca, ab], -1) / jnp.sum(a * bc, -1)[..., None, None]
+
+
+def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
+    """The same by associative scans: logarithmic depth, for devices with many cores.
+
+    Each element maps (e_I, f_O) to (e_O, f_I); composing two such maps (Redheffer's star product) keeps the stability of the Riccati sweep, which a
+    tree of products of transfer matrices would lose."""
+    right, left = _maps(el)
+    T, t, M, b = right[:, :3, :3], right[:, :3, 3], el.mass[:, :, :3], el.mass[:, :, 3]
+    third = jnp.zeros((1, 3), root.dtype).at[0, 2].set(1.0)
+    g = el.free / (el.stiffness + M[:, 2, 2])
+    # D = De . e_I + Df . f_O + D1 with n = M3 . (e + D third) + left3 . f_O + b3
+    De = -g[:, None] * (M[:, 2] + el.coupling[:, None] * third)
+    Df = -g[:, None] * left[:, 2]
+    D1 = g * (el.torque - b[:, 2]) + el.given
+    push = M[:, :, 2] + el.coupling[:, None] * third
+    A = T + T[:, :, 2:] * De[:, None]
+    B = T[:, :, 2:] * Df[:, None]
+    c = t + T[:, :, 2] * D1[:, None]
+    C = M + push[:, :, None] * De[:, None] + el.inertia[:, None, None] * (third.T * third)[None]
+    F = left + push[:, :, None] * Df[:, None]
+    d = b + push * D1[:, None] - el.pull[:, None] * third
+
+    def mul(x, y):
+        return jnp.sum(x[..., :, :, None] * y[..., None, :, :], axis=-2)
+
+    def vec(x, y):
+        return jnp.sum(x * y[..., None, :], axis=-1)
+
+    def star(outer, inner):  # reverse=True hands over the outboard part first
+        A2, B2, c2, C2, F2, d2 = outer
+        A1, B1, c1, C1, F1, d1 = inner
+        inv = _inverse3(jnp.eye(3, dtype=root.dtype) - mul(B1, C2))
+        AI, X = mul(A2, inv), mul(F1, _inverse3(jnp.eye(3, dtype=root.dtype) - mul(C2, B1)))
+        return (
+            mul(AI, A1), B2 + mul(mul(AI, B1), F2), vec(AI, c1 + vec(B1, d2)) + c2,
+            C1 + mul(mul(X, C2), A1), mul(X, F2), vec(X, d2 + vec(C2, c1)) + d1,
+        )  # fmt: skip
+
+    suffix = lax.associative_scan(star, (A, B, c, C, F, d), reverse=True)
+    S, p = suffix[3], suffix[5]  # of the chain from the connection i outwards
+    zero3 = jnp.zeros((1, 3, 3), root.dtype)
+    S1, p1 = jnp.concatenate([S[1:], zero3]), jnp.concatenate([p[1:], zero3[:, 0]])
+    # Row of n behind the connection i.
+    rows = M[:, 2] + jnp.sum(left[:, 2, :, None] * mul(S1, T), axis=1)
+    rows = jnp.concatenate([rows, (b[:, 2] + jnp.sum(left[:, 2] * (vec(S1, t) + p1), axis=1))[:, None]], axis=1)
+    turn = _turn(el, rows)
+    step, shift = T + T[:, :, 2:] * turn[:, None, :3], t + T[:, :, 2] * turn[:, 3:]
+
+    def then(first, second):
+        (A1, b1), (A2, b2) = first, second
+        return mul(A2, A1), vec(A2, b1) + b2
+
+    A, b = lax.associative_scan(then, (step, shift))
+    e = jnp.concatenate([root[None], jnp.sum(A[:-1] * root[None, None], axis=-1) + b[:-1]])
+    return _finish(rows, turn, e)
+
+
+def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array, "n 7 7"]]:
+    """(connections, bodies) as matrices on (e, f, 1), from the inboard to the outboard end. A hinge without any stiffness has none."""
+    n, dtype = el.column.shape[0], el.column.dtype
+    right, left = _maps(el)
+    eye = jnp.broadcast_to(jnp.eye(7, dtype=dtype), (n, 7, 7))
+    # f_O = left^-1 (f_I - mass (e_I, 1)); left^-1 only turns the sign of its row.
+    back = left.at[:, 2, :2].set(-el.row)
+    body = eye.at[:, :3, :3].set(right[:, :3, :3]).at[:, :3, 6].set(right[:, :3, 3])
+    pushed = jnp.sum(back[:, :, :, None] * el.mass[:, None], axis=2)
+    body = body.at[:, 3:6, 3:6].set(back).at[:, 3:6, :3].set(-pushed[:, :, :3]).at[:, 3:6, 6].set(-pushed[:, :, 3])
+    # D = (torque - n - coupling al) / stiffness; n is what the body gets: n_I less the rotor's share.
+    soft = el.free / jnp.where(el.free > 0, el.stiffness, 1.0)
+    bend = jnp.zeros((n, 7), dtype).at[:, 5].set(-1.0).at[:, 2].set(el.inertia - el.coupling).at[:, 6].set(el.torque - el.pull)
+    D = bend * (soft / (1 - soft * el.coupling))[:, None]
+    D = D.at[:, 6].add(el.given)
+    n_row = jnp.zeros((n, 7), dtype).at[:, 5].set(1.0).at[:, 2].add(-el.inertia).at[:, 6].add(el.pull) - el.coupling[:, None] * D
+    return eye.at[:, 2].add(D).at[:, 5].set(n_row), body
+
+
+def product(el: Elements, root: Float[Array, "3"]) -> Solution:
+    """The published way: one product of all transfer matrices, a 3 x 3 system for the root's f, and multiplication outwards.
+
+    Loses digits with e^Lam, Lam = L (rhoA / (EI beta dt^2))^(1/4) / sqrt 2, whatever the number of elements: kept to show that."""
+    conn, body = transfer_matrices(el)
+
+    def mul(x, y):
+        return jnp.sum(x[:, :, None] * y[None], axis=1)
+
+    def gather(P, x):
+        return mul(mul(x[1], x[0]), P), None
+
+    P, _ = lax.scan(gather, jnp.eye(7, dtype=root.dtype), (conn, body))
+    f = -_inverse3(P[3:6, 3:6]) @ (P[3:6, :3] @ root + P[3:6, 6])
+    z = jnp.concatenate([root, f, jnp.ones(1, root.dtype)])
+
+    def outwards(z, x):
+        behind = jnp.sum(x[0] * z[None], axis=1)
+        return jnp.sum(x[1] * behind[None], axis=1), (behind, behind[2] - z[2])
+
+    _, (behind, D) = lax.scan(outwards, z, (conn, body))
+    return Solution(behind[:, :3], D, behind[:, 5])
+
+
+SWEEPS = {"riccati": riccati, "parallel": parallel, "product": product}
+
+
+def sweep(kind: str, el: Elements, root: Array) -> Solution:
+    with jax.named_scope(f"transfer_matrix_{kind}"):
+        return SWEEPS[kind](el, root)

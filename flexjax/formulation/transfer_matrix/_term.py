@@ -1,0 +1,219 @@
+"""Equations of motion at the acceleration level: Newmark on the angles of the segments, everything else by one sweep along the chain."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.drive import Drive
+from flexjax.formulation.transfer_matrix._chain import Chain, Layout
+from flexjax.formulation.transfer_matrix._laws import Ground, Kinds, Point, ground_motion, joint_laws, load_wrenches, on_connections, targets
+from flexjax.formulation.transfer_matrix._sweep import Elements, Solution, sweep
+from flexjax.robot import Robot
+from flexjax.term import AbstractChainStepTerm, Mechanical, State
+
+
+class Carried(eqx.Module):
+    """Accelerations of bodies and motors, and the powers of drive and dampers, at the end of the last step."""
+
+    acceleration: Float[Array, " nv"]
+    drive: Float[Array, ""]
+    dissipation: Float[Array, ""]
+
+
+class Forces(NamedTuple):
+    """Inverse dynamics: force (n, 2) and torque (n,) on every body at its inboard point, those on the joint from its parent, and the points' motion."""
+
+    q: Array
+    n: Array
+    n_parent: Array
+    acceleration: Array
+
+
+def perp(v):
+    """ez x v for vectors (..., 2)."""
+    return jnp.stack([-v[..., 1], v[..., 0]], -1)
+
+
+def cross(a, b):
+    return a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+
+
+def turned(th, v):
+    """Body vectors (n, 2) in world axes."""
+    c, s = jnp.cos(th), jnp.sin(th)
+    return jnp.stack([c * v[:, 0] - s * v[:, 1], s * v[:, 0] + c * v[:, 1]], -1)
+
+
+def before(x, first, whole=False):
+    """What stands inboard of each connection: ``first`` for the ground, then x of the bodies (``whole``: the last one too)."""
+    return jnp.concatenate([jnp.asarray(first, x.dtype)[None], x if whole else x[:-1]])
+
+
+class TransferTerm(AbstractChainStepTerm):
+    """Bodies' angles against the world, then motor angles of flexible joints; one drive."""
+
+    robot: Robot
+    chain: Chain
+    drive: Drive
+    layout: Layout = eqx.field(static=True)
+    sweep: str = eqx.field(static=True)
+
+    # --- coordinates
+    @property
+    def kinds(self) -> Kinds:
+        return Kinds(self.robot, self.layout, self.drive.prescribed(self.robot))
+
+    def split(self, x) -> tuple[Array, Array]:
+        return x[: self.layout.n], x[self.layout.n :]
+
+    def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
+        return Mechanical(mech.q + dx.q, mech.v + dx.v)
+
+    def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
+        return dx
+
+    def ground(self, t, args) -> Ground:
+        return ground_motion(self.drive, self.chain, t, args)
+
+    def impose(self, t, args, mech: Mechanical, ground: Ground) -> Mechanical:
+        """Prescribed motors and rigidly held bodies as the drive says."""
+        kinds, n = self.kinds, self.layout.n
+        q, v = mech.q, mech.v
+        if kinds.given_motor.any() or kinds.rigid.any():
+            target = targets(self, t, args)
+        if kinds.given_motor.any():
+            of, given = kinds.dof_of_motor, kinds.given_motor[kinds.dof_of_motor]
+            q, v = (jnp.concatenate([x[:n], jnp.where(given, target[k, of], x[n:])]) for k, x in enumerate((q, v)))
+        if kinds.rigid.any():
+            leader, inside = kinds.groups
+            value, rate, _ = on_connections(self, target, kinds.given_joint)
+            held = jnp.where(kinds.rigid, jnp.stack([value + self.chain.connections.rest, rate]), 0.0)
+            th, w = self.split(q)[0], self.split(v)[0]
+            led = jnp.stack([before(th, ground.angle, True)[leader], before(w, ground.rate, True)[leader]]) + held @ inside.T
+            q = jnp.concatenate([jnp.where(kinds.rigid, led[0], th), q[n:]])
+            v = jnp.concatenate([jnp.where(kinds.rigid, led[1], w), v[n:]])
+        if kinds.idle_motor.any():
+            dofs = np.flatnonzero(kinds.idle_motor)
+            p = self.point(Mechanical(q, v), ground)
+            q, v = q.at[n + kinds.motor[dofs]].set(p.x[kinds.first[dofs]]), v.at[n + kinds.motor[dofs]].set(p.xd[kinds.first[dofs]])
+        return Mechanical(q, v)
+
+    def relative(self, x, ground):
+        th = self.split(x)[0]
+        return th - before(th, ground)
+
+    def point(self, mech: Mechanical, ground: Ground) -> Point:
+        """Rotations of the connections from rest, their rates, and the motors."""
+        return Point(
+            self.relative(mech.q, ground.angle) - self.chain.connections.rest, self.relative(mech.v, ground.rate),
+            self.split(mech.q)[1], self.split(mech.v)[1],
+        )  # fmt: skip
+
+    # --- dynamics
+    def elements(self, t, args, memory, star: Mechanical, predicted: Mechanical, ground: Ground, c2, c1):
+        """The chain's elements at the configuration ``star``; springs act at ``predicted`` + (c2, c1) times the acceleration."""
+        b = self.chain.bodies
+        (th, _), (w, _) = self.split(star.q), self.split(star.v)
+        reach, moment = turned(th, self.chain.reach), turned(th, b.moment)
+        force, torque = load_wrenches(self, t, args, th)
+        column = perp(reach)
+        zero = jnp.zeros_like(b.mass)
+        push = -(w**2)[:, None] * moment - force
+        mass = jnp.stack(
+            [
+                jnp.stack([b.mass, zero, -moment[:, 1], push[:, 0]], -1),
+                jnp.stack([zero, b.mass, moment[:, 0], push[:, 1]], -1),
+                jnp.stack([-moment[:, 1], moment[:, 0], b.inertia, -torque], -1),
+            ],
+            axis=-2,
+        )
+        laws = joint_laws(self, t, args, memory, self.point(star, ground), self.point(predicted, ground), c2, c1)
+        el = Elements(
+            column=column, row=column, shift=-(w**2)[:, None] * reach, mass=mass, stiffness=laws.stiffness, torque=laws.torque,
+            free=laws.free, given=laws.given, coupling=laws.coupling, inertia=laws.inertia, pull=laws.pull,
+        )  # fmt: skip
+        return el, laws
+
+    def solve(self, el: Elements, laws, ground: Ground) -> tuple[Array, Solution]:
+        """Accelerations of bodies and motors."""
+        root = jnp.concatenate([ground.point_acceleration - self.chain.gravity, ground.acceleration[None]])
+        sol = sweep(self.sweep, el, root)
+        alpha = sol.e[:, 2]
+        return jnp.concatenate([alpha, laws.motor_acceleration(sol.turn, alpha - sol.turn)]), sol
+
+    def accelerate(self, t, y: State, args) -> tuple[Mechanical, Array]:
+        """The state as the drive imposes it, and its accelerations: every spring a known moment."""
+        ground = self.ground(t, args)
+        mech = self.impose(t, args, y.mech, ground)
+        zero = jnp.zeros((), mech.q.dtype)
+        el, laws = self.elements(t, args, y.memory, mech, mech, ground, zero, zero)
+        return mech, self.solve(el, laws, ground)[0]
+
+    def rate(self, t, y: State, args) -> Mechanical:
+        mech, a = self.accelerate(t, y, args)
+        return Mechanical(mech.v, a)
+
+    def start(self, t, y: State, args) -> Carried:
+        mech, a = self.accelerate(t, y, args)
+        return Carried(a, *self.powers(t, mech, a, args, y.memory))
+
+    def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
+        dt = t1 - t0
+        q0, v0, a0 = y.mech.q, y.mech.v, carried.acceleration
+        ground = self.ground(t1, args)
+        star = self.impose(t1, args, Mechanical(q0 + dt * v0 + 0.5 * dt**2 * a0, v0 + dt * a0), ground)
+        predicted = Mechanical(q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0)
+        el, laws = self.elements(t1, args, y.memory, star, predicted, ground, beta * dt**2, gamma * dt)
+        a1, _ = self.solve(el, laws, ground)
+        mech = self.impose(t1, args, Mechanical(predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1), ground)
+        drive, dissipation = self.powers(t1, mech, a1, args, y.memory)
+        work = y.work + 0.5 * dt * (carried.drive + drive)
+        dissipated = y.dissipated + 0.5 * dt * (carried.dissipation + dissipation)
+        return State(mech, work, dissipated, y.memory), Carried(a1, drive, dissipation), jnp.asarray(True)
+
+    # --- what follows from the motion
+    def points(self, mech: Mechanical, ground: Ground) -> tuple[Array, Array, Array]:
+        """Positions, velocities of the bodies' inboard points (n + 1, 2; the last one the tip's), and the levers in world axes."""
+        (th, _), (w, _) = self.split(mech.q), self.split(mech.v)
+        reach = turned(th, self.chain.reach)
+        return _along(ground.point, reach), _along(ground.point_velocity, w[:, None] * perp(reach)), reach
+
+    def forces(self, t, args, mech: Mechanical, a, ground: Ground, rotor_acceleration) -> Forces:
+        """Inverse dynamics at given accelerations, by sums along the chain."""
+        b = self.chain.bodies
+        (th, _), (w, _), (alpha, _) = self.split(mech.q), self.split(mech.v), self.split(a)
+        reach, moment = turned(th, self.chain.reach), turned(th, b.moment)
+        force, torque = load_wrenches(self, t, args, th)
+        acc = _along(ground.point_acceleration - self.chain.gravity, alpha[:, None] * perp(reach) - (w**2)[:, None] * reach)[:-1]
+        own = b.mass[:, None] * acc + alpha[:, None] * perp(moment) - (w**2)[:, None] * moment - force
+        q = jnp.cumsum(own[::-1], axis=0)[::-1]
+        behind = jnp.concatenate([q[1:], jnp.zeros((1, 2), q.dtype)])
+        rotor = rotor_acceleration(before(alpha, ground.acceleration))
+        n_own = b.inertia * alpha + cross(moment, acc) - torque + cross(reach, behind)
+        n_own = n_own + jnp.concatenate([rotor[1:], jnp.zeros(1, q.dtype)])
+        n = jnp.cumsum(n_own[::-1])[::-1]
+        return Forces(q, n, n + rotor, acc)
+
+    def powers(self, t, mech: Mechanical, a, args, memory) -> tuple[Array, Array]:
+        from flexjax.formulation.transfer_matrix._balance import powers
+
+        return powers(self, t, mech, a, args, memory)
+
+    def power(self, t, y: State, args):
+        mech, a = self.accelerate(t, y, args)
+        return self.powers(t, mech, a, args, y.memory)
+
+    def motor_coordinates(self, y: State):
+        """Motor-side coordinates as the state alone tells them: a joint that a Motion holds is seen through its half springs."""
+        kinds = self.kinds
+        zero = jnp.zeros((), y.mech.q.dtype)
+        at = np.where(kinds.motor >= 0, self.layout.n + kinds.motor, kinds.first)
+        x, xd = self.relative(y.mech.q, zero) - self.chain.connections.rest, self.relative(y.mech.v, zero)
+        return jnp.concatenate([x, self.split(y.mech.q)[1]])[at], jnp.concatenate([xd, self.split(y.mech.v)[1]])[at]
+
+
+def _along(start, steps):
+    return start[None] + jnp.concatenate([jnp.zeros_like(steps[:1]), jnp.cumsum(steps, axis=0)])
