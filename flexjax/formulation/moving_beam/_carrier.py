@@ -161,25 +161,27 @@ def jax_zeros_like(tree):
     return tuple(jnp.zeros_like(x) for x in tree)
 
 
-def frames(car: Carrier, lay: Layout, x: Float[Array, " D"], base: se3.Pose) -> tuple[list[se3.Pose], list[Array]]:
-    """World poses of the stages' bodies, and their inverse adjoints (parent's twist -> own twist). The last one is the joint frame."""
-    poses, adjoints, pose = [], [], base
-    for k, stage in enumerate(lay.stages):
-        local = car.before[k]
-        if stage.dof >= 0:
-            local = se3.compose(local, se3.exp(car.screw[k] * x[stage.dof]))
-        pose = se3.compose(pose, local)
+def _local(car: Carrier, lay: Layout, k: int, x) -> se3.Pose:
+    dof = lay.stages[k].dof
+    return car.before[k] if dof < 0 else se3.compose(car.before[k], se3.exp(car.screw[k] * x[dof]))
+
+
+def frames(car: Carrier, lay: Layout, x: Float[Array, " D"], base: se3.Pose) -> list[se3.Pose]:
+    """World poses of the stages' bodies. The last one is the joint frame."""
+    poses, pose = [], base
+    for k in range(len(lay.stages)):
+        pose = se3.compose(pose, _local(car, lay, k, x))
         poses.append(pose)
-        adjoints.append(se3.adjoint_inverse(local))
-    return poses, adjoints
+    return poses
 
 
-def twists(car: Carrier, lay: Layout, adjoints, xd: Float[Array, " D"], base: Float[Array, " 6"]) -> tuple[list[Array], list[Array]]:
-    """Body twists of the stages, and the rates of their rotors about their axes."""
+def twists(car: Carrier, lay: Layout, x, xd: Float[Array, " D"], base: Float[Array, " 6"] | None) -> tuple[list[Array], list[Array]]:
+    """Body twists of the stages, and the rates of their rotors about their axes. ``base`` None: the ground is at rest."""
     z, out, spins = base, [], []
     for k, stage in enumerate(lay.stages):
         rate = xd[stage.dof] if stage.dof >= 0 else jnp.zeros((), xd.dtype)
-        spins.append(car.gear[k] * rate + jnp.sum(car.rotor_axis[k] * z[3:]))
-        z = adjoints[k] @ z + car.screw[k] * rate
+        own = car.screw[k] * rate
+        spins.append(car.gear[k] * rate + (0.0 if z is None else jnp.sum(car.rotor_axis[k] * z[3:])))
+        z = own if z is None else se3.adjoint_inverse(_local(car, lay, k, x)) @ z + own
         out.append(z)
     return out, spins

@@ -105,14 +105,13 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             return se3.identity(dtype), jnp.zeros(6, dtype), jnp.zeros(6, dtype)
         return self.drive.base.motion(t, args)
 
-    def kinetic(self, q, va, vb, base_a, base_b):
-        """va^T M vb / 2, with the ground's twists beside the velocities."""
+    def kinetic(self, q, va, vb, base_a=None, base_b=None):
+        """va^T M vb / 2, with the ground's twists beside the velocities (None: at rest)."""
         x, d, y = self.split(q)
-        _, adjoints = _carrier.frames(self.car, self.layout, x, se3.identity(q.dtype))
         parts = []
         for v, base in ((va, base_a), (vb, base_b)):
             xd, dd, yd = self.split(v)
-            z, spins = _carrier.twists(self.car, self.layout, adjoints, xd, base)
+            z, spins = _carrier.twists(self.car, self.layout, x, xd, base)
             parts.append((z, spins, Rates(z[-1], dd, yd)))
         (za, sa, ra), (zb, sb, rb) = parts
         total = _link.kinetic(self.arm, d, y, ra, rb, self.constant)
@@ -145,7 +144,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
     def gravity_energy(self, q, base: se3.Pose):
         x, d, y = self.split(q)
-        poses, _ = _carrier.frames(self.car, self.layout, x, base)
+        poses = _carrier.frames(self.car, self.layout, x, base)
         total = jnp.zeros(3, q.dtype)
         for pose, inertia in zip(poses, self.car.inertia, strict=True):
             total = total + inertia[0, 0] * pose.position + pose.rotation @ jnp.stack([inertia[5, 1], inertia[3, 2], inertia[4, 0]])
@@ -158,16 +157,15 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
     def energies(self, t, q, v, args):
         pose, twist, _ = self.base(t, args)
+        twist = None if self.drive.base is None else twist
         return self.kinetic(q, v, v, twist, twist), self.elastic_energy(q), self.gravity_energy(q, pose)
 
     # --- what the energy-conserving step needs (a ground at rest)
     def momentum(self, q, v):
-        zero = jnp.zeros(6, q.dtype)
-        return 2 * jax.grad(lambda va: self.kinetic(q, va, v, zero, zero))(jnp.zeros_like(v))
+        return 2 * jax.grad(lambda va: self.kinetic(q, va, v))(jnp.zeros_like(v))
 
     def kinetic_gradient(self, q, va, vb):
-        zero = jnp.zeros(6, q.dtype)
-        return jax.grad(lambda q: self.kinetic(q, va, vb, zero, zero))(q)
+        return jax.grad(lambda q: self.kinetic(q, va, vb))(q)
 
     def potential_gradient(self, q, base: se3.Pose | None = None):
         base = se3.identity(q.dtype) if base is None else base
@@ -203,8 +201,8 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     def load_power(self, t, q, v, args, base, base_twist):
         x, d, y = self.split(q)
         xd, dd, yd = self.split(v)
-        poses, adjoints = _carrier.frames(self.car, self.layout, x, base)
-        z, _ = _carrier.twists(self.car, self.layout, adjoints, xd, base_twist)
+        poses = _carrier.frames(self.car, self.layout, x, base)
+        z, _ = _carrier.twists(self.car, self.layout, x, xd, base_twist)
         total = jnp.zeros((), q.dtype)
         for load in self.drive.loads:
             link = self.robot.link_index(load.link)
@@ -230,15 +228,17 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
     # --- dynamics
     def balance(self, t, q, v, a, args, memory):
-        pose, twist, acc = self.base(t, args)
         driven, damped = self.forces(t, q, v, args, memory)
-
-        def momentum(q, v, twist):
-            return jax.grad(lambda v: self.kinetic(q, v, v, twist, twist))(v)
-
-        _, rate = jax.jvp(momentum, (q, v, twist), (v, a, acc))
-        pull = jax.grad(lambda q: self.kinetic(q, v, v, twist, twist) - self.elastic_energy(q) - self.gravity_energy(q, pose))(q)
-        return rate - pull - driven - damped
+        pose, twist, acc = self.base(t, args)
+        if self.drive.base is None:
+            # M a + (dM/dt v) - dT/dq, the second part by pushing the momenta along v.
+            momentum, along = (lambda q, v: jax.grad(self.kinetic, 1)(q, v, v) * 2), ((q, v), (v, a))
+            lagrangian = lambda q: self.kinetic(q, v, v) - self.elastic_energy(q) - self.gravity_energy(q, pose)  # noqa: E731
+        else:
+            momentum = lambda q, v, z: jax.grad(lambda v: self.kinetic(q, v, v, z, z))(v)  # noqa: E731
+            along = ((q, v, twist), (v, a, acc))
+            lagrangian = lambda q: self.kinetic(q, v, v, twist, twist) - self.elastic_energy(q) - self.gravity_energy(q, pose)  # noqa: E731
+        return jax.jvp(momentum, *along)[1] - jax.grad(lagrangian)(q) - driven - damped
 
     def accelerate(self, t, q, v, args, memory):
         locked = self.locked
@@ -289,20 +289,18 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         """cm M + cv C + cq K of the elements (exact but for gyroscopic, centrifugal and weight terms), and the coupling of K to the length."""
         arm = self.arm
 
-        def energy(z, k):
-            return _link.element_elastic(self.tab, z[:-1], z[-1], k)
-
-        z = jnp.concatenate([y, l[:, None]], axis=1)
-        H = jax.vmap(jax.hessian(energy))(z, arm.stiffness)
-        K, H_length, H_lengths = H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
-        M = jax.vmap(_link.element_mass)(l, jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1), y)
+        M = _link.element_masses(l, jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1), y)
         for k in range(len(self.tip.tube)):
             M = M + self._payload_mass(k, d, y)
+        if isinstance(cq, float) and cq == 0.0:  # the mass matrix alone, for accelerations
+            return cm * M, jnp.zeros_like(y), jnp.zeros_like(l)
+        H = _link.element_hessians(self.tab, y, l, arm.stiffness)
+        K, H_length, H_lengths = H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
         E = cm * M + cq * K
         if arm.viscous:
-            E = E + cv * jax.vmap(jax.hessian(energy))(z, arm.viscosity)[:, :-1, :-1]
+            E = E + cv * _link.element_hessians(self.tab, y, l, arm.viscosity)[:, :-1, :-1]
         if arm.dragged:
-            E = E + cv * jax.vmap(_link.element_mass)(l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0]), y)
+            E = E + cv * _link.element_masses(l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0]), y)
         return E, H_length, H_lengths
 
     def _payload_mass(self, k, d, y):

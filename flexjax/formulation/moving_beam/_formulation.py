@@ -12,12 +12,13 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax._results import Status
+from flexjax.beam._polynomial import hilbert
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
 from flexjax.formulation.moving_beam import _carrier, _layout
 from flexjax.formulation.moving_beam._chain import Hardware, MovingBeamTerm, joint_hardware
-from flexjax.formulation.moving_beam._generator import tables
-from flexjax.formulation.moving_beam._link import Arm
+from flexjax.formulation.moving_beam._generator import scaled, tables
+from flexjax.formulation.moving_beam._link import Arm, _polynomials, element_unknowns
 from flexjax.formulation.moving_beam._observe import snapshot
 from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
 from flexjax.robot import Robot
@@ -119,15 +120,12 @@ class MovingBeamModel(AbstractModel):
         for name, at in (("uy", 1 if lay.planar else 2), ("uz", 4)):
             if name in columns:
                 table = table.at[:, at].set(columns[name][0]).at[:, at + 1].set(columns[name][1])
-        from flexjax.formulation.moving_beam._link import _derivative, element_unknowns, fields
-
         y = element_unknowns(table.reshape(-1), lay.elements, lay.node)
 
         def shortening(y, l):
-            slope = _derivative(fields(y, l)[0])[:3, 1:] / l
+            slope = _polynomials(scaled(y[None], l[None]))[1][0, :3, 1:] / l
             ends = jnp.stack([slope[0], jnp.sum(slope, 0)])
-            mean = jnp.sum(slope * (jnp.array([[1 / (i + j + 1) for j in range(3)] for i in range(3)], d.dtype) @ slope))
-            return -0.5 * l * mean, -0.5 * jnp.sum(ends**2, 1)
+            return -0.5 * l * jnp.sum(slope * (jnp.asarray(hilbert(3, 3), d.dtype) @ slope)), -0.5 * jnp.sum(ends**2, 1)
 
         drop, slopes = jax.vmap(shortening)(y, l)
         table = table.at[:, 0].set(jnp.cumsum(drop)).at[:, lay.node :].set(slopes)

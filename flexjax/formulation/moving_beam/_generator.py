@@ -19,8 +19,6 @@ SHAPES = {"ux": CUBIC, "alpha": LINEAR, "uy": CUBIC, "uz": CUBIC}
 POWERS = 3  # a first derivative of a cubic has three coefficients
 PRODUCT = 2 * POWERS - 1
 
-# Derivatives in xi as maps of coefficients: d/dxi of four coefficients.
-_D4 = np.diag([1.0, 2.0, 3.0], 1)
 _MULTIPLY = np.zeros((POWERS, POWERS, PRODUCT))
 for _m in range(POWERS):
     for _n in range(POWERS):
@@ -30,7 +28,7 @@ _HILBERT = hilbert(PRODUCT, PRODUCT)
 
 @dataclasses.dataclass(frozen=True)
 class Tables:
-    """What one set of terms needs, all static. Rows of the factor table: the letters, the pairs, and the constant one."""
+    """What one set of terms needs, all static. Rows of the factor table: the letters, then the pairs."""
 
     letters: str
     pairs: tuple[str, ...]
@@ -44,15 +42,14 @@ class Tables:
     def right(self) -> np.ndarray:
         return np.array([[x == pair[1] for x in self.letters] for pair in self.pairs], float).reshape(len(self.pairs), len(self.letters))
 
-    def matrices(self) -> np.ndarray:
-        """(group, row, row), symmetric."""
+    def selections(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One-hot (row, term) of both factors of every term, and (group, term) with the terms' rational factors."""
+        entries = [(g, *entry) for g, group in enumerate(self.weights) for entry in group]
         rows = len(self.letters) + len(self.pairs)
-        out = np.zeros((len(self.groups), rows, rows))
-        for g, entries in enumerate(self.weights):
-            for i, j, factor in entries:
-                out[g, i, j] += 0.5 * factor
-                out[g, j, i] += 0.5 * factor
-        return out
+        first, second, group = np.zeros((rows, len(entries))), np.zeros((rows, len(entries))), np.zeros((len(self.groups), len(entries)))
+        for t, (g, i, j, factor) in enumerate(entries):
+            first[i, t], second[j, t], group[g, t] = 1.0, 1.0, factor
+        return first, second, group
 
 
 def _split(letters: str, known: list[str]) -> tuple[str, str]:
@@ -86,30 +83,70 @@ def tables(terms: tuple[Term, ...]) -> Tables:
     return Tables(letters, tuple(pairs), tuple(grouped), tuple(tuple(g) for g in grouped.values()), max(t.degree for t in terms))
 
 
-def letter_polynomials(letters: str, U: Float[Array, "4 3"], twist: Float[Array, " 2"]) -> Float[Array, "letters 3"]:
-    """Coefficients of the letters' derivatives in xi (without their powers of l), from those of the displacements and of the twist."""
-    first = jnp.asarray(_D4, U.dtype) @ U
-    second = jnp.asarray(_D4, U.dtype) @ first
-    zero = jnp.zeros(1, U.dtype)
-    rows = {
-        "a": first[:3, 0], "b": second[:3, 0], "c": first[:3, 1], "d": second[:3, 1], "e": first[:3, 2], "f": second[:3, 2],
-        "s": jnp.concatenate([twist, zero]), "p": jnp.concatenate([twist[1:], zero, zero]),
-    }  # fmt: skip
-    return jnp.stack([rows[x] for x in letters])
+@functools.lru_cache(maxsize=None)
+def letter_matrix(letters: str, node: int) -> np.ndarray:
+    """(unknowns of an element, letter, power): coefficients of the letters' derivatives in xi, without their powers of l, from scaled unknowns."""
+    size = 2 * node + 2
+    out = np.zeros((size, len(letters), POWERS))
+    for i, x in enumerate(letters):
+        field, order = LETTERS[x]
+        for k, row in enumerate(FIELD_ROWS[node].get(field, ())):
+            out[row, i] = coefficient_matrix(SHAPES[field], order, POWERS)[:, k]
+    return out
 
 
-def strain_energy(tab: Tables, U, twist, length, stiffness: Float[Array, " 4"]) -> Float[Array, ""]:
-    """Strain energy of one element: EA, GJ, EIy, EIz and the coefficients of its fields in xi."""
-    dtype = U.dtype
-    F = letter_polynomials(tab.letters, U, twist)
-    A = jnp.pad(F, ((0, 0), (0, PRODUCT - POWERS)))
-    if tab.pairs:
-        left, right = jnp.asarray(tab.left(), dtype) @ F, jnp.asarray(tab.right(), dtype) @ F
-        P = jnp.einsum("rm,rn,mnk->rk", left, right, jnp.asarray(_MULTIPLY, dtype))
-        A = jnp.concatenate([A, P])
-    scale = jnp.stack([stiffness[k] * length ** (1 - n) for k, n in tab.groups])
-    weight = jnp.tensordot(scale, jnp.asarray(tab.matrices(), dtype), 1)
-    return jnp.sum(weight * (A @ jnp.asarray(_HILBERT, dtype) @ A.T))
+# Which unknown of an element ([inner node, outer node, axial slopes]) multiplies which shape function of a field.
+FIELD_ROWS = {
+    3: {"ux": (0, 6, 3, 7), "uy": (1, 2, 4, 5)},
+    6: {"ux": (0, 12, 6, 13), "alpha": (1, 7), "uy": (2, 3, 8, 9), "uz": (4, 5, 10, 11)},
+}
+
+
+@functools.lru_cache(maxsize=None)
+def slope_mask(node: int) -> np.ndarray:
+    """1 where an unknown is a slope and carries a power of l."""
+    out = np.zeros(2 * node + 2)
+    for field, rows in FIELD_ROWS[node].items():
+        out[list(rows)] = SHAPES[field].scale
+    return out
+
+
+def scaled(y: Float[Array, "n unknowns"], length: Float[Array, " n"]) -> Float[Array, "n unknowns"]:
+    """Unknowns times S = l^scale."""
+    mask = jnp.asarray(slope_mask((y.shape[1] - 2) // 2), y.dtype)[None, :]
+    return y * (1 - mask + mask * length[:, None])
+
+
+def factor_table(tab: Tables, h: Float[Array, "n unknowns"]) -> Float[Array, "n 5 rows"]:
+    """Coefficients in xi of every letter and pair, from scaled unknowns: two products with constant matrices."""
+    node, dtype = (h.shape[1] - 2) // 2, h.dtype
+    C = letter_matrix(tab.letters, node)
+    # letters, then left and right factors of the pairs, in one product
+    wide = np.concatenate([C, np.einsum("url,pr->upl", C, tab.left()), np.einsum("url,pr->upl", C, tab.right())], axis=1)
+    n, letters, pairs = h.shape[0], len(tab.letters), len(tab.pairs)
+    G = (h @ jnp.asarray(wide.reshape(wide.shape[0], -1), dtype)).reshape(n, letters + 2 * pairs, POWERS)
+    A = jnp.pad(G[:, :letters], ((0, 0), (0, 0), (0, PRODUCT - POWERS)))
+    if pairs:
+        left, right = G[:, letters : letters + pairs], G[:, letters + pairs :]
+        A = jnp.concatenate([A, _multiply(left, right)], axis=1)
+    return A
+
+
+def _multiply(p, q):
+    """Products of polynomials of three coefficients along the last axis."""
+    outer = (p[..., :, None] * q[..., None, :]).reshape(*p.shape[:-1], POWERS * POWERS)
+    return outer @ jnp.asarray(_MULTIPLY.reshape(-1, PRODUCT), p.dtype)
+
+
+def strain_energy(tab: Tables, y: Float[Array, "n unknowns"], length: Float[Array, " n"], stiffness: Float[Array, "n 4"]) -> Float[Array, ""]:
+    """Strain energy of all elements together: their unknowns, lengths, and EA, GJ, EIy, EIz."""
+    dtype = y.dtype
+    A = factor_table(tab, scaled(y, length))
+    first, second, group = tab.selections()
+    left = jnp.einsum("nrk,rt->nkt", A, jnp.asarray(first, dtype))
+    right = jnp.einsum("nrk,kl,rt->nlt", A, jnp.asarray(_HILBERT, dtype), jnp.asarray(second, dtype))
+    scale = jnp.stack([stiffness[:, k] * length ** (1 - n) for k, n in tab.groups], axis=1)
+    return jnp.sum(left * right * (scale @ jnp.asarray(group, dtype))[:, None, :])
 
 
 def of_degree(terms: tuple[Term, ...], degree: int) -> tuple[Term, ...]:
@@ -132,5 +169,3 @@ def dense_energy(terms: tuple[Term, ...], unknowns: dict[str, Array], length, st
         total = total + float(t.factor) * stiffness[STIFFNESSES.index(t.stiffness)] * length ** (1 - t.derivatives) * D
     return total
 
-
-CUBIC_COEFFICIENTS = coefficient_matrix(CUBIC)

@@ -5,18 +5,23 @@ c = v - X_a' - xi l', so that a field with coefficients U(t) in xi has the mater
 linear in the generalised velocities, and every integral over the length is exact.
 """
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam._polynomial import hilbert
-from flexjax.formulation.moving_beam._generator import CUBIC_COEFFICIENTS, Tables, letter_polynomials, strain_energy
+from flexjax.beam._polynomial import coefficient_matrix, hilbert
+from flexjax.formulation.moving_beam._generator import FIELD_ROWS, SHAPES, Tables, _multiply, letter_matrix, scaled, slope_mask, strain_energy
 
 _H4, _H3, _H5 = hilbert(4, 4), hilbert(3, 3), hilbert(5, 5)
 _DERIVATIVE = np.diag([1.0, 2.0, 3.0], 1)
+_SHIFT = np.diag([1.0, 1.0, 1.0], -1)
 _MEAN = np.array([1.0, 1 / 2, 1 / 3, 1 / 4])
+_ORIGIN, _AHEAD = np.zeros((4, 3)), np.zeros((4, 3))
+_ORIGIN[0, 0], _AHEAD[1, 0] = 1.0, 1.0
 
 
 class Arm(eqx.Module):
@@ -59,106 +64,121 @@ def element_unknowns(x: Float[Array, " n*(node+2)"], n: int, node: int) -> Float
     return jnp.concatenate([inner, outer, table[:, node:]], axis=1)
 
 
-def fields(y: Float[Array, " 2*node+2"], length) -> tuple[Float[Array, "4 3"], Float[Array, " 2"]]:
-    """Coefficients in xi of (ux, uy, uz) and of the twist, from the unknowns of one element."""
-    node = (y.shape[0] - 2) // 2
-    i, o, s = y[:node], y[node : 2 * node], y[2 * node :]
-    ux = jnp.stack([i[0], length * s[0], o[0], length * s[1]])
-    if node == 3:
-        uy = jnp.stack([i[1], length * i[2], o[1], length * o[2]])
-        uz, twist = jnp.zeros_like(uy), jnp.zeros(2, y.dtype)
-    else:
-        uy = jnp.stack([i[2], length * i[3], o[2], length * o[3]])
-        uz = jnp.stack([i[4], length * i[5], o[4], length * o[5]])
-        twist = jnp.stack([i[1], o[1] - i[1]])
-    return jnp.asarray(CUBIC_COEFFICIENTS, y.dtype) @ jnp.stack([ux, uy, uz], axis=1), twist
+@functools.lru_cache(maxsize=None)
+def shape_matrices(node: int) -> tuple[np.ndarray, np.ndarray]:
+    """From scaled unknowns to the coefficients in xi of (ux, uy, uz) (unknowns, 4, 3), and of the twist about x (unknowns, 3)."""
+    size = 2 * node + 2
+    U, twist = np.zeros((size, 4, 3)), np.zeros((size, 3))
+    for axis, name in enumerate(("ux", "uy", "uz")):
+        for k, row in enumerate(FIELD_ROWS[node].get(name, ())):
+            U[row, :, axis] = coefficient_matrix(SHAPES[name])[:, k]
+    for k, row in enumerate(FIELD_ROWS[node].get("alpha", ())):
+        twist[row, :2] = coefficient_matrix(SHAPES["alpha"])[:, k]
+    return U, twist
 
 
-def _derivative(U):
-    return jnp.asarray(_DERIVATIVE[: U.shape[0], : U.shape[0]], U.dtype) @ U
+@functools.lru_cache(maxsize=None)
+def _motion_matrices(node: int) -> np.ndarray:
+    """From scaled unknowns to (U, dU/dxi, twist, d twist/dxi, slopes as rotations, their derivative): one product gives all that moves."""
+    U, twist = shape_matrices(node)
+    slope = np.einsum("pq,uqc->upc", _DERIVATIVE, U)
+    bend = np.zeros((U.shape[0], 3, 3))
+    bend[:, :, 1], bend[:, :, 2] = -slope[:, :3, 2], slope[:, :3, 1]
+    turn = np.zeros_like(bend)
+    turn[:, :, 0] = twist
+    D3 = _DERIVATIVE[:3, :3]
+    parts = [U, slope, turn, np.einsum("pq,uqc->upc", D3, turn), bend, np.einsum("pq,uqc->upc", D3, bend)]
+    return np.concatenate([p.reshape(U.shape[0], -1) for p in parts], axis=1)
 
 
-def _shift(U):
-    """xi times a polynomial, without the power that falls off the end (which is zero for derivatives)."""
-    return jnp.concatenate([jnp.zeros_like(U[:1]), U[:-1]])
+def _polynomials(h):
+    """(U, dU, turn, d turn, bend, d bend) of all elements, from scaled unknowns (n, unknowns)."""
+    flat = h @ jnp.asarray(_motion_matrices((h.shape[1] - 2) // 2), h.dtype)
+    n, out, at = h.shape[0], [], 0
+    for k in (4, 4, 3, 3, 3, 3):
+        out.append(flat[:, at : at + 3 * k].reshape(n, k, 3))
+        at += 3 * k
+    return out
 
 
-def rotations(U, twist, length) -> Float[Array, "3 3"]:
-    """(power, axis) coefficients of the section's rotation (alpha, -uz', uy')."""
-    slope = _derivative(U)[:3] / length
-    alpha = jnp.concatenate([twist, jnp.zeros(1, U.dtype)])
-    return jnp.stack([alpha, -slope[:, 2], slope[:, 1]], axis=1)
+def _skew(w):
+    eps = np.zeros((3, 3, 3))
+    eps[[0, 1, 2], [1, 2, 0], [2, 0, 1]], eps[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0, 1.0
+    return jnp.tensordot(jnp.asarray(eps, w.dtype), w, 1)
 
 
 def _cross(w, P):
-    """w x every coefficient of a polynomial (k, 3)."""
-    wx, wy, wz = w
-    return jnp.stack([wy * P[:, 2] - wz * P[:, 1], wz * P[:, 0] - wx * P[:, 2], wx * P[:, 1] - wy * P[:, 0]], axis=1)
+    """w x every coefficient of polynomials (n, k, 3)."""
+    return P @ _skew(w).T
 
 
 class _Motion(eqx.Module):
-    """Velocity of one element's material as polynomials, for the layer at rest and per unit of layer speed; rotation rates alike."""
+    """Velocity of the elements' material as polynomials, for a layer at rest and per unit of layer speed; rotation rates alike."""
 
-    V: Float[Array, "4 3"]
-    per_speed: Float[Array, "4 3"]
-    W: Float[Array, "3 3"]
-    W_per_speed: Float[Array, "3 3"]
-    flow: Float[Array, "4 3"]  # deformation rate alone
-    carried: Float[Array, "4 3"]  # omega x u
-    layer_speed: Float[Array, " k"]
+    V: Float[Array, "n 4 3"]
+    per_speed: Float[Array, "n 4 3"]
+    W: Float[Array, "n 3 3"]
+    W_per_speed: Float[Array, "n 3 3"]
+    flow: Float[Array, "n 4 3"]  # deformation rate alone
+    carried: Float[Array, "n 4 3"]  # omega x u
+    speed: Float[Array, "n k"]
 
 
-def _element_motion(y, start, length, yd, start_rate, length_rate, twist, layer_speed) -> _Motion:
-    def shape(y, length):
-        U, a = fields(y, length)
-        return U, rotations(U, a, length)
+def _col(x):
+    return x[:, None, None]
 
-    (U, R), (Ud, Rd) = jax.jvp(shape, (y, length), (yd, length_rate))
-    slope, turn = _derivative(U) / length, _derivative(R) / length
-    flow = Ud - start_rate * slope - length_rate * _shift(slope)
-    spin = Rd - start_rate * turn - length_rate * _shift(turn)
-    axis = jnp.zeros((4, 3), y.dtype).at[0, 0].set(start).at[1, 0].set(length)
-    ahead = jnp.zeros((4, 3), y.dtype).at[0, 0].set(1.0)
+
+def _motion(y, X, l, yd, Xd, ld, twist, speed) -> _Motion:
+    """``X``, ``l``: starts and lengths of the elements; a ``d`` behind a name is a rate."""
+    dtype, node = y.dtype, (y.shape[1] - 2) // 2
+    h = scaled(y, l)
+    hd = scaled(yd, l) + y * jnp.asarray(slope_mask(node), dtype)[None, :] * ld[:, None]
+    U, dU, turn, dturn, bend, dbend = _polynomials(h)
+    Ud, _, turnd, _, bendd, _ = _polynomials(hd)
+    slope = dU / _col(l)
+    theta_x = (dturn + dbend / _col(l)) / _col(l)
+    moved4, moved3 = jnp.asarray(_SHIFT, dtype), jnp.asarray(_SHIFT[:3, :3], dtype)
+    flow = Ud - _col(Xd) * slope - _col(ld) * jnp.einsum("pq,nqc->npc", moved4, slope)
+    spin = turnd + bendd / _col(l) - _col(ld / l**2) * bend - _col(Xd) * theta_x - _col(ld) * jnp.einsum("pq,nqc->npc", moved3, theta_x)
+    origin, ahead = jnp.asarray(_ORIGIN, dtype)[None], jnp.asarray(_AHEAD, dtype)[None]
     v, w = twist[:3], twist[3:]
     carried = _cross(w, U)
-    rigid = _cross(w, axis) + jnp.concatenate([v[None], jnp.zeros((3, 3), y.dtype)])
-    W = spin + jnp.concatenate([w[None], jnp.zeros((2, 3), y.dtype)])
-    return _Motion(rigid + carried + flow, ahead + slope, W, turn, flow, carried, layer_speed)
+    first4, first3 = jnp.zeros((1, 4, 1), dtype).at[0, 0].set(1.0), jnp.zeros((1, 3, 1), dtype).at[0, 0].set(1.0)
+    V = carried + _cross(w, _col(X) * origin + _col(l) * ahead) + first4 * v[None, None, :] + flow
+    return _Motion(V, origin + slope, spin + first3 * w[None, None, :], theta_x, flow, carried, speed)
 
 
-def _element_kinetic(a: _Motion, b: _Motion, length, rhoA, rhoI, constant: bool):
-    """va^T M vb / 2 of one element, summed over its layers."""
-    H4, H3 = jnp.asarray(_H4, length.dtype), jnp.asarray(_H3, length.dtype)
+def _kinetic(a: _Motion, b: _Motion, l, rhoA, rhoI, constant: bool):
+    """va^T M vb / 2, summed over elements and layers."""
+    H4, H3 = jnp.asarray(_H4, l.dtype), jnp.asarray(_H3, l.dtype)
 
-    def layer(va, vb, rhoA, rhoI):
-        wa, wb = a.V + va * a.per_speed, b.V + vb * b.per_speed
-        ra, rb = a.W + va * a.W_per_speed, b.W + vb * b.W_per_speed
-        product = jnp.sum(wa * (H4 @ wb))
-        if constant:
-            # The model of state-independent matrices: no product of the frame's rotation with both displacement and its rate, or with its square.
-            product = product - 0.5 * _pair(H4, a, b)
-        return 0.5 * length * (rhoA * product + jnp.sum(rhoI[None, :] * ra * (H3 @ rb)))
+    def layered(m: _Motion, base, per_speed):
+        return base[:, None] + m.speed[:, :, None, None] * per_speed[:, None]
 
-    return jnp.sum(jax.vmap(layer)(a.layer_speed, b.layer_speed, rhoA, rhoI))
-
-
-def _pair(H, a: _Motion, b: _Motion):
-    return jnp.sum(a.carried * (H @ (2 * b.flow + b.carried))) + jnp.sum(b.carried * (H @ (2 * a.flow + a.carried)))
+    wa, wb = layered(a, a.V, a.per_speed), layered(b, b.V, b.per_speed)
+    moved = jnp.einsum("nkpc,pq,nkqc->nk", wa, H4, wb)
+    ra, rb = layered(a, a.W, a.W_per_speed), layered(b, b.W, b.W_per_speed)
+    turned = jnp.sum(rhoI[:, :, None, :] * ra * jnp.einsum("pq,nkqc->nkpc", H3, rb), axis=(2, 3))
+    if constant:
+        # The model of state-independent matrices: no product of the frame's rotation with both displacement and its rate, or with its square.
+        ca, cb = a.carried, b.carried
+        extra = jnp.einsum("npc,pq,nqc->n", ca, H4, b.flow + 0.5 * cb) + jnp.einsum("npc,pq,nqc->n", cb, H4, a.flow + 0.5 * ca)
+        moved = moved - extra[:, None]
+    return 0.5 * jnp.sum(l[:, None] * (rhoA * moved + turned))
 
 
 def _motions(arm: Arm, d, y, rates: Rates):
     X, l = arm.mesh(d)
     node_rate = arm.slope @ rates.d
     speed = jnp.einsum("nkm,m->nk", arm.speed, rates.d)
-    moved = jax.vmap(_element_motion, in_axes=(0, 0, 0, 0, 0, 0, None, 0))
-    return l, moved(y, X, l, rates.y, node_rate[:-1], jnp.diff(node_rate), rates.twist, speed)
+    return l, _motion(y, X, l, rates.y, node_rate[:-1], jnp.diff(node_rate), rates.twist, speed)
 
 
 def kinetic(arm: Arm, d, y, a: Rates, b: Rates, constant: bool = False):
     """va^T M vb / 2 of the arm."""
     l, ma = _motions(arm, d, y, a)
     _, mb = _motions(arm, d, y, b)
-    total = jnp.sum(jax.vmap(lambda ma, mb, l, r, i: _element_kinetic(ma, mb, l, r, i, constant))(ma, mb, l, arm.rhoA, arm.rhoI))
+    total = _kinetic(ma, mb, l, arm.rhoA, arm.rhoI, constant)
     if arm.rear is not None:
         total = total + _rear_kinetic(arm, d, a, b)
     return total
@@ -166,52 +186,61 @@ def kinetic(arm: Arm, d, y, a: Rates, b: Rates, constant: bool = False):
 
 def _rear_kinetic(arm: Arm, d, a: Rates, b: Rates):
     """The part of a sliding tube behind its joint: straight, on the axis, from its rear end to the joint."""
-    start = arm.tube_start[0] + arm.tube_slope[0] @ d
-    nothing = jnp.zeros(8, d.dtype)
+    start = (arm.tube_start[0] + arm.tube_slope[0] @ d)[None]
+    nothing = jnp.zeros((1, 8), d.dtype)
 
     def motion(r: Rates):
-        rate = arm.tube_slope[0] @ r.d
-        return _element_motion(nothing, start, -start, nothing, rate, -rate, r.twist, rate[None])
+        rate = (arm.tube_slope[0] @ r.d)[None]
+        return _motion(nothing, start, -start, nothing, rate, -rate, r.twist, rate[None])
 
-    return _element_kinetic(motion(a), motion(b), -start, arm.rear[:1], arm.rear[None, 1:], False)
+    return _kinetic(motion(a), motion(b), -start, arm.rear[None, :1], arm.rear[None, None, 1:], False)
 
 
 def elastic(arm: Arm, tab: Tables, d, y):
     """Strain energy of the arm."""
-    _, l = arm.mesh(d)
-    return jnp.sum(jax.vmap(lambda y, l, k: element_elastic(tab, y, l, k))(y, l, arm.stiffness))
+    return strain_energy(tab, y, arm.mesh(d)[1], arm.stiffness)
 
 
-def element_elastic(tab: Tables, y, length, stiffness):
-    U, twist = fields(y, length)
-    return strain_energy(tab, U, twist, length, stiffness)
+def element_hessians(tab: Tables, y, l, stiffness) -> Float[Array, "n u+1 u+1"]:
+    """Second derivatives of every element's strain energy in its unknowns and its length. Elements are not coupled, so one direction serves all."""
+
+    def gradient(z):
+        return jax.grad(lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness))(z)
+
+    z = jnp.concatenate([y, l[:, None]], axis=1)
+    directions = jnp.eye(z.shape[1], dtype=y.dtype)
+    _, push = jax.linearize(gradient, z)
+    H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(directions)
+    return 0.5 * (H + jnp.swapaxes(H, 1, 2))
 
 
-def element_mass(length, rhoA, rhoI, like):
-    """Mass matrix of an element in its own unknowns: independent of them, quadratic in its length."""
-    size = like.shape[0]
+@functools.lru_cache(maxsize=None)
+def _mass_constants(node: int) -> np.ndarray:
+    """Product integrals of the shape functions (translation), of the twist (about x) and of the slopes (about y, about z)."""
+    U, twist = shape_matrices(node)
+    slope = np.einsum("pq,uqc->upc", _DERIVATIVE, U)
+    parts = [np.einsum("ipc,pq,jqc->ij", U, _H4, U), np.einsum("ip,pq,jq->ij", twist, _H3, twist)]
+    parts += [np.einsum("ip,pq,jq->ij", slope[:, :, c], _H4, slope[:, :, c]) for c in (2, 1)]
+    return np.stack(parts)
 
-    def shape(y):
-        U, twist = fields(y, length)
-        return U, rotations(U, twist, length)
 
-    U, R = jax.vmap(shape)(jnp.eye(size, dtype=like.dtype))
-    H4, H3 = jnp.asarray(_H4, like.dtype), jnp.asarray(_H3, like.dtype)
-    moved = length * rhoA * jnp.einsum("ipc,pq,jqc->ij", U, H4, U)
-    return moved + length * jnp.einsum("ipc,pq,jqc,c->ij", R, H3, R, rhoI)
+def element_masses(l, rhoA, rhoI, like) -> Float[Array, "n u u"]:
+    """Mass matrices of the elements in their own unknowns: independent of these."""
+    node = (like.shape[1] - 2) // 2
+    mask = jnp.asarray(slope_mask(node), like.dtype)[None, :]
+    S = 1 - mask + mask * l[:, None]
+    weight = jnp.stack([l * rhoA, l * rhoI[:, 0], rhoI[:, 1] / l, rhoI[:, 2] / l], axis=1)
+    return jnp.tensordot(weight, jnp.asarray(_mass_constants(node), like.dtype), 1) * S[:, :, None] * S[:, None, :]
 
 
 def first_moment(arm: Arm, d, y):
     """Mass, and integral of the position (frame axes) over it."""
     X, l = arm.mesh(d)
-
-    def element(y, X, l, rhoA):
-        U, _ = fields(y, l)
-        r = U.at[0, 0].add(X).at[1, 0].add(l)
-        m = jnp.sum(rhoA) * l
-        return m, m * (jnp.asarray(_MEAN, y.dtype) @ r)
-
-    mass, moment = jax.tree_util.tree_map(lambda z: jnp.sum(z, 0), jax.vmap(element)(y, X, l, arm.rhoA))
+    U = _polynomials(scaled(y, l))[0]
+    m = jnp.sum(arm.rhoA, 1) * l
+    mean = jnp.einsum("p,npc->nc", jnp.asarray(_MEAN, y.dtype), U)
+    moment = (m @ mean).at[0].add(jnp.sum(m * (X + 0.5 * l)))
+    mass = jnp.sum(m)
     if arm.rear is not None:
         start = arm.tube_start[0] + arm.tube_slope[0] @ d
         mass = mass - arm.rear[0] * start
@@ -219,54 +248,43 @@ def first_moment(arm: Arm, d, y):
     return mass, moment
 
 
-def measures(linear: bool, U, twist, length) -> Float[Array, "4 5"]:
+def measures(linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]) -> Float[Array, "n 4 5"]:
     """Coefficients in xi of the strains (eps, k1, k2, k3) up to their quadratic parts."""
-    a, b, c, d, e, f, s, p = letter_polynomials("abcdefsp", U, twist)
+    G = jnp.tensordot(scaled(y, l), jnp.asarray(letter_matrix("abcdefsp", (y.shape[1] - 2) // 2), y.dtype), 1)
+    a, b, c, d, e, f, s, p = (G[:, i] for i in range(8))
+    l = l[:, None]
 
     def pad(x):
-        return jnp.pad(x, (0, 2))
+        return jnp.pad(x, ((0, 0), (0, 2)))
 
-    eps, k1, k2, k3 = pad(a) / length, pad(p) / length, -pad(f) / length**2, pad(d) / length**2
+    eps, k1, k2, k3 = pad(a) / l, pad(p) / l, -pad(f) / l**2, pad(d) / l**2
     if not linear:
-        def times(x, y):  # noqa: E306
-            return jnp.convolve(x, y, precision="highest")
-
-        eps = eps + 0.5 * (times(c, c) + times(e, e)) / length**2
-        k1 = k1 + times(d, e) / length**3
-        k2 = k2 + (times(a, f) + times(b, e)) / length**3 + times(s, d) / length**2
-        k3 = k3 - (times(a, d) + times(b, c)) / length**3 + times(s, f) / length**2
-    return jnp.stack([eps, k1, k2, k3])
+        eps = eps + 0.5 * (_multiply(c, c) + _multiply(e, e)) / l**2
+        k1 = k1 + _multiply(d, e) / l**3
+        k2 = k2 + (_multiply(a, f) + _multiply(b, e)) / l**3 + _multiply(s, d) / l**2
+        k3 = k3 - (_multiply(a, d) + _multiply(b, c)) / l**3 + _multiply(s, f) / l**2
+    return jnp.stack([eps, k1, k2, k3], axis=1)
 
 
 def dissipation(arm: Arm, linear: bool, d, y, rates: Rates):
     """Rayleigh's function, half the power dissipated by the material (strain rate of the material, not of the mesh) and by drag."""
-    X, l = arm.mesh(d)
+    _, l = arm.mesh(d)
     total = jnp.zeros((), y.dtype)
     node_rate = arm.slope @ rates.d
+    start_rate, length_rate = node_rate[:-1], jnp.diff(node_rate)
     if arm.viscous:
-        def strain_rate(y, l, yd, start_rate, length_rate, speed, viscosity):  # noqa: E306
-            e, ed = jax.jvp(lambda y, l: measures(linear, *fields(y, l), l), (y, l), (yd, length_rate))
-            k = jnp.arange(1.0, 5.0, dtype=y.dtype)
-            grad = jnp.pad(e[:, 1:] * k[None, :], ((0, 0), (0, 1))) / l
-            moved = jnp.pad(grad[:, :-1], ((0, 0), (1, 0)))
-            rate = ed + (speed - start_rate) * grad - length_rate * moved
-            return 0.5 * l * jnp.sum(viscosity[:, None] * rate * (rate @ jnp.asarray(_H5, y.dtype)))
-
+        e, ed = jax.jvp(lambda y, l: measures(linear, y, l), (y, l), (rates.y, length_rate))
+        powers = jnp.arange(1.0, 5.0, dtype=y.dtype)
+        grad = jnp.pad(e[:, :, 1:] * powers[None, None, :], ((0, 0), (0, 0), (0, 1))) / _col(l)
+        shifted = jnp.pad(grad[:, :, :-1], ((0, 0), (0, 0), (1, 0)))
         # In an overlap the strain rate follows the outer tube: bonded tubes cannot have two.
-        speed = jnp.einsum("nm,m->n", arm.speed[:, 0], rates.d)
-        total = total + jnp.sum(jax.vmap(strain_rate)(y, l, rates.y, node_rate[:-1], jnp.diff(node_rate), speed, arm.viscosity))
+        passing = jnp.einsum("nm,m->n", arm.speed[:, 0], rates.d) - start_rate
+        rate = ed + _col(passing) * grad - _col(length_rate) * shifted
+        total = total + 0.5 * jnp.sum(_col(l) * arm.viscosity[:, :, None] * rate * (rate @ jnp.asarray(_H5, y.dtype)))
     if arm.dragged:
         _, m = _motions(arm, d, y, rates)
-        H4 = jnp.asarray(_H4, y.dtype)
-
-        def drag(m: _Motion, l, coefficient):
-            def layer(v, c):
-                w = m.flow + v * (m.per_speed.at[0, 0].add(-1.0))
-                return 0.5 * c * l * jnp.sum(w * (H4 @ w))
-
-            return jnp.sum(jax.vmap(layer)(m.layer_speed, coefficient))
-
-        total = total + jnp.sum(jax.vmap(drag)(m, l, arm.drag))
+        w = m.flow[:, None] + m.speed[:, :, None, None] * (m.per_speed - jnp.asarray(_ORIGIN, y.dtype)[None])[:, None]
+        total = total + 0.5 * jnp.sum(l[:, None] * arm.drag * jnp.einsum("nkpc,pq,nkqc->nk", w, jnp.asarray(_H4, y.dtype), w))
     return total
 
 
@@ -277,8 +295,8 @@ def point(arm: Arm, d, y, tube: int, s) -> tuple[Float[Array, " 3"], Float[Array
     e = jnp.sum(jax.lax.stop_gradient(x) >= jax.lax.stop_gradient(X[1:]))
     length = l[e]
     xi = (x - X[e]) / length
-    U, twist = fields(y[e], length)
+    U, _, turn, _, bend, _ = (p[0] for p in _polynomials(scaled(y[e][None], length[None])))
     powers = jnp.stack([jnp.ones_like(xi), xi, xi**2, xi**3])
     inside = x < 0
     u = jnp.where(inside, 0.0, powers @ U)
-    return u.at[0].add(x), jnp.where(inside, 0.0, powers[:3] @ rotations(U, twist, length))
+    return u.at[0].add(x), jnp.where(inside, 0.0, powers[:3] @ (turn + bend / length))

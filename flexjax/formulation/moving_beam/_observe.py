@@ -21,13 +21,14 @@ def _section(term: MovingBeamTerm, d, y, tube: int, s):
     x = arm.tube_start[tube] + arm.tube_slope[tube] @ d + s * arm.tube_length[tube]
     e = jnp.sum(x >= X[1:])
     xi = (x - X[e]) / l[e]
-    U, twist = _link.fields(y[e], l[e])
+    U, dU, turn, _, _, _ = (p[0] for p in _link._polynomials(_link.scaled(y[e][None], l[e][None])))
     powers = jnp.stack([jnp.ones_like(xi), xi, xi**2, xi**3])
     inside = x < 0
     u = jnp.where(inside, 0.0, powers @ U)
-    slope = jnp.where(inside, 0.0, jnp.stack([jnp.zeros_like(xi), jnp.ones_like(xi), 2 * xi, 3 * xi**2]) @ U / l[e])
-    alpha = jnp.where(inside, 0.0, powers[:2] @ twist)
-    strains = jnp.where(inside, 0.0, _link.measures(term.tab.degree == 2, U, twist, l[e]) @ jnp.concatenate([powers, xi[None] ** 4]))
+    slope = jnp.where(inside, 0.0, powers @ dU / l[e])
+    alpha = jnp.where(inside, 0.0, powers[:3] @ turn[:, 0])
+    strains = _link.measures(term.tab.degree == 2, y[e][None], l[e][None])[0] @ jnp.concatenate([powers, xi[None] ** 4])
+    strains = jnp.where(inside, 0.0, strains)
     tangent = slope.at[0].add(1.0)
     t1, t2, t3 = tangent / jnp.sqrt(jnp.sum(tangent**2))
     # The least rotation that takes the x axis into the tangent, after the twist about x.
@@ -42,7 +43,7 @@ def _section(term: MovingBeamTerm, d, y, tube: int, s):
 def _world(term: MovingBeamTerm, q, base, s):
     """Pose of every station (L, S): position, rotation."""
     x, d, y = term.split(q)
-    poses, _ = _carrier.frames(term.car, term.layout, x, base)
+    poses = _carrier.frames(term.car, term.layout, x, base)
     rows = []
     for i, link in enumerate(term.robot.links):
         if i in term.layout.tubes:
@@ -122,8 +123,8 @@ def _momenta(term: MovingBeamTerm, q, v, base, twist) -> Float[Array, "groups 6"
     lay = term.layout
     x, d, y = term.split(q)
     xd, dd, yd = term.split(v)
-    poses, adjoints = _carrier.frames(term.car, lay, x, base)
-    z, spins = _carrier.twists(term.car, lay, adjoints, xd, twist)
+    poses = _carrier.frames(term.car, lay, x, base)
+    z, spins = _carrier.twists(term.car, lay, x, xd, twist)
     out = []
     for k, pose in enumerate(poses):
         P = term.car.inertia[k] @ z[k]
@@ -179,7 +180,7 @@ def reactions(term: MovingBeamTerm, t, q, v, a, at) -> Float[Array, "J 6"]:
     given = _given(term, t, q, base, at)
     need = rate - given
     x, d, y = term.split(q)
-    poses, _ = _carrier.frames(term.car, lay, x, base)
+    poses = _carrier.frames(term.car, lay, x, base)
     stages = len(lay.stages)
     out = []
     for i in range(len(robot.joints)):
@@ -203,7 +204,7 @@ def _given(term: MovingBeamTerm, t, q, base, at) -> Array:
     # A uniform acceleration of the ground by -g has the weight as its inertia force: the momenta at the velocity g, and their moments.
     weight = _momenta(term, q, zero, base, jnp.concatenate([base.rotation.T @ robot.gravity, jnp.zeros(3, q.dtype)]))
     x, d, y = term.split(q)
-    poses, _ = _carrier.frames(term.car, lay, x, base)
+    poses = _carrier.frames(term.car, lay, x, base)
     for load in term.drive.loads:
         link = robot.link_index(load.link)
         w = load.wrench.evaluate(t, at)[0]
