@@ -28,6 +28,8 @@ _EXPORTS: dict[str, str] = {
         "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark",
         "flexjax.trajectory": "Trajectory measure",
         "flexjax.simulate": "simulate",
+        "flexjax.io": "to_dataset save_trajectory load_trajectory to_csv to_mat",
+        "flexjax.viz": "plot animate",
     }.items()
     for name in names.split()
 }

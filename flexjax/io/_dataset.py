@@ -1,0 +1,178 @@
+"""A trajectory as an xarray Dataset with named coordinates and units, and back."""
+
+import json
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax.io._tree import NotPlain, flatten, restore
+from flexjax.robot import Robot, robot_from_dict, robot_to_toml
+from flexjax.trajectory import Energy, Trajectory
+
+if TYPE_CHECKING:
+    import xarray
+
+FORMAT = "flexjax trajectory 1"
+POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
+TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
+STRAIN = ("axial", "shear_y", "shear_z", "torsion", "curvature_y", "curvature_z")
+PARTS = {"pose": POSE, "axis": ("x", "y", "z"), "twist": TWIST, "wrench": WRENCH, "strain_part": STRAIN}
+
+# field: (dimensions, units, what it is)
+FIELDS: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "q": (("time", "dof"), "rad or m (see dof_unit)", "joint coordinates, link side"),
+    "qd": (("time", "dof"), "rad/s or m/s", "joint rates"),
+    "qdd": (("time", "dof"), "rad/s2 or m/s2", "joint accelerations"),
+    "motor": (("time", "dof"), "rad or m (see dof_unit)", "joint coordinates, motor side"),
+    "effort": (("time", "dof"), "N m or N", "effort of the drive on the motor side"),
+    "frames": (("time", "link", "station", "pose"), "m (x, y, z), 1 (quaternion)", "world frames of the sections"),
+    "velocity": (("time", "link", "station", "twist"), "m/s, rad/s", "twist of the section in its own axes"),
+    "acceleration": (
+        ("time", "link", "station", "twist"),
+        "m/s2, rad/s2",
+        "acceleration of the section in its own axes, without gravity",
+    ),
+    "deflection": (
+        ("time", "link", "station", "axis"),
+        "m",
+        "deflection from the tangent at the link's base, in the axes there",
+    ),
+    "strain": (("time", "link", "station", "strain_part"), "1, 1/m", "axial and shear strain, torsion and curvature"),
+    "reaction": (("time", "joint", "wrench"), "N, N m", "wrench of parent on child at the joint, in child axes"),
+}
+ENERGIES = {
+    "kinetic": "kinetic energy",
+    "elastic": "elastic energy",
+    "gravity": "potential energy of gravity",
+    "dissipated": "energy dissipated since the start",
+    "work": "work done by drive, loads and moving base since the start",
+}
+SCALARS = {
+    "status": ("", "how the run ended, 0: well"),
+    "t_fail": ("s", "time of failure"),
+    "where": ("", "index of the joint concerned, -1: none"),
+}
+
+
+def dof_names(robot: Robot) -> list[str]:
+    """One name per joint coordinate: the joint's, with an index where the joint has several."""
+    return [j.name if j.dofs == 1 else f"{j.name}.{k}" for j in robot.tree_joints for k in range(j.dofs)]
+
+
+def dof_units(robot: Robot) -> list[str]:
+    def of(joint, k: int) -> str:
+        linear = joint.type in ("sliding", "prismatic") or (joint.type == "free" and k < 3)
+        return "m" if linear else "rad"
+
+    return [of(j, k) for j in robot.tree_joints for k in range(j.dofs)]
+
+
+def check_single(traj: Trajectory, action: str) -> None:
+    """Refuse what is no trajectory, a batch, or traced."""
+    if not isinstance(traj, Trajectory):
+        raise ValueError(f"{action}: {type(traj).__name__}; expected a Trajectory, what fx.simulate returns.")
+    if isinstance(traj.ts, jax.core.Tracer):
+        raise ValueError(f"{action}: the trajectory is traced; call it outside jit, vmap and grad.")
+    if traj.status.ndim:
+        raise ValueError(
+            f"{action}: a batch of shape {traj.status.shape}; expected one trajectory, e.g. jax.tree.map(lambda x: x[0], traj)."
+        )
+
+
+def to_dataset(traj: Trajectory) -> "xarray.Dataset":
+    """The trajectory as an ``xarray.Dataset``: coordinates by name (time, dof, link, station, joint), units as attributes, the robot as TOML text.
+
+    >>> fx.to_dataset(traj)["q"].sel(dof="shoulder").plot()  # doctest: +SKIP
+    """
+    import xarray
+
+    check_single(traj, "to_dataset")
+    robot = traj.robot
+    coords: dict[str, Any] = {
+        "time": ("time", np.asarray(traj.ts), {"units": "s", "long_name": "time"}),
+        "station": (
+            "station",
+            np.asarray(traj.stations),
+            {"units": "1", "long_name": "position along the link over its length"},
+        ),
+        "dof": ("dof", _text(dof_names(robot))),
+        "dof_unit": ("dof", _text(dof_units(robot))),
+        "link": ("link", _text([link.name for link in robot.links])),
+        "joint": ("joint", _text([joint.name for joint in robot.joints])),
+        **{name: (name, _text(parts)) for name, parts in PARTS.items()},
+    }
+    data: dict[str, Any] = {
+        name: (dims, np.asarray(getattr(traj, name)), {"units": units, "long_name": about})
+        for name, (dims, units, about) in FIELDS.items()
+    }
+    for name, about in ENERGIES.items():
+        data[f"energy_{name}"] = ("time", np.asarray(getattr(traj.energy, name)), {"units": "J", "long_name": about})
+    data["tip"] = (
+        ("time", "axis"),
+        np.asarray(traj.tip),
+        {"units": "m", "long_name": "world position of the tip of the last link"},
+    )
+    for name, (units, about) in SCALARS.items():
+        data[name] = ((), np.asarray(getattr(traj, name)), {"units": units, "long_name": about})
+    attrs = {
+        "format": FORMAT,
+        "robot": robot_to_toml(robot),
+        "formulation": traj.stats.formulation,
+        "solver": traj.stats.solver,
+    }
+    for name in ("stats", "final"):
+        arrays: list[np.ndarray] = []
+        try:
+            attrs[f"{name}_structure"] = json.dumps(flatten(getattr(traj, name), arrays))
+        except NotPlain as error:
+            attrs[f"{name}_left_out"] = f"holds {error}, which has no place in a file"
+            continue
+        for i, array in enumerate(arrays):
+            data[f"{name}_{i}"] = (tuple(f"{name}_{i}_dim{k}" for k in range(array.ndim)), array)
+    return xarray.Dataset(data, coords, attrs)
+
+
+def _text(names):
+    return np.array(list(names), dtype=object)
+
+
+def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
+    """The trajectory that :func:`to_dataset` made the dataset from. Where its ``final`` state had no place in a file, ``final`` is None."""
+    if dataset.attrs.get("format") != FORMAT:
+        raise ValueError(
+            f"dataset: format {dataset.attrs.get('format')!r}; expected {FORMAT!r}, written by fx.save_trajectory."
+        )
+    missing = [
+        name
+        for name in (*FIELDS, *(f"energy_{k}" for k in ENERGIES), *SCALARS, "time", "station")
+        if name not in dataset.variables
+    ]
+    if missing:
+        raise ValueError(
+            f"dataset: without {', '.join(missing)}; expected all that fx.save_trajectory writes. Is the file damaged?"
+        )
+
+    def read(name: str):
+        return jnp.asarray(dataset[name].values)
+
+    ts = read("time")
+    robot = robot_from_dict(tomllib.loads(dataset.attrs["robot"]), where="the robot in the trajectory file")
+    robot = jax.tree.map(lambda x: x.astype(ts.dtype), robot)
+    trees = {}
+    for name in ("stats", "final"):
+        structure = dataset.attrs.get(f"{name}_structure")
+        if structure is None:
+            trees[name] = None
+            continue
+        count = sum(
+            1 for key in dataset.variables if str(key).startswith(f"{name}_") and str(key)[len(name) + 1 :].isdigit()
+        )
+        trees[name] = restore(json.loads(structure), [read(f"{name}_{i}") for i in range(count)])
+    return Trajectory(
+        ts=ts, **{name: read(name) for name in (*FIELDS, *SCALARS)}, energy=Energy(**{k: read(f"energy_{k}") for k in ENERGIES}),
+        stats=trees["stats"], final=trees["final"], stations=read("station"), robot=robot,
+    )  # fmt: skip

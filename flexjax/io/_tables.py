@@ -1,0 +1,67 @@
+"""Sensor channels as CSV and MAT files, units in the headers."""
+
+import csv
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+
+from flexjax.io._dataset import check_single
+from flexjax.io._files import write_whole
+from flexjax.robot import Robot, Sensor
+from flexjax.trajectory import Trajectory, measure
+
+
+def sensor_unit(sensor: Sensor, robot: Robot) -> str:
+    """The unit of what a sensor measures; a gain other than one makes it a reading in units of its own."""
+    if float(sensor.gain) != 1.0:
+        return "reading"
+    if sensor.kind in ("encoder", "motor_encoder", "torque"):
+        linear = robot.joints[robot.joint_index(sensor.on)].type in ("sliding", "prismatic", "free")
+        return {"torque": ("N m", "N")}.get(sensor.kind, ("rad", "m"))[linear]
+    return {"tip": "m", "strain_gauge": "1", "flex": "rad", "accelerometer": "m/s2"}[sensor.kind]
+
+
+def channels(traj: Trajectory, action: str, *, key=None) -> list[tuple[str, str, np.ndarray]]:
+    """(name, unit, values) of time and of every sensor."""
+    check_single(traj, action)
+    if not traj.robot.sensors:
+        raise ValueError(
+            f"{action}: the robot {traj.robot.name!r} has no sensors; add [[sensors]] to it, or save everything with fx.save_trajectory."
+        )
+    readings = measure(traj, key=key)
+    units = {s.name: sensor_unit(s, traj.robot) for s in traj.robot.sensors}
+    return [("time", "s", np.asarray(traj.ts)), *((name, units[name], np.asarray(x)) for name, x in readings.items())]
+
+
+def to_csv(traj: Trajectory, path: str | os.PathLike, *, key=None) -> Path:
+    """Write the readings of the robot's sensors, one column each, e.g. ``time [s],shoulder-angle [rad]``. ``key`` adds the sensors' noise.
+
+    >>> fx.to_csv(traj, "run.csv")  # doctest: +SKIP
+    """
+    columns = channels(traj, "to_csv", key=key)
+
+    def write(part: Path) -> None:
+        with open(part, "w", encoding="utf-8", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow([f"{name} [{unit}]" for name, unit, _ in columns])
+            rows.writerows(
+                [repr(x) for x in row] for row in zip(*(values.tolist() for _, _, values in columns), strict=True)
+            )
+
+    return write_whole(Path(path), write)
+
+
+def to_mat(traj: Trajectory, path: str | os.PathLike, *, key=None) -> Path:
+    """Write the readings of the robot's sensors as a MATLAB file: one column vector each (names made MATLAB's), and a struct ``units``."""
+    from scipy.io import savemat
+
+    content, units = {}, {}
+    for name, unit, values in channels(traj, "to_mat", key=key):
+        word = re.sub(r"\W", "_", name, flags=re.ASCII)
+        word = (word if word[:1].isalpha() else f"x{word}")[:31]
+        while word in content or word == "units":
+            word = word[:29] + "_2" if not word.endswith("_2") else word[:-2] + "_3"
+        content[word], units[word] = values[:, None], unit
+    return write_whole(Path(path), lambda part: savemat(part, {**content, "units": units}))

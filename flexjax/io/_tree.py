@@ -1,0 +1,78 @@
+"""Pytrees of flexjax modules as plain data: a structure in JSON and a list of arrays. Nothing is pickled, and reading can build only modules of
+flexjax itself, so that a file from elsewhere cannot run code."""
+
+import dataclasses
+from importlib import import_module
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+PLAIN = (str, int, float, bool, type(None))
+
+
+class NotPlain(ValueError):
+    """Something in a tree has no place in a file."""
+
+
+def flatten(node: Any, arrays: list[np.ndarray]) -> Any:
+    """The structure of ``node`` in JSON's types; its arrays are appended to ``arrays`` and stand in it as ``{"array": index}``."""
+    if isinstance(node, jax.Array | np.ndarray | np.generic):
+        if isinstance(node, jax.core.Tracer):
+            raise NotPlain("a traced number")
+        arrays.append(np.asarray(node))
+        return {"array": len(arrays) - 1}
+    if isinstance(node, eqx.Module):
+        cls = type(node)
+        if not cls.__module__.startswith("flexjax.") or "<" in cls.__qualname__:
+            raise NotPlain(f"an object of class {cls.__module__}.{cls.__qualname__}")
+        fields = {f.name: flatten(getattr(node, f.name), arrays) for f in dataclasses.fields(cls)}
+        return {"class": f"{cls.__module__}:{cls.__qualname__}", "fields": fields}
+    if isinstance(node, dict):
+        if not all(isinstance(key, str) for key in node):
+            raise NotPlain("a dict whose keys are not text")
+        return {"dict": {key: flatten(value, arrays) for key, value in node.items()}}
+    if type(node) in (tuple, list):
+        return {type(node).__name__: [flatten(value, arrays) for value in node]}
+    if type(node) in PLAIN:
+        return {"value": node}
+    raise NotPlain(f"an object of class {type(node).__name__}")
+
+
+def restore(node: Any, arrays: list) -> Any:
+    """The tree that :func:`flatten` took apart."""
+    (kind, value), *_ = node.items()
+    if kind == "array":
+        return arrays[value]
+    if kind == "value":
+        return value
+    if kind == "dict":
+        return {key: restore(item, arrays) for key, item in value.items()}
+    if kind in ("tuple", "list"):
+        items = [restore(item, arrays) for item in value]
+        return tuple(items) if kind == "tuple" else items
+    if kind == "class":
+        return _module(value, {key: restore(item, arrays) for key, item in node["fields"].items()})
+    raise ValueError(f"unknown kind of node {kind!r}")
+
+
+def _module(name: str, values: dict) -> eqx.Module:
+    module, _, qualname = name.partition(":")
+    if not module.startswith("flexjax.") or "." in qualname:
+        raise ValueError(f"{name!r} is no class of flexjax")
+    cls = getattr(import_module(module), qualname, None)
+    if not (isinstance(cls, type) and issubclass(cls, eqx.Module)):
+        raise ValueError(f"{name!r} is no class of flexjax")
+    instance = object.__new__(cls)  # the numbers were checked when the object was first made
+    for field in dataclasses.fields(cls):
+        if field.name in values:
+            value = values[field.name]
+        elif field.default is not dataclasses.MISSING:
+            value = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            value = field.default_factory()
+        else:
+            raise ValueError(f"{name} has a field {field.name!r} that the file does not")
+        object.__setattr__(instance, field.name, value)
+    return instance
