@@ -10,6 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
+from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
 from flexjax.solver._newton import stop
@@ -43,7 +44,8 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
 
     def body(carry):
         u, last, k, _, _ = carry
-        du = quiet.matrix(quiet_stage, u).solve(quiet.residual(quiet_stage, u))
+        r, matrix = quiet.linearise(quiet_stage, u)
+        du = matrix.solve(r)
         now, scale = _size(kinematic(du)), _size(kinematic(u)) + floor
         # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is not: stop when that is below rounding.
         ahead = now * (now / last) ** (2 if quiet.exact else 1)
@@ -59,17 +61,25 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
     start = (stop(guess), jnp.asarray(1.0, dtype), jnp.zeros((), jnp.int32), jnp.asarray(True), jnp.asarray(False))
     u, _, _, _, ok = lax.while_loop(cond, body, start)
 
+    # One flat vector: a part of the residual that depends on no parameter would have no cotangent, which the transposed solve does not accept.
+    flat, restore = ravel_pytree(u)
+
+    def residual(x):
+        return ravel_pytree(term.residual(stage, restore(x)))[0]
+
     def tangent_solve(g, b):
-        at = quiet.matrix(quiet_stage, u)
-        forward, backward = _refined(at, term.exact), _refined(at.transpose(), term.exact)
-        return lax.custom_linear_solve(g, b, forward, backward)
+        at = quiet.linearise(quiet_stage, u)[1]
+        return lax.custom_linear_solve(g, b, _refined(at, restore, term.exact), _refined(at.transpose(), restore, term.exact))
 
-    return lax.custom_root(lambda x: term.residual(stage, x), u, lambda _, x: x, tangent_solve), ok
+    return restore(lax.custom_root(residual, flat, lambda _, x: x, tangent_solve)), ok
 
 
-def _refined(matrix, exact):
+def _refined(matrix, restore, exact):
+    def direct(b):
+        return ravel_pytree(matrix.solve(restore(b)))[0]
+
     if exact:
-        return lambda matvec, b: matrix.solve(b)
+        return lambda matvec, b: direct(b)
 
     def solve(matvec, b):
         def cond(carry):
@@ -79,11 +89,10 @@ def _refined(matrix, exact):
 
         def body(carry):
             x, dx, _, k = carry
-            x = jtu.tree_map(jnp.add, x, dx)
-            return x, matrix.solve(_subtract(b, matvec(x))), _size(dx), k + 1
+            x = x + dx
+            return x, direct(b - matvec(x)), _size(dx), k + 1
 
-        zero = jtu.tree_map(jnp.zeros_like, b)
-        start = (zero, matrix.solve(b), jnp.asarray(jnp.inf, jtu.tree_leaves(b)[0].dtype), jnp.zeros((), jnp.int32))
+        start = (jnp.zeros_like(b), direct(b), jnp.asarray(jnp.inf, b.dtype), jnp.zeros((), jnp.int32))
         return lax.while_loop(cond, body, start)[0]
 
     return solve

@@ -5,7 +5,7 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
-from flexjax.term._base import AbstractTerm, State
+from flexjax.term._base import AbstractTerm
 
 
 class PortState(eqx.Module):
@@ -46,13 +46,13 @@ class AbstractPortHamiltonianTerm(AbstractTerm):
         """What vanishes at the solution."""
 
     @abc.abstractmethod
-    def matrix(self, stage: PyTree, unknowns: PyTree) -> PyTree:
-        """Derivative of the residual (parts of it may be left out if ``exact`` is False): has ``solve(r)`` and ``transpose()``."""
+    def linearise(self, stage: PyTree, unknowns: PyTree) -> tuple[PyTree, PyTree]:
+        """The residual and its derivative (parts of which may be left out if ``exact`` is False), which has ``solve(r)`` and ``transpose()``."""
 
     @property
     @abc.abstractmethod
     def exact(self) -> bool:
-        """Whether ``matrix`` is the whole derivative (static)."""
+        """Whether ``linearise`` gives the whole derivative (static)."""
 
     @abc.abstractmethod
     def arrive(self, stage: PyTree, unknowns: PyTree, factor) -> tuple[PortState, Array, Array]:

@@ -29,6 +29,16 @@ def _constants(space) -> np.ndarray:
 _C = {3: _constants(se2), 6: _constants(se3)}
 
 
+def lift(x, ndim: int):
+    """``x`` with leading axes of length one, up to ``ndim`` axes."""
+    return x.reshape((1,) * (ndim - x.ndim) + x.shape)
+
+
+def eye_like(a, size: int | None = None):
+    """The unit matrix with as many axes as ``a`` has."""
+    return lift(jnp.eye(a.shape[-1] if size is None else size, dtype=a.dtype), a.ndim)
+
+
 def space_of(dim: int):
     return se2 if dim == 3 else se3
 
@@ -36,13 +46,13 @@ def space_of(dim: int):
 def ad(a):
     """(..., d, d) with ad(a) b = [a, b]."""
     c = jnp.asarray(_C[a.shape[-1]], a.dtype)
-    return jnp.sum(c * a[..., None, None, :], axis=-1)
+    return jnp.sum(lift(c, a.ndim + 2) * a[..., None, None, :], axis=-1)
 
 
 def coad_of(w):
     """(..., d, d): the matrix W(w) with ad(a)^T w = W(w) a."""
     c = jnp.asarray(np.transpose(_C[w.shape[-1]], (1, 2, 0)), w.dtype)
-    return jnp.sum(c * w[..., None, None, :], axis=-1)
+    return jnp.sum(lift(c, w.ndim + 2) * w[..., None, None, :], axis=-1)
 
 
 def mv(a, x):
@@ -73,8 +83,8 @@ def resolvent(a):
         zero = jnp.zeros_like(w)
         rows = [s, ws, s * x + ws * y, -ws, s, s * y - ws * x, zero, zero, zero + 1.0]
         return jnp.stack(rows, axis=-1).reshape(*w.shape, 3, 3)
-    eye = jnp.eye(3, dtype=a.dtype)
     m = ad(a)
+    eye = eye_like(m, 3)
     v_hat, w_hat, w = m[..., :3, 3:], m[..., 3:, 3:], a[..., 3:]
     S = (eye + w[..., :, None] * w[..., None, :] - w_hat) / (1.0 + jnp.sum(w * w, axis=-1))[..., None, None]
     corner = -mm(S, mm(v_hat, S))
@@ -99,7 +109,7 @@ def turn_matrix(turn):
 def turn_move(turn, w):
     """Orientations moved by body rotation vectors w (..., 1 or 3)."""
     if turn.shape[-1] == 1:
-        return turn + w
+        return turn + lift(w, turn.ndim)
     return jax.vmap(se3.quat_retract)(turn.reshape(-1, 4), w.reshape(-1, 3)).reshape(turn.shape)
 
 

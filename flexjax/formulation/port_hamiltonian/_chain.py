@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from flexjax.drive import Drive, Feedback
 from flexjax.formulation.port_hamiltonian import _joint, _loops
 from flexjax.formulation.port_hamiltonian._algebra import (
-    ad, coad_of, dipole_torque, mm, mv, rotate_by, sinc, space_of, transpose, turn_from_matrix, turn_identity, turn_matrix, turn_move,
+    ad, coad_of, eye_like, mm, mv, rotate_by, space_of, transpose, turn_from_matrix, turn_matrix, turn_move,
 )  # fmt: skip
 from flexjax.formulation.port_hamiltonian._forces import JointForces, NodeForces, joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
@@ -313,8 +313,10 @@ class PortTerm(AbstractPortHamiltonianTerm):
         return rows, jnp.stack(given), jnp.stack(taken)
 
     def residual(self, stage: Stage, u: Unknowns) -> Unknowns:
+        return self._residual(stage, u, self._evaluate(stage, u))
+
+    def _residual(self, stage: Stage, u: Unknowns, e: Evaluation) -> Unknowns:
         live, locked = self._masks()
-        e = self._evaluate(stage, u)
         free = e.taken - self._spread(e.forces.total)
         joints = jnp.where(locked, u.joints - stage.target, jnp.where(live, free, u.joints))
         loops = [
@@ -322,14 +324,13 @@ class PortTerm(AbstractPortHamiltonianTerm):
         ]
         return Unknowns(joints, e.rows[:, 1:], jnp.concatenate(loops) if loops else u.loops)
 
-    def matrix(self, stage: Stage, u: Unknowns) -> NewtonMatrix:
+    def linearise(self, stage: Stage, u: Unknowns) -> tuple[Unknowns, NewtonMatrix]:
         num, st, h = self.num, self.st, stage.h
         e = self._evaluate(stage, u)
         V, P = e.V, self._momentum(e.V)
         adT = transpose(ad(V))
-        eye = jnp.eye(st.dim, dtype=V.dtype)
         diag = num.mass / h - mm(adT, num.mass) - coad_of(P) - stage.pull.tangent(stage.rotation, h, V)
-        carry = eye / h - adT  # what a unit of momentum gives
+        carry = eye_like(adT) / h - adT  # what a unit of momentum gives
         off = num.mass_off[:, :, None, :]
         aa, ab, ba, bb = num.elements.tangent(stage.start.Q, h, V)
         upper = _pad_back(carry[:, :-1] * off - ab)
@@ -338,7 +339,8 @@ class PortTerm(AbstractPortHamiltonianTerm):
         columns, rows, diag = self._loop_blocks(stage, u, V, diag)
         X, B, A, T, S, Y, Z, E = self._joint_blocks(stage, u, e)
         corner = jnp.zeros((u.loops.shape[0],) * 2, V.dtype)
-        return NewtonMatrix(LinkedBlocks(lower, diag, upper, X, B, A, T, S, Y, Z, E, columns, rows, corner, st.parents, st.order, st.rigid))
+        blocks = LinkedBlocks(lower, diag, upper, X, B, A, T, S, Y, Z, E, columns, rows, corner, st.parents, st.order, st.rigid)
+        return self._residual(stage, u, e), NewtonMatrix(blocks)
 
     def _joint_blocks(self, stage: Stage, u: Unknowns, e: Evaluation):
         st, h, rotors = self.st, stage.h, self._rotors
@@ -358,7 +360,7 @@ class PortTerm(AbstractPortHamiltonianTerm):
         unit = np.eye(st.unknowns)
         slopes = [jax.jvp(forces, (u.joints,), (jnp.broadcast_to(jnp.asarray(c, T.dtype), u.joints.shape),))[1] for c in unit]
         T = T - jnp.stack(slopes, axis=-1)
-        eye = jnp.eye(st.unknowns, dtype=T.dtype)
+        eye = eye_like(T)
         return X, B, jnp.where(free, A, 0.0), jnp.where(free, T, eye), jnp.where(free, S, 0.0), Y, Z, E
 
     def _loop_blocks(self, stage: Stage, u: Unknowns, V, diag):
@@ -383,7 +385,7 @@ class PortTerm(AbstractPortHamiltonianTerm):
             for link, end, row, own, column in ((plan.parent, plan.parent_end, rp, pp, cp), (plan.child, plan.child_end, rc, cc, cl)):
                 if link >= 0:
                     rows = rows.at[link, end, here].add(row)
-                    columns = columns.at[link, end, :, here].add(column.T)
+                    columns = columns.at[link, end, :, here].add(column)
                     diag = diag.at[link, 0 if end == 0 else -1].add(own)
         return columns, rows, diag
 
@@ -406,7 +408,7 @@ class PortTerm(AbstractPortHamiltonianTerm):
         effort = jnp.where(locked, e.taken - self._spread(e.forces.total), 0.0)
         power = jnp.sum(v * e.forces.driven) + jnp.sum(effort * u.joints) + stage.pull.power(R, h, e.V)
         roots = np.array([p < 0 for p in self.st.parents])
-        power = power + jnp.sum(jnp.where(roots[:, None], e.given, 0.0) * stage.ground)
+        power = power + jnp.sum(jnp.where(roots[:, None], e.given, 0.0) * stage.ground[None])
         for k, plan in enumerate(self.plans):
             if plan.parent < 0:
                 parent, child = self._sides(stage, e.V, k)
@@ -471,7 +473,7 @@ class PortTerm(AbstractPortHamiltonianTerm):
         at = num.weight[..., None] * y.x
         if num.moment is not None:
             at = at + mv(turn_matrix(y.turn), num.moment)
-        return kinetic, elastic, -jnp.sum(at * num.gravity)
+        return kinetic, elastic, -jnp.sum(at * num.gravity[None, None])
 
 
 def _at(tree, i):

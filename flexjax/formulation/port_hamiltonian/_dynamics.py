@@ -8,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _joint, _loops
-from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, mv, rotate_by, turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mv, rotate_by, turn_matrix
 from flexjax.formulation.port_hamiltonian._chain import PortTerm, _at, _pad_back, _pad_front
 from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
@@ -61,7 +61,7 @@ def rigid_twists(term: PortTerm, t, q, v, Q, args):
     zero = jnp.zeros((), q.dtype)
     joint, ground = term._joint_stage(probe, R, zero, t, args)
     half = 0.5 * ad(Q + term.num.elements.rest)
-    eye = jnp.eye(st.dim, dtype=q.dtype)
+    eye = eye_like(half)
     carry = jnp.linalg.solve(eye + half, eye - half)
     y = term._spread(v)
     tips: list = [None] * st.links
@@ -136,7 +136,7 @@ def _loop_terms(term: PortTerm, R, x, V, ground):
                 drift = drift + row @ ground_rate
                 continue
             rows = rows.at[link, end, here].add(row)
-            columns = columns.at[link, end, :, here].add(column.T)
+            columns = columns.at[link, end, :, here].add(column)
         sides = sides.at[here].set(-drift)
     return columns, rows, sides
 
@@ -179,8 +179,7 @@ def accelerations(term: PortTerm, t, mech: PortState, args, memory) -> Accelerat
     rows = mv(coad_of(P), V) + _pad_back(w - half) - _pad_front(w + half) + pull.wrench(R, zero, V) - drag
 
     # the matrix: inertia only
-    eye = jnp.eye(st.dim, dtype=R.dtype)
-    off = num.mass_off[:, :, None, :] * eye
+    off = num.mass_off[:, :, None, :] * jnp.eye(st.dim, dtype=R.dtype)[None, None]
     live, locked = term._masks()
     free = (live & ~locked)[..., None]
     axis = jnp.concatenate([jnp.zeros((st.links, st.lin), R.dtype), num.joints.rotor_axis], axis=1)
@@ -191,7 +190,7 @@ def accelerations(term: PortTerm, t, mech: PortState, args, memory) -> Accelerat
     columns, loop_rows, loop_sides = _loop_terms(term, R, mech.x, V, (ground_R, ground_x, ground, ground_rate))
     blocks = LinkedBlocks(
         lower=_pad_front(off), diag=num.mass, upper=_pad_back(off), X=X, B=B, A=jnp.where(free, jnp.swapaxes(B, 1, 2), 0.0),
-        T=jnp.where(free, T, jnp.eye(n, dtype=R.dtype)), S=jnp.where(free, S, 0.0), Y=jnp.swapaxes(X, 1, 2), Z=Z, E=E,
+        T=jnp.where(free, T, eye_like(T)), S=jnp.where(free, S, 0.0), Y=jnp.swapaxes(X, 1, 2), Z=Z, E=E,
         border_columns=columns, border_rows=loop_rows, corner=jnp.zeros((loop_sides.shape[0],) * 2, R.dtype),
         parents=st.parents, order=st.order, base_attached=st.rigid,
     )  # fmt: skip
@@ -243,7 +242,7 @@ def accelerations(term: PortTerm, t, mech: PortState, args, memory) -> Accelerat
     if term.drive.base is not None:
         given = mv(jnp.swapaxes(X, 1, 2), reaction) + axis * (J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None]) - gyro
         roots = np.array([p < 0 for p in st.parents])
-        power = power + jnp.sum(jnp.where(roots[:, None], given, 0.0) * ground)
+        power = power + jnp.sum(jnp.where(roots[:, None], given, 0.0) * ground[None])
     tangent = PortTangent(mech.v, term._collect(yd), Vd, strain)
     return Accelerations(tangent, V, Vdot, reaction, effort, power, loss + lost - jnp.sum(forces.damped * mech.v))
 

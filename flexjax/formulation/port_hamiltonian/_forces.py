@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.beam import centreline_pose
-from flexjax.formulation.port_hamiltonian._algebra import dipole_torque, mm, mv, rotate_by, sinc, space_of, transpose
+from flexjax.formulation.port_hamiltonian._algebra import dipole_torque, eye_like, mm, mv, rotate_by, sinc, space_of, transpose
 from flexjax.formulation.port_hamiltonian._parameters import _station_weights
 from flexjax.screw import se3
 
@@ -82,7 +82,7 @@ class NodeForces(eqx.Module):
         turning = jnp.stack(columns, axis=-1)
         out = jnp.concatenate([jnp.zeros((*V.shape, lin), V.dtype), turning], axis=-1)
         if self.drag is not None:
-            out = out - self.drag[..., None] * jnp.eye(V.shape[-1], dtype=V.dtype)
+            out = out - self.drag[..., None] * eye_like(self.drag[..., None], V.shape[-1])
         if self.relative is not None:
             # The pull on the base node by all others is left out: it spoils the band, and h times the damping is small.
             out = out - self.relative_damping
@@ -91,8 +91,8 @@ class NodeForces(eqx.Module):
 
 def node_forces(term, t, mech, R, args) -> NodeForces:
     num, st = term.num, term.st
-    weight = num.weight[..., None] * num.gravity
-    dipole = None if num.moment is None else num.moment[..., :, None] * num.gravity
+    weight = num.weight[..., None] * num.gravity[None, None]
+    dipole = None if num.moment is None else num.moment[..., :, None] * num.gravity[None, None, None]
     loads = _loads(term, t, args) if term.drive.loads else (None, None, None, None)
     relative = damping = None
     if num.deformation_damping is not None:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, mm, mv, resolvent, transpose
+from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mm, mv, resolvent, transpose
 
 # Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
@@ -40,7 +40,7 @@ class Elements(eqx.Module):
     def _energies(self, Q):
         """(L, N) strain energies of a nonlinear density."""
         l = self.length[:, None]
-        per_length = l[..., None] * self.stiffness if self.stiffness.ndim == Q.ndim else l[..., None, None] * self.stiffness
+        per_length = l.reshape(l.shape + (1,) * (self.stiffness.ndim - 2)) * self.stiffness
         return l * jax.vmap(jax.vmap(self.density))(Q / l[..., None], per_length)
 
     def energy(self, Q):
@@ -82,17 +82,17 @@ class Elements(eqx.Module):
         kappa = mv(G / h, start + self.rest + h * (V[:, 1:] - V[:, :-1]))
         Q = kappa - self.rest
         w = self.wrench(Q, start)
-        factor = jnp.ones((), Q.dtype)
+        factor = jnp.ones((1, 1, 1), Q.dtype)
         if self.tau is not None:
             factor = (1.0 + self.tau / h)[:, None, None]
             w = w + self.damping((Q - start) / h)
         half = 0.5 * ad(kappa)
-        eye = jnp.eye(Q.shape[-1], dtype=Q.dtype)
+        eye = eye_like(half)
         plus, minus = eye + half, eye - half
         if self.density is not None:
             # Each element's wrench depends on its own strain only: d columns for all elements at once.
             columns = [
-                jax.jvp(lambda q: self.wrench(q, start), (Q,), (jnp.broadcast_to(eye[j], Q.shape),))[1] for j in range(Q.shape[-1])
+                jax.jvp(lambda q: self.wrench(q, start), (Q,), (jnp.broadcast_to(eye[..., j, :], Q.shape),))[1] for j in range(Q.shape[-1])
             ]
             K = jnp.stack(columns, -1)
             if self.tau is not None:
@@ -102,7 +102,7 @@ class Elements(eqx.Module):
             k = (factor * self.stiffness)[..., None, :]
             minus_K, plus_K = transpose(minus) * k, transpose(plus) * k
         else:
-            K = (factor[..., None] if self.tau is not None else factor) * self.stiffness
+            K = factor[..., None] * self.stiffness
             minus_K, plus_K = mm(transpose(minus), K), mm(transpose(plus), K)
         W = 0.5 * coad_of(w)
         Ga, Gb = mm(minus_K - W, G), mm(plus_K + W, G)
@@ -110,7 +110,7 @@ class Elements(eqx.Module):
 
     def _full(self):
         s = self.stiffness
-        return s if s.ndim == self.rest.ndim + 1 else s[..., None] * jnp.eye(s.shape[-1], dtype=s.dtype)
+        return s if s.ndim == self.rest.ndim + 1 else s[..., None] * eye_like(s[..., None], s.shape[-1])
 
 
 def strain_rate(kappa, V):

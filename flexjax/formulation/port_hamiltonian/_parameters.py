@@ -89,7 +89,7 @@ def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float):
         extra = extra.at[0].add(whole)
         mass, moment = jax.vmap(_mass_and_moment)(extra)
         # Nodes that a rigid link does not need: unit inertia, no force, never moving.
-        mass_matrix = extra.at[1:].add(eye)
+        mass_matrix = extra.at[1:].add(eye[None])
         zero = jnp.zeros((n, 6), like.dtype)
         return zero, mass_matrix, zero, mass, moment
     stiffness, table = _element_table(link, n)
@@ -106,7 +106,7 @@ def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float):
         extra = extra + jax.vmap(attached)(jnp.arange(n + 1, dtype=like.dtype), weights)
     mass, moment = jax.vmap(_mass_and_moment)(extra)
     lumped, _ = _share(table, link.length, n, 0.0)
-    return stiffness, extra + diagonal[:, :, None] * eye, off, mass + lumped[:, 0], moment
+    return stiffness, extra + diagonal[:, :, None] * eye[None], off, mass + lumped[:, 0], moment
 
 
 def _joint_numbers(robot: Robot, st: Structure, i: int) -> JointNumbers:
@@ -201,5 +201,5 @@ def _coupled(stiffness, coupling, st: Structure, like):
     if st.planar:
         C = C[PLANAR][:, PLANAR]
     diagonal = jax.vmap(jax.vmap(jnp.diag))(jnp.where(stiffness > 0, 1.0 / jnp.where(stiffness > 0, stiffness, 1.0), 1.0))
-    full = jnp.linalg.inv(diagonal + C)
+    full = jnp.linalg.inv(diagonal + C[None, None])
     return jnp.where((stiffness > 0)[..., None, :] & (stiffness > 0)[..., :, None], full, 0.0)
