@@ -14,6 +14,7 @@ from flexjax.chain import (
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
 from flexjax.formulation.screw_synthesis._integrals import modal_links
+from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
 from flexjax.robot import Link, Robot
 from flexjax.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.term import Mechanical, State
@@ -123,6 +124,18 @@ class ScrewSynthesisModel(AbstractModel):
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         # The discrete gradient has no notion of a base that moves by itself.
         return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
+
+    def well_posed(self, start: Start | dict | None = None, drive: Drive | None = None) -> WellPosed:
+        """Is the stacked system invertible where ``start`` puts the robot, and if not, which joint or link makes it singular?
+
+        >>> import flexjax as fx
+        >>> bool(fx.ScrewSynthesis(modes=1).bind(fx.load_robot("yaqubi-two-link")).well_posed())
+        True
+        """
+        start = Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
+        term = self.term(Drive() if drive is None else drive)
+        q, v = chain_start(term, 0.0, start)
+        return check_well_posed(term, q, v)
 
     def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
         return ran_off_link(self.term(drive), y)
