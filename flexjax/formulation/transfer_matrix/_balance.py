@@ -23,7 +23,7 @@ def springs(term, p: Point, target) -> Springs:
     kinds, con = term.kinds, term.chain.connections
     if kinds.driven_motor.any():
         motor = jnp.stack([p.motor, p.motor_rate, jnp.zeros_like(p.motor)])
-        target = jnp.where(kinds.driven_motor, motor[:, np.maximum(kinds.motor, 0)], target)
+        target = jnp.where(kinds.driven_motor[None], motor[:, np.maximum(kinds.motor, 0)], target)
     value, rate, _ = on_connections(term, target)
     on = jnp.asarray(kinds.springs, p.x.dtype)
     x, xd = on * (p.x - value), on * (p.xd - rate)

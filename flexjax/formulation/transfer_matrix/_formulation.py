@@ -13,12 +13,16 @@ from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start,
 from flexjax.formulation.transfer_matrix._balance import energies
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout, build_chain, chain_layout, chain_order
 from flexjax.formulation.transfer_matrix._observe import snapshot
+from flexjax.formulation.transfer_matrix._paper import LINEARISATIONS, PaperTerm
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS
 from flexjax.formulation.transfer_matrix._term import TransferTerm
 from flexjax.robot import Robot
 from flexjax.solver import ChainNewmark
 from flexjax.term import Mechanical, State
 from flexjax.trajectory import Energy
+
+
+VARIANTS = ("acceleration", "paper")
 
 
 class TransferMatrix(AbstractFormulation):
@@ -28,6 +32,9 @@ class TransferMatrix(AbstractFormulation):
     keeps all digits), "parallel" (the same by associative scans, for GPUs), "product" (the published product of matrices, which loses digits at small
     steps). ``half_springs``: springs of the half segments at both ends of a link, second order in the segment length; without them first order.
     ``rotary``: rotary inertia of the sections.
+
+    ``variant="paper"`` is the method as published: positions instead of accelerations, no half springs and no rotary inertia unless asked for, with
+    ``linearisation`` "newton" (``passes`` of it), "extrapolated" or "frozen". Give it a pair such as (0.3, 0.5): with (1/4, 1/2) it diverges.
 
     >>> import flexjax as fx
     >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-three-link"))
@@ -41,10 +48,18 @@ class TransferMatrix(AbstractFormulation):
     beta: float = eqx.field(static=True, default=0.25)
     gamma: float = eqx.field(static=True, default=0.5)
     chain: str = eqx.field(static=True, default="riccati")
-    half_springs: bool = eqx.field(static=True, default=True)
-    rotary: bool = eqx.field(static=True, default=True)
+    variant: str = eqx.field(static=True, default="acceleration")
+    half_springs: bool | None = eqx.field(static=True, default=None)
+    rotary: bool | None = eqx.field(static=True, default=None)
+    linearisation: str = eqx.field(static=True, default="newton")
+    passes: int = eqx.field(static=True, default=2)
 
     def __check_init__(self):
+        for field, known in (("variant", VARIANTS), ("linearisation", LINEARISATIONS)):
+            if getattr(self, field) not in known:
+                raise ValueError(f"{field}: {getattr(self, field)!r}; expected one of {', '.join(known)}.")
+        if self.passes < 1:
+            raise ValueError(f"passes: {self.passes}; expected at least 1.")
         if self.chain not in SWEEPS:
             raise ValueError(f"chain: {self.chain!r}; expected one of {', '.join(SWEEPS)}.")
         counts = self.segments if isinstance(self.segments, tuple) else (self.segments,)
@@ -73,8 +88,10 @@ class TransferMatrix(AbstractFormulation):
     def bind(self, robot: Robot, *, dtype=None) -> "TransferMatrixModel":
         robot = prepare(self, robot, dtype)
         segments = self.segments if isinstance(self.segments, tuple) else (self.segments,) * len(robot.links)
-        layout = chain_layout(robot, segments, self.half_springs)
-        return TransferMatrixModel(robot, self, layout, build_chain(robot, layout, self.rotary))
+        published = self.variant == "paper"
+        half, rotary = (not published if x is None else x for x in (self.half_springs, self.rotary))
+        layout = chain_layout(robot, segments, half)
+        return TransferMatrixModel(robot, self, layout, build_chain(robot, layout, rotary))
 
 
 class TransferMatrixModel(AbstractModel):
@@ -83,18 +100,29 @@ class TransferMatrixModel(AbstractModel):
     layout: Layout = eqx.field(static=True)
     chain: Chain
 
-    def term(self, drive: Drive) -> TransferTerm:
+    def sweeps(self, drive: Drive) -> TransferTerm:
+        """The equations at the acceleration level, which also tell what follows from a motion."""
         return TransferTerm(self.robot, self.chain, drive, self.layout, self.formulation.chain)
 
+    def term(self, drive: Drive) -> TransferTerm | PaperTerm:
+        term = self.sweeps(drive)
+        return PaperTerm(term, self.formulation.linearisation, self.formulation.passes) if self.formulation.variant == "paper" else term
+
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
-        mech = start_mech(self.term(drive), t0, start)
+        mech = start_mech(self.sweeps(drive), t0, start)
+        if self.formulation.variant == "paper":
+            mech = self.term(drive).extended(t0, None, mech)
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
+    def _angles(self, y: State) -> State:
+        n = self.layout.n + len(self.layout.motors)
+        return State(Mechanical(y.mech.q[:n], y.mech.v[:n]), y.work, y.dissipated, y.memory)
+
     def observe(self, t, y: State, drive: Drive, s, at=None):
-        return snapshot(self.term(drive), t, y, s, at)
+        return snapshot(self.sweeps(drive), t, self._angles(y), s, at)
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
-        return Energy(*energies(self.term(drive), t, y.mech, at), y.dissipated, y.work)
+        return Energy(*energies(self.sweeps(drive), t, self._angles(y).mech, at), y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ChainNewmark(self.formulation.beta, self.formulation.gamma)

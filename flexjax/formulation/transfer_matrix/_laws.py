@@ -183,7 +183,7 @@ def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1) -> 
     held = target
     if kinds.driven_motor.any():
         motor = jnp.stack([predicted.motor, predicted.motor_rate, jnp.zeros_like(predicted.motor)])
-        held = jnp.where(kinds.driven_motor, motor[:, np.maximum(kinds.motor, 0)], target)
+        held = jnp.where(kinds.driven_motor[None], motor[:, np.maximum(kinds.motor, 0)], target)
     value, rate, acc = on_connections(term, held)
     on = jnp.asarray(kinds.springs, dtype)
     K, C = con.spring * on, con.damper * on
@@ -224,7 +224,7 @@ def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1) -> 
         here = np.isin(np.arange(kinds.n), first)
         stiffness, torque = jnp.where(here, spread[0], stiffness), jnp.where(here, spread[1], torque)
         coupling, inertia, pull = spread[2:]
-        motors = jnp.where(led, jnp.stack([ks / whole, pulls, gJ / whole]), motors)
+        motors = jnp.where(led[None], jnp.stack([ks / whole, pulls, gJ / whole]), motors)
     return Laws(
         stiffness, torque, free, given, coupling, inertia, pull, motors[:, kinds.dof_of_motor], tuple(int(first[d]) for d in kinds.dof_of_motor)
     )

@@ -78,7 +78,7 @@ def _along(term, span: Span, fields, moment, s):
         pad = jnp.stack([jnp.concatenate([root[None], th, tip[None]]), *(jnp.concatenate([x[:1], x, x[-1:]]) for x in (w, alpha))])
         j = jnp.clip(jnp.floor(u + 0.5), 0, span.count).astype(int)
         share = (u - knots[j]) / (knots[j + 1] - knots[j])
-        angle, spin, turn = (1 - share) * pad[:, j] + share * pad[:, j + 1]
+        angle, spin, turn = (1 - share)[None] * pad[:, j] + share[None] * pad[:, j + 1]
         nodes = moment[first : last + 2]
         bent = ((1 - (u - k)) * nodes[k] + (u - k) * nodes[k + 1]) / beam_properties(link, s).EIz
     point = rotate(row[:, 6], local)

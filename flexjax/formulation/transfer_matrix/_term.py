@@ -90,7 +90,7 @@ class TransferTerm(AbstractChainStepTerm):
         if kinds.rigid.any():
             leader, inside = kinds.groups
             value, rate, _ = on_connections(self, target, kinds.given_joint)
-            held = jnp.where(kinds.rigid, jnp.stack([value + self.chain.connections.rest, rate]), 0.0)
+            held = jnp.where(kinds.rigid[None], jnp.stack([value + self.chain.connections.rest, rate]), 0.0)
             th, w = self.split(q)[0], self.split(v)[0]
             led = jnp.stack([before(th, ground.angle, True)[leader], before(w, ground.rate, True)[leader]]) + held @ inside.T
             q = jnp.concatenate([jnp.where(kinds.rigid, led[0], th), q[n:]])
