@@ -164,12 +164,19 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     def momentum(self, q, v):
         return 2 * jax.grad(lambda va: self.kinetic(q, va, v))(jnp.zeros_like(v))
 
+    def lagrangian(self, q, va, vb):
+        # One reverse sweep gives the momenta as well.
+        g, pb, pa = jax.grad(lambda q, va, vb: self.kinetic(q, va, vb) - self.potential(q), (0, 1, 2))(q, va, vb)
+        return 2 * pa, 2 * pb, g
+
+    def potential(self, q):
+        return self.elastic_energy(q) + self.gravity_energy(q, se3.identity(q.dtype))
+
     def kinetic_gradient(self, q, va, vb):
         return jax.grad(lambda q: self.kinetic(q, va, vb))(q)
 
-    def potential_gradient(self, q, base: se3.Pose | None = None):
-        base = se3.identity(q.dtype) if base is None else base
-        return jax.grad(lambda q: self.elastic_energy(q) + self.gravity_energy(q, base))(q)
+    def potential_gradient(self, q):
+        return jax.grad(self.potential)(q)
 
     # --- forces
     def forces(self, t, q, v, args, memory):
@@ -311,16 +318,13 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         block = self.tip.mass[k] * Je.T @ Je + We.T @ self.tip.inertia[k] @ We
         return jnp.zeros((y.shape[0], *block.shape), y.dtype).at[e].set(block)
 
-    def power(self, t, y: State, args):
-        q, v = y.mech.q, y.mech.v
-        driven, damped = self.forces(t, q, v, args, y.memory)
+    def power_at(self, t, q, v, a, args, memory):
+        driven, damped = self.forces(t, q, v, args, memory)
         power = jnp.sum(driven * v)
-        if self.locked.any() or self.drive.base is not None:
-            a = self.accelerate(t, q, v, args, y.memory)
-            gap = self.balance(t, q, v, a, args, y.memory)
-            power = power + jnp.sum(jnp.where(self.locked, gap * v, 0.0))
-            if self.drive.base is not None:
-                power = power + self._base_power(t, q, v, a, args)
+        if self.locked.any():
+            power = power + jnp.sum(jnp.where(self.locked, self.balance(t, q, v, a, args, memory) * v, 0.0))
+        if self.drive.base is not None:
+            power = power + self._base_power(t, q, v, a, args)
         return power, -jnp.sum(damped * v)
 
     def _base_power(self, t, q, v, a, args):
