@@ -19,6 +19,7 @@ from flexjax.formulation.moving_beam import _carrier, _layout
 from flexjax.formulation.moving_beam._chain import Hardware, MovingBeamTerm, joint_hardware
 from flexjax.formulation.moving_beam._generator import scaled, tables
 from flexjax.formulation.moving_beam._link import Arm, _polynomials, element_unknowns
+from flexjax.formulation.moving_beam._matrices import Matrices, global_matrices
 from flexjax.formulation.moving_beam._observe import snapshot
 from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
 from flexjax.robot import Robot
@@ -59,6 +60,10 @@ class MovingBeam(AbstractFormulation):
     def terms(self) -> tuple[Term, ...]:
         return resolve(self.order)
 
+    def planar_terms(self, planar: bool) -> tuple[Term, ...]:
+        """The terms without those that vanish when the beam stays in its plane."""
+        return tuple(t for t in self.terms if t.planar or not planar)
+
     def __str__(self) -> str:
         return f"MovingBeam(elements={self.elements}), {table(self.terms)}"
 
@@ -92,9 +97,7 @@ class MovingBeamModel(AbstractModel):
     hard: Hardware
 
     def term(self, drive: Drive) -> MovingBeamTerm:
-        terms = self.formulation.terms
-        if self.layout.planar:
-            terms = tuple(t for t in terms if t.planar)
+        terms = self.formulation.planar_terms(self.layout.planar)
         constant = self.formulation.inertia == "constant"
         return MovingBeamTerm(self.robot, drive, self.car, self.arm, self.tip, self.hard, self.layout, tables(terms), constant)
 
@@ -131,6 +134,13 @@ class MovingBeamModel(AbstractModel):
         table = table.at[:, 0].set(jnp.cumsum(drop)).at[:, lay.node :].set(slopes)
         q = jnp.concatenate([state.mech.q[: lay.dofs], table.reshape(-1)])
         return State(Mechanical(q, state.mech.v), state.work, state.dissipated, state.memory)
+
+    def matrices(self, t, y: State, drive: Drive, acceleration=None) -> Matrices:
+        """M, D, K, K_strain and f of eq. (22) at one instant, over the elastic unknowns (payloads left out)."""
+        term = self.term(drive)
+        q, v = y.mech.q, y.mech.v
+        a = term.accelerate(t, q, v, None, y.memory) if acceleration is None else acceleration
+        return global_matrices(term, self.formulation.planar_terms(self.layout.planar), t, q, v, a)
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
         return snapshot(self.term(drive), t, y, s, at)
