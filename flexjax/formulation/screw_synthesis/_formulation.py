@@ -13,6 +13,7 @@ from flexjax.chain import (
 )  # fmt: skip
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import modal_links
 from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
 from flexjax.robot import Link, Robot
@@ -96,7 +97,8 @@ class ScrewSynthesis(AbstractFormulation):
             return ScrewSynthesisModel(robot, self, layout, par, None)
         basis = dict(self.basis) if isinstance(self.basis, tuple) else self.basis
         functions = shape_functions(counts, basis, self.frame, robot.gravity.dtype)
-        links = modal_links(robot, layout, functions, self.stiffening)
+        links = modal_links(robot, layout, functions, self.stiffening, self.frame)
+        links = FramedLinks(links) if self.frame else links
         return ScrewSynthesisModel(robot, self, layout, par, links)
 
 

@@ -45,7 +45,7 @@ def _damping(link: Link, Mee, K, mass_of_beam):
     return D
 
 
-def link_integrals(robot: Robot, link: Link, basis: ShapeFunctions, points: int, stiffening: bool) -> tuple[Integrals, Stretch | None]:
+def link_integrals(robot: Robot, link: Link, basis: ShapeFunctions, points: int, stiffening: bool, origin: float) -> tuple[Integrals, Stretch | None]:
     """Of one link. Payloads join as points with rotary inertia that move as the section does to first order in its rotation, like the link's own sections."""
     L = link.length
     s, w = link_quadrature(link, points)
@@ -54,7 +54,7 @@ def link_integrals(robot: Robot, link: Link, basis: ShapeFunctions, points: int,
     f = jax.vmap(lambda x: fields(basis, L, x))(s)
     mu = w * props.rhoA
     J = jax.vmap(jnp.diag)(w[:, None] * jnp.stack([props.rhoIx, props.rhoIy, props.rhoIz], axis=1))
-    r0 = jnp.zeros((s.shape[0], 3), L.dtype).at[:, 0].set(L * s)
+    r0 = jnp.zeros((s.shape[0], 3), L.dtype).at[:, 0].set(L * (s - origin))
     Phi, Psi = f.Phi, f.Psi
     of_beam = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi)
     for payload in robot.payloads:
@@ -64,7 +64,7 @@ def link_integrals(robot: Robot, link: Link, basis: ShapeFunctions, points: int,
         at = fields(basis, L, payload.s)
         mu = jnp.concatenate([mu, payload.mass[None]])
         J = jnp.concatenate([J, spread_inertia(payload.inertia, payload.mass)[None]])
-        r0 = jnp.concatenate([r0, offset.at[0].add(L * payload.s)[None]])
+        r0 = jnp.concatenate([r0, offset.at[0].add(L * (payload.s - origin))[None]])
         Phi = jnp.concatenate([Phi, (at.Phi - se3.skew(offset) @ at.Psi)[None]])
         Psi = jnp.concatenate([Psi, at.Psi[None]])
     bend = w[:, None] * jnp.stack([props.GJ, props.EIy, props.EIz], axis=1)
@@ -84,13 +84,13 @@ def _padded(x, shape):
     return jnp.pad(x, [(0, n - k) for n, k in zip(shape, x.shape, strict=True)])
 
 
-def modal_links(robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening: bool) -> ModalLinks:
-    """All links of a chain; stages without a flexible link get zeros and unit masses."""
+def modal_links(robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening: bool, origin: float = 0.0) -> ModalLinks:
+    """All links of a chain, their frames at the station ``origin``; stages without a flexible link get zeros and unit masses."""
     degree = basis.series.shape[2]
     # Exact for the mass of polynomials on tapered sections; the quartic strain energy of stiffening needs twice the degree.
     points = min(2 * degree + 2, 48) if stiffening else degree + 3
     flexible = tuple(n > 0 for n in layout.shapes)
-    rows = {i: link_integrals(robot, robot.links[s.link], basis, points, stiffening) for i, s in enumerate(layout.stages) if flexible[i]}
+    rows = {i: link_integrals(robot, robot.links[s.link], basis, points, stiffening, origin) for i, s in enumerate(layout.stages) if flexible[i]}
     first = next(iter(rows.values()))
     integrals = jtu.tree_map(jnp.zeros_like, first[0])
     blank = _resting(integrals, basis.size)
@@ -106,7 +106,7 @@ def modal_links(robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening:
     end = jax.vmap(lambda L: fields(basis, L, one))(length)
     return ModalLinks(
         jtu.tree_map(lambda *x: jnp.stack(x), *stack), length, end, basis, flexible,
-        jtu.tree_map(lambda *x: jnp.stack(x), *stretches) if stiffening else None,
+        jtu.tree_map(lambda *x: jnp.stack(x), *stretches) if stiffening else None, origin,
     )  # fmt: skip
 
 

@@ -77,7 +77,7 @@ class Stretch(eqx.Module):
 
 
 class ModalLinks(AbstractLinks):
-    """Links in modal coordinates, frame at the base. ``stretch`` is None with the paper's linear strain."""
+    """Links in modal coordinates with their frames at the station ``origin``. ``stretch`` is None with the paper's linear strain."""
 
     integrals: Integrals
     length: Float[Array, " B"]
@@ -85,6 +85,7 @@ class ModalLinks(AbstractLinks):
     basis: ShapeFunctions
     flexible: tuple[bool, ...] = eqx.field(static=True)
     stretch: Stretch | None = None
+    origin: float = eqx.field(static=True, default=0.0)
 
     def _position(self, eta):
         """(mass moment c, V (B,3,3,m), Q (B,3,3)) at a shape."""
@@ -173,7 +174,7 @@ class ModalLinks(AbstractLinks):
             S = jnp.concatenate([E.T @ f.Phi, se3.so3_dexp(theta) @ f.Psi])
             return Tip(se3.Pose(E, on * (f.Phi @ eta).at[0].add(ahead)), on * S)
 
-        return jax.vmap(one)(f, eta, self.length * s, jnp.asarray(self.flexible, eta.dtype))
+        return jax.vmap(one)(f, eta, self.length * (s - self.origin), jnp.asarray(self.flexible, eta.dtype))
 
     def section(self, eta, s) -> Tip:
         return self._turned(jax.vmap(lambda length, s: fields(self.basis, length, s))(self.length, s), eta, s)

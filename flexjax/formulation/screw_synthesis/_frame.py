@@ -1,0 +1,81 @@
+"""Links whose frame stands anywhere between their ends (l1 < 0 < l2 of the paper), seen by the chain from their bases.
+
+The chain hangs a link by its base: z_B = X_b z + S_b eta'. Solved for the frame's twist, z = A (z_B - S_b eta') with A = X_b^-1, this is a change of velocities
+(z, eta') = T (z_B, eta'), under which mass and velocity products go over into T^T M T and T^T (h + M T' (z_B, eta')). The recursion does not notice.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from flexjax.chain import AbstractLinks, Mass, Tip
+from flexjax.chain._kinematics import mtv, mv
+from flexjax.formulation.screw_synthesis._link import ModalLinks
+from flexjax.screw import se3
+
+
+def _t(a):
+    return jnp.swapaxes(a, 1, 2)
+
+
+class FramedLinks(AbstractLinks):
+    """``inner`` has its frames inside the links, and shape functions clamped there."""
+
+    inner: ModalLinks
+
+    def _base(self, eta):
+        """(pose of the base section in the frame, A, S_b)."""
+        base = self.inner.section(eta, jnp.zeros_like(self.inner.length))
+        return base.pose, jax.vmap(se3.adjoint)(base.pose), base.S
+
+    def section(self, eta, s) -> Tip:
+        pose, A, Sb = self._base(eta)
+        far = self.inner.section(eta, s)
+        relative = jax.vmap(lambda a, b: se3.compose(se3.inverse(a), b))(pose, far.pose)
+        return Tip(relative, far.S - jax.vmap(se3.adjoint_inverse)(relative) @ Sb)
+
+    def tip(self, eta) -> Tip:
+        return self.section(eta, jnp.ones_like(self.inner.length))
+
+    def mass(self, eta) -> Mass:
+        _, A, Sb = self._base(eta)
+        mass = self.inner.mass(eta)
+        back = A @ Sb
+        zz = mass.zz @ A
+        ze = mass.ze - mass.zz @ back
+        cross = _t(back) @ mass.ze
+        ee = mass.ee - cross - _t(cross) + _t(back) @ mass.zz @ back
+        return Mass(_t(A) @ zz, _t(A) @ ze, 0.5 * (ee + _t(ee)))
+
+    def apply(self, mass: Mass, x):
+        return mv(mass.ee, x)
+
+    def bias(self, eta, rate, z_base):
+        _, A, Sb = self._base(eta)
+        bend, bend_rate = jax.jvp(lambda e: mv(self._base(e)[2], rate), (eta,), (rate,))
+        z = mv(A, z_base - bend)
+        # velocity product of the base section: ad_(X_b z) S_b eta' + S_b' eta'
+        lost = mv(A, jax.vmap(lambda a, b: se3.ad(a) @ b)(z_base - bend, bend) + bend_rate)
+        hz, he = self.inner.bias(eta, rate, z)
+        mass = self.inner.mass(eta)
+        hz, he = hz - mv(mass.zz, lost), he - mtv(mass.ze, lost)
+        at_base = mtv(A, hz)
+        return at_base, he - mtv(Sb, at_base)
+
+    def elastic_energy(self, eta):
+        return self.inner.elastic_energy(eta)
+
+    def elastic_force(self, eta):
+        return self.inner.elastic_force(eta)
+
+    def damping_force(self, rate):
+        return self.inner.damping_force(rate)
+
+    def factor(self, eta, mass: Mass, cv, cq):
+        return self.inner.factor(eta, mass, cv, cq)
+
+    def solve(self, factors, rhs):
+        return self.inner.solve(factors, rhs)
+
+    def strain(self, eta, s):
+        position = self.section(eta, s).pose.position
+        return position.at[:, 0].add(-self.inner.length * s), self.inner.strain(eta, s)[1]
