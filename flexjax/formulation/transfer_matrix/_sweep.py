@@ -135,11 +135,13 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
     def vec(x, y):
         return jnp.sum(x * y[..., None, :], axis=-1)
 
+    eye = jnp.eye(3, dtype=root.dtype)[None]
+
     def star(outer, inner):  # reverse=True hands over the outboard part first
         A2, B2, c2, C2, F2, d2 = outer
         A1, B1, c1, C1, F1, d1 = inner
-        inv = _inverse3(jnp.eye(3, dtype=root.dtype) - mul(B1, C2))
-        AI, X = mul(A2, inv), mul(F1, _inverse3(jnp.eye(3, dtype=root.dtype) - mul(C2, B1)))
+        inv = _inverse3(eye - mul(B1, C2))
+        AI, X = mul(A2, inv), mul(F1, _inverse3(eye - mul(C2, B1)))
         return (
             mul(AI, A1), B2 + mul(mul(AI, B1), F2), vec(AI, c1 + vec(B1, d2)) + c2,
             C1 + mul(mul(X, C2), A1), mul(X, F2), vec(X, d2 + vec(C2, c1)) + d1,

@@ -1,0 +1,114 @@
+"""Chain solves against each other, a dense solve and extended precision."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.formulation.transfer_matrix._paper import PaperTerm
+from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
+from flexjax.term import Mechanical
+from tests.transfer_matrix.cases import bent_state, dense_solve, extended_sweep, single_drive
+
+
+def random_elements(n=7, seed=0, springs_only=False) -> tuple[Elements, jax.Array]:
+    """Springs, a hinge, a rigid connection, a rotor: everything that an element can be."""
+    rng = np.random.default_rng(seed)
+    column, shift = rng.normal(size=(2, n, 2))
+    mass, inertia = 0.5 + rng.random((2, n))
+    com = 0.3 * rng.normal(size=(n, 2))
+    table = np.zeros((n, 3, 4))
+    table[:, 0, 0] = table[:, 1, 1] = mass
+    table[:, 0, 2] = table[:, 2, 0] = -mass * com[:, 1]
+    table[:, 1, 2] = table[:, 2, 1] = mass * com[:, 0]
+    table[:, 2, 2] = inertia + mass * np.sum(com**2, 1)
+    table[:, :, 3] = rng.normal(size=(n, 3))
+    stiffness, free, given, coupling, rotor, pull = 1 + rng.random(n), np.ones(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    free[2], given[2] = 0.0, 0.7
+    rotor[4], coupling[4], pull[4] = 0.3, 0.2, 0.4
+    if not springs_only:
+        stiffness[5] = 0.0
+    arrays = (column, column, shift, table, stiffness, rng.normal(size=n), free, given, coupling, rotor, pull)
+    return Elements(*map(jnp.asarray, arrays)), jnp.asarray(rng.normal(size=3))
+
+
+@pytest.mark.parametrize("kind", SWEEPS)
+def test_equal_to_dense(kind, record_number):
+    el, root = random_elements(springs_only=kind == "product")
+    sol = jax.jit(SWEEPS[kind])(el, root)
+    e, n, _ = dense_solve(el, root)
+    record_number(f"{kind} sweep against a dense solve", max(np.abs(sol.e - e).max(), np.abs(sol.torque - n).max()), 1e-11)
+
+
+@eqx.filter_jit
+def _acceleration_elements(model, dt):
+    drive = single_drive()
+    y, a = bent_state(model, drive)
+    term = model.sweeps(drive)
+    ground = term.ground(jnp.asarray(0.1), None)
+    predicted = Mechanical(y.mech.q + dt * y.mech.v, y.mech.v + dt * a)
+    el, _ = term.elements(jnp.asarray(0.1), None, (), y.mech, predicted, ground, 0.25 * dt**2, 0.5 * dt)
+    return el, jnp.zeros(3).at[2].set(ground.acceleration)
+
+
+@eqx.filter_jit
+def _position_elements(model, dt):
+    from flexjax.formulation.transfer_matrix._laws import joint_laws
+
+    drive = single_drive()
+    y, a = bent_state(model, drive)
+    term = PaperTerm(model.sweeps(drive), "newton", 2)
+    t, n = jnp.asarray(0.1), model.layout.n
+    mech = term.extended(t, None, y.mech)
+    ground = term.inner.ground(t, None)
+    A, beta = 1 / (0.3 * dt**2), 0.3
+    acc = jnp.concatenate([a, jnp.zeros(4 * n)])
+    predicted = Mechanical(mech.q + dt * mech.v + (0.5 - beta) * dt**2 * acc, mech.v + 0.5 * dt * acc)
+    small = term.reduced(predicted)
+    p = term.inner.point(small, ground)
+    laws = term._positions(joint_laws(term.inner, t, None, (), p, p, beta * dt**2, 0.5 * dt), t, None, small, ground, A)
+    th = mech.q[:n]
+    el, _ = term._elements(t, None, laws, predicted, th, None, th, dt * mech.v[:n], A)
+    return el, jnp.concatenate([ground.point, ground.angle[None]])
+
+
+def _errors(el, root, kind="riccati"):
+    sol = jax.jit(SWEEPS[kind])(el, root)
+    e, n = extended_sweep(el, root)
+    scale = np.abs(e[:, 2]).max()
+    return (
+        float(np.abs(np.asarray(sol.e[:, 2]) - e[:, 2]).max() / scale),
+        float(np.abs(np.asarray(sol.e[:, :2]) - e[:, :2]).max() / np.abs(e[:, :2]).max()),
+        float(np.abs(np.asarray(sol.torque) - n).max() / np.abs(n).max()),
+    )
+
+
+def _model(n):
+    return fx.TransferMatrix(segments=n, rotary=False).bind(fx.load_robot("li-zhang-single-link"))
+
+
+@pytest.mark.parametrize("n, dt", [(10, 2e-3), (60, 2e-5), pytest.param(1000, 2e-4, marks=pytest.mark.slow), pytest.param(10000, 2e-5, marks=pytest.mark.slow),
+                                   pytest.param(10000, 2e-3, marks=pytest.mark.slow)])  # fmt: skip
+def test_digits_of_the_sweep(n, dt, record_number):
+    model = _model(n)
+    record_number(f"acceleration level against extended precision, N = {n}, dt = {dt:g}", max(_errors(*_acceleration_elements(model, dt))), 1e-12)
+    angles, positions, torque = _errors(*_position_elements(model, jnp.asarray(dt)))
+    record_number(f"position form, angles and positions, N = {n}, dt = {dt:g}", max(angles, positions), 1e-11)
+    record_number(f"position form, torques, N = {n}, dt = {dt:g}", torque, 1e-8)
+
+
+def test_digits_lost_by_the_product(record_number):
+    """Fine at the paper's step, gone at small ones: the reason for the Riccati form."""
+    model = _model(60)
+    record_number("product at dt = 2e-3", _errors(*_position_elements(model, jnp.asarray(2e-3)), "product")[1], 1e-12)
+    record_number("product at dt = 2e-5", _errors(*_position_elements(model, jnp.asarray(2e-5)), "product")[1], 1.0, ">")
+    record_number("parallel scan at dt = 2e-5", _errors(*_position_elements(model, jnp.asarray(2e-5)), "parallel")[1], 1e-11)
+
+
+def test_dense_at_physical_numbers(record_number):
+    el, root = _acceleration_elements(_model(300), jnp.asarray(2e-4))
+    sol = jax.jit(SWEEPS["riccati"])(el, root)
+    e, n, _ = dense_solve(el, root)
+    record_number("acceleration level against dense, N = 300", np.abs(sol.e[:, 2] - e[:, 2]).max() / np.abs(e[:, 2]).max(), 1e-9)
