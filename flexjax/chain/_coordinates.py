@@ -70,8 +70,9 @@ def chain_start(term, t0, start):
     for s in lay.stages:
         if s.kind == "ball":
             q = q.at[s.q_start : s.q_start + 4].set(se3.quat_exp(x[s.v_start : s.v_start + 3]))
-        elif s.dofs:
-            q = q.at[s.q_start : s.q_start + s.dofs].set(x[s.v_start : s.v_start + s.dofs])
+        elif s.dofs or s.extends:
+            dofs = max(s.dofs, 1)
+            q = q.at[s.q_start : s.q_start + dofs].set(x[s.v_start : s.v_start + dofs])
     if lay.motors:
         q = q.at[lay.q_motors].set(xm[motors])
     v = jnp.concatenate([xd, xd[motors] if lay.motors else xd[:0], jnp.zeros(sum(lay.shapes), xd.dtype)])

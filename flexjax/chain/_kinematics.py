@@ -24,6 +24,8 @@ class Kinematics(eqx.Module):
     Xt: Float[Array, "B dim dim"] | None
     outer: se3.Pose
     full: Float[Array, "B dim dim"]
+    screw: Float[Array, "B dim k"]  # of the joints, in body axes
+    along: Float[Array, "B dim"] | None = None  # twist of a contact that slides along the link, per unit of its coordinate, in the contact's axes
 
 
 def mv(a: Float[Array, "B i j"], x: Float[Array, "B j"]) -> Array:
@@ -56,13 +58,27 @@ def scatter(layout: Layout, padded: Array) -> Array:
 def pad_shapes(layout: Layout, x: Array) -> Array:
     """(B, m) shape coordinates (or rates, forces) of the stages, from q or v; zero where padded."""
     index, _ = layout.shape_table()
-    return jnp.concatenate([x[x.shape[0] - sum(layout.shapes) :], jnp.zeros(1, x.dtype)])[index]
+    tail = x[x.shape[0] - sum(layout.shapes) :]
+    parts = [tail, x[: layout.dofs]] if layout.extends else [tail]
+    return jnp.concatenate([*parts, jnp.zeros(1, x.dtype)])[index]
 
 
 def scatter_shapes(layout: Layout, padded: Array) -> Array:
-    """The shape part of v, from (B, m)."""
+    """(nv,) with the shape coordinates' numbers from (B, m), zero elsewhere."""
     index, mask = layout.shape_table()
-    return jnp.zeros(sum(layout.shapes), padded.dtype).at[index[mask]].set(padded[mask])
+    total = sum(layout.shapes)
+    where = np.where(index < total, index + layout.nv - total, index - total)
+    return jnp.zeros(layout.nv, padded.dtype).at[where[mask]].set(padded[mask])
+
+
+def contacts(layout: Layout, links: AbstractLinks, eta: Array, q: Array) -> tuple[Tip, Array | None]:
+    """The sections that the next joints hang on: the tips, or where a joint slides along an elastic link its contact; and ``along``."""
+    if not layout.slides:
+        return links.tip(eta), None
+    index, sliding = layout.slide_table()
+    station = jnp.where(sliding, q[index] / links.length, 1.0)
+    per_length = jnp.where(sliding, 1.0 / links.length, 0.0)
+    return links.section(eta, station), per_length[:, None] * links.along(eta, station)
 
 
 def _screw_poses(space, screws: Float[Array, "B dim k"], x: Float[Array, "B k"]) -> se3.Pose:
@@ -95,12 +111,15 @@ def kinematics(layout: Layout, par: Parameters, q: Float[Array, " nq"], links: A
     local = jax.vmap(lambda a, b, c: space.compose(space.compose(a, b), c))(par.before, middle, par.after)
     X = jax.vmap(space.adjoint_inverse)(local)
     if links is None:
-        return Kinematics(local, X, None, None, local, X)
-    tip = links.tip(pad_shapes(layout, q))
+        return Kinematics(local, X, None, None, local, X, par.screw)
+    tip, along = contacts(layout, links, pad_shapes(layout, q), q)
     Xt = jax.vmap(space.adjoint_inverse)(tip.pose)
     carrier = jax.tree_util.tree_map(behind, tip.pose, space.identity(q.dtype))
     outer = jax.vmap(space.compose)(carrier, local)
-    return Kinematics(local, X, tip, Xt, outer, jax.vmap(space.adjoint_inverse)(outer))
+    screw = par.screw
+    if along is not None:
+        screw = screw.at[:, :, 0].add(mv(X, behind(along, jnp.zeros_like(along[0]))))
+    return Kinematics(local, X, tip, Xt, outer, jax.vmap(space.adjoint_inverse)(outer), screw, along)
 
 
 def poses(par: Parameters, kin: Kinematics, base: se3.Pose) -> se3.Pose:

@@ -30,6 +30,8 @@ class Stage:
     q_start: int
     link: int  # index of the link that is this stage's body; -1 for a massless body
     hub: bool  # the hub of a prismatic joint sits on a body of its own, at the joint
+    slides: bool = False  # the contact runs along an elastic link: where it is, and along which screw it moves, is the carrier's shape
+    extends: bool = False  # the elastic link runs through the joint: a weld, and the joint coordinate is the last shape coordinate of the link
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,14 +69,33 @@ class Layout:
     def v_shapes(self) -> slice:
         return slice(self.nv - sum(self.shapes), self.nv)
 
+    @property
+    def slides(self) -> bool:
+        return any(s.slides for s in self.stages)
+
+    def slide_table(self) -> tuple[np.ndarray, np.ndarray]:
+        """For every stage: index in q (and v) of the joint that slides along its link, 0 where none does; and the mask of those."""
+        following = [*self.stages[1:], None]
+        index = np.array([s.q_start if s is not None and s.slides else 0 for s in following])
+        return index, np.array([s is not None and s.slides for s in following])
+
+    @property
+    def extends(self) -> bool:
+        return any(s.extends for s in self.stages)
+
     def shape_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Index (stages, shape_count) among the shape coordinates, pointing behind the last where padded; and the mask of real ones."""
+        """Index (stages, shape_count) among the shape coordinates, pointing behind the last where padded; and the mask of real ones.
+        Where links run through their joints, a last column points behind the shape coordinates, at the joints'."""
         total = sum(self.shapes)
-        index = np.full((len(self.stages), self.shape_count), total)
+        index = np.full((len(self.stages), self.shape_count), total + self.dofs if self.extends else total)
         start = 0
         for i, count in enumerate(self.shapes):
             index[i, :count] = np.arange(start, start + count)
             start += count
+        if self.extends:
+            last = [total + s.v_start if s.extends else total + self.dofs for s in self.stages]
+            index = np.concatenate([index, np.array(last)[:, None]], axis=1)
+            return index, index < total + self.dofs
         return index, index < total
 
     @property
@@ -106,7 +127,8 @@ class Layout:
         table = np.full(self.nv, -1)
         for s in self.stages:
             if s.kind == "screw":
-                table[s.v_start : s.v_start + s.dofs] = np.arange(s.q_start, s.q_start + s.dofs)
+                dofs = 1 if s.extends else s.dofs
+                table[s.v_start : s.v_start + dofs] = np.arange(s.q_start, s.q_start + dofs)
         table[self.dofs :] = np.arange(self.q_motors.start, self.nq)
         return table
 
@@ -146,11 +168,17 @@ def serial_layout(robot: Robot, shapes: dict[str, int] | None = None, planar: bo
         v += joint.dofs
         q += sum(n for _, _, n in _STAGES[joint.type])
     flexible = tuple(v_start[i] for i, j in enumerate(robot.joints) if not j.loop and j.flexible)
-    stages = []
+    stages, elastic = [], shapes or {}
     for i in _chain_order(robot):
         joint = robot.joints[i]
         parts = _STAGES[joint.type]
         dv, dq = v_start[i], q_start[i]
+        if joint.type == "prismatic" and joint.axis is None and joint.child in elastic:
+            stages.append(Stage(i, 0, "screw", 0, dv, dq, robot.link_index(joint.child), False, extends=True))
+            continue
+        if joint.type == "sliding" and joint.parent in elastic:
+            stages.append(Stage(i, 0, "screw", 1, dv, dq, robot.link_index(joint.child), False, slides=True))
+            continue
         if joint.type == "prismatic" and (joint.hub is not None or joint.mass is not None):
             stages.append(Stage(i, -1, "screw", 0, dv, dq, -1, True))
         for part, (kind, dofs, numbers) in enumerate(parts):

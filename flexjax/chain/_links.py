@@ -79,6 +79,20 @@ class AbstractLinks(eqx.Module):
     def strain(self, eta: Eta, s: Float[Array, " B"]) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
         """(deflection from the tangent at the base, strains) at stations ``s``."""
 
+    def along(self, eta: Eta, s: Float[Array, " B"]) -> Twists:
+        """Body twist of the section at ``s`` per unit of s, in its own axes: what a joint that slides along the link moves with."""
+        tip, rate = jax.jvp(lambda s: self.section(eta, s).pose, (s,), (jnp.ones_like(s),))
+        back = jnp.swapaxes(tip.rotation, 1, 2)
+        spin = jnp.sum(back[:, :, :, None] * rate.rotation[:, None, :, :], axis=2)
+        linear = jnp.sum(back * rate.position[:, None, :], axis=2)
+        if spin.shape[1] == 2:
+            return jnp.concatenate([linear, spin[:, 1, :1]], axis=1)
+        return jnp.concatenate([linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1)
+
+    def stiffen(self, mass: Mass, extra: Eta) -> Mass:
+        """``mass`` with ``extra`` on the diagonal of ee, for Newton matrices; asked only of links that run through their joints."""
+        raise NotImplementedError(f"{type(self).__name__} has no links that run through a joint")
+
     def tip_rate(self, eta: Eta, rate: Eta) -> Twists:
         """S_dot eta_dot."""
         return jax.jvp(lambda x: jnp.sum(self.tip(x).S * rate[:, None, :], axis=2), (eta,), (rate,))[1]

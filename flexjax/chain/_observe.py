@@ -100,7 +100,7 @@ def _reactions(term: ChainTerm, W, q) -> Array:
     last = [max((i for i, s in enumerate(stages) if s.joint == k), default=0) for k in range(len(robot.joints))]
     out = W[np.array(last)]
     for k, joint in enumerate(robot.joints):
-        if joint.type == "prismatic" and joint.axis is None:
+        if joint.type == "prismatic" and joint.axis is None and not stages[last[k]].extends:
             # The link's frame is at its rear end; the joint stands length - free length ahead of it.
             ahead = robot.links[stages[last[k]].link].length - q[stages[last[k]].q_start]
             lever = jnp.zeros(3, q.dtype).at[0].set(ahead)
@@ -121,7 +121,12 @@ def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
         else:
             continue
         d = q[slices[joint.name].start]
-        off = (d < 0) | (d > end)
+        start = jnp.zeros_like(d)
+        if joint.type == "sliding":
+            # A carrier that itself runs through a joint carries on its free length only.
+            through = [j for j in robot.tree_joints if j.child == joint.parent and j.type == "prismatic" and j.axis is None]
+            start = end - q[slices[through[0].name].start] if through else start
+        off = (d < start) | (d > end)
         code = jnp.where(off, int(Status.ran_off_link), code)
         where = jnp.where(off, i, where)
     return jax.lax.stop_gradient((code.astype(jnp.int32), where.astype(jnp.int32)))

@@ -62,6 +62,8 @@ def _screw(joint: Joint, stage: Stage, like) -> Array:
         return jnp.concatenate([none, eye] if stage.kind == "ball" else [eye, none])
     if stage.dofs == 0:
         return jnp.zeros((6, 0), like.dtype)
+    if stage.slides:
+        return jnp.zeros((6, 1), like.dtype)  # the carrier's shape gives it
     if joint.type == "universal":
         axis = joint.axis2 if stage.part == 1 else joint.axis
         axis = jnp.array([0.0, 0.0, 1.0], like.dtype) if axis is None else axis
@@ -112,18 +114,18 @@ def _stage_numbers(robot: Robot, stage: Stage, width: int, flexible: frozenset[s
     at_frame = joint.parent == "ground" or joint.parent in flexible
     parent_tip = eye if at_frame else centreline_pose(robot.links[robot.link_index(joint.parent)], jnp.ones((), like.dtype))
     place = _placement(joint, like)
-    first = stage.part <= 0 and not (joint.type == "prismatic" and stage.part == 0 and (joint.hub is not None or joint.mass is not None))
+    first = stage.extends or stage.part <= 0 and not (joint.type == "prismatic" and stage.part == 0 and (joint.hub is not None or joint.mass is not None))
     if joint.type == "sliding":
         before, after = eye, place
     else:
         before, after = (se3.compose(parent_tip, place) if first else eye), eye
-    if joint.type == "prismatic" and joint.axis is None and stage.part == 0:
+    if joint.type == "prismatic" and joint.axis is None and stage.part == 0 and not stage.extends:
         child = robot.links[stage.link]
         before = se3.compose(before, se3.Pose(eye.rotation, jnp.zeros(3, like.dtype).at[0].set(-child.length)))
     screw = _screw(joint, stage, like)
     screw = jnp.pad(screw, ((0, 0), (0, width - screw.shape[1])))
     inertia = jnp.zeros((6, 6), like.dtype)
-    if stage.hub or (stage.link >= 0 and joint.type != "prismatic"):
+    if stage.hub or stage.extends or (stage.link >= 0 and joint.type != "prismatic"):
         inertia = inertia + hub_inertia(joint, like)
     if stage.link >= 0:
         link = robot.links[stage.link]

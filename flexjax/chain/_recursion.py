@@ -74,10 +74,10 @@ def factorise(
 
     rotors = (jnp.where(on_motor, 0.0, par.rotor), jnp.where(on_motor, par.rotor, 0.0))
     link = (par.inertia,) if condensed is None else (condensed.P, condensed.Y, condensed.F, condensed.root)
-    rows = (kin.X, par.screw, link, *rotors, par.gear, par.rotor_axis, free, diagonal, spring, motor)
+    rows = (kin.X, kin.screw, link, *rotors, par.gear, par.rotor_axis, free, diagonal, spring, motor)
     _, (Mh, U, D_inverse, kept) = lax.scan(inwards, jnp.zeros_like(par.inertia[0]), rows, reverse=True)
     K, T = kept or (None, None)
-    return Factors(kin.X, par.screw, Mh, U, D_inverse, K, T, condensed)
+    return Factors(kin.X, kin.screw, Mh, U, D_inverse, K, T, condensed)
 
 
 class Loads(eqx.Module):

@@ -10,7 +10,7 @@ from flexjax.chain import _coordinates as at
 from flexjax.chain._condense import condense
 from flexjax.chain._hardware import joint_energy, joint_forces, joint_stiffness, spring_forces
 from flexjax.chain._kinematics import (
-    Kinematics, at_tip, behind, gather, kinematics, mtv, mv, onto_next, pad, pad_shapes, poses, scatter, scatter_shapes, spread, tip_wrench,
+    Kinematics, at_tip, behind, contacts, gather, kinematics, mtv, mv, onto_next, pad, pad_shapes, poses, scatter, scatter_shapes, spread, tip_wrench,
 )  # fmt: skip
 from flexjax.chain._layout import Layout
 from flexjax.chain._links import AbstractLinks, Mass
@@ -33,6 +33,8 @@ class Motion(eqx.Module):
     z_tip: Float[Array, "B dim"]  # of the section that the next joint hangs on
     eta: Float[Array, "B m"]
     rate: Float[Array, "B m"]
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
     base_twist: Float[Array, " dim"]
     base_acceleration: Float[Array, " dim"]  # less gravity, so that weight comes out of the inertia
 
@@ -57,6 +59,7 @@ class Momenta(eqx.Module):
     z: Float[Array, "B dim"]
     arriving: Float[Array, "B dim"]  # twist less the joint's own rate
     rate: Float[Array, "B m"]
+    slide: Float[Array, " B"]  # rate of the joint that slides along the link
 
 
 class ChainTerm(AbstractSecondOrderTerm):
@@ -106,7 +109,8 @@ class ChainTerm(AbstractSecondOrderTerm):
     def _rows(self, joints, shapes, rotors=None):
         """(nv,) from generalised forces on joints (D,), shape coordinates (B, m) and rotors (nv,)."""
         motors = jnp.zeros(len(self.layout.motors), joints.dtype)
-        out = jnp.concatenate([joints, motors, scatter_shapes(self.layout, shapes)])
+        rest = jnp.zeros(sum(self.layout.shapes), joints.dtype)
+        out = jnp.concatenate([joints, motors, rest]) + scatter_shapes(self.layout, shapes)
         return out if rotors is None else out + rotors
 
     # --- kinematics
@@ -122,11 +126,11 @@ class ChainTerm(AbstractSecondOrderTerm):
                 base, twist, acc = se3.Pose(base.rotation[:2, :2], base.position[:2]), twist[PLANAR], acc[PLANAR]
         # The linear part of a body acceleration here is the component derivative u'; gravity g enters as u' - R^T g.
         acc = acc.at[: space.LIN].add(-base.rotation.T @ par.gravity)
-        own = mv(par.screw, pad(self.layout, v))
+        own = mv(kin.screw, pad(self.layout, v))
         eta, rate = pad_shapes(self.layout, q), pad_shapes(self.layout, v)
         bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
         z = spread(kin, twist, own + onto_next(kin, bend))
-        return Motion(kin, poses(par, kin, base), z, own, at_tip(kin, z, bend), eta, rate, twist, acc)
+        return Motion(kin, poses(par, kin, base), z, own, at_tip(kin, z, bend), eta, rate, q, v, twist, acc)
 
     def _spin(self, section_rate, v):
         """Rate (or acceleration) of every rotor about its axis."""
@@ -159,7 +163,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         W, ground = gather(kin, pull.wrench, rotors)
         shape = pull.shape if kin.tip is None else pull.shape + mtv(kin.tip.S, tip_wrench(kin, W, rotors))
         turning = None if spins is None else self._on_rotor_coordinates(spins)
-        return self._rows(scatter(self.layout, mtv(self.par.screw, W)), shape, turning), W, ground
+        return self._rows(scatter(self.layout, mtv(kin.screw, W)), shape, turning), W, ground
 
     def _bias(self, t, args, m: Motion) -> Pull:
         """What the bodies need beyond mass times acceleration: velocity products, less loads."""
@@ -188,9 +192,8 @@ class ChainTerm(AbstractSecondOrderTerm):
         """(nv,) with a potential; of the drive; of dampers."""
         elastic, driven, damped = joint_forces(self.layout, self.par, self.drive, self.robot, t, q, v, args, memory)
         if self.links is not None:
-            shapes = self.layout.v_shapes
-            elastic = elastic.at[shapes].add(-scatter_shapes(self.layout, self.links.elastic_force(pad_shapes(self.layout, q))))
-            damped = damped.at[shapes].add(-scatter_shapes(self.layout, self.links.damping_force(pad_shapes(self.layout, v))))
+            elastic = elastic - scatter_shapes(self.layout, self.links.elastic_force(pad_shapes(self.layout, q)))
+            damped = damped - scatter_shapes(self.layout, self.links.damping_force(pad_shapes(self.layout, v)))
         return elastic, driven, damped
 
     def forces(self, t, q, v, args, memory):
@@ -219,7 +222,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         out = jnp.zeros(lay.nv + 1, x.dtype).at[: lay.dofs].set(scatter(lay, x[:, : lay.width]))
         if lay.motors:
             out = out.at[lay.motor_table()].set(x[:, -1])
-        return out[:-1].at[lay.v_shapes].set(scatter_shapes(lay, shape))
+        return out[:-1] + scatter_shapes(lay, shape)
 
     def _factor(self, kin: Kinematics, eta, diagonal, spring, motor, cv=None, cq=None) -> Factors:
         index, _, _, has = self._tables
@@ -230,6 +233,9 @@ class ChainTerm(AbstractSecondOrderTerm):
         condensed = None
         if self.links is not None:
             mass = self.links.mass(eta)
+            if self.layout.extends:
+                rest = jnp.zeros(self.layout.nv - self.layout.dofs, eta.dtype)
+                mass = self.links.stiffen(mass, pad_shapes(self.layout, jnp.concatenate([diagonal, rest])))
             condensed = condense(self.links, self.par.inertia, mass, self.links.factor(eta, mass, cv, cq), kin.tip, kin.Xt)
         first = index[:, 0]
         return factorise(self.par, kin, self._free(), has, per_stage(diagonal, index), per_stage(spring, first), per_stage(motor, first), condensed)
@@ -242,31 +248,47 @@ class ChainTerm(AbstractSecondOrderTerm):
         known = jnp.where(self.locked, self.prescribed(t, args)[3], 0.0)
         section = behind(m.z_tip, m.base_twist)
         rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(self._spin(jnp.zeros_like(section), known))
-        bias = self._bias(t, args, m)
+        bias, tip_rate = self._bias(t, args, m), self._tip_rate(m)
+        if self.layout.extends:
+            given = pad_shapes(self.layout, known)
+            bias = bias + self._times(self.mass(m.eta), jnp.zeros_like(m.z), given)
+            tip_rate = tip_rate + mv(m.kin.tip.S, given)
         loads = Loads(
-            self._split(force), bias.wrench, self._joint_rate(m) + mv(self.par.screw, pad(self.layout, known)), rotors, m.base_acceleration,
-            bias.shape - pad_shapes(self.layout, force), self._tip_rate(m),
+            self._split(force), bias.wrench, self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, known)), rotors, m.base_acceleration,
+            bias.shape - pad_shapes(self.layout, force), tip_rate,
         )  # fmt: skip
         x, _, shape = solve(factors, loads)
         return jnp.where(self.locked, known, self._join(x, shape))
 
     def _joint_rate(self, m: Motion):
-        """ad_z A v: the part of a body's acceleration that comes of turning joint axes."""
-        return jax.vmap(lambda z, s: self.par.space.ad(z) @ s)(m.z, m.own)
+        """ad_z A v: the part of a body's acceleration that comes of turning joint axes. That of contacts that slide is in the tips' rate."""
+        own = mv(self.par.screw, pad(self.layout, m.v)) if self.layout.slides else m.own
+        return jax.vmap(lambda z, s: self.par.space.ad(z) @ s)(m.z, own)
 
     def _tip_rate(self, m: Motion):
         """The part of a tip's acceleration beyond X_t z' + S eta'': ad_(X_t z) S eta' + S' eta'."""
         if self.links is None:
             return jnp.zeros_like(m.z)
-        turned = jax.vmap(lambda z, s: self.par.space.ad(z) @ s)(mv(m.kin.Xt, m.z), mv(m.kin.tip.S, m.rate))
-        return turned + self.links.tip_rate(m.eta, m.rate)
+        turn = jax.vmap(lambda z, s: self.par.space.ad(z) @ s)
+        if not self.layout.slides:
+            return turn(mv(m.kin.Xt, m.z), mv(m.kin.tip.S, m.rate)) + self.links.tip_rate(m.eta, m.rate)
+
+        def moving(eta, q):
+            # The contact's own frame moves with shape and coordinate alike: one total rate for both.
+            tip, along = contacts(self.layout, self.links, eta, q)
+            return mv(tip.S, m.rate) + along * slide[:, None]
+
+        index, _ = self.layout.slide_table()
+        slide = m.v[index]
+        own, rate = jax.jvp(moving, (m.eta, m.q), (m.rate, m.v))
+        return turn(mv(m.kin.Xt, m.z), own) + rate
 
     def inverse(self, t, q, v, a, args) -> Needs:
         """Inverse dynamics."""
         m = self.motion(t, q, v, args)
         shape = pad_shapes(self.layout, a)
         bend = jnp.zeros_like(m.z) if self.links is None else mv(m.kin.tip.S, shape) + self._tip_rate(m)
-        own = self._joint_rate(m) + mv(self.par.screw, pad(self.layout, a)) + onto_next(m.kin, bend)
+        own = self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, a)) + onto_next(m.kin, bend)
         acc = spread(m.kin, m.base_acceleration, own)
         section = behind(m.z_tip, m.base_twist)
         spin_rate = self._spin(behind(at_tip(m.kin, acc, bend), m.base_acceleration), a)
@@ -296,14 +318,15 @@ class ChainTerm(AbstractSecondOrderTerm):
     def _momenta(self, kin: Kinematics, q, v) -> "Momenta":
         """Of the chain with its base at rest."""
         eta, rate = pad_shapes(self.layout, q), pad_shapes(self.layout, v)
-        own = mv(self.par.screw, pad(self.layout, v))
+        own = mv(kin.screw, pad(self.layout, v))
         bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
         still = jnp.zeros_like(own[0])
         z = spread(kin, still, own + onto_next(kin, bend))
         spin = self._spin(behind(at_tip(kin, z, bend), still), v)
         rotors = self._rotor_pull(spin)
         p, W, _ = self._on_coordinates(kin, self._times(self.mass(eta), z, rate), rotors, self.par.rotor * spin)
-        return Momenta(p, W, tip_wrench(kin, W, rotors), z, z - own, rate)
+        slide = v[self.layout.slide_table()[0]] if self.layout.slides else z[:, 0]
+        return Momenta(p, W, tip_wrench(kin, W, rotors), z, z - own, rate, slide)
 
     def lagrangian(self, q, va, vb):
         kin = kinematics(self.layout, self.par, q, self.links)
@@ -322,16 +345,22 @@ class ChainTerm(AbstractSecondOrderTerm):
         if self.links is None:
             return self._rows(joints, eta)
 
-        def shape_part(eta):
+        def shape_part(eta, q):
             # Momenta are the multipliers of the twists' recursion: with them held, the dependence on the shape of one link is that link's own.
-            mass, tip = self.links.mass(eta), self.links.tip(eta)
+            mass = self.links.mass(eta)
+            tip, along = contacts(self.layout, self.links, eta, q)
             Xt = jax.vmap(self.par.space.adjoint_inverse)(tip.pose)
             own = self._times(mass, both.z[1], both.rate[1])
             kinetic = jnp.sum(both.z[0] * own.wrench) + jnp.sum(both.rate[0] * own.shape)
             tips = [jnp.sum(both.T[1 - i] * (mv(Xt, both.z[i]) + mv(tip.S, both.rate[i]))) for i in range(2)]
+            if along is not None:
+                tips = [x + jnp.sum(both.T[1 - i] * along * both.slide[i][:, None]) for i, x in enumerate(tips)]
             return 0.5 * (kinetic + tips[0] + tips[1])
 
-        return self._rows(joints, jax.grad(shape_part)(eta))
+        if not self.layout.slides:
+            return self._rows(joints, jax.grad(shape_part)(eta, q))
+        shape, contact = jax.grad(shape_part, argnums=(0, 1))(eta, q)
+        return self._rows(joints + contact[: self.layout.dofs], shape)
 
     def potential_gradient(self, q):
         return self._potential_gradient(kinematics(self.layout, self.par, q, self.links), q)
