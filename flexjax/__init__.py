@@ -24,10 +24,11 @@ _EXPORTS: dict[str, str] = {
             recorded step ramp sine polynomial chirp shift stack
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
-        "flexjax.formulation": "RigidArm ScrewSynthesis MovingBeam TransferMatrix PortHamiltonian cite",
+        "flexjax.formulation": "RigidArm ScrewSynthesis FiniteElement MovingBeam TransferMatrix PortHamiltonian Start cite",
         "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark",
-        "flexjax.trajectory": "Trajectory measure",
-        "flexjax.simulate": "simulate",
+        "flexjax.trajectory": "Trajectory Energy measure",
+        "flexjax._results": "Status SimulationError",
+        "flexjax.simulate": "simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics",
         "flexjax.io": "to_dataset save_trajectory load_trajectory to_csv to_mat",
         "flexjax.viz": "plot animate",
     }.items()

@@ -5,6 +5,7 @@ import importlib
 REGISTRY = {
     "RigidArm": "flexjax.formulation.rigid_arm.RigidArm",
     "ScrewSynthesis": "flexjax.formulation.screw_synthesis.ScrewSynthesis",
+    "FiniteElement": "flexjax.formulation.finite_element.FiniteElement",
     "MovingBeam": "flexjax.formulation.moving_beam.MovingBeam",
     "TransferMatrix": "flexjax.formulation.transfer_matrix.TransferMatrix",
     "PortHamiltonian": "flexjax.formulation.port_hamiltonian.PortHamiltonian",

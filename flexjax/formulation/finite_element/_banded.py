@@ -1,0 +1,101 @@
+"""Banded matrices of the links, stacked over stages: row i of ``band`` (.., m, 7) holds the entries (i, i - 3) .. (i, i + 3).
+
+Factors and solves run over 3 x 3 blocks (a half-bandwidth of 3 is block-tridiagonal in them), all links of the chain side by side, so the cost grows with
+the elements of the longest link and the scan's body is a few fused products.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Float
+
+from flexjax.beam import BAND
+
+BLOCK = 3
+
+
+def band_apply(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, "B m"]:
+    m = x.shape[1]
+    padded = jnp.pad(x, ((0, 0), (BAND, BAND)))
+    return sum(band[:, :, k] * padded[:, k : k + m] for k in range(2 * BAND + 1))
+
+
+def band_apply_transpose(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, "B m"]:
+    m = x.shape[1]
+    total = jnp.zeros((x.shape[0], m + 2 * BAND), x.dtype)
+    for k in range(2 * BAND + 1):
+        total = total.at[:, k : k + m].add(band[:, :, k] * x)
+    return total[:, BAND : BAND + m]
+
+
+def to_band(index: Array, blocks: Float[Array, "e a b"], size: int) -> Float[Array, "m w"]:
+    """Sum of element matrices whose coefficients stand at ``index`` (e, 4); those at ``size`` and beyond are dropped."""
+    row = jnp.broadcast_to(index[:, :, None], blocks.shape)
+    column = jnp.broadcast_to(index[:, None, :], blocks.shape)
+    inside = (row < size) & (column < size)
+    where = jnp.where(inside, column - row + BAND, 0)
+    band = jnp.zeros((size + 1, 2 * BAND + 1), blocks.dtype)
+    return band.at[jnp.minimum(row, size), where].add(jnp.where(inside, blocks, 0.0))[:size]
+
+
+def to_vector(index: Array, parts: Float[Array, "e a"], size: int) -> Float[Array, " m"]:
+    return jnp.zeros(size + 1, parts.dtype).at[jnp.minimum(index, size)].add(jnp.where(index < size, parts, 0.0))[:size]
+
+
+def _inverse(a: Float[Array, "B 3 3"]) -> Array:
+    x, y, z = a[:, :, 0], a[:, :, 1], a[:, :, 2]
+    cross = jnp.cross(y, z), jnp.cross(z, x), jnp.cross(x, y)
+    return jnp.stack(cross, axis=1) / jnp.sum(x * cross[0], axis=1)[:, None, None]
+
+
+def _mm(a, b):
+    return jnp.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+
+
+class BandFactors(eqx.Module):
+    """Block elimination from the base: inverses of the pivots and the blocks above the diagonal (K, B, 3, 3)."""
+
+    pivot: Float[Array, "K B 3 3"]
+    upper: Float[Array, "K B 3 3"]
+
+
+def band_factor(band: Float[Array, "B m w"]) -> BandFactors:
+    """Of symmetric positive definite matrices."""
+    B, m = band.shape[:2]
+    count = -(-m // BLOCK)
+    fill = jnp.zeros((B, count * BLOCK - m, 2 * BAND + 1), band.dtype).at[:, :, BAND].set(1.0)
+    band = jnp.concatenate([band, fill], axis=1).reshape(B, count, BLOCK, 2 * BAND + 1)
+    i, j = np.arange(BLOCK)[:, None], np.arange(BLOCK)[None, :]
+    diagonal = jnp.moveaxis(band[:, :, i, j - i + BAND], 1, 0)
+    upper = jnp.moveaxis(jnp.where(j <= i, band[:, :, i, np.minimum(j - i + 2 * BAND, 2 * BAND)], 0.0), 1, 0)
+
+    def onwards(carry, row):
+        D, U = row
+        pivot = _inverse(D - carry)
+        return _mm(jnp.swapaxes(U, 1, 2), _mm(pivot, U)), pivot
+
+    _, pivot = lax.scan(onwards, jnp.zeros_like(diagonal[0]), (diagonal, upper))
+    return BandFactors(pivot, upper)
+
+
+def band_solve(f: BandFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
+    B, m, k = rhs.shape
+    count = f.pivot.shape[0]
+    blocks = jnp.pad(rhs, ((0, 0), (0, count * BLOCK - m), (0, 0))).reshape(B, count, BLOCK, k)
+
+    def onwards(carry, row):
+        pivot, U, b = row
+        x = _mm(pivot, b - carry)
+        return _mm(jnp.swapaxes(U, 1, 2), x), x
+
+    start = jnp.zeros((B, BLOCK, k), rhs.dtype)
+    _, x = lax.scan(onwards, start, (f.pivot, f.upper, jnp.moveaxis(blocks, 1, 0)))
+
+    def back(later, row):
+        pivot, U, x = row
+        x = x - _mm(pivot, _mm(U, later))
+        return x, x
+
+    _, x = lax.scan(back, start, (f.pivot, f.upper, x), reverse=True)
+    return jnp.moveaxis(x, 0, 1).reshape(B, count * BLOCK, k)[:, :m]

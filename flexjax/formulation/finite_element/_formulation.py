@@ -1,0 +1,124 @@
+"""Planar arms whose links are beams of finite elements and whose joints are revolute, sliding (Pa) or fixed prismatic (Pb)."""
+
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array
+
+from flexjax.beam import Cubics, bspline_cubics, hermite_cubics
+from flexjax.chain import Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ChainTerm, ran_off_link, serial_layout, serial_refusals
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
+from flexjax.formulation.finite_element._link import FiniteElementLinks
+from flexjax.formulation.finite_element._refusals import is_elastic, refusals
+from flexjax.robot import Robot
+from flexjax.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.term import Mechanical, State
+from flexjax.trajectory import Energy
+
+BASES = {"hermite": hermite_cubics, "bspline": bspline_cubics}
+
+
+def _frozen(elements):
+    return tuple(sorted(elements.items())) if isinstance(elements, dict) else elements
+
+
+class FiniteElement(AbstractFormulation):
+    """Links as Euler-Bernoulli beams of cubic elements that are clamped to a floating frame at the joint.
+
+    ``elements``: per link; one number, or a dict from link name to number (0: that link is rigid).
+    ``basis``: "auto" takes Hermite cubics (the paper's), and cubic B-splines where a joint slides along the link: they are C2, and the rider's spin contains
+    the curvature, so that Hermite cubics would gain or lose energy at every element border. "hermite" and "bspline" take the same everywhere.
+    ``stiffening``: points move back by half the integral of the squared slope, which stiffens links that spin; without it (as in the paper) they soften.
+
+    >>> import flexjax as fx
+    >>> model = fx.FiniteElement(elements=3).bind(fx.load_robot("my-par"))
+    """
+
+    paper: ClassVar[str] = (
+        "C. A. My, D. X. Bien, C. H. Le, M. Packianather, An efficient finite element formulation of dynamics for a flexible robot with different type of "
+        "joints, Mechanism and Machine Theory 134 (2019); with the corrections listed in flexjax/formulation/finite_element/PAPER.md."
+    )
+    elements: int | tuple[tuple[str, int], ...] = eqx.field(static=True, default=5, converter=_frozen)
+    basis: str = eqx.field(static=True, default="auto")
+    stiffening: bool = eqx.field(static=True, default=False)
+
+    def __check_init__(self):
+        counts = [self.elements] if isinstance(self.elements, int) else [n for _, n in self.elements]
+        if any(not isinstance(n, int) or n < 0 for n in counts):
+            raise ValueError(f"elements: {self.elements}; expected a whole number, or a dict from link name to one, e.g. {{'upper': 8}}.")
+        if self.basis not in ("auto", *BASES):
+            raise ValueError(f"basis: {self.basis!r}; expected 'auto', 'hermite' or 'bspline'.")
+
+    def counts(self, robot: Robot) -> dict[str, int]:
+        """Elements of every elastic link."""
+        elastic = [link.name for link in robot.links if is_elastic(link)]
+        if isinstance(self.elements, int):
+            return {name: self.elements for name in elastic if self.elements}
+        given = dict(self.elements)
+        return {name: given.get(name, 5) for name in elastic if given.get(name, 5)}
+
+    def refusals(self, robot: Robot) -> list[str]:
+        faults = serial_refusals(robot)
+        if not isinstance(self.elements, int):
+            known = {link.name for link in robot.links}
+            faults += [f"elements.{name}: no such link; expected one of {', '.join(sorted(known))}" for name, _ in self.elements if name not in known]
+        return faults + refusals(robot, set(self.counts(robot)), self.stiffening)
+
+    def table(self, robot: Robot, name: str, count: int) -> Cubics:
+        carrier = any(j.type == "sliding" and j.parent == name for j in robot.tree_joints)
+        basis = ("bspline" if carrier else "hermite") if self.basis == "auto" else self.basis
+        return BASES[basis](count)
+
+    def bind(self, robot: Robot, *, dtype=None) -> "FiniteElementModel":
+        robot = prepare(self, robot, dtype)
+        by_name = {name: self.table(robot, name, n) for name, n in self.counts(robot).items()}
+        layout = serial_layout(robot, {name: c.size for name, c in by_name.items()}, planar=True)
+        par = chain_parameters(robot, layout)
+        if not by_name:
+            return FiniteElementModel(robot, self, layout, par, None)
+        tables = tuple(by_name.get(robot.links[s.link].name) if s.link >= 0 else None for s in layout.stages)
+        numbers = stacked_numbers(robot, layout, tables, layout.shape_count, self.stiffening)
+        through = tuple(s.extends for s in layout.stages)
+        links = FiniteElementLinks(numbers, payload_loads(robot, layout), tables, through, (False,) * len(through), self.stiffening)
+        return FiniteElementModel(robot, self, layout, par, links)
+
+
+class FiniteElementModel(AbstractModel):
+    """The chain with finite-element links; all equations are those of ``flexjax.chain``."""
+
+    robot: Robot
+    formulation: FiniteElement
+    layout: Layout = eqx.field(static=True)
+    par: Parameters
+    links: FiniteElementLinks | None
+
+    def term(self, drive: Drive) -> ChainTerm:
+        links = self.links
+        if links is not None and any(links.through):
+            # A prescribed free length is no unknown of its link.
+            prescribed = np.append(drive.prescribed(self.robot), False)
+            held = tuple(bool(s.extends and prescribed[s.v_start]) for s in self.layout.stages)
+            links = FiniteElementLinks(links.numbers, links.loads, links.tables, links.through, held, links.stiffening)
+        return ChainTerm(self.robot, self.par, drive, self.layout, links)
+
+    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        q, v = chain_start(self.term(drive), t0, start)
+        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+
+    def observe(self, t, y: State, drive: Drive, s, at=None):
+        return chain_snapshot(self.term(drive), t, y, s, at)
+
+    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
+        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
+
+    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
+        # The discrete gradient has no notion of a base that moves by itself.
+        return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
+
+    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+        return ran_off_link(self.term(drive), y)

@@ -1,0 +1,138 @@
+"""The numbers of finite-element links from the robot: banded matrices and vectors over the unit interval. Pure and traceable in the robot's leaves."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.beam import Cubics, beam_properties, rigid_inertia
+from flexjax.chain import Layout
+from flexjax.chain._parameters import PLANAR, payload_inertia
+from flexjax.formulation.finite_element._banded import to_band, to_vector
+from flexjax.robot import Link, Robot
+from flexjax.screw import se3
+
+GAUSS = 6  # exact for products of cubics with sections that taper linearly in both dimensions
+
+
+class LinkNumbers(eqx.Module):
+    """Integrals over xi = s/L in [0, 1] of mass per length mu and bending stiffness EI with the functions f and their derivatives in xi; stacked over
+    stages, zero where a stage has no elastic link, unit mass matrix in padded places."""
+
+    length: Float[Array, " B"]
+    mu: Float[Array, " B"]  # mean mass per length
+    rigid: Float[Array, "B 3 3"]  # inertia about the frame, undeformed
+    M: Float[Array, "B m w"]  # mu f f
+    K: Float[Array, "B m w"]  # EI f'' f''
+    C: Float[Array, "B m w"]  # mu (1 - xi) f_i f_j'
+    F: Float[Array, "B m w"]  # mu (1 - xi)^2 f' f'
+    a: Float[Array, "B m"]  # mu f
+    b: Float[Array, "B m"]  # mu xi f
+    e: Float[Array, "B m"]  # mu (1 - xi) f'
+    g: Float[Array, "B m"]  # mu xi (1 - xi) f'
+    strain_rate: Float[Array, " B"]
+    drag: Float[Array, " B"]  # mass-proportional damping
+    G: Float[Array, "B m w"]  # (mass beyond xi) f' f'
+    H: Float[Array, "B m w"]  # (first moment, over L, of the mass beyond xi) f' f'
+
+
+class Load(eqx.Module):
+    """A payload: the stage of its link (static), its station, its inertia about the section's frame."""
+
+    stage: int = eqx.field(static=True)
+    s: Float[Array, ""]
+    inertia: Float[Array, "3 3"]
+
+
+def local_functions(powers: Float[Array, "4 4"], x) -> Float[Array, "3 4"]:
+    """Value, first and second derivative in x of an element's functions."""
+    one, zero = jnp.ones_like(x), jnp.zeros_like(x)
+    return jnp.stack([jnp.stack([one, x, x**2, x**3]), jnp.stack([zero, one, 2 * x, 3 * x**2]), jnp.stack([zero, zero, 2 * one, 6 * x])]) @ powers
+
+
+def _beyond(robot: Robot, link: Link, xi: Float[Array, " n"]):
+    """(mass beyond xi, its first moment divided by the length): Gauss points on [xi, 1] of every xi."""
+    nodes, weights = np.polynomial.legendre.leggauss(GAUSS)
+
+    def one(start):
+        s = start + (1 - start) * jnp.asarray(0.5 * (nodes + 1), start.dtype)
+        w = (1 - start) * jnp.asarray(0.5 * weights, start.dtype) * link.length * beam_properties(link, s).rhoA
+        return jnp.sum(w), jnp.sum(w * s)
+
+    mass, moment = jax.vmap(one)(xi)
+    for p in robot.payloads:
+        if p.link == link.name:
+            ahead = p.s if p.offset is None else p.s + p.offset[0] / link.length
+            mass = mass + jnp.where(xi < p.s, p.mass, 0.0)
+            moment = moment + jnp.where(xi < p.s, p.mass * ahead, 0.0)
+    return mass, moment
+
+
+def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening: bool) -> LinkNumbers:
+    """Of one link, padded to ``size`` coefficients."""
+    L, n = link.length, cubics.elements
+    nodes = jnp.asarray(np.arange(n + 1) / n, L.dtype)
+    if link.pieces:
+        # Borders between pieces cut elements, so that jumps of the section cost no accuracy.
+        starts = jnp.cumsum(jnp.stack([p.fraction for p in link.pieces]))[:-1]
+        nodes = jnp.sort(jnp.concatenate([nodes, starts.astype(L.dtype)]))
+    x, w = np.polynomial.legendre.leggauss(GAUSS)
+    span = jnp.diff(nodes)
+    element = jnp.clip(jnp.floor(0.5 * (nodes[1:] + nodes[:-1]) * n).astype(int), 0, n - 1)
+    xi = nodes[:-1, None] + span[:, None] * jnp.asarray(0.5 * (x + 1), L.dtype)[None, :]
+    weight = span[:, None] * jnp.asarray(0.5 * w, L.dtype)[None, :]
+    powers, index = jnp.asarray(cubics.powers, L.dtype)[element], jnp.asarray(cubics.index)[element]
+    index = jnp.where(index < cubics.size, index, size)
+    f = jax.vmap(lambda p, e, row: jax.vmap(lambda s: local_functions(p, s * n - e))(row))(powers, element.astype(L.dtype), xi)
+    f0, f1, f2 = f[:, :, 0], f[:, :, 1] * n, f[:, :, 2] * n**2
+    shape = xi.shape
+    props = beam_properties(link, xi.reshape(-1))
+    mu, EI = weight * props.rhoA.reshape(shape), weight * props.EIz.reshape(shape)
+    rest = 1 - xi
+
+    def band(c, left, right):
+        return to_band(index, jnp.einsum("eq,eqa,eqb->eab", c, left, right), size)
+
+    def vector(c, values):
+        return to_vector(index, jnp.einsum("eq,eqa->ea", c, values), size)
+
+    M = band(mu, f0, f0)
+    M = M.at[cubics.size :, 3].set(1.0)
+    nothing = jnp.zeros_like(M)
+    G = H = nothing
+    if stiffening:
+        mass, moment = _beyond(robot, link, xi.reshape(-1))
+        G, H = (band(weight * y.reshape(shape), f1, f1) for y in (mass, moment))
+    damping = link.damping
+    zero = jnp.zeros_like(L)
+    tau = zero if damping is None or damping.strain_rate is None else damping.strain_rate
+    drag = zero if damping is None or damping.mass is None else damping.mass
+    # Slices have no rotary inertia of their own (eq. 8 of the paper): the rigid body must not have it either.
+    rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
+    return LinkNumbers(
+        length=L, mu=jnp.sum(mu), rigid=rigid, M=M, K=band(EI, f2, f2), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1),
+        a=vector(mu, f0), b=vector(mu * xi, f0), e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
+    )  # fmt: skip
+
+
+def _resting(like: LinkNumbers) -> LinkNumbers:
+    blank = jtu.tree_map(jnp.zeros_like, like)
+    return eqx.tree_at(lambda n: (n.length, n.M), blank, (jnp.ones_like(like.length), blank.M.at[:, 3].set(1.0)))
+
+
+def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, ...], size: int, stiffening: bool) -> LinkNumbers:
+    """Of all stages; ``tables`` holds the functions of every stage's link, None where it is rigid."""
+    rows = [None if c is None else link_numbers(robot, robot.links[s.link], c, size, stiffening) for s, c in zip(layout.stages, tables, strict=True)]
+    blank = _resting(next(r for r in rows if r is not None))
+    return jtu.tree_map(lambda *x: jnp.stack(x), *[blank if r is None else r for r in rows])
+
+
+def payload_loads(robot: Robot, layout: Layout) -> tuple[Load, ...]:
+    """Payloads of elastic links."""
+    stage_of = {robot.links[s.link].name: i for i, (s, m) in enumerate(zip(layout.stages, layout.shapes, strict=True)) if s.link >= 0 and m}
+    eye = se3.identity(robot.gravity.dtype)
+    return tuple(
+        Load(stage_of[p.link], p.s, payload_inertia(p, eye)[PLANAR][:, PLANAR]) for p in robot.payloads if p.link in stage_of
+    )

@@ -1,0 +1,36 @@
+"""What finite-element links cannot hold, from static facts."""
+
+from flexjax.robot import Link, Robot
+
+
+def is_elastic(link: Link) -> bool:
+    return not link.rigid and link.body is None
+
+
+def refusals(robot: Robot, elastic: set[str], stiffening: bool) -> list[str]:
+    faults = []
+    if not robot.planar:
+        faults.append("planar: false; expected a robot that moves in the plane z = 0 (planar = true, every axis along z)")
+    for link in robot.links:
+        if link.name not in elastic:
+            continue
+        if link.curvature is not None:
+            faults.append(f"links.{link.name}.curvature: an elastic link that is curved at rest; expected a straight one, or rigid = true")
+        if link.damping is not None and link.damping.modal is not None:
+            faults.append(f"links.{link.name}.damping.modal: couples every element with every other; expected strain_rate or mass")
+    for joint in robot.tree_joints:
+        if joint.type != "prismatic" or joint.axis is not None or joint.child not in elastic:
+            continue
+        link = robot.links[robot.link_index(joint.child)]
+        where = f"joints.{joint.name}"
+        if link.pieces or link.section_end is not None:
+            faults.append(f"{where}: the link {link.name!r} runs through it with a section that varies; expected a uniform one, or rigid = true")
+        if link.damping is not None:
+            faults.append(f"links.{link.name}.damping: on a link that runs through its joint; expected none (damping of the joint itself is held)")
+        if joint.flexible:
+            faults.append(f"{where}.stiffness: a flexible joint that an elastic link runs through; expected a rigid one")
+        if joint.motor is not None and joint.motor.rotor is not None:
+            faults.append(f"{where}.motor.rotor: on a joint that an elastic link runs through; expected the rotor's mass in joints.{joint.name}.mass")
+        if stiffening:
+            faults.append(f"{where}: stiffening of a link that runs through its joint; expected stiffening=False, or a rigid link")
+    return faults
