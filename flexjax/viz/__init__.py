@@ -1,0 +1,5 @@
+"""Figures, the 3D page, and reports."""
+
+from flexjax.viz._animate import Animation as Animation, animate as animate
+from flexjax.viz._plot import plot as plot
+from flexjax.viz._report import Report as Report

@@ -1,0 +1,57 @@
+"""The moving arm as a gif or mp4 film, drawn by matplotlib."""
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from flexjax.trajectory import Trajectory
+from flexjax.viz._style import Picture, look, style
+
+
+def write_film(runs: dict[str, Trajectory], path: Path, fps: int) -> None:
+    """One film second is one second of the run, at ``fps`` frames per second (at most 600 frames)."""
+    mp4 = path.suffix.lower() == ".mp4"
+    if mp4 and not FFMpegWriter.isAvailable():
+        raise ValueError("path: mp4 films are written by ffmpeg, which is not installed; install ffmpeg, or choose .gif or .html.")
+    points = {name: np.asarray(traj.frames)[..., :3] for name, traj in runs.items()}
+    begin = min(float(traj.ts[0]) for traj in runs.values())
+    end = max(float(traj.ts[-1]) for traj in runs.values())
+    times = np.linspace(begin, end, int(np.clip(round((end - begin) * fps), 2, 600)))
+    every = np.concatenate([p.reshape(-1, 3) for p in points.values()])
+    low, high = np.nanmin(every, axis=0), np.nanmax(every, axis=0)
+    flat = high[2] - low[2] < 1e-9
+    margin = 0.08 * max(float(np.max(high - low)), 1e-9)
+    with style():
+        figure = Picture(figsize=(6.4, 4.8))
+        FigureCanvasAgg(figure)
+        axis = figure.add_subplot(projection=None if flat else "3d")
+        axis.set(xlabel="x [m]", ylabel="y [m]", xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
+        if flat:
+            axis.set_aspect("equal")
+        else:
+            axis.set(zlabel="z [m]", zlim=(low[2] - margin, high[2] + margin))
+            axis.set_aspect("equal")
+        curves = {
+            (name, link): axis.plot(*([[]] * (2 if flat else 3)), label=name if link == 0 else None, **look(i), linewidth=2.5)[0]
+            for i, name in enumerate(runs)
+            for link in range(points[name].shape[1])
+        }
+        clock = axis.set_title("")
+        if len(runs) > 1:
+            axis.legend(loc="upper left")
+
+        def draw(time: float):
+            for (name, link), curve in curves.items():
+                ts = np.asarray(runs[name].ts)
+                k = min(int(np.searchsorted(ts, time, side="right")) - 1, len(ts) - 1)
+                p = points[name][max(k, 0), link]
+                curve.set_data(p[:, 0], p[:, 1])
+                if not flat:
+                    curve.set_3d_properties(p[:, 2])
+            clock.set_text(f"{time:.2f} s")
+            return [*curves.values(), clock]
+
+        film = FuncAnimation(figure, draw, frames=times, blit=False, cache_frame_data=False)
+        film.save(str(path), writer=FFMpegWriter(fps=fps) if mp4 else PillowWriter(fps=fps), dpi=100)

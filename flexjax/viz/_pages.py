@@ -1,0 +1,32 @@
+"""Pages from templates, and what every page needs: escaped data, inlined files."""
+
+import base64
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ASSETS = Path(__file__).with_name("assets")
+
+
+@cache
+def asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
+
+
+def render(template: str, **values: Any) -> str:
+    """A template of the assets folder, every value escaped unless the template says that it is safe."""
+    import jinja2
+
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(asset(template)).render(**values)
+
+
+def embedded_json(data: Any) -> str:
+    """JSON that can stand inside a script element: a name such as ``</script>`` cannot end it."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def data_url(content: bytes, kind: str = "image/png") -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"

@@ -1,0 +1,63 @@
+"""Reports: headings, text, tables, figures and 3D views in one self-contained HTML file."""
+
+import datetime
+import os
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from flexjax import __version__
+from flexjax.io._files import write_whole
+from flexjax.viz._animate import Animation
+from flexjax.viz._pages import data_url, render
+from flexjax.viz._style import png
+
+
+class Report:
+    """A report that grows part by part. Every text is escaped.
+
+    >>> from flexjax.viz import Report
+    >>> report = Report("A run").heading("Result").text("All went well.")
+    >>> report.save("report.html")  # doctest: +SKIP
+    """
+
+    def __init__(self, title: str, about: str = ""):
+        self.title, self.about = title, about
+        self.parts: list[dict[str, Any]] = []
+
+    def _add(self, kind: str, **values: Any) -> "Report":
+        self.parts.append({"kind": kind, **values})
+        return self
+
+    def heading(self, text: str) -> "Report":
+        return self._add("heading", text=text)
+
+    def text(self, text: str) -> "Report":
+        return self._add("text", text=text)
+
+    def verdict(self, good: bool, text: str) -> "Report":
+        """A check and how it ended."""
+        return self._add("verdict", good=bool(good), text=text)
+
+    def code(self, text: str) -> "Report":
+        return self._add("code", text=text)
+
+    def table(self, head: list[str], rows: list[list[Any]]) -> "Report":
+        """Cells as text; floats with four digits."""
+        return self._add("table", head=head, rows=[[f"{c:.4g}" if isinstance(c, float) else str(c) for c in row] for row in rows])
+
+    def figure(self, figure: Figure, caption: str) -> "Report":
+        return self._add("figure", source=data_url(png(figure)), text=caption)
+
+    def view(self, animation: Animation, caption: str) -> "Report":
+        """An interactive 3D view inside the report."""
+        return self._add("frame", html=animation.frame(), text=caption)
+
+    @property
+    def html(self) -> str:
+        date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return render("report.html", title=self.title, about=self.about, parts=self.parts, version=__version__, date=date)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        return write_whole(Path(path), lambda part: part.write_text(self.html, encoding="utf-8"))

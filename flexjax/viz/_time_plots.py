@@ -1,0 +1,153 @@
+"""Figures of one or several trajectories. Each function takes ``{name: trajectory}``, all of the same robot."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from flexjax.io._dataset import dof_names, dof_units
+from flexjax.robot import Robot
+from flexjax.trajectory import Trajectory
+from flexjax.viz._style import COLOURS, look, new_figure
+
+Runs = dict[str, Trajectory]
+
+
+def _first(runs: Runs) -> Trajectory:
+    return next(iter(runs.values()))
+
+
+def _legend(axis, runs: Runs) -> None:
+    if len(runs) > 1:
+        axis.legend(ncols=min(len(runs), 3))
+
+
+def joints(runs: Runs) -> Figure:
+    """Coordinate and effort of every joint against time."""
+    robot = _first(runs).robot
+    names, units = dof_names(robot), dof_units(robot)
+    if not names:
+        raise ValueError(f"plot: the robot {robot.name!r} has no joint that moves; expected what='deflection', 'tip' or 'energy'.")
+    figure, axes = new_figure(len(names), 2, sharex=True)
+    for k, (name, unit) in enumerate(zip(names, units, strict=True)):
+        left, right = axes[2 * k : 2 * k + 2]
+        for i, (label, traj) in enumerate(runs.items()):
+            left.plot(traj.ts, traj.q[:, k], label=label, **look(i))
+            right.plot(traj.ts, traj.effort[:, k], **look(i))
+        left.set_ylabel(f"{name} [{unit}]")
+        right.set_ylabel(f"effort [{'N m' if unit == 'rad' else 'N'}]")
+    _legend(axes[0], runs)
+    for axis in axes[-2:]:
+        axis.set_xlabel("time [s]")
+    return figure
+
+
+def tip(runs: Runs) -> Figure:
+    """Path of the tip, and its coordinates against time."""
+    figure, axes = new_figure(1, 2, size=(9.2, 3.6))
+    for i, (label, traj) in enumerate(runs.items()):
+        p = np.asarray(traj.tip)
+        axes[0].plot(p[:, 0], p[:, 1], label=label, **look(i))
+        axes[0].plot(*p[0, :2], "o", color=COLOURS[i % len(COLOURS)], markersize=4)
+        shown = [k for k in range(3) if k < 2 or np.nanmax(np.abs(p[:, 2]), initial=0.0) > 0]
+        for k in shown:
+            several = len(runs) > 1
+            axes[1].plot(traj.ts, p[:, k], label=None if several and i else "xyz"[k], **look(i if several else k))
+            if several:
+                axes[1].annotate("xyz"[k], (float(traj.ts[-1]), float(p[-1, k])), fontsize=8)
+    axes[0].set(xlabel="x [m]", ylabel="y [m]", title="path of the tip (dot: start)", aspect="equal")
+    axes[0].set_adjustable("datalim")
+    axes[1].set(xlabel="time [s]", ylabel="tip position [m]")
+    _legend(axes[0], runs)
+    if len(runs) == 1:
+        axes[1].legend()
+    return figure
+
+
+def _flexible(robot: Robot) -> list[int]:
+    return [i for i, link in enumerate(robot.links) if not link.rigid] or list(range(len(robot.links)))
+
+
+def deflection(runs: Runs) -> Figure:
+    """Deflection of each elastic link's tip from the tangent at its base."""
+    traj0 = _first(runs)
+    links = _flexible(traj0.robot)
+    figure, axes = new_figure(len(links), 1, sharex=True)
+    for axis, link in zip(axes, links, strict=True):
+        for i, (label, traj) in enumerate(runs.items()):
+            d = 1e3 * np.asarray(traj.deflection[:, link, -1])
+            axis.plot(traj.ts, d[:, 1], label=label if len(runs) > 1 else "y", **look(i))
+            if np.nanmax(np.abs(d[:, 2]), initial=0.0) > 0:
+                axis.plot(traj.ts, d[:, 2], label=f"{label}, z" if len(runs) > 1 else "z", alpha=0.6, **look(i + len(runs)))
+        axis.set_ylabel(f"{traj0.robot.links[link].name}: tip deflection [mm]")
+        if axis.get_legend_handles_labels()[1] != ["y"]:
+            axis.legend(ncols=3)
+    axes[-1].set_xlabel("time [s]")
+    return figure
+
+
+def strain(runs: Runs) -> Figure:
+    """Largest curvature of each elastic link (over its stations, with its sign), and its axial strain at the base."""
+    traj0 = _first(runs)
+    links = _flexible(traj0.robot)
+    figure, axes = new_figure(len(links), 2, sharex=True)
+    for row, link in enumerate(links):
+        left, right = axes[2 * row : 2 * row + 2]
+        for i, (label, traj) in enumerate(runs.items()):
+            e = np.nan_to_num(np.asarray(traj.strain[:, link]))
+            part = 5 if np.max(np.abs(e[..., 5])) >= np.max(np.abs(e[..., 4])) else 4
+            pick = np.argmax(np.abs(e[..., part]), axis=1)
+            left.plot(traj.ts, e[np.arange(len(e)), pick, part], label=label, **look(i))
+            right.plot(traj.ts, 1e6 * e[:, 0, 0], **look(i))
+        left.set_ylabel(f"{traj0.robot.links[link].name}: curvature [1/m]")
+        right.set_ylabel("axial strain at the base [1e-6]")
+    _legend(axes[0], runs)
+    for axis in axes[-2:]:
+        axis.set_xlabel("time [s]")
+    return figure
+
+
+def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
+    """Amplitude spectrum of the tip deflection of the last elastic link (``signal="tip"``: of the tip's world position), with lines at the natural
+    frequencies of ``modes`` (what ``fx.modes`` returns, or numbers in Hz)."""
+    if signal not in ("deflection", "tip"):
+        raise ValueError(f"signal: {signal!r}; expected 'deflection' or 'tip'.")
+    figure, (axis,) = new_figure(1, 1)
+    top = 0.0
+    for i, (label, traj) in enumerate(runs.items()):
+        ts = np.asarray(traj.ts)
+        link = _flexible(traj.robot)[-1]
+        x = np.asarray(traj.deflection[:, link, -1] if signal == "deflection" else traj.tip)
+        x = x[:, int(np.nanargmax(np.nanstd(x, axis=0)))]
+        good = np.isfinite(x)
+        even = np.linspace(ts[good][0], ts[good][-1], int(good.sum()))
+        y = np.interp(even, ts[good], x[good])
+        window = np.hanning(len(y))
+        amplitude = 2 * np.abs(np.fft.rfft((y - y.mean()) * window)) / window.sum()
+        frequency = np.fft.rfftfreq(len(y), even[1] - even[0])
+        top = max(top, frequency[-1])
+        axis.semilogy(frequency[1:], np.maximum(1e3 * amplitude[1:], 1e-12), label=label, **look(i))
+    values = np.ravel(np.asarray(getattr(modes, "frequencies", modes))) if modes is not None else []
+    for k, f in enumerate(values):
+        if f <= top:
+            axis.axvline(float(f), color="#777777", linewidth=0.8, linestyle=":")
+            axis.annotate(f"mode {k + 1}", (float(f), 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right", fontsize=7)
+    axis.set(xlabel="frequency [Hz]", ylabel=f"amplitude of {signal} [mm]")
+    _legend(axis, runs)
+    return figure
+
+
+def energy(runs: Runs) -> Figure:
+    """The energies of each run, and how far their balance strays."""
+    figure, axes = new_figure(2, len(runs), size=(max(6.4, 4.2 * len(runs)), 5.0), sharex="col")
+    for i, (label, traj) in enumerate(runs.items()):
+        top, bottom = axes[i], axes[len(runs) + i]
+        e = traj.energy
+        for k, part in enumerate(("kinetic", "elastic", "gravity", "dissipated", "work")):
+            values = np.asarray(getattr(e, part))
+            top.plot(traj.ts, values - (values[0] if part == "gravity" else 0.0), label=part if part != "gravity" else "gravity (change)", **look(k))
+        bottom.plot(traj.ts, e.balance - e.balance[0], color="#000000")
+        top.set_title(label)
+        bottom.set_xlabel("time [s]")
+    axes[0].set_ylabel("energy [J]")
+    axes[0].legend(ncols=2)
+    axes[len(runs)].set_ylabel("balance error [J]")
+    return figure
