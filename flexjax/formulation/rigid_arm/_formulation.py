@@ -30,7 +30,7 @@ class RigidArm(AbstractFormulation):
     def bind(self, robot: Robot, *, dtype=None) -> "RigidArmModel":
         robot = prepare(self, robot, dtype)
         layout = serial_layout(robot)
-        return RigidArmModel(robot, self, layout, chain_parameters(robot, layout))
+        return RigidArmModel(robot, self, layout, eqx.filter_jit(chain_parameters)(robot, layout))
 
 
 class RigidArmModel(AbstractModel):

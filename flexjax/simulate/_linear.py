@@ -1,0 +1,254 @@
+"""Modes, equilibrium and linearisation: one code for every formulation, on the term's rate and retraction."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from flexjax.drive import AbstractActuation, Drive, Effort, Load, Motion
+from flexjax.formulation import AbstractModel, Start
+from flexjax.signal import constant, stack
+from flexjax.simulate._readings import read
+from flexjax.term import State
+
+
+class Modes(eqx.Module):
+    """Vibration about a state: frequencies [Hz], damping ratios, and complex shapes in retract coordinates (columns; no derivative)."""
+
+    frequencies: Float[Array, " n"]
+    damping: Float[Array, " n"]
+    shapes: Array
+    at: State
+
+    def __str__(self) -> str:
+        rows = [f"  {i + 1:3d}  {float(f):12.5g}  {float(z):10.3g}" for i, (f, z) in enumerate(zip(self.frequencies, self.damping, strict=True))]
+        return "mode  frequency [Hz]  damping ratio\n" + "\n".join(rows)
+
+
+class Linear(eqx.Module):
+    """x' = A x + B u, y = C x + D u about a state; x in retract coordinates, u = efforts then loads, y = sensors in order."""
+
+    A: Float[Array, "n n"]
+    B: Float[Array, "n m"]
+    C: Float[Array, "p n"]
+    D: Float[Array, "p m"]
+    inputs: tuple[str, ...] = eqx.field(static=True)
+    outputs: tuple[str, ...] = eqx.field(static=True)
+
+
+def _state(model: AbstractModel, drive: Drive, at) -> State:
+    if isinstance(at, State):
+        return at
+    start = Start() if at is None else Start(joints=at) if isinstance(at, dict) else at
+    start.check(model.robot)
+    return eqx.filter_jit(lambda model, drive, start: model.initial_state(drive, jnp.zeros((), model.robot.gravity.dtype), start))(model, drive, start)
+
+
+def _shifted(term, y: State, unravel):
+    """The state moved by a flat tangent."""
+    return lambda x: State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
+
+
+def _tangent(term, y, t):
+    """(size of the tangent space, from flat to tangent)."""
+    shape = jax.eval_shape(lambda: term.rate(t, y, None))
+    flat, unravel = ravel_pytree(jax.tree_util.tree_map(lambda s: jnp.zeros(s.shape, s.dtype), shape))
+    return flat, unravel
+
+
+def _lock(model: AbstractModel, at, lock: str) -> Drive:
+    if lock not in ("motors", "none"):
+        raise ValueError(f"lock: {lock!r}; expected 'motors' (every joint held at its motor) or 'none' (all joints free).")
+    if lock == "none":
+        return Drive()
+    start = at if isinstance(at, Start) else Start(joints=at) if isinstance(at, dict) else Start()
+    q, _, motor = start.vectors(model.robot)
+    slices = model.robot.dof_slices()
+    held = {}
+    for j in model.robot.tree_joints:
+        if j.dofs and j.type not in ("spherical", "free"):
+            value = (motor if j.flexible else q)[slices[j.name]]
+            held[j.name] = Motion(constant(value[0]) if j.dofs == 1 else stack([constant(x) for x in value]))
+    return Drive(joints=held)
+
+
+def jacobian(model: AbstractModel, drive: Drive, y: State, t=0.0) -> Float[Array, "n n"]:
+    """d rate / d x in retract coordinates at a state (column by column, forward mode)."""
+    term = model.term(drive)
+    zero, unravel = _tangent(term, y, t)
+    move = _shifted(term, y, unravel)
+
+    def rate(x):
+        # At an equilibrium the rate vanishes, so its dependence on where the tangent is attached does not matter.
+        return ravel_pytree(term.rate(t, move(x), None))[0]
+
+    return jax.jacfwd(rate)(zero)
+
+
+@eqx.filter_jit
+def _modes(model, drive, y, n: int):
+    A = jacobian(model, drive, y)
+    values, right = jnp.linalg.eig(jax.lax.stop_gradient(A))
+    left = jnp.linalg.inv(right)
+    # First-order change of an eigenvalue is left_i dA right_i: right for repeated ones too, where differentiating eig gives NaN.
+    change = jnp.einsum("ij,jk,ki->i", left, (A - jax.lax.stop_gradient(A)).astype(values.dtype), right)
+    values = values + change
+    scale = jnp.max(jnp.abs(jax.lax.stop_gradient(values)), initial=0.0)
+    size = jnp.abs(jax.lax.stop_gradient(values))
+    # One of each conjugate pair; what moves slower than round-off of the fastest is a rigid or locked coordinate.
+    vibrates = (jax.lax.stop_gradient(values).imag > 0) & (size > 1e-7 * scale)
+    order = jnp.argsort(jnp.where(vibrates, size, jnp.inf))[:n]
+    picked, real = values[order], vibrates[order]
+    safe = jnp.where(real, picked, 1.0)
+    magnitude = jnp.sqrt(safe.real**2 + safe.imag**2)
+    frequency = jnp.where(real, magnitude / (2 * jnp.pi), jnp.nan)
+    return frequency, jnp.where(real, -safe.real / magnitude, jnp.nan), right[:, order]
+
+
+def modes(model: AbstractModel, at: State | Start | dict | None = None, *, lock: str = "motors", n: int = 6, drive: Drive | None = None) -> Modes:
+    """Natural frequencies, damping ratios and shapes of small vibrations about a state (the robot's home unless told otherwise).
+
+    ``lock="motors"`` holds every motor; flexible joints keep their springs. ``lock="none"`` frees all joints. A ``drive`` replaces both (controllers
+    then take part). Frequencies are differentiable, also where they coincide; entries beyond the last vibrating mode are NaN.
+
+    >>> import flexjax as fx
+    >>> model = fx.RigidArm().bind(fx.load_robot("li-zhang-three-link"))
+    >>> round(float(fx.modes(model).frequencies[0]), 1) > 0
+    True
+    """
+    drive = _lock(model, at, lock) if drive is None else drive
+    y = _state(model, drive, at)
+    frequency, damping, shapes = _modes(model, drive, y, n)
+    if not isinstance(frequency, jax.core.Tracer):
+        keep = np.flatnonzero(np.isfinite(np.asarray(frequency)))
+        frequency, damping, shapes = frequency[keep], damping[keep], shapes[:, keep]
+    return Modes(frequency, damping, jax.lax.stop_gradient(shapes), y)
+
+
+def equilibrium(model: AbstractModel, drive: Drive | None = None, at: State | Start | dict | None = None, *, t: float = 0.0, iterations: int = 60) -> State:
+    """A state at rest under the drive's values at time ``t`` (gravity, loads, controllers): the root of the term's rate nearest to ``at``.
+
+    Damped Gauss-Newton on the whole state; the result is differentiable by the implicit-function theorem. Raises RuntimeError if it does not
+    converge (try a nearer start, or smaller loads first).
+    """
+    drive = Drive() if drive is None else drive
+    drive.check(model.robot)
+    y, residual = _equilibrium(model, drive, _state(model, drive, at), jnp.asarray(t, model.robot.gravity.dtype), iterations)
+    if not isinstance(residual, jax.core.Tracer) and not float(residual) < 1e-6:
+        raise RuntimeError(f"equilibrium: no rest found (remaining correction {float(residual):.2g}); start nearer to it, or apply the loads in steps.")
+    return y
+
+
+@eqx.filter_jit
+def _equilibrium(model, drive, y, t, iterations: int):
+    term = model.term(drive)
+    flat, unravel = _tangent(term, y, t)
+
+    def residual(term, y, x):
+        return ravel_pytree(term.rate(t, State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory), None))[0]
+
+    def correction(term, y):
+        r = residual(term, y, flat)
+        J = jax.jacfwd(lambda x: residual(term, y, x))(flat)
+        # Rows and columns in their own units, so that stiff and soft coordinates weigh alike; locked coordinates have zero rows.
+        rows = jnp.max(jnp.abs(J), axis=1)
+        rows = jnp.where(rows > 0, rows, 1.0)
+        return r, -_least(jax.lax.stop_gradient(J / rows[:, None]), r / jax.lax.stop_gradient(rows)), rows
+
+    fixed_term, fixed_y = jax.lax.stop_gradient(term), jax.lax.stop_gradient(y)
+
+    def cond(carry):
+        _, size, k, _ = carry
+        return (k < iterations) & (size > 1e-13)
+
+    def body(carry):
+        y, _, k, trust = carry
+        _, dx, _ = correction(fixed_term, y)
+        size = jnp.max(jnp.abs(dx), initial=0.0)
+        step = jnp.minimum(1.0, trust / jnp.maximum(size, 1e-30))
+        moved = State(fixed_term.retract(y.mech, unravel(step * dx)), y.work, y.dissipated, y.memory)
+        return moved, size, k + 1, trust
+
+    start = (fixed_y, jnp.asarray(jnp.inf, flat.dtype), jnp.zeros((), jnp.int32), jnp.asarray(0.5, flat.dtype))
+    rest, size, _, _ = jax.lax.while_loop(cond, body, start)
+    # One more Newton step, differentiated with its matrix held: the implicit-function derivative.
+    _, dx, _ = correction(term, rest)
+    return State(term.retract(rest.mech, unravel(dx)), y.work, y.dissipated, y.memory), jax.lax.stop_gradient(jnp.max(jnp.abs(dx), initial=0.0))
+
+
+def _least(J, r):
+    """Least-squares solution of smallest size (locked coordinates make J singular)."""
+    return jnp.linalg.pinv(J, rtol=1e-13) @ r
+
+
+def linearise(model: AbstractModel, drive: Drive | None = None, at: State | Start | dict | None = None, *, t: float = 0.0) -> Linear:
+    """Linear state-space model about a state: x in retract coordinates, u = joint efforts (of joints without a Motion) then the drive's loads, y = the robot's
+    sensors in order (static readings: gain and offset; no low-pass, no delay).
+    """
+    drive = Drive() if drive is None else drive
+    drive.check(model.robot)
+    y = _state(model, drive, at)
+    t = jnp.asarray(t, model.robot.gravity.dtype)
+    joints = [j for j in model.robot.tree_joints if j.dofs == 1 and not (j.name in drive.joints and drive.joints[j.name].prescribes)]
+    joints = [j for j in joints if not j.flexible or (j.motor is not None and j.motor.rotor is not None)]
+    inputs = [j.name for j in joints] + [f"load{i}.{c}" for i in range(len(drive.loads)) for c in ("fx", "fy", "fz", "mx", "my", "mz")]
+
+    names = tuple(j.name for j in joints)
+    A, B, C, D = _matrices(model, drive, y, t, names, jnp.zeros(len(inputs), t.dtype))
+    return Linear(A, B, C, D, tuple(inputs), tuple(s.name for s in model.robot.sensors))
+
+
+@eqx.filter_jit
+def _matrices(model, drive, y, t, names, u0):
+    zero, unravel = _tangent(model.term(_with_inputs(drive, names, u0)), y, t)
+
+    def at(x, u):
+        term = model.term(_with_inputs(drive, names, u))
+        return term, State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
+
+    def rate(x, u):
+        term, moved = at(x, u)
+        return ravel_pytree(term.rate(t, moved, None))[0]
+
+    def sensors(x, u):
+        term, moved = at(x, u)
+        return read(model, term.drive, t, moved)
+
+    return *jax.jacfwd(rate, (0, 1))(zero, u0), *jax.jacfwd(sensors, (0, 1))(zero, u0)
+
+
+class _Added(AbstractActuation):
+    """An actuation plus a constant effort."""
+
+    prescribes = False
+    inner: AbstractActuation
+    extra: Array
+
+    def effort(self, t, at, q, qd, all_q, all_qd, held):
+        return self.inner.effort(t, at, q, qd, all_q, all_qd, held) + self.extra
+
+    def stiffness(self):
+        return self.inner.stiffness()
+
+    def signals(self):
+        return self.inner.signals()
+
+
+def _with_inputs(drive: Drive, names, u) -> Drive:
+    """The drive with efforts u added: on free joints as Effort, on the loads as a constant wrench."""
+    acts = dict(drive.joints)
+    for i, name in enumerate(names):
+        old = drive.joints.get(name)
+        if old is None:
+            acts[name] = Effort(constant(u[i]))
+        elif isinstance(old, Effort):
+            acts[name] = Effort(old.signal + constant(u[i]))
+        else:
+            acts[name] = _Added(old, u[i])
+    loads = []
+    for k, load in enumerate(drive.loads):
+        extra = u[len(names) + 6 * k : len(names) + 6 * k + 6]
+        loads.append(Load(load.link, load.wrench + stack([constant(x) for x in extra]), load.s, load.frame))
+    return Drive(acts, tuple(loads), drive.base)

@@ -1,0 +1,29 @@
+"""Sensor readings of one state, for linear models: the sensors' static part."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.tree_util as jtu
+
+from flexjax.trajectory import Statistics, Trajectory, measure
+
+
+def read(model, drive, t, y, stations: int = 21):
+    """(p,) readings of the robot's sensors at one state, without low-pass, delay and noise."""
+    s = jnp.linspace(0.0, 1.0, stations, dtype=model.robot.gravity.dtype)
+    snap, energy = model.observe(t, y, drive, s), model.energy(t, y, drive)
+    one = jtu.tree_map(lambda x: x[None], (snap, energy))
+    zero = jnp.zeros((), jnp.int32)
+    traj = Trajectory(
+        ts=t[None], **{k: getattr(one[0], k) for k in type(snap).__annotations__}, energy=one[1], status=zero, t_fail=jnp.zeros_like(t), where=zero,
+        stats=Statistics(zero, jnp.zeros_like(t), "", ""), final=y, stations=s, robot=model.robot,
+    )  # fmt: skip
+    values = measure(traj, _bare(model.robot))
+    return jnp.stack([v[0] for v in values.values()]) if values else jnp.zeros(0, t.dtype)
+
+
+def _bare(robot):
+    """The robot with its sensors' low-pass and delay left out."""
+    sensors = tuple(
+        type(s)(s.name, s.kind, s.on, s.s, s.span, s.position, s.direction, s.gain, s.offset) for s in robot.sensors
+    )
+    return eqx.tree_at(lambda r: r.sensors, robot, sensors)
