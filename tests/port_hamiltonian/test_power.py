@@ -1,0 +1,44 @@
+"""Power balance: what the ports give is what the energy gains, for states at random. Loops are left out here: twists at random would open them."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import flexjax as fx
+from tests.port_hamiltonian import zoo
+from tests.port_hamiltonian.test_newton import CASES, random_state
+from tests.screw.laws import quick_jit
+
+
+def _coupled():
+    return fx.Robot.serial([fx.Link("a", 0.7, constants=zoo.constants(), curvature=(0.3, -0.4, 0.6))], [fx.Joint("j", "spherical", "ground", "a")])
+
+
+COUPLING = ((1e-3, 0.0, 2e-3), (0.0, -1e-3, 0.0), (1e-3, 0.0, 1e-3))
+LOADS = (fx.Load("a", fx.constant((1.0, -2.0, 0.0, 0.0, 0.0, 0.3)), s=0.6), fx.Load("a", fx.constant((0.5, 0.2, 0.0, 0.0, 0.0, -0.1)), frame="section"))
+POWER = {
+    "spatial": (*CASES["spatial"], LOADS),
+    "planar": (*CASES["planar"], LOADS),
+    "coupled": (_coupled, dict(elements=3, coupling=COUPLING, drag=(0.3, 0.3, 0.3, 0.1, 0.1, 0.1)), {}, LOADS),
+    "nonlinear": (zoo.planar, dict(elements=3, strain_energy=lambda q, k: 0.5 * jnp.sum(k * q**2) + 30.0 * jnp.sum(q**4)), {}, LOADS),
+}
+
+
+@pytest.mark.parametrize("name", POWER)
+def test_power_balance(name, record_number):
+    make, options, joints, loads = POWER[name]
+    model = fx.PortHamiltonian(**options).bind(make())
+    drive = fx.Drive(joints=joints, loads=loads)
+
+    @quick_jit
+    def check():
+        y = random_state(model, drive)
+        term = model.term(drive)
+        t = jnp.asarray(0.1)
+        rate = term.ambient(y.mech, term.rate(t, y, None))
+        parts = jax.jvp(lambda m: jnp.stack(term.energies(m)), (y.mech,), (rate,))[1]
+        power, loss = term.power(t, y, None)
+        return jnp.sum(parts) - power + loss, jnp.sum(jnp.abs(parts)) + jnp.abs(power) + loss
+
+    gap, scale = check()
+    record_number(f"power balance, random state, {name}", abs(gap) / scale, 1e-12)
