@@ -38,17 +38,18 @@ def letters(y, l, x):
     return {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f, "s": i[1] + (o[1] - i[1]) * x / l, "p": (o[1] - i[1]) / l}
 
 
-def gauss_energy(terms, y, l, stiffness, points=8):
+def gauss_energies(terms, y, l, stiffness, points=8):
+    """Energy of each term alone."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
-    total = 0.0
-    for node, weight in zip(nodes, weights, strict=True):
-        value = letters(y, l, 0.5 * (node + 1) * l)
-        for t in terms:
-            product = 1.0
-            for x in t.letters:
-                product = product * value[x]
-            total = total + 0.5 * weight * l * float(t.factor) * stiffness[STIFFNESSES.index(t.stiffness)] * product
-    return total
+    value = letters(y, l, 0.5 * (jnp.asarray(nodes) + 1) * l)
+    ones = jnp.ones(points)
+    rows = []
+    for t in terms:
+        product = 0.5 * jnp.asarray(weights) * l * float(t.factor) * stiffness[STIFFNESSES.index(t.stiffness)]
+        for x in t.letters:
+            product = product * value[x] * ones
+        rows.append(jnp.sum(product))
+    return jnp.stack(rows)
 
 
 assert set(LETTERS) == set("abcdefsp")

@@ -248,17 +248,23 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         return jax.jvp(momentum, *along)[1] - jax.grad(lagrangian)(q) - driven - damped
 
     def accelerate(self, t, q, v, args, memory):
+        return self.dynamics(t, q, v, args, memory)[0]
+
+    def dynamics(self, t, q, v, args, memory):
+        """Acceleration, and the efforts (nv,) that prescribed coordinates take (zero elsewhere)."""
         locked = self.locked
         known = jnp.where(locked, self.prescribed(t, args)[3], 0.0)
-        r = -self.balance(t, q, v, known, args, memory)
+        r = self.balance(t, q, v, known, args, memory)
         frozen = stop(self)
         factors = frozen.preconditioner(stop(t), stop(q), stop(v), 1.0, 0.0, 0.0, stop(args))
 
         def mass(x):
             return jnp.where(locked, x, self.momentum(q, jnp.where(locked, 0.0, x)))
 
-        x = lax.custom_linear_solve(mass, jnp.where(locked, 0.0, r), lambda _, b: frozen.precondition(factors, b), symmetric=True)
-        return known + x
+        x = lax.custom_linear_solve(mass, jnp.where(locked, 0.0, -r), lambda _, b: frozen.precondition(factors, b), symmetric=True)
+        if not locked.any():
+            return x, jnp.zeros_like(r)
+        return known + x, jnp.where(locked, r + self.momentum(q, x), 0.0)
 
     def preconditioner(self, t, q, v, cm, cv, cq, args):
         lay, h = self.layout, self.hard

@@ -72,8 +72,7 @@ def _base_rates(pose, twist):
 def snapshot(term: MovingBeamTerm, t, state: State, s: Float[Array, " S"], at) -> Snapshot:
     lay, robot = term.layout, term.robot
     q, v = state.mech.q, state.mech.v
-    a = term.accelerate(t, q, v, at, state.memory)
-    gap = term.balance(t, q, v, a, at, state.memory)
+    a, gap = term.dynamics(t, q, v, at, state.memory)
     x, xd = q[: lay.dofs], v[: lay.dofs]
     effort = jnp.where(term.drive.prescribed(robot), gap[: lay.dofs], term.drive.effort(robot, t, at, x, xd, state.memory))
     base, twist, acc = term.base(t, at)

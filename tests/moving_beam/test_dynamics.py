@@ -1,0 +1,122 @@
+"""Equations of motion: the reference element, eq. (22) against Lagrange, the structured solve, energy with moving length and base."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.moving_beam.samples import ORDER, SAMPLE, unknowns
+
+import flexjax as fx
+from flexjax.formulation.moving_beam._matrices import Flow, Reference, element_inertia
+from flexjax.term import Mechanical, State
+
+
+def test_inertia_force_of_the_reference_element(record_number):
+    """Accelerations, Coriolis, transport and variable length, all at once."""
+    s = {k: jnp.asarray(v, float) for k, v in SAMPLE.items() if k not in ("order", "tensors", "strain")}
+    flow = Flow(jnp.stack([s["X0"], s["X0dot"], s["X0ddot"]]), jnp.stack([s["l"], s["ldot"], s["lddot"]]), jnp.stack([0 * s["v"], s["v"], s["vdot"]]))
+    ref = Reference(s["aO"], s["omega"], s["omegadot"])
+    M, D, K, f = jax.jit(lambda: element_inertia(6, flow, ref, s["rhoA"], jnp.zeros(3)))()
+    force = M @ unknowns("qdd") + D @ unknowns("qd") + K @ unknowns("q") - f
+    want = np.array(SAMPLE["Fin_centreline"])[ORDER]
+    record_number("003 inertia force of the sample element", float(np.max(np.abs(np.asarray(force) - want))), 1e-13)
+    record_number("003 mass matrix of the sample element", float(np.max(np.abs(np.asarray(M) - np.array(SAMPLE["M_centreline"])[ORDER][:, ORDER]))), 1e-13)
+
+
+def _telescope():
+    """Two short tubes in space on a universal joint, with a payload: every kind of coordinate at once."""
+    tube = dict(material=fx.Material(E=2e7, rho=1500.0, nu=0.3), damping=fx.Damping(strain_rate=1e-3))
+    links = [fx.Link("outer", 1.0, section=fx.Tube(0.06, 0.004), **tube), fx.Link("inner", 0.9, section=fx.Rectangle(0.03, 0.04), **tube)]
+    joints = [
+        fx.Joint("turn", "universal", "ground", "outer", axis=(0, 0, 1), axis2=(0, 1, 0), hub=fx.Hub(0.2, 1e-3), damping=0.01),
+        fx.Joint("slide", "prismatic", "outer", "inner", home=0.5),
+    ]
+    payload = fx.Payload("load", "inner", 0.1, inertia=1e-4, offset=(0.02, 0.01, 0.0))
+    return fx.Robot("telescope", links, joints, payloads=[payload], gravity=(0.3, -9.0, 1.0))
+
+
+@pytest.fixture(scope="module")
+def space():
+    model = fx.MovingBeam(elements=3).bind(_telescope())
+    drive = fx.Drive(joints={"turn": fx.Motion(fx.quintic(jnp.zeros(2), jnp.array([0.8, -0.5]), 0.3)), "slide": fx.Motion(fx.quintic(0.5, 0.7, 0.3))})
+    return model, drive
+
+
+def _state(model, scale, key, continuous=False):
+    lay = model.layout
+    k1, k2, k3 = jax.random.split(jax.random.key(key), 3)
+    table = scale * jax.random.normal(k1, (lay.elements, lay.node + 2))
+    if continuous:
+        # Axial slopes continuous over nodes: then no material changes its speed in a jump, and d'Alembert's field is a function.
+        slopes = table[:, -1]
+        table = table.at[:, -2].set(jnp.concatenate([jnp.zeros(1), slopes[:-1]]))
+    joints = jnp.array([0.3, -0.2, 0.6])
+    q = jnp.concatenate([joints, table.reshape(-1)])
+    v = scale * jax.random.normal(k2, (lay.nv,)) + jnp.zeros(lay.nv).at[:3].set(jnp.array([0.7, -0.4, 0.5]))
+    a = scale * jax.random.normal(k3, (lay.nv,)) + jnp.zeros(lay.nv).at[:3].set(jnp.array([-2.0, 1.0, 3.0]))
+    return q, v, a
+
+
+def test_matrices_of_eq_22_are_lagranges_equations(record_number):
+    """d'Alembert with the matrices of the paper against the derivative of the energies, telescope moving, frame turning about two axes."""
+    robot = fx.Robot("bare", _telescope().links, _telescope().joints, gravity=(0.3, -9.0, 1.0))
+    robot = jax.tree_util.tree_map(lambda x: x, robot)
+    model = fx.MovingBeam(elements=3, order="consistent").bind(robot)
+    term = model.term(fx.Drive())
+    q, v, a = _state(model, 1e-2, 0, continuous=True)
+
+    @jax.jit
+    def both(q, v, a):
+        y = State.fresh(Mechanical(q, v), q.dtype)
+        m = model.matrices(0.0, y, fx.Drive(), a)
+        D = term.layout.dofs
+        _, damped = term.forces(0.0, q, v, None, ())
+        return m.M @ a[D:] + m.D @ v[D:] + (m.K + m.K_strain) @ q[D:] - m.f, (term.balance(0.0, q, v, a, None, ()) + damped)[D:], m
+
+    ours, lagrange, m = both(q, v, a)
+    record_number("003 eq. (22) against Lagrange", float(jnp.max(jnp.abs(ours - lagrange)) / jnp.max(jnp.abs(lagrange))), 1e-12)
+    record_number("003 M symmetric", float(jnp.max(jnp.abs(m.M - m.M.T)) / jnp.max(jnp.abs(m.M))), 1e-14)
+
+
+def test_structured_solve_is_the_mass_matrix(space, record_number):
+    """accelerate solves M a = ... to rounding, with and without prescribed joints."""
+    model, drive = space
+    q, v, _ = _state(model, 1e-2, 3)
+
+    @jax.jit
+    def gap(q, v):
+        out = []
+        for d in (fx.Drive(), drive):
+            term = model.term(d)
+            a = term.accelerate(0.1, q, v, None, ())
+            r = term.balance(0.1, q, v, a, None, ())
+            size = jnp.max(jnp.abs(term.balance(0.1, q, v, jnp.zeros_like(a), None, ())))
+            out.append(jnp.max(jnp.abs(jnp.where(term.locked, 0.0, r))) / size)
+        return jnp.stack(out)
+
+    record_number("003 balance at the acceleration found", float(jnp.max(gap(q, v))), 1e-10)
+
+
+def test_energy_with_moving_length_and_joints(space, record_number):
+    """Telescope runs out while the base turns about two axes, with damping, weight and payload: energy and the actuators' work."""
+    model, drive = space
+    traj = fx.simulate(model, drive, jnp.linspace(0.0, 0.3, 4), dt=5e-3)
+    e = traj.energy
+    scale = float(jnp.max(jnp.abs(e.kinetic)) + jnp.max(jnp.abs(e.elastic)))
+    record_number("003 energy balance, telescope and two angles prescribed", float(jnp.max(jnp.abs(e.balance - e.balance[0]))) / scale, 1e-9)
+    assert float(e.dissipated[-1]) > 0 and traj.ok
+
+
+def test_what_cannot_be_held_is_refused():
+    arm = fx.load_robot("two-link")
+    with pytest.raises(ValueError, match="behind an elastic link"):
+        fx.MovingBeam().bind(arm)
+    with pytest.raises(ValueError, match="at least 5"):
+        fx.MovingBeam(elements=4).bind(fx.load_robot("soeffker-telescopic"))
+    with pytest.raises(ValueError, match="all are rigid"):
+        fx.MovingBeam().bind(fx.load_robot("rigid-3r"))
+    with pytest.raises(ValueError, match="torsion has no inertia"):
+        spin = fx.load_robot("soeffker-spin-up")
+        fx.MovingBeam().bind(fx.Robot("spatial", spin.links, spin.joints, gravity=(0.0, 0.0, 0.0)))
+    with pytest.warns(UserWarning, match="unbounded below"):
+        fx.MovingBeam(order="cubic").bind(fx.load_robot("soeffker-spin-up"))
