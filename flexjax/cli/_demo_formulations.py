@@ -1,0 +1,88 @@
+"""Part of the tour: the same arm in every formulation that can hold it."""
+
+import time
+
+import numpy as np
+
+from flexjax.cli import _common
+
+ROBOT = "metal-link"
+# How far the tips of the flexible formulations may lie apart, relative to how far the rigid arm lies from them.
+AGREE = 0.02
+
+
+def show(tour) -> None:
+    import jax
+    import jax.numpy as jnp
+
+    from flexjax.drive import Drive, Motion
+    from flexjax.formulation import formulations_for
+    from flexjax.io import save_trajectory
+    from flexjax.robot import describe, load_robot
+    from flexjax.signal import quintic
+    from flexjax.simulate import simulate
+    from flexjax.viz import animate, plot
+
+    robot = tour.robot = load_robot(ROBOT)
+    joint = robot.tree_joints[0].name
+    end = 0.3 if tour.quick else 1.0
+    drive = tour.drive = Drive(joints={joint: Motion(quintic(0.0, 1.2, 0.6 * end))})
+    ts = jnp.linspace(0.0, end, 61 if tour.quick else 201)
+    report = tour.report
+    report.heading("The arm").code(str(robot)).code(str(describe(robot)))
+    report.text(f"Its joint {joint!r} turns by 1.2 rad in {0.6 * end:g} s along a quintic and then holds still: what moves afterwards is vibration.")
+    holding, refused = formulations_for(robot)
+    if tour.quick:
+        holding = dict(list(holding.items())[:2])
+    rows = []
+    for name, formulation in holding.items():
+        _common.say(f"{name}: compiling and simulating {end:g} s")
+        try:
+            model = formulation.bind(robot)
+            seconds = []
+            for _ in range(2):
+                begin = time.perf_counter()
+                traj = jax.block_until_ready(simulate(model, drive, ts, dt=1e-3))
+                seconds.append(time.perf_counter() - begin)
+        except Exception as error:  # the tour goes on: what failed is told in the report
+            tour.check(False, f"{name} simulates the arm ({type(error).__name__}: {str(error).splitlines()[0]})")
+            continue
+        tour.runs[name] = traj
+        balance = np.asarray(traj.energy.balance)
+        scale = max(float(np.max(np.abs(np.asarray(x)))) for x in (traj.energy.kinetic, traj.energy.work, traj.energy.gravity))
+        unknowns = sum(x.size for x in jax.tree.leaves(traj.final.mech))
+        rows.append([name, unknowns, float(np.max(np.abs(balance - balance[0]))) / scale, seconds[0], seconds[1]])
+        save_trajectory(traj, tour.folder / f"{name}.nc")
+    flexible = {name: traj for name, traj in tour.runs.items() if name != "RigidArm"}
+    _agreement(tour, rows, flexible)
+    for name, why in refused.items():
+        report.text(f"{name} cannot hold this arm: {'; '.join(why)}.")
+    if not tour.runs:
+        return
+    report.figure(plot(tour.runs, "tip"), "Path of the tip in all formulations; the rigid arm does not vibrate.")
+    report.figure(plot(flexible or tour.runs, "deflection"), "Deflection of the tip from the tangent at the base.")
+    last = next(reversed(flexible or tour.runs))
+    report.figure(plot({last: tour.runs[last]}, "energy"), f"Energies in {last}, and how well they balance.")
+    report.heading("See it move")
+    report.view(animate(tour.runs), "Drag to turn, scroll to zoom; the slider 'deformation' magnifies what is hard to see.")
+    animate(tour.runs, tour.folder / "arm.html")
+
+
+def _agreement(tour, rows, flexible) -> None:
+    tips = {name: np.asarray(traj.tip) for name, traj in tour.runs.items()}
+    middle = np.median(np.stack([tips[name] for name in flexible]), axis=0) if flexible else None
+    head = ["formulation", "unknowns", "energy balance", "first run [s]", "again [s]", "tip from the median [mm]"]
+    gaps = {}
+    for row in rows:
+        gap = float("nan") if middle is None else 1e3 * float(np.max(np.linalg.norm(tips[row[0]] - middle, axis=1)))
+        gaps[row[0]] = gap
+        row.append(gap)
+    tour.report.heading("Formulations side by side").table(head, rows)
+    tour.data["formulations"] = [dict(zip(head, row, strict=True)) for row in rows]
+    if len(flexible) > 1 and "RigidArm" in tour.runs:
+        worst = max(gaps[name] for name in flexible)
+        share = worst / gaps["RigidArm"]
+        names = ", ".join(flexible)
+        tour.check(share < AGREE, f"{names} agree: tips within {worst:.3g} mm, {100 * share:.2g} % of what bending changes (limit {100 * AGREE:g} %)")
+    worst = max((row[2] for row in rows), default=float("nan"))
+    tour.check(worst < 1e-3, f"energies balance within {worst:.1e} of the largest energy in every formulation (limit 1e-3)")

@@ -1,0 +1,45 @@
+"""Saved runs as one 3D page, side by side. Example:
+
+  flexjax view run.nc --out arm.html --open
+"""
+
+import dataclasses
+from pathlib import Path
+
+from tyro import conf
+
+from flexjax.cli import _common
+
+
+@dataclasses.dataclass
+class Args:
+    """Saved runs as one 3D page."""
+
+    runs: conf.Positional[tuple[str, ...]]
+    """files that `flexjax simulate --save` or fx.save_trajectory wrote"""
+    out: str = "view.html"
+    """the page (.html), or a film (.gif .mp4)"""
+    open: bool = False
+    """open the page in the browser"""
+    json: bool = False
+    """print the result as JSON"""
+
+
+def run(args: Args):
+    if not args.runs:
+        raise ValueError("runs: none; expected at least one file, e.g. flexjax view run.nc.")
+    _common.check_paths((args.out,))
+    _common.start()
+    from flexjax.io import load_trajectory
+    from flexjax.viz import animate
+
+    runs = {}
+    for path in args.runs:
+        name = Path(path).stem
+        runs[name if name not in runs else str(path)] = load_trajectory(path)
+    animate(runs, args.out)
+    if args.open:
+        import webbrowser
+
+        webbrowser.open(Path(args.out).resolve().as_uri())
+    return f"wrote {args.out}", {"page": args.out, "runs": list(runs)}, 0

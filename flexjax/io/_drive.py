@@ -1,0 +1,161 @@
+"""Drives from TOML files: what moves each joint, and loads, by the names of the signals. Only listed names are looked up."""
+
+import difflib
+import inspect
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from flexjax import signal
+from flexjax.drive import PD, Drive, Effort, Load, Motion
+
+SIGNALS = (
+    "constant", "quintic", "step_acceleration", "bang_bang", "piecewise_constant", "trapezoid", "cosine", "cycloid", "spin_up", "spline", "recorded",
+    "step", "ramp", "sine", "polynomial", "chirp",
+)  # fmt: skip
+KINDS = ("motion", "effort", "pd")
+
+
+def load_drive(path: str | os.PathLike) -> Drive:
+    """Load a drive file. Each joint has a ``motion``, an ``effort`` or a ``pd`` controller, made of the signals of flexjax::
+
+        [joints.shoulder]
+        motion = { quintic = { start = 0.0, end = 1.0, duration = 2.0 } }
+        [joints.elbow]
+        pd = { kp = 40.0, kd = 1.0, reference = { ramp = { value = 0.5, duration = 1.0 } } }
+        [[loads]]
+        link = "fore"
+        wrench = { constant = { value = [0.0, -2.0, 0.0, 0.0, 0.0, 0.0] } }
+    """
+    path = Path(path)
+    try:
+        document = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        raise ValueError(f"drive file {str(path)!r}: cannot be read ({error.strerror}).") from None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"drive file {str(path)!r}: is not valid TOML: {error}") from None
+    try:
+        return drive_from_dict(document)
+    except ValueError as error:
+        raise ValueError(f"drive file {str(path)!r}:\n{error}") from None
+
+
+def drive_from_dict(document: dict[str, Any]) -> Drive:
+    """The drive of a document; every fault is told at once."""
+    faults: list[str] = []
+    for key in set(document) - {"joints", "loads"}:
+        faults.append(f"{key}: unknown key; the keys here are joints, loads.")
+    joints = {}
+    for name, table in _table(document, "joints", faults).items():
+        act = _actuation(f"joints.{name}", table, faults)
+        if act is not None:
+            joints[name] = act
+    loads = []
+    rows = document.get("loads", [])
+    for i, row in enumerate(rows if isinstance(rows, list) else []):
+        loads.append(_load(f"loads.{i}", row, faults))
+    if faults:
+        raise ValueError("\n".join(f"  - {fault}" for fault in faults))
+    return Drive(joints=joints, loads=tuple(load for load in loads if load is not None))
+
+
+def parse_motion(text: str) -> tuple[str, Any]:
+    """``shoulder=quintic:0:1:2``: the joint, and the signal with its arguments in order; a list is written with commas."""
+    joint, equals, rest = text.partition("=")
+    word, *values = rest.split(":")
+    if not (joint and equals and word):
+        raise ValueError(f"motion: {text!r}; expected <joint>=<signal>:<numbers>, e.g. shoulder=quintic:0:1:2.")
+    try:
+        numbers = [[float(x) for x in v.split(",")] if "," in v else float(v) for v in values]
+    except ValueError:
+        raise ValueError(f"motion: {text!r}; expected numbers after the signal's name, e.g. shoulder=quintic:0:1:2.") from None
+    make = _signal_function(f"motion {joint}", word)
+    names = list(inspect.signature(make).parameters)
+    try:
+        inspect.signature(make).bind(*numbers)
+    except TypeError:
+        raise ValueError(f"motion: {text!r}; {word} takes {', '.join(names)}, in this order.") from None
+    return joint, make(*numbers)
+
+
+def _signal_function(where: str, name: str):
+    if name not in SIGNALS:
+        near = difflib.get_close_matches(name, SIGNALS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(SIGNALS)}."
+        raise ValueError(f"{where}: {name!r} is no signal; {hint}")
+    return getattr(signal, name)
+
+
+def _table(document: dict, key: str, faults: list[str]) -> dict:
+    value = document.get(key, {})
+    if not isinstance(value, dict):
+        faults.append(f"{key}: {value!r}; expected a table, e.g. [{key}.shoulder].")
+        return {}
+    return value
+
+
+def _signal(where: str, table: Any, faults: list[str]):
+    if not (isinstance(table, dict) and len(table) == 1):
+        faults.append(f"{where}: {table!r}; expected one signal, e.g. {{ quintic = {{ start = 0.0, end = 1.0, duration = 2.0 }} }}.")
+        return None
+    ((name, values),) = table.items()
+    try:
+        make = _signal_function(where, name)
+    except ValueError as error:
+        faults.append(str(error))
+        return None
+    parameters = inspect.signature(make).parameters
+    if not isinstance(values, dict):
+        faults.append(f"{where}.{name}: {values!r}; expected a table with {', '.join(parameters)}.")
+        return None
+    bad = [f"{where}.{name}.{key}: unknown key; the keys here are {', '.join(parameters)}." for key in values if key not in parameters]
+    bad += [
+        f"{where}.{name}.{key}: missing." for key, p in parameters.items() if p.default is inspect.Parameter.empty and key not in values
+    ]
+    bad += [f"{where}.{name}.{key}: {v!r}; expected a number or a list of numbers." for key, v in values.items() if key in parameters and not _numeric(v, key)]
+    if bad:
+        faults += bad
+        return None
+    try:
+        return make(**values)
+    except (ValueError, TypeError) as error:
+        faults.append(f"{where}: {error}")
+        return None
+
+
+def _numeric(value: Any, key: str) -> bool:
+    if isinstance(value, list):
+        return bool(value) and all(_numeric(v, "") for v in value)
+    return isinstance(value, str) if key in ("ends", "method") else isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _actuation(where: str, table: Any, faults: list[str]):
+    if not (isinstance(table, dict) and len(table) == 1 and next(iter(table)) in KINDS):
+        faults.append(f"{where}: {table!r}; expected one of {', '.join(KINDS)}, e.g. motion = {{ quintic = {{ start = 0.0, end = 1.0, duration = 2.0 }} }}.")
+        return None
+    ((kind, values),) = table.items()
+    if kind != "pd":
+        made = _signal(f"{where}.{kind}", values, faults)
+        return made and (Motion if kind == "motion" else Effort)(made)
+    wanted = {"kp", "kd", "reference"}
+    if not (isinstance(values, dict) and wanted <= set(values) <= wanted | {"limit"}):
+        faults.append(f"{where}.pd: {values!r}; expected kp, kd, reference (a signal) and perhaps limit.")
+        return None
+    wrong = [f"{where}.pd.{key}: {values[key]!r}; expected a number." for key in ("kp", "kd", "limit") if key in values and not _numeric(values[key], "")]
+    faults += wrong
+    reference = _signal(f"{where}.pd.reference", values["reference"], faults)
+    return None if wrong or reference is None else PD(values["kp"], values["kd"], reference, values.get("limit"))
+
+
+def _load(where: str, row: Any, faults: list[str]):
+    wanted = {"link", "wrench"}
+    if not (isinstance(row, dict) and wanted <= set(row) <= wanted | {"s", "frame"}):
+        faults.append(f"{where}: {row!r}; expected link, wrench (a signal of six numbers) and perhaps s and frame.")
+        return None
+    wrench = _signal(f"{where}.wrench", row["wrench"], faults)
+    try:
+        return wrench and Load(row["link"], wrench, row.get("s", 1.0), row.get("frame", "world"))
+    except (ValueError, TypeError) as error:
+        faults.append(f"{where}: {error}")
+        return None
