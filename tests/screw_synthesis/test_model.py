@@ -1,0 +1,101 @@
+"""Options, refusals, shape functions, well-posedness, failures: what a user meets."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.beam import shape_functions
+from tests.screw_synthesis.arms import CONSTANTS, SLENDER, arm, frequencies
+
+
+def test_shape_functions_are_orthonormal_and_clamped():
+    x, w = np.polynomial.legendre.leggauss(40)
+    for basis in ("polynomial", "clamped-free"):
+        f = shape_functions((2, 4, 0, 0), basis)
+        values = np.asarray(jax.vmap(f)(jnp.asarray(0.5 * (x + 1))))
+        for family in (slice(0, 2), slice(2, 6)):
+            gram = np.einsum("k,ki,kj->ij", 0.5 * w, values[:, 0, family], values[:, 0, family])
+            np.testing.assert_allclose(gram, np.eye(gram.shape[0]), atol=1e-11)
+        start = f(jnp.zeros(()))
+        np.testing.assert_allclose(start[0], 0.0, atol=1e-12)
+        np.testing.assert_allclose(start[1, 2:], 0.0, atol=1e-12)
+
+
+def test_derivatives_of_shape_functions():
+    f = shape_functions((1, 3, 0, 0), frame=0.3)
+    s = jnp.asarray(0.37)
+    np.testing.assert_allclose(jax.jacfwd(lambda s: f(s)[0])(s), f(s)[1], rtol=1e-11)
+    np.testing.assert_allclose(jax.jacfwd(lambda s: f(s)[1])(s), f(s)[2], rtol=1e-11)
+    np.testing.assert_allclose(f(jnp.asarray(0.3))[0], 0.0, atol=1e-13)
+
+
+def test_given_functions_are_the_polynomials_they_span():
+    given = fx.ScrewSynthesis(modes=(0, 2, 0, 0), basis={"y": (lambda s: s**2, lambda s: s**3 - s**2)})
+    own = fx.ScrewSynthesis(modes=(0, 2, 0, 0))
+    robot = arm(("revolute", "fixed"))
+    np.testing.assert_allclose(frequencies(given.bind(robot)), frequencies(own.bind(robot)), rtol=1e-7, atol=1e-4)
+    with pytest.raises(ValueError, match=r"basis\.y: 1 functions; expected 2"):
+        fx.ScrewSynthesis(modes=(0, 2, 0, 0), basis={"y": (lambda s: s**2,)}).bind(robot)
+    with pytest.raises(ValueError, match="not smooth"):
+        fx.ScrewSynthesis(modes=(0, 1, 0, 0), basis={"y": (lambda s: abs(s - 0.5) ** 3,)}).bind(robot)
+
+
+def test_frame_anywhere_gives_the_same_model():
+    robot = arm(("revolute", "revolute"))
+    at_base, inside = (frequencies(fx.ScrewSynthesis(modes=(1, 2, 2, 1), frame=f).bind(robot)) for f in (0.0, 0.4))
+    np.testing.assert_allclose(inside, at_base, rtol=1e-9, atol=2e-4)
+
+
+def test_refusals_name_the_part():
+    curved = fx.Link("bow", 1.0, constants=fx.BeamConstants(**CONSTANTS), curvature=(0.0, 0.0, 0.5))
+    with pytest.raises(ValueError, match=r"links\.bow\.curvature"):
+        fx.ScrewSynthesis().bind(fx.Robot.serial([curved]))
+    straight = fx.Link("rail", 1.0, constants=fx.BeamConstants(**CONSTANTS))
+    child = fx.Link("child", 1.0, constants=fx.BeamConstants(**CONSTANTS))
+    joints = [fx.Joint("root", "revolute", "ground", "rail"), fx.Joint("slide", "sliding", "rail", "child")]
+    with pytest.raises(ValueError, match=r"joints\.slide: slides along the elastic link 'rail'"):
+        fx.ScrewSynthesis().bind(fx.Robot.serial([straight, child], joints, planar=True))
+    for wrong, said in (({"modes": (1, 2)}, "modes"), ({"basis": "sine"}, "basis"), ({"frame": 1.5}, "frame")):
+        with pytest.raises(ValueError, match=said):
+            fx.ScrewSynthesis(**wrong)
+
+
+def test_well_posedness_names_the_culprit():
+    good = fx.ScrewSynthesis(modes=2).bind(arm(("revolute", "universal", "revolute"))).well_posed()
+    assert good
+    assert np.isfinite(good.condition)
+    # Two equal axes with nothing between them: the universal joint's massless cross spins freely.
+    gimbal = arm(("revolute", "universal"), axes=((0.0, 0.0, 1.0), (0.0, 1.0, 0.0)))
+    model = fx.ScrewSynthesis(modes=2).bind(gimbal)
+    assert model.well_posed()
+    massless = fx.ScrewSynthesis(modes=1).bind(arm(("revolute", "revolute"), rhoA=0.0, rhoIx=0.0, **SLENDER))
+    report = massless.well_posed()
+    assert not report
+    assert "link1" in report.cause
+
+
+def test_damping_of_every_kind_decays_as_it_says(record_number):
+    """One clamped link: modal damping zeta and strain-rate tau give exactly 2 zeta omega and tau omega^2 in every mode."""
+    for damping, rate in ((fx.Damping(modal=0.02), lambda w: 2 * 0.02 * w), (fx.Damping(strain_rate=1e-4), lambda w: 1e-4 * w**2)):
+        link = fx.Link("rod", 0.8, section=fx.Circle(0.01), material=fx.Material.named("aluminium"), damping=damping)
+        robot = fx.Robot.serial([link], [fx.Joint("clamp", "fixed", "ground", "rod")], planar=False)
+        model = fx.ScrewSynthesis(modes=2).bind(robot)
+        i = model.links.integrals
+        values, vectors = np.linalg.eigh(np.linalg.solve(np.linalg.cholesky(i.Mee[0]), np.linalg.solve(np.linalg.cholesky(i.Mee[0]), i.K[0]).T))
+        back = np.linalg.solve(np.linalg.cholesky(i.Mee[0]).T, vectors)
+        error = np.max(np.abs(back.T @ np.asarray(i.D[0]) @ back - np.diag(rate(np.sqrt(values)))) / np.max(rate(np.sqrt(values))))
+        record_number("screw synthesis: damping matrix in modal coordinates", error, 1e-10)
+
+
+def test_modal_damping_has_gradients_on_a_round_link():
+    """Bending in y and z have the same frequencies there: eigenvectors have no derivative, the damping matrix has."""
+
+    def last(diameter):
+        link = fx.Link("rod", 0.8, section=fx.Circle(diameter), material=fx.Material.named("aluminium"), damping=fx.Damping(modal=0.02))
+        robot = fx.Robot.serial([link], [fx.Joint("clamp", "fixed", "ground", "rod")], planar=False)
+        return jnp.sum(jnp.abs(fx.ScrewSynthesis(modes=2).bind(robot).links.integrals.D))
+
+    d, h = jnp.asarray(0.01), 1e-6
+    np.testing.assert_allclose(jax.grad(last)(d), (last(d + h) - last(d - h)) / (2 * h), rtol=1e-6)
