@@ -122,6 +122,8 @@ def _resting(like: LinkNumbers) -> LinkNumbers:
     return eqx.tree_at(lambda n: (n.length, n.M), blank, (jnp.ones_like(like.length), blank.M.at[:, 3].set(1.0)))
 
 
+# Compiled as one: dozens of small operations one by one take seconds.
+@eqx.filter_jit
 def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, ...], size: int, stiffening: bool) -> LinkNumbers:
     """Of all stages; ``tables`` holds the functions of every stage's link, None where it is rigid."""
     rows = [None if c is None else link_numbers(robot, robot.links[s.link], c, size, stiffening) for s, c in zip(layout.stages, tables, strict=True)]
