@@ -32,6 +32,9 @@ def _base_twists(term: PortTerm, joint: JointStage, ground, v, nodes, eps):
     """(V_0 (L, d), twists that the joints hang on) with poses moved on by the time eps."""
     st = term.st
     y = term._spread(v)
+    if not any(st.rigid):
+        parents = jnp.concatenate([nodes[:, -1], ground[None]])[np.array(st.parents)]
+        return jax.vmap(lambda j, s, Vp, y: _joint.base_twist(j, s, eps, Vp, y))(term.num.joints, joint, parents, y), parents
     V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
     for i in st.order:
         p = st.parents[i]
@@ -85,17 +88,23 @@ def _convection(term: PortTerm, joint: JointStage, ground, ground_rate, v, nodes
     """(C_0 (L, d), what arrives from the parents): parts of V_0' and of the parents' accelerations that no unknown acceleration makes."""
     st = term.st
     y = term._spread(v)
-    C0, parents, tips = [None] * st.links, [None] * st.links, [None] * st.links
     zero = jnp.zeros((), v.dtype)
-    V0, twists = _base_twists(term, joint, ground, v, nodes, zero)
-    del V0
+    _, twists = _base_twists(term, joint, ground, v, nodes, zero)
+
+    def turning(j, s, Vp, y):
+        return jax.jvp(lambda e: _joint.base_twist(j, s, e, Vp, y), (zero,), (jnp.ones_like(zero),))[1]
+
+    own = jax.vmap(turning)(term.num.joints, joint, twists, y)
+    if not any(st.rigid):
+        roots = np.array([p < 0 for p in st.parents])
+        parents = jnp.where(roots[:, None], ground_rate[None], jnp.zeros_like(own))
+        return mv(X, parents) + own, parents
+    C0, parents, tips = [None] * st.links, [None] * st.links, [None] * st.links
     for i in st.order:
         p = st.parents[i]
         parents[i] = ground_rate if p < 0 else tips[p]
-        j, s = _at(term.num.joints, i), _at(joint, i)
-        own = jax.jvp(lambda e, j=j, s=s, i=i: _joint.base_twist(j, s, e, twists[i], y[i]), (zero,), (jnp.ones_like(zero),))[1]
-        C0[i] = X[i] @ parents[i] + own
-        tips[i] = C0[i] if st.rigid[i] else jnp.zeros_like(own)
+        C0[i] = X[i] @ parents[i] + own[i]
+        tips[i] = C0[i] if st.rigid[i] else jnp.zeros_like(own[i])
     return jnp.stack(C0), jnp.stack(parents)
 
 

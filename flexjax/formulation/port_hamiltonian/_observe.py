@@ -23,8 +23,12 @@ def snapshot(term: PortTerm, t, y: State, s: Float[Array, " S"], at) -> Snapshot
     motors = np.array([st.v_start[i] for i in st.motors], int)
     effort = a.effort[:D].at[motors].set(a.effort[D:])
     R = turn_matrix(mech.turn)
-    rows = [_rigid(term, i, R, mech, a, s) if st.rigid[i] else _flexible(term, i, R, mech, a, s) for i in range(st.links)]
-    frames, velocity, acceleration, deflection, strain = (jnp.stack([r[k] for r in rows]) for k in range(5))
+    parts = jax.vmap(lambda R, x, V, V_rate, Q, l, rest: _flexible(term, R, x, V, V_rate, Q, l, rest, s))(
+        R, mech.x, a.V, a.rate, mech.Q, term.num.elements.length, term.num.elements.rest[:, 0]
+    )
+    for i in np.flatnonzero(st.rigid):
+        parts = jax.tree_util.tree_map(lambda whole, part, i=i: whole.at[i].set(part), parts, _rigid(term, i, R, mech, a, s))
+    frames, velocity, acceleration, deflection, strain = parts
     reaction = jnp.zeros((len(robot.joints), 6), mech.v.dtype)
     for i, j in enumerate(st.joint_of):
         reaction = reaction.at[j].set(spatial_vector(a.reaction[i], st.planar))
@@ -54,15 +58,14 @@ def _rigid(term: PortTerm, i, R, mech, a: Accelerations, s):
     return frames, velocity, acceleration, zero[:, :3], zero
 
 
-def _flexible(term: PortTerm, i, R, mech, a: Accelerations, s):
+def _flexible(term: PortTerm, R, x, V, V_rate, Q, length, rest, s):
     """Between nodes along the screw that leads from one to the next; strains linear between the centres of the elements."""
-    st, planar = term.st, term.st.planar
-    n = st.elements
-    poses = jax.vmap(lambda r, x: _pose(term, r, x))(R[i], mech.x[i])
+    planar, n = term.st.planar, term.st.elements
+    poses = jax.vmap(lambda r, x: _pose(term, r, x))(R, x)
     between = jax.vmap(lambda p, q: se3.log(se3.compose(se3.inverse(p), q)))(
         jax.tree_util.tree_map(lambda x: x[:-1], poses), jax.tree_util.tree_map(lambda x: x[1:], poses)
     )
-    V, V_rate = spatial_vector(a.V[i], planar), spatial_vector(a.rate[i], planar)
+    V, V_rate, rest = (spatial_vector(z, planar) for z in (V, V_rate, rest))
     base = se3.Pose(poses.rotation[0], poses.position[0])
     element = jnp.clip(jnp.floor(s * n), 0, n - 1).astype(jnp.int32)
 
@@ -72,11 +75,11 @@ def _flexible(term: PortTerm, i, R, mech, a: Accelerations, s):
         pose = se3.compose(node, se3.exp(part * between[e]))
         v, r = (1 - part) * V[e] + part * V[e + 1], (1 - part) * V_rate[e] + part * V_rate[e + 1]
         here = se3.compose(se3.inverse(base), pose).position
-        undeformed = centreline_pose(term.robot.links[i], s).position
+        undeformed = se3.exp(s * n * rest).position
         return se3.to_pose7(pose), v, point_acceleration(v, r), here - undeformed
 
     frames, velocity, acceleration, deflection = jax.vmap(station)(s, element)
-    q = spatial_vector(mech.Q[i] / term.num.elements.length[i], planar)
+    q = spatial_vector(Q / length, planar)
     centres = (jnp.arange(n, dtype=s.dtype) + 0.5) / n
     strain = jax.vmap(lambda column: jnp.interp(s, centres, column), in_axes=1, out_axes=1)(q)
     return frames, velocity, acceleration, deflection, strain
