@@ -175,9 +175,11 @@ def reactions(term: MovingBeamTerm, t, q, v, a, at) -> Float[Array, "J 6"]:
     bonded), taken at the outer tube's end."""
     lay, robot = term.layout, term.robot
     base, twist, acc = term.base(t, at)
-    rate = jax.jvp(lambda q, v, b, z: _momenta(term, q, v, b, z), (q, v, base, twist), (v, a, _base_rates(base, twist), acc))[1]
-    given = _given(term, t, q, base, at)
-    need = rate - given
+    # Weight as the inertia force of a ground that accelerates by -g: momenta are linear in velocities, so one sweep gives both.
+    acc = acc.at[:3].add(-base.rotation.T @ robot.gravity)
+    need = jax.jvp(lambda q, v, b, z: _momenta(term, q, v, b, z), (q, v, base, twist), (v, a, _base_rates(base, twist), acc))[1]
+    if term.drive.loads:
+        need = need - _load_wrenches(term, t, q, base, at, len(need))
     x, d, y = term.split(q)
     poses = _carrier.frames(term.car, lay, x, base)
     stages = len(lay.stages)
@@ -196,12 +198,10 @@ def reactions(term: MovingBeamTerm, t, q, v, a, at) -> Float[Array, "J 6"]:
     return jnp.stack(out)
 
 
-def _given(term: MovingBeamTerm, t, q, base, at) -> Array:
-    """Weight and loads on the groups of :func:`_momenta`, about the world's origin."""
+def _load_wrenches(term: MovingBeamTerm, t, q, base, at, groups: int) -> Array:
+    """Loads on the groups of :func:`_momenta`, about the world's origin."""
     lay, robot = term.layout, term.robot
-    zero = jnp.zeros_like(q)
-    # A uniform acceleration of the ground by -g has the weight as its inertia force: the momenta at the velocity g, and their moments.
-    weight = _momenta(term, q, zero, base, jnp.concatenate([base.rotation.T @ robot.gravity, jnp.zeros(3, q.dtype)]))
+    total = jnp.zeros((groups, 6), q.dtype)
     x, d, y = term.split(q)
     poses = _carrier.frames(term.car, lay, x, base)
     for load in term.drive.loads:
@@ -219,5 +219,5 @@ def _given(term: MovingBeamTerm, t, q, base, at) -> Array:
             turn = frame.rotation @ section
             w = jnp.concatenate([turn @ w[:3], turn @ w[3:]])
         position = frame.position + frame.rotation @ r
-        weight = weight.at[row].add(jnp.concatenate([w[:3], w[3:] + jnp.cross(position, w[:3])]))
-    return weight
+        total = total.at[row].add(jnp.concatenate([w[:3], w[3:] + jnp.cross(position, w[:3])]))
+    return total

@@ -133,7 +133,7 @@ def resolve(order: str | Iterable[str | Term]) -> tuple[Term, ...]:
             raise ValueError(f"order: no term {item!r} in the list; expected one of {', '.join(KNOWN)}, or a Term with its own factor.")
         chosen[name] = KNOWN[name]
     first = [t.name for t in LINEAR_TERMS]
-    return tuple(sorted(chosen.values(), key=lambda t: (t.name not in first, t.degree, t.name)))
+    return tuple(sorted(chosen.values(), key=lambda t: (first.index(t.name) if t.name in first else len(first), t.degree, t.name)))
 
 
 def is_bounded(terms: Iterable[Term]) -> bool:
