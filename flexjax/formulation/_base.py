@@ -78,6 +78,10 @@ class AbstractModel(eqx.Module):
     def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
         """(status code, index of the joint concerned or -1) of failures that only this formulation can see; (0, -1) if all is well."""
 
+    def remarks(self, traj) -> list[str]:
+        """Doubts about a finished run that its status cannot tell (limits of the formulation that were passed); simulate warns of them on the host."""
+        return []
+
     def rebind(self, robot: Robot) -> "AbstractModel":
         """The same formulation on a robot with other numbers; traceable."""
         return self.formulation.bind(robot, dtype=self.robot.gravity.dtype)

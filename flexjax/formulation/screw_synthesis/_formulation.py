@@ -5,6 +5,8 @@ from typing import ClassVar
 
 import diffrax
 import equinox as eqx
+import jax
+import numpy as np
 from jaxtyping import Array
 
 from flexjax.beam import shape_functions
@@ -14,7 +16,7 @@ from flexjax.chain import (
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
-from flexjax.formulation.screw_synthesis._integrals import modal_links
+from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
 from flexjax.robot import Link, Robot
 from flexjax.solver import DiscreteGradient, GeneralisedAlpha
@@ -138,6 +140,26 @@ class ScrewSynthesisModel(AbstractModel):
         term = self.term(Drive() if drive is None else drive)
         q, v = chain_start(term, 0.0, start)
         return check_well_posed(term, q, v)
+
+    def remarks(self, traj) -> list[str]:
+        """Linear strain has no centrifugal stiffening: a doubt where links turned so fast that their bending frequency is off by more than a percent."""
+        if self.formulation.stiffening or self.links is None or any(isinstance(x, jax.core.Tracer) for x in (traj.velocity, self.robot.gravity)):
+            return []
+        speed = np.linalg.norm(np.asarray(traj.velocity)[..., 0, 3:], axis=-1)  # at the links' bases
+        speed = np.nanmax(speed.reshape(-1, speed.shape[-1]), axis=0, initial=0.0)
+        said = []
+        for i, stage in enumerate(self.layout.stages):
+            if not self.layout.shapes[i]:
+                continue
+            first = lowest_bending(self.links, i)
+            ratio = float((speed[stage.link] / first) ** 2)
+            if ratio > 0.02:
+                name = self.robot.links[stage.link].name
+                said.append(
+                    f"links.{name} turned at {speed[stage.link]:.3g} rad/s, its first bending frequency is {first:.3g} rad/s: linear strain has no centrifugal "
+                    f"stiffening and makes that frequency about {50 * ratio:.2g} % too low. Use ScrewSynthesis(stiffening=True)."
+                )
+        return said
 
     def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
         return ran_off_link(self.term(drive), y)

@@ -6,7 +6,7 @@ import jax.tree_util as jtu
 import numpy as np
 
 from flexjax.beam import ShapeFunctions, beam_properties, link_quadrature
-from flexjax.chain import Layout
+from flexjax.chain import AbstractLinks, Layout
 from flexjax.chain._parameters import spread_inertia
 from flexjax.formulation.screw_synthesis._link import Integrals, ModalLinks, Stretch, fields
 from flexjax.robot import Link, Robot
@@ -114,3 +114,14 @@ def _resting(integrals: Integrals, size: int) -> Integrals:
     """Zeros with a unit mass matrix: padded coordinates rest."""
     values = {k: getattr(integrals, k) for k in Integrals.__annotations__} | {"Mee": jnp.asarray(np.eye(size), integrals.Mee.dtype)}
     return Integrals(**values)
+
+
+def lowest_bending(links: AbstractLinks, stage: int) -> float:
+    """First bending frequency [rad/s] of a link clamped at its frame, on the host; infinite if it does not bend."""
+    modal = links if isinstance(links, ModalLinks) else links.inner
+    bending = np.isin(modal.basis.direction, (1, 2))
+    if not bending.any():
+        return float("inf")
+    M, K = (np.asarray(x[stage], float)[np.ix_(bending, bending)] for x in (modal.integrals.Mee, modal.integrals.K))
+    back = np.linalg.inv(np.linalg.cholesky(M))
+    return float(np.sqrt(np.linalg.eigvalsh(back @ K @ back.T)[0]))

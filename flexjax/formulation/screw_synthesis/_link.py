@@ -159,10 +159,12 @@ class ModalLinks(AbstractLinks):
     # --- solves with Mee: positive definite, small and dense
     def factor(self, eta, mass: Mass, cv, cq):
         matrix = mass.ee if cq is None else mass.ee + cv * self.integrals.D + cq * self.stiffness(eta)
-        return jnp.linalg.cholesky(matrix)
+        # The inverse itself: a step uses it several times, as products that fuse, where triangular solves are library calls.
+        eye = jnp.eye(matrix.shape[1], dtype=matrix.dtype)
+        return jax.vmap(lambda L: jax.scipy.linalg.cho_solve((L, True), eye))(jnp.linalg.cholesky(matrix))
 
     def solve(self, factors, rhs):
-        return jax.vmap(lambda L, b: jax.scipy.linalg.cho_solve((L, True), b))(factors, rhs)
+        return jnp.sum(factors[:, :, :, None] * rhs[:, None, :, :], axis=2)
 
     # --- sections
     def _turned(self, f: Fields, eta, s) -> Tip:
