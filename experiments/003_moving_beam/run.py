@@ -208,7 +208,7 @@ def roller(quick):
         f = jnp.exp(p[0]) * jax.vmap(frequencies)(p[1] + p[2] * jnp.asarray(V))
         return (jnp.log(f).T - jnp.log(jnp.asarray(measured))).reshape(-1)
 
-    p = jnp.array([np.log(100.0), 0.15, 0.1])
+    p = jnp.array([np.log(44.0), -0.13, 0.124])
     step = jax.jit(lambda p: p - jnp.linalg.lstsq(jax.jacfwd(residual)(p), residual(p))[0])
     for _ in range(12):
         p = step(p)

@@ -1,0 +1,152 @@
+"""Published and independently computed cases: rotating-beam frequencies, spin-up, telescopic arm, deployment, gradients."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.moving_beam.samples import REFERENCE
+
+import flexjax as fx
+from flexjax.formulation import Start
+from flexjax.simulate._march import march
+
+
+def _march(model, drive, ts, substeps, start=None, solver=None):
+    solver = model.default_solver(drive) if solver is None else solver
+    y0 = model.initial_state(drive, ts[0], Start()) if start is None else start
+    return march(model, drive, solver, ts, substeps, y0, checkpoint=False)
+
+
+def _last_node(model, q):
+    lay = model.layout
+    return q[..., lay.dofs + (lay.elements - 1) * (lay.node + 2) :][..., : lay.node]
+
+
+def _first_mode(x):
+    b = 1.87510406871
+    s = (np.cosh(b) + np.cos(b)) / (np.sinh(b) + np.sin(b))
+    return 0.5 * (jnp.cosh(b * x) - jnp.cos(b * x) - s * (jnp.sinh(b * x) - jnp.sin(b * x)))
+
+
+# Omega, flap 1 and 2, lag 1 of a uniform Euler-Bernoulli beam, hub radius 0, in units of sqrt(EI/(rhoA L^4)): Ritz with 26 monomials at 80 digits.
+ROTATING = ((0.0, 3.516015269, 22.03449156, 3.516015269), (3.0, 4.797278532, 23.32026367, 3.743511896))
+
+
+def test_rotating_beam_frequencies(record_number):
+    """Linearised about steady rotation: flap, and lag with its Coriolis coupling to the axis."""
+    constants = fx.BeamConstants(EA=1e8, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0, rhoIx=1e-9)
+    robot = fx.Robot("blade", [fx.Link("blade", 1.0, constants=constants)], [fx.Joint("hub", "revolute", "ground", "blade")], gravity=(0.0, 0.0, 0.0))
+    model = fx.MovingBeam(elements=10).bind(robot)
+    term = model.term(fx.Drive())
+    n = model.layout.nv
+
+    def force(x, v, a, omega):
+        return term.balance(0.0, jnp.concatenate([jnp.zeros(1), x]), jnp.concatenate([omega[None], v]), jnp.concatenate([jnp.zeros(1), a]), None, ())[1:]
+
+    @jax.jit
+    def matrices(omega):
+        zero = jnp.zeros(n - 1)
+        x = zero
+        for _ in range(3):  # the steady extension: nearly linear
+            x = x - jnp.linalg.solve(jax.jacfwd(force)(x, zero, zero, omega), force(x, zero, zero, omega))
+        return tuple(jax.jacfwd(force, k)(x, zero, zero, omega) for k in (2, 1, 0))
+
+    node = model.layout.node + 2
+    flap = np.array([e * node + k for e in range(10) for k in (4, 5)])
+    lag = np.array([e * node + k for e in range(10) for k in (0, 2, 3, 6, 7)])
+    for omega, flap1, flap2, lag1 in ROTATING:
+        M, G, K = (np.asarray(x) for x in matrices(jnp.asarray(omega)))
+        w = np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(M[np.ix_(flap, flap)], K[np.ix_(flap, flap)])).real))
+        Mi = np.linalg.inv(M[np.ix_(lag, lag)])
+        A = np.block([[np.zeros((50, 50)), np.eye(50)], [-Mi @ K[np.ix_(lag, lag)], -Mi @ G[np.ix_(lag, lag)]]])
+        found = np.linalg.eigvals(A).imag
+        found = np.min(found[found > 0.1])
+        record_number(f"003 rotating beam, Omega {omega:g}: flap 1", abs(w[0] / flap1 - 1), 1e-4)
+        record_number(f"003 rotating beam, Omega {omega:g}: flap 2", abs(w[1] / flap2 - 1), 1e-4)
+        record_number(f"003 rotating beam, Omega {omega:g}: lag 1", abs(found / lag1 - 1), 1e-4)
+
+
+def _spin_up(order, end, dt, elements=10):
+    model = fx.MovingBeam(elements=elements, order=order).bind(fx.load_robot("soeffker-spin-up"))
+    drive = fx.Drive(joints={"hub": fx.Motion(fx.spin_up(6.0, 15.0))})
+    ts = jnp.linspace(0.0, end, int(round(20 * end)) + 1)
+    ys, lane = jax.jit(lambda: _march(model, drive, ts, max(1, round(0.05 / dt))))()
+    return ts, _last_node(model, np.asarray(ys.mech.q)), lane
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order, limit", [("consistent", 2e-3), ("complete", 5e-3)])
+def test_classic_spin_up(order, limit, record_number):
+    ts, tip, lane = _spin_up(order, 20.0, 0.01)
+    record_number(f"003 spin-up, {order}: peak against the exact beam", abs(tip[:, 1].min() / -0.57378 - 1), limit)
+    record_number(f"003 spin-up, {order}: steady extension", abs(tip[np.asarray(ts) > 15.0, 0].mean() - 5.1395e-4), 1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:the chosen order couples")
+def test_cubic_order_collapses_and_says_so(record_number):
+    _, _, lane = _spin_up("cubic", 2.0, 0.0025)
+    assert int(lane.status) == int(fx.Status.energy_collapse) if hasattr(fx, "Status") else int(lane.status) == 6
+    record_number("003 spin-up, cubic: time of collapse", abs(float(lane.t_fail) - 1.28), 0.1)
+
+
+@pytest.mark.slow
+def test_telescopic_arm(record_number):
+    """Three tubes with overlaps as layers, told as three links with telescope joints held."""
+    model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
+    held = {f"telescope{k}": fx.Motion(fx.constant(3.6)) for k in (1, 2)}
+    drive = fx.Drive(joints=held | {"hub": fx.Motion(fx.spin_up(2.0, 15.0))})
+    ts = jnp.linspace(0.0, 20.0, 401)
+    ys, _ = jax.jit(lambda: _march(model, drive, ts, 4))()
+    tip = _last_node(model, np.asarray(ys.mech.q))
+    record_number("003 arm S: least uy", abs(tip[:, 1].min() / -0.035615 - 1), 1e-3)
+    record_number("003 arm S: least ux", abs(tip[:, 0].min() / -4.53e-5 - 1), 5e-3)
+    record_number("003 arm S: steady ux", abs(tip[np.asarray(ts) > 15.0, 0].mean() / 8.3333e-5 - 1), 1e-3)
+
+
+def _boom(elements, order):
+    constants = fx.BeamConstants(EA=2.8e7, EIy=1.4e4, EIz=1.4e4, GJ=1e4, rhoA=1.2)
+    joint = fx.Joint("guide", "prismatic", "ground", "boom", home=5.0)
+    robot = fx.Robot("boom", [fx.Link("boom", 10.0, constants=constants)], [joint], gravity=(0.0, 0.0, 0.0), planar=True)
+    return fx.MovingBeam(elements=elements, order=order).bind(robot)
+
+
+def _bent(model, drive):
+    return model.bent(model.initial_state(drive, 0.0, Start()), uy=lambda x: 0.05 * _first_mode(x / 5.0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["complete", "linear"])
+def test_deployment(order, record_number):
+    model = _boom(8, order)
+    drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 10.0, 4.0))})
+    reference = REFERENCE["deployment"]
+    ts = jnp.asarray(reference["t"])
+    ys, _ = jax.jit(lambda: _march(model, drive, ts, 100, _bent(model, drive)))()
+    uy = _last_node(model, np.asarray(ys.mech.q))[:, 1]
+    error = np.max(np.abs(uy - np.array(reference[f"tip_{order}"]))) / 0.05
+    record_number(f"003 deployment, {order}: tip, of the amplitude", error, 2e-4)
+
+
+@pytest.mark.slow
+def test_gradients_of_a_deployment(record_number):
+    """Forward mode, reverse mode and differences: the end of l(t), its duration, and the sections."""
+    model = _boom(2, "complete")
+    ts = jnp.linspace(0.0, 0.2, 2)
+
+    def loss(p):
+        robot = model.robot.replace("links.boom.constants.EA", 2.8e7 * p[0]).replace("links.boom.constants.EIz", 1.4e4 * p[1])
+        robot = robot.replace("links.boom.constants.rhoA", 1.2 * p[2])
+        m = model.rebind(robot)
+        drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 6.0 * p[3], 0.4 * p[4]))})
+        ys, _ = _march(m, drive, ts, 20, _bent(m, drive))
+        return _last_node(m, ys.mech.q[-1])[1]
+
+    p = jnp.array([1.0, 1.1, 0.9, 1.0, 1.05])
+    value = jax.jit(loss)
+    forward, reverse = jax.jit(jax.jacfwd(loss))(p), jax.jit(jax.jacrev(loss))(p)
+    h = 1e-4
+    difference = jnp.stack([(8 * (value(p + h * e) - value(p - h * e)) - value(p + 2 * h * e) + value(p - 2 * h * e)) / (12 * h) for e in jnp.eye(5)])
+    scale = float(jnp.max(jnp.abs(difference)))
+    record_number("003 gradient: forward against reverse", float(jnp.max(jnp.abs(forward - reverse))) / scale, 1e-9)
+    record_number("003 gradient: against differences", float(jnp.max(jnp.abs(reverse - difference))) / scale, 1e-6)
