@@ -1,11 +1,14 @@
 """Rigid links: every quantity equal to the rigid chain's, with all the hardware a joint can have."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import flexjax as fx
 from flexjax.formulation import Start
+from flexjax.term import State
 
 
 def equipped_arm(rigid=True) -> fx.Robot:
@@ -37,6 +40,26 @@ DRIVES = {
 }  # fmt: skip
 
 
+@eqx.filter_jit
+def _look(model, drive, start, t, s):
+    y = model.initial_state(drive, t, start)
+    return model.observe(t, y, drive, s), model.energy(t, y, drive)
+
+
+@eqx.filter_jit
+def _slope(model, drive, start, t):
+    """(d/dt of the energy along the equations of motion, power of the drive, dissipation)."""
+    term = model.term(drive)
+    y = model.initial_state(drive, t, start)
+    rate = term.rate(t, y, None)
+
+    def energy(h):
+        moved = State(term.retract(y.mech, jax.tree.map(lambda x: h * x, rate)), y.work, y.dissipated, y.memory)
+        return model.energy(t + h, moved, drive).mechanical
+
+    return jax.jvp(energy, (0.0,), (1.0,))[1], *term.power(t, y, None)
+
+
 @pytest.mark.parametrize("name", DRIVES)
 def test_rigid_links_equal_the_rigid_chain(name, record_number):
     drive, start = DRIVES[name]
@@ -44,9 +67,7 @@ def test_rigid_links_equal_the_rigid_chain(name, record_number):
     worst = 0.0
     seen = []
     for method in (fx.RigidArm(), fx.TransferMatrix()):
-        model = method.bind(robot)
-        y = model.initial_state(drive, t, start)
-        seen.append((model.observe(t, y, drive, s), model.energy(t, y, drive)))
+        seen.append(_look(method.bind(robot), drive, start, t, s))
     for a, b in zip(*seen, strict=True):
         for field in a.__dataclass_fields__:
             x, y = np.asarray(getattr(a, field)), np.asarray(getattr(b, field))
@@ -57,21 +78,7 @@ def test_rigid_links_equal_the_rigid_chain(name, record_number):
 @pytest.mark.parametrize("rigid", [True, False])
 def test_energy_rate_is_power(rigid, record_number):
     """d/dt of the energies along the equations of motion = power of drive, loads and base, less dissipation."""
-    import jax
-
-    from flexjax.term import State
-
-    robot = equipped_arm(rigid)
-    model = fx.TransferMatrix(segments=3).bind(robot)
+    model = fx.TransferMatrix(segments=3).bind(equipped_arm(rigid))
     for name, (drive, start) in DRIVES.items():
-        term, t = model.term(drive), jnp.asarray(0.23)
-        y = model.initial_state(drive, t, start)
-        rate = term.rate(t, y, None)
-
-        def energy(h, drive=drive, term=term, y=y, rate=rate, t=t):
-            moved = State(term.retract(y.mech, jax.tree.map(lambda x: h * x, rate)), y.work, y.dissipated, y.memory)
-            return model.energy(t + h, moved, drive).mechanical
-
-        slope = jax.jit(jax.grad(energy))(0.0)
-        power, lost = term.power(t, y, None)
+        slope, power, lost = _slope(model, drive, start, jnp.asarray(0.23))
         record_number(f"energy rate against power, {name}, rigid {rigid}", abs(float(slope - power + lost)) / (1 + abs(float(power))), 1e-8)

@@ -1,5 +1,6 @@
 """Numbers of independent codes of the same method: same segments, step, pair and passes."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -53,8 +54,9 @@ def test_three_links_published(three_acceleration, record_number):
     record_number("published form against acceleration level [m]", np.abs(traj.tip - three_acceleration.tip).max(), 2e-5)
 
 
-def _frequencies(model, drive, pose=None):
-    """Natural frequencies [Hz] from the Jacobian of the rate."""
+@eqx.filter_jit
+def _stiffness(model, drive):
+    """Jacobian of the accelerations by the angles, motors locked."""
     term = model.term(drive)
     t = jnp.asarray(10.0)
     y = model.initial_state(drive, t, Start())
@@ -62,7 +64,12 @@ def _frequencies(model, drive, pose=None):
     def acceleration(q):
         return term.rate(t, State(Mechanical(q, jnp.zeros_like(y.mech.v)), y.work, y.dissipated, y.memory), None).v
 
-    squared = np.linalg.eigvals(-np.asarray(jax.jit(jax.jacfwd(acceleration))(y.mech.q))).real
+    return jax.jacfwd(acceleration)(y.mech.q)
+
+
+def _frequencies(model, drive):
+    """Natural frequencies [Hz]."""
+    squared = np.linalg.eigvals(-np.asarray(_stiffness(model, drive))).real
     return np.sqrt(np.sort(squared[squared > 1.0])) / (2 * np.pi)
 
 
