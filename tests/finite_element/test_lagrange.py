@@ -1,0 +1,44 @@
+"""The chain with finite-element links against an independent Lagrangian: every joint type on elastic links, every term of the equations at once."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from tests.finite_element.arms import both, coordinates, model_of
+
+# Links that run through joints, contacts on links that do and on links that do not, and a revolute joint at a moving end.
+ARMS = {"RPa": (["R", "Pa"], [2, 1]), "PbPaPbR": (["Pb", "Pa", "Pb", "R"], [2, 1, 2, 1])}
+
+
+@pytest.fixture(scope="module", params=ARMS)
+def case(request):
+    kinds, elements = ARMS[request.param]
+    lengths = [0.8, 0.5, 0.6, 0.4][: len(kinds)]
+    robot, arm = both(kinds, lengths=lengths, elements=elements)
+    q, v = coordinates(kinds, lengths, arm.size, np.random.default_rng(0))
+    efforts = [0.3 * (i + 1) for i in range(len(kinds))]
+    drive = fx.Drive(joints={f"joint{i + 1}": fx.Effort(fx.constant(e)) for i, e in enumerate(efforts)})
+    force = jnp.zeros(arm.size).at[: len(kinds)].set(jnp.array(efforts))
+    term = model_of(robot, elements).term(drive)
+    wanted = jax.jit(lambda q, v: (arm.mass(q, v), arm.bias(q, v) - force, arm.kinetic(q, v), arm.potential(q), jax.grad(arm.kinetic)(q, v)))(q, v)
+    return request.param, term, arm, q, v, [np.asarray(x) for x in wanted]
+
+
+def test_forward_and_inverse_dynamics(case, record_number):
+    name, term, _, q, v, (M, bias, *_) = case
+    wanted = np.linalg.solve(M, -bias)
+    found, gap = jax.jit(lambda q, v, a: (term.accelerate(0.0, q, v, None, ()), term.balance(0.0, q, v, a, None, ())))(q, v, jnp.asarray(wanted))
+    record_number(f"acceleration of {name}, relative", float(np.max(np.abs(found - wanted)) / np.max(np.abs(wanted))), 1e-10)
+    record_number(f"equations of motion of {name}, relative", float(np.max(np.abs(gap)) / np.max(np.abs(bias))), 1e-11)
+
+
+def test_energies_and_their_gradients(case, record_number):
+    name, term, arm, q, v, (M, _, kinetic, potential, gradient) = case
+    (T, elastic, gravity), (p, _, dL) = jax.jit(lambda q, v: (term.energies(0.0, q, v, None), term.lagrangian(q, v, v)))(q, v)
+    assert abs(T - kinetic) < 1e-12 * kinetic
+    assert abs(elastic + gravity - potential) < 1e-11 * (elastic + abs(gravity))
+    np.testing.assert_allclose(p, M @ v, rtol=1e-10, atol=1e-11)
+    wanted = gradient - np.asarray(jax.jit(jax.grad(arm.potential))(q))
+    record_number(f"gradient of the Lagrangian of {name}, relative", float(np.max(np.abs(dL - wanted)) / np.max(np.abs(wanted))), 1e-11)
