@@ -49,9 +49,9 @@ def _operators(node: int, l):
     U, twist = shape_matrices(node)
     mask = jnp.asarray(slope_mask(node), l.dtype)
     S = 1 - mask + mask * l
-    F = jnp.asarray(U.transpose(1, 2, 0), l.dtype) * S
+    F = jnp.asarray(U.transpose(1, 2, 0), l.dtype) * S[None, None, :]
     slope = jnp.tensordot(jnp.asarray(_DERIVATIVE, l.dtype), F, 1)[:3] / l
-    return F, jnp.stack([jnp.asarray(twist.T, l.dtype) * S, -slope[:, 2], slope[:, 1]], axis=1)
+    return F, jnp.stack([jnp.asarray(twist.T, l.dtype) * S[None, :], -slope[:, 2], slope[:, 1]], axis=1)
 
 
 def _material_rates(operator, flow: Flow):
