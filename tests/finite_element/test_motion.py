@@ -115,3 +115,17 @@ def test_rigid_limit(record_number):
     stiff = eqx.tree_at(lambda r: r.links[1].material.E, robot, robot.links[1].material.E * 1e6)
     soft, rigid = (fx.simulate(f.bind(r), drive, ts, substeps=20, stations=2) for f, r in ((fx.FiniteElement(elements=2), stiff), (fx.RigidArm(), robot)))
     record_number("rigid limit (E times 1e6), tip of PaR [m]", float(np.max(np.abs(soft.tip - rigid.tip))), 1e-6)
+
+
+def test_spin_beyond_the_linear_model_is_told(record_number):
+    """The PaR link softens as it spins (first clamped frequency 6.127 rad/s): told, with the remedy."""
+    from flexjax.formulation.finite_element._spin import first_frequency
+
+    model = fx.FiniteElement(elements=3).bind(fx.load_robot("my-par"))
+    numbers, table = model.links.numbers, model.links.tables[1]
+    found = first_frequency(np.asarray(numbers.M[1]), np.asarray(numbers.K[1]), table, 0.8, [(1.0, 0.1)])
+    exact = 2 * np.pi * REFERENCE["frequencies_exact_hz"]["PaR"][0]
+    record_number("first clamped frequency in the warning, relative", abs(found / exact - 1), 1e-4)
+    drive = fx.Drive(joints={"slide": fx.Motion(fx.constant(0.0)), "turn": fx.Motion(fx.polynomial([0.0, 7.0]))})
+    with pytest.warns(UserWarning, match="stiffening=True"):
+        fx.simulate(model, drive, jnp.array([0.0, 0.01]), substeps=2, stations=2, throw=False)

@@ -14,6 +14,7 @@ from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start,
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
 from flexjax.formulation.finite_element._refusals import is_elastic, refusals
+from flexjax.formulation.finite_element._spin import spin_remarks
 from flexjax.robot import Robot
 from flexjax.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.term import Mechanical, State
@@ -122,3 +123,6 @@ class FiniteElementModel(AbstractModel):
 
     def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
         return ran_off_link(self.term(drive), y)
+
+    def remarks(self, traj) -> list[str]:
+        return spin_remarks(self, traj)

@@ -1,0 +1,58 @@
+"""The limit of linear bending under rotation: without foreshortening a link's stiffness in its plane is K - spin^2 M, and beyond its first clamped frequency
+it diverges, where a real beam gets stiffer. Host only, after a run."""
+
+import numpy as np
+import scipy.linalg
+
+from flexjax.beam import BAND, Cubics
+
+
+def first_frequency(M: np.ndarray, K: np.ndarray, table: Cubics, length: float, loads: list[tuple[float, float]]) -> float:
+    """Lowest clamped frequency [rad/s] of a link with payloads [(station, mass)], by inverse iteration: cost linear in the elements."""
+    m = table.size
+    mass, stiffness = length * M[:m], K[:m] / length**3
+    lower = np.zeros((BAND + 1, m))
+    for k in range(BAND + 1):
+        lower[k, : m - k] = stiffness[k:, BAND - k]
+    rows = []
+    for s, weight in loads:
+        e = min(int(s * table.elements), table.elements - 1)
+        row = np.zeros(m + 1)
+        np.add.at(row, table.index[e], np.vander([s * table.elements - e], 4, increasing=True)[0] @ table.powers[e])
+        rows.append((weight, row[:m]))
+
+    def inertia(x):
+        padded = np.pad(x, BAND)
+        out = sum(mass[:, k] * padded[k : k + m] for k in range(2 * BAND + 1))
+        return out + sum((weight * row * (row @ x) for weight, row in rows), np.zeros(m))
+
+    x = np.ones(m)
+    for _ in range(30):
+        x = scipy.linalg.solveh_banded(lower, inertia(x), lower=True)
+        x /= np.max(np.abs(x))
+    padded = np.pad(x, BAND)
+    bend = sum(stiffness[:, k] * padded[k : k + m] for k in range(2 * BAND + 1))
+    return float(np.sqrt((x @ bend) / (x @ inertia(x))))
+
+
+def spin_remarks(model, traj) -> list[str]:
+    links, robot = model.links, model.robot
+    if links is None or links.stiffening or np.ndim(traj.status):
+        return []
+    out, numbers = [], links.numbers
+    for i, (stage, table) in enumerate(zip(model.layout.stages, links.tables, strict=True)):
+        if table is None:
+            continue
+        link = robot.links[stage.link]
+        length = float(np.nanmax(np.asarray(traj.q[:, stage.v_start]))) if stage.extends else float(numbers.length[i])
+        loads = [(float(p.s), float(p.mass)) for p in robot.payloads if p.link == link.name]
+        limit = first_frequency(np.asarray(numbers.M[i], float), np.asarray(numbers.K[i], float), table, length, loads)
+        spin = np.abs(np.asarray(traj.velocity[:, stage.link, 0, 5], float))
+        fastest = float(np.nanmax(spin))
+        if fastest > limit:
+            when = float(traj.ts[int(np.nanargmax(spin))])
+            out.append(
+                f"links.{link.name}: turns at {fastest:.4g} rad/s (t = {when:.4g} s), faster than its first clamped frequency of {limit:.4g} rad/s. Without "
+                "foreshortening its bending stiffness vanishes there and the deflection grows without bound; use FiniteElement(stiffening=True)."
+            )
+    return out
