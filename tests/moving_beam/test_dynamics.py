@@ -60,8 +60,9 @@ def _state(model, scale, key, continuous=False):
 def test_matrices_of_eq_22_are_lagranges_equations(record_number):
     """d'Alembert with the matrices of the paper against the derivative of the energies, telescope moving, frame turning about two axes."""
     robot = fx.Robot("bare", _telescope().links, _telescope().joints, gravity=(0.3, -9.0, 1.0))
-    robot = jax.tree_util.tree_map(lambda x: x, robot)
-    model = fx.MovingBeam(elements=3, order="consistent").bind(robot)
+    # Without rotary inertia: sections' rotations have kinks at nodes, and material that runs over a kink changes its spin in a jump (1e-8 here), which
+    # Lagrange's equations contain and a field of accelerations does not.
+    model = fx.MovingBeam(elements=3, order="consistent", rotary=False).bind(robot)
     term = model.term(fx.Drive())
     q, v, a = _state(model, 1e-2, 0, continuous=True)
 

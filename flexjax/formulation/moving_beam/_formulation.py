@@ -163,7 +163,9 @@ class MovingBeamModel(AbstractModel):
             X, l = self.arm.mesh(d)
             off = jnp.any(l <= 0)
             own = np.array([k for k, m in enumerate(self.layout.length_of_tube) if m >= 0])
-            out = (d < 0) | (d > self.arm.tube_length[own])
+            # A motion that ends at the tube's very end arrives there with rounding.
+            slack = 1e-9 * self.arm.tube_length[own]
+            out = (d < -slack) | (d > self.arm.tube_length[own] + slack)
             code = jnp.where(off | jnp.any(out), int(Status.ran_off_link), code)
             where = jnp.where(off | jnp.any(out), jnp.asarray(self.layout.length_joints)[jnp.argmax(out)], where)
         return jax.lax.stop_gradient((code.astype(jnp.int32), where.astype(jnp.int32)))

@@ -185,15 +185,15 @@ def kinetic(arm: Arm, d, y, a: Rates, b: Rates, constant: bool = False):
 
 
 def _rear_kinetic(arm: Arm, d, a: Rates, b: Rates):
-    """The part of a sliding tube behind its joint: straight, on the axis, from its rear end to the joint."""
-    start = (arm.tube_start[0] + arm.tube_slope[0] @ d)[None]
-    nothing = jnp.zeros((1, 8), d.dtype)
+    """The part of a sliding tube behind its joint: a straight rod on the axis from its rear end to the joint. It may have no length."""
+    start = arm.tube_start[0] + arm.tube_slope[0] @ d
 
-    def motion(r: Rates):
-        rate = (arm.tube_slope[0] @ r.d)[None]
-        return _motion(nothing, start, -start, nothing, rate, -rate, r.twist, rate[None])
+    def velocity(r: Rates):
+        lever = start * jnp.stack([jnp.zeros((), d.dtype), r.twist[5], -r.twist[4]])  # omega x start e1
+        return jnp.stack([r.twist[:3].at[0].add(arm.tube_slope[0] @ r.d) + lever, -lever])
 
-    return _kinetic(motion(a), motion(b), -start, arm.rear[None, :1], arm.rear[None, None, 1:], False)
+    moved = jnp.sum(velocity(a) * (jnp.asarray(hilbert(2, 2), d.dtype) @ velocity(b)))
+    return -0.5 * start * (arm.rear[0] * moved + jnp.sum(arm.rear[1:] * a.twist[3:] * b.twist[3:]))
 
 
 def elastic(arm: Arm, tab: Tables, d, y):

@@ -1,0 +1,73 @@
+"""Is it cheaper to scale product integrals than to integrate? Strain forces of the moving beam (paper 003), one evaluation over all elements.
+
+Three ways to the same numbers, all compiled and vectorised over the elements: dense tensors of eq. (14), the factored form that MovingBeam uses, and
+Gauss points (as many as make the integral exact: 5 up to the fourth power of a slope). python -m benchmarks.moving_beam_assembly
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks._harness import fresh_compilations, measure, row, save, show_environment
+
+jax.config.update("jax_enable_x64", True)
+
+from flexjax.formulation.moving_beam._generator import FIELD_ROWS, LETTERS, dense_energy, letter_matrix, scaled, strain_energy, tables  # noqa: E402
+from flexjax.formulation.moving_beam._terms import ORDERS, STIFFNESSES  # noqa: E402
+
+REPEATS = 200  # evaluations inside one compiled program, so that dispatch does not drown the work
+
+
+def gauss_energy(terms, y, l, stiffness, points=5):
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    xi = 0.5 * (nodes + 1)
+    C = letter_matrix("".join(LETTERS), 6)
+    at = np.einsum("url,lg->urg", C, np.stack([xi**k for k in range(C.shape[2])]))
+    value = jnp.tensordot(scaled(y, l), jnp.asarray(at), 1)  # (n, letter, point)
+    value = {x: value[:, i] / l[:, None] ** LETTERS[x][1] for i, x in enumerate(LETTERS)}
+    total = 0.0
+    for t in terms:
+        product = float(t.factor) * (stiffness[:, STIFFNESSES.index(t.stiffness)] * l)[:, None]
+        for x in t.letters:
+            product = product * value[x]
+        total = total + product
+    return jnp.sum(total * jnp.asarray(0.5 * weights)[None, :])
+
+
+def dense(terms, y, l, stiffness):
+    rows = FIELD_ROWS[6]
+    return jnp.sum(jax.vmap(lambda y, l, k: dense_energy(terms, {f: y[np.array(r)] for f, r in rows.items()}, l, k))(y, l, stiffness))
+
+
+def main():
+    fresh_compilations()
+    show_environment()
+    key = jax.random.key(0)
+    results = []
+    for order in ("cubic", "complete", "consistent"):
+        terms = ORDERS[order]
+        for n in (5, 50):
+            y = 1e-2 * jax.random.normal(key, (n, 14))
+            l, k = jnp.full(n, 0.7), jnp.ones((n, 4)) * jnp.array([5.0, 0.6, 3.0, 1.0])
+            ways = {
+                "dense": lambda y, terms=terms, l=l, k=k: dense(terms, y, l, k),
+                "factored": lambda y, terms=terms, l=l, k=k: strain_energy(tables(terms), y, l, k),
+                "gauss": lambda y, terms=terms, l=l, k=k: gauss_energy(terms, y, l, k),
+            }
+            forces = {}
+            for name, energy in ways.items():
+
+                def many(y, energy=energy):
+                    return jax.lax.fori_loop(0, REPEATS, lambda i, y: y - 1e-12 * jax.grad(energy)(y), y)
+
+                forces[name] = jax.jit(jax.grad(energy))(y)
+                _, timing = measure(many, y)
+                gap = float(jnp.max(jnp.abs(forces[name] - forces["dense"])) / jnp.max(jnp.abs(forces["dense"])))
+                micro = 1e6 * timing.cpu / REPEATS
+                results.append(row(f"{order} {name} {n}", order=order, way=name, elements=n, microseconds=micro, gap=gap, timing=timing))
+                print(f"{order:11s} {name:9s} {n:3d} elements: {micro:8.1f} us of CPU per evaluation, compile {timing.compile:5.1f} s, gap {gap:.1e}", flush=True)
+    print(save("moving_beam_assembly", results))
+
+
+if __name__ == "__main__":
+    main()
