@@ -27,7 +27,7 @@ def tip():
         changed = robot.replace("links.*.material.E", 71e9 * jnp.exp(p[0])).replace("joints.*.stiffness", 100.0 * jnp.exp(p[1]))
         model = method.bind(changed.replace("payloads.load.mass", p[2]))
         motion = fx.Motion(fx.recorded(TIMES, p[3:]))
-        traj = fx.simulate(model, fx.Drive(joints={"joint1": motion, "joint2": motion}), jnp.array([0.0, 0.12]), dt=3e-3, throw=False)
+        traj = fx.simulate(model, fx.Drive(joints={"joint1": motion, "joint2": motion}), jnp.array([0.0, 0.12]), substeps=40, stations=2, throw=False)
         return jnp.sum(traj.tip[-1])
 
     return run
