@@ -24,7 +24,7 @@ def write_film(runs: dict[str, Trajectory], path: Path, fps: int) -> None:
     flat = high[2] - low[2] < 1e-9
     margin = 0.08 * max(float(np.max(high - low)), 1e-9)
     with style():
-        figure = Picture(figsize=(6.4, 4.8))
+        figure = Picture(figsize=(6.4, 4.8), layout="none")  # laid out once: a solver per frame takes most of the time
         FigureCanvasAgg(figure)
         axis = figure.add_subplot(projection=None if flat else "3d")
         axis.set(xlabel="x [m]", ylabel="y [m]", xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))

@@ -1,0 +1,104 @@
+"""Figures: what is drawn equals the numbers, every axis says its unit, mistakes are told."""
+
+import re
+
+import equinox as eqx
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import flexjax as fx
+from flexjax.simulate import Comparison, Linear, Modes
+from flexjax.simulate._compare import Row
+from tests._sample import sample_model, sample_trajectory
+
+
+@pytest.fixture(scope="module")
+def runs():
+    """The sample run, and the same with a link that bends in a known way."""
+    traj = sample_trajectory()
+    bend = 0.01 * jnp.sin(2 * jnp.pi * 50 * traj.ts)[:, None, None] * traj.stations[None, None, :] ** 2
+    deflection = traj.deflection.at[..., 1].set(jnp.broadcast_to(bend, traj.deflection.shape[:3]))
+    strain = traj.strain.at[..., 5].set(0.3).at[:, :, 0, 5].set(-0.8)
+    return {"a": traj, "b": eqx.tree_at(lambda t: (t.deflection, t.strain), traj, (deflection, strain))}
+
+
+def lines(axis):
+    return [np.asarray(line.get_xydata()) for line in axis.get_lines()]
+
+
+@pytest.mark.parametrize("what", ["joints", "tip", "deflection", "strain", "spectrum", "energy"])
+def test_every_axis_has_a_unit(runs, what):
+    before = dict(matplotlib.rcParams)
+    figure = fx.plot(runs, what)
+    assert isinstance(figure, Figure) and dict(matplotlib.rcParams) == before
+    for axis in figure.axes:
+        shared_x = axis.get_xlabel() == "" and axis.get_subplotspec().rowspan.stop < axis.get_gridspec().nrows
+        shared_y = what == "energy" and not axis.get_subplotspec().is_first_col()
+        assert shared_x or re.search(r"\[.+\]", axis.get_xlabel())
+        assert shared_y or re.search(r"\[.+\]", axis.get_ylabel())
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_curves_are_the_numbers(runs):
+    a, b = runs.values()
+    figure = fx.plot(runs)
+    np.testing.assert_array_equal(lines(figure.axes[0])[1], np.stack([b.ts, b.q[:, 0]], 1))
+    np.testing.assert_array_equal(lines(figure.axes[3])[0], np.stack([a.ts, a.effort[:, 1]], 1))
+    np.testing.assert_allclose(lines(fx.plot(b, "deflection").axes[1])[0][:, 1], 1e3 * b.deflection[:, 1, -1, 1])
+    np.testing.assert_array_equal(lines(fx.plot(b, "strain").axes[0])[0][:, 1], np.full(len(b.ts), -0.8))
+    balance = lines(fx.plot(a, "energy").axes[1])[0][:, 1]
+    np.testing.assert_array_equal(balance, a.energy.balance - a.energy.balance[0])
+
+
+def test_spectrum_peaks_where_the_signal_vibrates(runs):
+    traj = runs["b"]
+    ts = jnp.linspace(0.0, 1.0, 501)
+    wave = 0.02 * jnp.sin(2 * jnp.pi * 37.0 * ts)
+    long = eqx.tree_at(
+        lambda t: (t.ts, t.deflection), traj, (ts, jnp.zeros((501, *traj.deflection.shape[1:])).at[:, 1, -1, 1].set(wave))
+    )
+    figure = fx.plot(long, "spectrum", modes=[37.0, 80.0])
+    f, amplitude = lines(figure.axes[0])[0].T
+    assert abs(f[np.argmax(amplitude)] - 37.0) < 0.6
+    assert abs(amplitude.max() - 20.0) < 0.5  # in mm: the window does not change the size of a sine
+    assert [line[0, 0] for line in lines(figure.axes[0])[1:]] == [37.0, 80.0]
+
+
+def test_modes_frequency_response_comparison_convergence(runs):
+    model = sample_model()
+    state = runs["a"].final
+    n = 4
+    shapes = jnp.eye(n, 1, dtype=complex)
+    modes = Modes(jnp.array([3.0]), jnp.array([0.01]), shapes, state)
+    figure = fx.plot(modes, model=model)
+    assert "3 Hz" in figure.axes[0].get_title()
+    # The tangent's first component is the shoulder: the displacement of the tip is perpendicular to its place.
+    rest, moved = lines(figure.axes[0])[3], lines(figure.axes[0])[4]
+    assert abs(np.dot(moved[-1] - rest[-1], rest[-1])) < 1e-9 < np.linalg.norm(moved[-1] - rest[-1])
+    oscillator = Linear(
+        jnp.array([[0.0, 1.0], [-400.0, -0.4]]), jnp.array([[0.0], [1.0]]), jnp.array([[1.0, 0.0]]), jnp.zeros((1, 1)), ("u",), ("y",)
+    )
+    magnitude = lines(fx.plot(oscillator, frequencies=[1e-3, 20 / (2 * np.pi)]).axes[0])[0][:, 1]
+    np.testing.assert_allclose(magnitude, [1 / 400, 1 / (0.4 * 20)], rtol=1e-5)
+    row = Row("x", 4, 0.0, 0.0, 0.0, 0.0, (1.0, 2.0), 1.0, 0.1)
+    both = Comparison(model.robot, "a", (row, row), runs, {})
+    assert "from a" in fx.plot(both).axes[1].get_title()
+    assert len(fx.plot(both, "tip").axes[0].get_legend().get_texts()) == 2
+    study = fx.plot({"method": ([0.1, 0.05, 0.025], [4e-3, 1e-3, 2.5e-4])}, "convergence")
+    assert study.axes[0].get_legend().get_texts()[0].get_text() == "method: order 2.00"
+
+
+def test_mistakes_are_told(runs):
+    with pytest.raises(ValueError, match="what: 'tips'; expected one of joints, tip"):
+        fx.plot(runs, "tips")
+    with pytest.raises(ValueError, match="is drawn from Modes"):
+        fx.plot(runs["a"], "modes")
+    with pytest.raises(ValueError, match="expected a Trajectory"):
+        fx.plot(3)
+    with pytest.raises(ValueError, match="empty dict"):
+        fx.plot({})
+    with pytest.raises(ValueError, match="two equally long lists"):
+        fx.plot({"x": ([1.0], [2.0])}, "convergence")
