@@ -18,8 +18,7 @@ def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any
     traj0 = next(iter(runs.values()))
     robot = traj0.robot
     sizes = [half_sizes(link, np.asarray(traj0.stations)) for link in robot.links]
-    reach = max(float(np.nanmax(np.ptp(np.asarray(t.frames)[..., :3].reshape(-1, 3), axis=0))) for t in runs.values())
-    reach = reach if reach > 0 else 1.0
+    reach = max(_extent(name, np.asarray(traj.frames)) for name, traj in runs.items())
     arms = [_arm(name, traj, sizes, budget // len(runs), COLOURS[i % len(COLOURS)]) for i, (name, traj) in enumerate(runs.items())]
     index = {link.name: i for i, link in enumerate(robot.links)}
     parents = {j.child: (index.get(j.parent, -1), j.type == "sliding") for j in robot.tree_joints}
@@ -43,11 +42,18 @@ def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any
     }
 
 
+def _extent(name: str, frames: np.ndarray) -> float:
+    """The longest side of the box that the run fills; NaN after a failure is left out."""
+    points = frames[..., :3].reshape(-1, 3)
+    points = points[np.all(np.isfinite(points), axis=1)]
+    if len(points) == 0:
+        raise ValueError(f"animate: the run {name!r} has no finite output.")
+    return float(np.max(np.ptp(points, axis=0))) or 1.0
+
+
 def _arm(name: str, traj: Trajectory, sizes: list[np.ndarray], budget: int, colour: str) -> dict[str, Any]:
     frames, deflection = np.asarray(traj.frames), np.asarray(traj.deflection)
     good = np.flatnonzero(np.all(np.isfinite(frames), axis=(1, 2, 3)))
-    if len(good) == 0:
-        raise ValueError(f"animate: the run {name!r} has no finite output.")
     links, stations = frames.shape[1:3]
     most = max(2, budget // (links * stations * 11 * 4))
     stride = -(-len(good) // most)

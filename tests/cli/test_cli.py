@@ -1,0 +1,136 @@
+"""The command line: fast help, results as text and JSON, one paragraph for every mistake."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.cli import main
+from flexjax.cli._common import make_formulation
+from flexjax.cli._main import COMMANDS
+from tests._sample import sample_trajectory
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from flexjax.cli import main; code = main(['--help']);"
+        "print(sorted({m.split('.')[0] for m in sys.modules} & {'jax', 'numpy', 'tyro', 'matplotlib', 'xarray', 'jinja2'})); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+    assert all(f"  {name} " in done.stdout for name in COMMANDS)
+
+
+def test_help_of_a_command_needs_no_jax():
+    code = "import sys; from flexjax.cli import main; main(['simulate', '--help']); print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False" and "--motion" in done.stdout
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name, capsys):
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"flexjax {name}" in text.split("usage", 1)[1].split("\n", 1)[1] and "--json" in text
+
+
+def test_wrong_command_and_arguments(capsys):
+    assert main(["simulat"]) == 2
+    assert "Did you mean 'simulate'?" in capsys.readouterr().err
+    assert main([]) == 2
+    assert main(["simulate"]) == 2
+    assert main(["--version"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["describe", "nothing.toml"], "cannot be read"),
+        (["simulate", "two-link", "--motion", "shoulder=quintc:0:1:1"], "did you mean 'quintic'?"),
+        (["simulate", "two-link", "--motion", "shoulder=quintic:0:1"], "start, end, duration"),
+        (["simulate", "two-link", "--motion", "wrist=quintic:0:1:1"], "no such joint"),
+        (["simulate", "two-link", "--motion", "shoulder"], "expected <joint>=<signal>"),
+        (["simulate", "two-link", "--formulation", "Nonesuch"], "expected one of RigidArm"),
+        (["simulate", "two-link", "--formulation", "RigidArm:elements=3"], "elements"),
+        (["simulate", "two-link", "--save", "run.docx"], "expected a name that ends in"),
+        (["simulate", "two-link", "--save", "no/such/run.nc"], "Make it first"),
+        (["simulate", "two-link", "--end", "-1"], "positive end"),
+        (["simulate", "two-link", "--drive", "nothing.toml"], "cannot be read"),
+        (["modes", "two-link", "--at", "elbow"], "<joint>=<number>"),
+        (["view", "nothing.nc"], "no such file"),
+        (["examples", "--copy", "nonesuch", "x.toml"], "expected one of"),
+        (["reproduce", "no-such-paper"], "expected one of"),
+    ],
+)
+def test_mistakes_are_one_paragraph(argv, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(argv) == 1
+    out, err = capsys.readouterr()
+    assert message in err and "Traceback" not in err and out == ""
+    assert main([*argv, "--json"]) == 1
+    assert message in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_examples_describe_schema(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["examples", "--json"]) == 0
+    assert "two-link" in json.loads(capsys.readouterr().out)
+    assert main(["examples", "--copy", "rigid-3r", "arm.toml"]) == 0
+    assert main(["examples", "--copy", "rigid-3r", "arm.toml"]) == 1  # nothing is overwritten
+    capsys.readouterr()
+    assert main(["describe", "arm.toml", "--json"]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert about["robot"] == "rigid-3r" and "RigidArm" in about["formulations"]
+    assert main(["schema"]) == 0
+    assert json.loads(capsys.readouterr().out) == fx.robot_schema()
+
+
+def test_view_and_simulate_write_files(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fx.save_trajectory(sample_trajectory(), "run.nc")
+    assert main(["view", "run.nc", "--out", "again.html"]) == 0
+    assert "two-link" in Path("again.html").read_text()
+    capsys.readouterr()
+    argv = ["simulate", "metal-link", "--formulation", "rigid-arm", "--motion", "pin=quintic:0:0.5:0.05", "--end", "0.05", "--outputs", "3", "--dt", "0.025"]
+    assert main([*argv, "--save", "r.nc", "tip.png", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["files"] == ["r.nc", "tip.png"] and Path("tip.png").stat().st_size > 0
+    np.testing.assert_allclose(result["tip"][-1][:2], [np.cos(0.5), np.sin(0.5)], atol=1e-9)
+    np.testing.assert_array_equal(fx.load_trajectory("r.nc").tip, result["tip"])
+
+
+def test_formulation_from_text():
+    robot = fx.load_robot("two-link")
+    name, made = make_formulation("screw-synthesis:modes=2", robot)
+    assert name == "ScrewSynthesis" and made.modes == 2
+    assert make_formulation("", fx.load_robot("rigid-3r"))[0] == "RigidArm"
+    assert make_formulation("", robot)[0] != "RigidArm"
+
+
+def test_demo_without_any_flexible_formulation(tmp_path, monkeypatch, capsys):
+    from flexjax.formulation import _registry
+
+    monkeypatch.setattr(_registry, "REGISTRY", {"RigidArm": _registry.REGISTRY["RigidArm"]})
+    assert main(["demo", "--quick", "--out", str(tmp_path), "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert [row["formulation"] for row in result["formulations"]] == ["RigidArm"] and all(c["passed"] for c in result["checks"])
+    assert Path(result["report"]).stat().st_size < 3_000_000
+
+
+def test_drive_files(tmp_path):
+    path = tmp_path / "drive.toml"
+    path.write_text('[joints.a]\nmotion = { sine = { amplitude = 1.0 } }\n[joints.b]\nspin = 1\n[[loads]]\nlink = "x"\n[extra]\n')
+    with pytest.raises(ValueError) as caught:
+        fx.load_drive(path)
+    text = str(caught.value)
+    assert all(part in text for part in ("joints.a.motion.sine.frequency: missing", "joints.b", "loads.0", "extra: unknown key"))
+    path.write_text('[joints.a]\neffort = { constant = { value = 2.0 } }\n[[loads]]\nlink = "x"\nwrench = { constant = { value = [1, 0, 0, 0, 0, 0] } }\n')
+    drive = fx.load_drive(path)
+    assert float(drive.joints["a"].signal.evaluate(0.0)[0]) == 2.0 and drive.loads[0].link == "x"
+    path.write_text("[joints.a]\nmotion = { __import__ = { name = 1 } }\n")
+    with pytest.raises(ValueError, match="is no signal"):
+        fx.load_drive(path)
