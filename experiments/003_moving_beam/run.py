@@ -51,6 +51,13 @@ def integrate(model, drive, ts, dt, start=None, solver=None):
     return q, np.asarray(ys.mech.v), energy, int(status), float(t_fail)
 
 
+def store(name, out):
+    """Results so far; with ``--only`` other variants are kept."""
+    path = HERE / "results" / f"{name}.json"
+    before = json.loads(path.read_text()) if path.exists() and ONLY else {}
+    path.write_text(json.dumps(before | out))
+
+
 def tip(model, q):
     """(ux, uy, uz) of the outer end, in the joint frame."""
     lay = model.layout
@@ -86,6 +93,7 @@ def manoeuvre(name, robot, joints, quick, variants):
             "steady_ux": steady, "status": status, "t_fail": t_fail, "drift": drift,
         }  # fmt: skip
         print(f"  {label}: peak uy {np.nanmin(uy):.6f}, steady ux {steady:.6e}, status {status}, t_fail {t_fail:.4g}, {time.time() - began:.0f} s", flush=True)
+        store(name, out)
     return out
 
 
@@ -247,12 +255,10 @@ def main():
     parser.add_argument("cases", nargs="*", help=", ".join(CASES))
     given = parser.parse_args()
     (HERE / "results").mkdir(exist_ok=True)
+    ONLY.extend(given.only)
     for name in given.cases or (("static_limit", "telescopic", "roller") if given.quick else CASES):
         print(name, flush=True)
-        path = HERE / "results" / f"{name}.json"
-        before = json.loads(path.read_text()) if path.exists() and given.only else {}
-        ONLY.extend(given.only)
-        path.write_text(json.dumps(before | CASES[name](given.quick)))
+        store(name, CASES[name](given.quick))
     failed = 0
     print(f"\n{'claim':78s} {'value':>12s} {'expected':>12s}  verdict")
     for text, value, expected, tolerance in claims():
