@@ -31,7 +31,9 @@ class ChainNewmark(diffrax.AbstractSolver):
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         term = unwrap(terms)
-        carried = lax.cond(made_jump, lambda: term.start(t0, y0, args), lambda: solver_state)
+        carried = solver_state
+        if term.drive.breaks().shape[0]:  # static: without breaks nothing jumps, and the second sweep need not be compiled
+            carried = lax.cond(made_jump, lambda: term.start(t0, y0, args), lambda: solver_state)
         y1, carried, ok = term.advance(t0, t1, y0, carried, args, self.beta, self.gamma)
         result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
         return y1, None, dict(y0=y0, y1=y1), carried, result
