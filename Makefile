@@ -1,6 +1,6 @@
 # Needs Python 3.11+ with pip and venv, and make. Everything else goes into .venv, once per content of pyproject.toml and constraints.txt.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench lint clean
+.PHONY: help demo test test-full test-browser bench lint clean
 SHELL := /bin/sh
 
 PYTHON ?= python3
@@ -26,7 +26,7 @@ define install
 endef
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(CORE)  ## a tour that ends with a report to open in a browser
 	@$(PY) -m flexjax demo
@@ -36,6 +36,10 @@ test: $(TEST)  ## all tests that are not slow; says how old the full report is
 
 test-full: $(TEST)  ## every test; writes tests/full-report.json
 	@$(PY) -m pytest --full-report tests/full-report.json
+
+test-browser: $(TEST)  ## the 3D page and the report in Chromium (apt install chromium)
+	@$(PY) -m pip install --quiet playwright
+	@FLEXJAX_BROWSER=1 $(PY) -m pytest tests/viz/test_browser.py
 
 bench: $(TEST)  ## benchmarks, results in benchmarks/results/
 	@$(PY) -m benchmarks.metal_link
