@@ -1,4 +1,5 @@
-"""Figures from the results of run.py: what the printed errors break, cost against the number of links, the arms in motion.
+"""Figures from the results of run.py: what the printed errors break, cost against the number of links, the arms in
+motion.
 
 python experiments/000_screw_synthesis/plot.py
 """

@@ -1,6 +1,8 @@
-"""The stacked system with single printed errors switched on (flags are numbers, so that one compiled program serves all of them).
+"""The stacked system with single printed errors switched on (flags are numbers, so that one compiled program serves all
+of them).
 
-Right: all flags zero. The assembly repeats `stacked_system` of the formulation on purpose: errors make the system unsymmetric, which the recursion cannot hold.
+Right: all flags zero. The assembly repeats `stacked_system` of the formulation on purpose: errors make the system
+unsymmetric, which the recursion cannot hold.
 """
 
 import equinox as eqx
@@ -47,7 +49,10 @@ def printed_acceleration(model, flags, q, v):
     e_at = _slices(lay.shapes, end)
     M, rhs = jnp.zeros((e_at[-1][1],) * 2), jnp.zeros(e_at[-1][1])
     bias_rigid = -jax.vmap(lambda z, p: se3.ad_star(z) @ p)(m.z, mv(par.inertia, m.z))
-    B = [jnp.linalg.qr(par.screw[i][:, : s.dofs], mode="complete")[0][:, s.dofs :] if s.dofs else jnp.eye(dim) for i, s in enumerate(lay.stages)]
+    B = [
+        jnp.linalg.qr(par.screw[i][:, : s.dofs], mode="complete")[0][:, s.dofs :] if s.dofs else jnp.eye(dim)
+        for i, s in enumerate(lay.stages)
+    ]
     for i in range(count):
         (w0, w1), (z0, z1), (e0, e1) = w_at[i], z_at[i], e_at[i]
         n = e1 - e0
@@ -55,17 +60,34 @@ def printed_acceleration(model, flags, q, v):
         before = X[i] @ m.base_acceleration
         if i:
             (y0, y1), (f0, f1) = z_at[i - 1], e_at[i - 1]
-            M = M.at[w0:w1, y0:y1].set(-B[i].T @ X[i] @ Xt[i - 1]).at[w0:w1, f0:f1].set(-B[i].T @ X[i] @ S[i - 1, :, : f1 - f0])
+            M = (
+                M.at[w0:w1, y0:y1]
+                .set(-B[i].T @ X[i] @ Xt[i - 1])
+                .at[w0:w1, f0:f1]
+                .set(-B[i].T @ X[i] @ S[i - 1, :, : f1 - f0])
+            )
             before = X[i] @ tip_rate[i - 1]
         rhs = rhs.at[w0:w1].set(B[i].T @ (extra[i] + before))
-        M = M.at[z0:z1, z0:z1].set(mass.zz[i]).at[z0:z1, e0:e1].set(gz[i, :, :n]).at[e0:e1, z0:z1].set(mass.ze[i, :, :n].T)
+        M = (
+            M.at[z0:z1, z0:z1]
+            .set(mass.zz[i])
+            .at[z0:z1, e0:e1]
+            .set(gz[i, :, :n])
+            .at[e0:e1, z0:z1]
+            .set(mass.ze[i, :, :n].T)
+        )
         M = M.at[e0:e1, e0:e1].set(mass.ee[i, :n, :n]).at[z0:z1, w0:w1].set(-B[i])
         rhs = rhs.at[z0:z1].add(-hz[i] - bias_rigid[i]).at[e0:e1].add((force[i] - (1 - 2 * coriolis) * he[i])[:n])
         if i + 1 < count:
             n0, n1 = w_at[i + 1]
             back = (1 - twist_adjoint) * X[i + 1].T + twist_adjoint * jnp.linalg.inv(X[i + 1])
             frame = (1 - twist_adjoint) * Xt[i].T + twist_adjoint * jnp.linalg.inv(Xt[i])
-            M = M.at[z0:z1, n0:n1].set(frame @ back @ B[i + 1]).at[e0:e1, n0:n1].set((1 - on_modes) * S[i, :, :n].T @ back @ B[i + 1])
+            M = (
+                M.at[z0:z1, n0:n1]
+                .set(frame @ back @ B[i + 1])
+                .at[e0:e1, n0:n1]
+                .set((1 - on_modes) * S[i, :, :n].T @ back @ B[i + 1])
+            )
     x = jnp.linalg.solve(M, rhs)
     z = jnp.stack([x[a:b] for a, b in z_at])
     eta = jnp.stack([jnp.pad(x[a:b], (0, lay.shape_count - (b - a))) for a, b in e_at])
@@ -75,7 +97,8 @@ def printed_acceleration(model, flags, q, v):
 
 
 def _swapped_force(links, eta):
-    """Elastic force with EI_y and EI_z exchanged (uniform links): both bending families have the same functions here."""
+    """Elastic force with EI_y and EI_z exchanged (uniform links): both bending families have the same functions
+    here."""
     where = np.array(links.basis.direction)
     order = np.arange(len(where))
     y, z = order[where == 1], order[where == 2]
@@ -87,7 +110,8 @@ def _swapped_force(links, eta):
 
 
 def ranks(model, q):
-    """Rank of M_q as printed (six wrench unknowns behind a rank-5 projection) for a chain of revolute joints: (rank, size)."""
+    """Rank of M_q as printed (six wrench unknowns behind a rank-5 projection) for a chain of revolute joints: (rank,
+    size)."""
     term = model.term(fx.Drive())
     m = term.motion(0.0, q, jnp.zeros(term.layout.nv), None)
     n, inertia = len(term.layout.stages), np.asarray(term.mass(m.eta).zz)
@@ -105,7 +129,8 @@ def ranks(model, q):
 
 
 def march(model, y, dt: float, steps: int):
-    """Classical Runge-Kutta of every printed error at once: (energies (lanes, steps), momenta (lanes, steps, 6)); lane 0 is right."""
+    """Classical Runge-Kutta of every printed error at once: (energies (lanes, steps), momenta (lanes, steps, 6)); lane
+    0 is right."""
     term = model.term(fx.Drive())
     flags = jnp.concatenate([jnp.zeros((1, len(FLAGS))), jnp.eye(len(FLAGS))])
 
@@ -127,7 +152,8 @@ def march(model, y, dt: float, steps: int):
             k3 = f(term.move(q, 0.5 * dt * v2), v3)
             v4 = v + dt * k3
             k4 = f(term.move(q, dt * v3), v4)
-            # The frames turn by the mean rate: second order in rotations, classical in the rest; errors of the study are many orders larger.
+            # The frames turn by the mean rate: second order in rotations, classical in the rest; errors of the study
+            # are many orders larger.
             q = term.move(q, dt * (v + 2 * v2 + 2 * v3 + v4) / 6)
             v = v + dt * (k1 + 2 * k2 + 2 * k3 + k4) / 6
             return (q, v), look(q, v)

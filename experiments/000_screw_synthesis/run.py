@@ -1,4 +1,5 @@
-"""Paper 000: the demonstrations that it lacks. One link against theory, welded links, what each printed error breaks, arms of 2 to 100 links and their cost.
+"""Paper 000: the demonstrations that it lacks. One link against theory, welded links, what each printed error breaks,
+arms of 2 to 100 links and their cost.
 
     python experiments/000_screw_synthesis/run.py [--quick]
 
@@ -30,12 +31,14 @@ AXES = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0))
 
 
 def arm(link, types, gravity=(0.0, -9.81, 0.0), scale=1.0, **over):
-    """A serial arm of equal links; ``scale`` shortens them with all dimensions of the section in proportion to the square root of the length."""
+    """A serial arm of equal links; ``scale`` shortens them with all dimensions of the section in proportion to the
+    square root of the length."""
     c = {k: v for k, v in link.items() if k != "length"} | over
     links = [fx.Link(f"link{i}", link["length"] * scale, constants=fx.BeamConstants(**c)) for i in range(len(types))]
     parents = ["ground", *(x.name for x in links[:-1])]
     joints = [
-        fx.Joint(f"joint{i}", kind, parents[i], f"link{i}", **({"axis": AXES[i % 2]} if kind == "revolute" else {})) for i, kind in enumerate(types)
+        fx.Joint(f"joint{i}", kind, parents[i], f"link{i}", **({"axis": AXES[i % 2]} if kind == "revolute" else {}))
+        for i, kind in enumerate(types)
     ]
     return fx.Robot.serial(links, joints, planar=False, gravity=gravity)
 
@@ -43,7 +46,9 @@ def arm(link, types, gravity=(0.0, -9.81, 0.0), scale=1.0, **over):
 def frequencies(model):
     term, n = model.term(fx.Drive()), model.layout.nv
     q = model.initial_state(fx.Drive(), jnp.zeros(()), Start()).mech.q
-    build = jax.jit(lambda term, q: (jax.vmap(lambda e: term.momentum(q, e))(jnp.eye(n)), jax.jacfwd(term.potential_gradient)(q)))
+    build = jax.jit(
+        lambda term, q: (jax.vmap(lambda e: term.momentum(q, e))(jnp.eye(n)), jax.jacfwd(term.potential_gradient)(q))
+    )
     M, K = (np.asarray(x) for x in build(term, q))
     L = np.linalg.cholesky(0.5 * (M + M.T))
     inner = np.linalg.solve(L, np.linalg.solve(L, 0.5 * (K + K.T)).T)
@@ -57,25 +62,49 @@ class Claims:
         self.rows = []
 
     def add(self, claim, number, expected, good):
-        self.rows.append({"claim": claim, "number": float(number), "expected": expected, "verdict": "agrees" if good else "DIFFERS"})
+        self.rows.append(
+            {"claim": claim, "number": float(number), "expected": expected, "verdict": "agrees" if good else "DIFFERS"}
+        )
         print(f"{self.rows[-1]['verdict']:8} {claim:<88} {number:14.6g}   {expected}", flush=True)
 
 
 def one_link_and_weld(config, claims):
     link = config["link"]
     slender = {"rhoIy": 0.0, "rhoIz": 0.0}
-    theory = np.sqrt(link["EIz"] / link["rhoA"]) / link["length"] ** 2 * np.array([1.87510406871, 4.69409113297, 7.85475743824]) ** 2
+    theory = (
+        np.sqrt(link["EIz"] / link["rhoA"])
+        / link["length"] ** 2
+        * np.array([1.87510406871, 4.69409113297, 7.85475743824]) ** 2
+    )
     table = {}
     for basis in ("polynomial", "clamped-free"):
         for r in (2, 3, 4, 5):
             make = fx.ScrewSynthesis(modes=(0, r, 0, 0), basis=basis)
             one = frequencies(make.bind(arm(link, ["fixed"], (0.0, 0.0, 0.0), **slender)))[0] / theory[0] - 1
-            weld = frequencies(make.bind(arm(link, ["fixed", "fixed"], (0.0, 0.0, 0.0), **slender)))[0] / (theory[0] / 4) - 1
+            weld = (
+                frequencies(make.bind(arm(link, ["fixed", "fixed"], (0.0, 0.0, 0.0), **slender)))[0] / (theory[0] / 4)
+                - 1
+            )
             table[f"{basis} {r}"] = (float(one), float(weld))
-    claims.add("clamped link, first frequency, 5 polynomials: relative error", abs(table["polynomial 5"][0]), "< 1e-7", abs(table["polynomial 5"][0]) < 1e-7)
-    claims.add("two welded links, 3 polynomials: first frequency [rad/s]", (1 + table["polynomial 3"][1]) * theory[0] / 4, "24.27939", abs((1 + table["polynomial 3"][1]) * theory[0] / 4 - 24.2793868) < 1e-5)
+    claims.add(
+        "clamped link, first frequency, 5 polynomials: relative error",
+        abs(table["polynomial 5"][0]),
+        "< 1e-7",
+        abs(table["polynomial 5"][0]) < 1e-7,
+    )
+    claims.add(
+        "two welded links, 3 polynomials: first frequency [rad/s]",
+        (1 + table["polynomial 3"][1]) * theory[0] / 4,
+        "24.27939",
+        abs((1 + table["polynomial 3"][1]) * theory[0] / 4 - 24.2793868) < 1e-5,
+    )
     ratio = table["clamped-free 2"][1] / table["clamped-free 4"][1]
-    claims.add("two welded links, eigenfunctions: error with 2 over error with 4 (falls like 1/r)", ratio, "about 2", 1.5 < ratio < 2.6)
+    claims.add(
+        "two welded links, eigenfunctions: error with 2 over error with 4 (falls like 1/r)",
+        ratio,
+        "about 2",
+        1.5 < ratio < 2.6,
+    )
     return table
 
 
@@ -92,23 +121,60 @@ def printed_errors(config, claims, end):
     y = free.initial_state(fx.Drive(), jnp.zeros(()), Start(rates=rates))
     free_energy, momentum = (np.asarray(x) for x in study.march(free, y, dt, steps))
     rows = {}
-    print(f"\n{'printed':<46} {'swing: energy [J]':>18} {'free: energy [J]':>18} {'lin. momentum':>14} {'ang. momentum':>14}")
+    print(
+        f"\n{'printed':<46} {'swing: energy [J]':>18} {'free: energy [J]':>18} "
+        f"{'lin. momentum':>14} {'ang. momentum':>14}"
+    )
     for i, name in enumerate(["right", *study.FLAGS]):
         gain, floating = (np.max(np.abs(x[i] - x[i, 0])) for x in (energy, free_energy))
-        slip, turn = np.max(np.abs(momentum[i] - momentum[i, 0])[:, :3]), np.max(np.abs(momentum[i] - momentum[i, 0])[:, 3:])
+        slip, turn = (
+            np.max(np.abs(momentum[i] - momentum[i, 0])[:, :3]),
+            np.max(np.abs(momentum[i] - momentum[i, 0])[:, 3:]),
+        )
         rows[name] = [float(gain), float(floating), float(slip), float(turn)]
         print(f"{name:<46} {gain:18.3g} {floating:18.3g} {slip:14.3g} {turn:14.3g}")
     print()
     right = rows["right"]
-    claims.add("all corrected: energy and momentum drift of the study's own integrator", max(right), "< 1e-5", max(right) < 1e-5)
+    claims.add(
+        "all corrected: energy and momentum drift of the study's own integrator",
+        max(right),
+        "< 1e-5",
+        max(right) < 1e-5,
+    )
     for name in study.FLAGS:
-        worst = np.nanmax(np.array(rows[name]) / np.maximum(np.array(right), 1e-9)) if np.all(np.isfinite(rows[name])) else np.inf
-        keeps = name.startswith(("no tip rotation", "M_y"))  # consistent but wrong models: energy holds, frequencies are off
-        claims.add(f"printed {name}: worst drift over that of the corrected", worst, "about 1" if keeps else "> 1e3", (worst < 1e3) == keeps)
+        worst = (
+            np.nanmax(np.array(rows[name]) / np.maximum(np.array(right), 1e-9))
+            if np.all(np.isfinite(rows[name]))
+            else np.inf
+        )
+        keeps = name.startswith(
+            ("no tip rotation", "M_y")
+        )  # consistent but wrong models: energy holds, frequencies are off
+        claims.add(
+            f"printed {name}: worst drift over that of the corrected",
+            worst,
+            "about 1" if keeps else "> 1e3",
+            (worst < 1e3) == keeps,
+        )
     for n in (1, 2, 3):
-        rank, size = study.ranks(make.bind(arm(link, ["revolute"] * n)), make.bind(arm(link, ["revolute"] * n)).initial_state(fx.Drive(), jnp.zeros(()), Start()).mech.q)
-        claims.add(f"printed projection with six wrenches (43, 67), {n} links: rank of M_q", rank, f"{11 * n} of {size}", rank == 11 * n)
-    np.savez(RESULTS / "printed.npz", energy=energy, free_energy=free_energy, momentum=momentum, dt=dt, names=np.array(["right", *study.FLAGS]))
+        rank, size = study.ranks(
+            make.bind(arm(link, ["revolute"] * n)),
+            make.bind(arm(link, ["revolute"] * n)).initial_state(fx.Drive(), jnp.zeros(()), Start()).mech.q,
+        )
+        claims.add(
+            f"printed projection with six wrenches (43, 67), {n} links: rank of M_q",
+            rank,
+            f"{11 * n} of {size}",
+            rank == 11 * n,
+        )
+    np.savez(
+        RESULTS / "printed.npz",
+        energy=energy,
+        free_energy=free_energy,
+        momentum=momentum,
+        dt=dt,
+        names=np.array(["right", *study.FLAGS]),
+    )
     return rows
 
 
@@ -135,13 +201,27 @@ def arms(config, claims, counts, steps):
             best = min(best, (time.process_time() - begun) / steps)
         cost[n] = best
         tips[n] = np.asarray(traj.frames[:, :, -1, :3])
-        print(f"   {n:4d} links: {model.layout.nv} coordinates, first call {first:.1f} s, {1e3 * best:.3f} ms CPU per step, energy balance {drift[n]:.2e} J", flush=True)
-        claims.add(f"{n} links under gravity and torque, {steps * dt:g} s: energy - work [J]", drift[n], "< 1e-9", drift[n] < 1e-9)
+        print(
+            f"   {n:4d} links: {model.layout.nv} coordinates, first call {first:.1f} s, "
+            f"{1e3 * best:.3f} ms CPU per step, energy balance {drift[n]:.2e} J",
+            flush=True,
+        )
+        claims.add(
+            f"{n} links under gravity and torque, {steps * dt:g} s: energy - work [J]",
+            drift[n],
+            "< 1e-9",
+            drift[n] < 1e-9,
+        )
     sizes = np.array(sorted(cost))
     if len(sizes) > 2:
         slope = np.polyfit(np.log(sizes), np.log([cost[n] for n in sizes]), 1)[0]
         claims.add("time per step against number of links: slope", slope, "<= 1.1", slope <= 1.1)
-    np.savez(RESULTS / "arms.npz", sizes=sizes, cost=np.array([cost[n] for n in sizes]), **{f"tips{n}": tips[n] for n in sizes})
+    np.savez(
+        RESULTS / "arms.npz",
+        sizes=sizes,
+        cost=np.array([cost[n] for n in sizes]),
+        **{f"tips{n}": tips[n] for n in sizes},
+    )
     return {"cost_per_step_s": {str(k): v for k, v in cost.items()}, "balance_J": {str(k): v for k, v in drift.items()}}
 
 
@@ -156,9 +236,15 @@ def main():
     if args.only in (None, "link"):
         out["frequencies"] = one_link_and_weld(config, claims)
     if args.only in (None, "printed"):
-        out["printed"] = printed_errors(config, claims, config["quick"]["end"] if args.quick else config["printed"]["end"])
+        out["printed"] = printed_errors(
+            config, claims, config["quick"]["end"] if args.quick else config["printed"]["end"]
+        )
     if args.only in (None, "arms"):
-        counts, steps = (config["quick"]["links"], config["quick"]["steps"]) if args.quick else (config["arms"]["links"], config["arms"]["steps"])
+        counts, steps = (
+            (config["quick"]["links"], config["quick"]["steps"])
+            if args.quick
+            else (config["arms"]["links"], config["arms"]["steps"])
+        )
         out["arms"] = arms(config, claims, counts, steps)
     (RESULTS / "claims.json").write_text(json.dumps({"claims": claims.rows, **out}, indent=1))
     return any(row["verdict"] != "agrees" for row in claims.rows)

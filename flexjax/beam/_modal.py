@@ -1,8 +1,12 @@
-"""Shape functions of a link over its whole length: polynomials, clamped-free eigenfunctions, or functions that you give.
+"""Shape functions of a link over its whole length: polynomials, clamped-free eigenfunctions, or functions that you
+give.
 
-All are kept as Legendre series in s in [0, 1], so that values and derivatives come from one evaluation at any (also traced) station and lose no digits
-at high degree, as monomials would. The series are numbers of the basis alone, never of the robot: a gradient with respect to the robot does not pass
-an eigenproblem. For a uniform link the functions of one direction are orthogonal for mass and stiffness; for any other link only their span counts.
+All are kept as Legendre series in s in [0, 1], so that values and derivatives come from one evaluation at any (also
+traced) station and lose no digits
+at high degree, as monomials would. The series are numbers of the basis alone, never of the robot: a gradient with
+respect to the robot does not pass
+an eigenproblem. For a uniform link the functions of one direction are orthogonal for mass and stiffness; for any other
+link only their span counts.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +21,8 @@ DIRECTIONS = ("axial", "y", "z", "torsion")
 
 
 class ShapeFunctions(eqx.Module):
-    """m functions of s, each in one direction: 0 axial displacement u, 1 deflection v along y, 2 deflection w along z, 3 torsion angle."""
+    """m functions of s, each in one direction: 0 axial displacement u, 1 deflection v along y, 2 deflection w along z,
+    3 torsion angle."""
 
     series: Float[Array, "3 m degree"]  # Legendre coefficients of values, first and second derivatives
     direction: tuple[int, ...] = eqx.field(static=True)
@@ -45,7 +50,8 @@ def _inner(f: Legendre, g: Legendre) -> float:
 
 
 def _orthogonal(functions: list[Legendre], order: int) -> list[Legendre]:
-    """The same span, orthonormal in the mean square and with orthogonal derivatives of the given order: modes of a uniform link."""
+    """The same span, orthonormal in the mean square and with orthogonal derivatives of the given order: modes of a
+    uniform link."""
     if not functions:
         return []
     derivatives = [f.deriv(order) for f in functions]
@@ -54,12 +60,16 @@ def _orthogonal(functions: list[Legendre], order: int) -> list[Legendre]:
     lower = np.linalg.cholesky(mass)
     back = np.linalg.inv(lower)
     _, vectors = np.linalg.eigh(back @ stiff @ back.T)
-    combined = [sum((c * f for c, f in zip(column, functions, strict=True)), 0 * functions[0]) for column in (back.T @ vectors).T]
+    combined = [
+        sum((c * f for c, f in zip(column, functions, strict=True)), 0 * functions[0])
+        for column in (back.T @ vectors).T
+    ]
     return [f if f(1.0) > 0 else -f for f in combined]
 
 
 def polynomials(count: int, bending: bool) -> list[Legendre]:
-    """Modes within the span of x^2 .. x^(count+1) (bending) or x .. x^count: they meet the conditions of the clamped end and no others, so they converge
+    """Modes within the span of x^2 .. x^(count+1) (bending) or x .. x^count: they meet the conditions of the clamped
+    end and no others, so they converge
     whatever the next joint transmits."""
     first = _monomial(2 if bending else 1)
     return _orthogonal([first * Legendre.basis(k, [0, 1]) for k in range(count)], 2 if bending else 1)
@@ -74,7 +84,8 @@ def _root_clamped_free(k: int) -> float:
 
 
 def eigenfunctions(count: int, bending: bool) -> list[Legendre]:
-    """Modes of the uniform link clamped at its base and free at its tip. Their bending moment vanishes at the tip: they converge slowly (like 1/count)
+    """Modes of the uniform link clamped at its base and free at its tip. Their bending moment vanishes at the tip: they
+    converge slowly (like 1/count)
     where the next joint transmits a moment, and fast where it does not."""
 
     def bend(k):
@@ -82,16 +93,21 @@ def eigenfunctions(count: int, bending: bool) -> list[Legendre]:
         # cosh - cos - sigma (sinh - sin), with the growing exponentials cancelled by hand
         sigma = (np.sinh(b) - np.sin(b)) / (np.cosh(b) + np.cos(b))
         shrink = (np.cos(b) + np.sin(b) + np.exp(-b)) / (2 * (np.cosh(b) + np.cos(b)))  # (1 - sigma)/2
-        return lambda x: shrink * np.exp(b * x) + 0.5 * (1 + sigma) * np.exp(-b * x) - np.cos(b * x) + sigma * np.sin(b * x)
+        return lambda x: (
+            shrink * np.exp(b * x) + 0.5 * (1 + sigma) * np.exp(-b * x) - np.cos(b * x) + sigma * np.sin(b * x)
+        )
 
     def stretch(k):
         return lambda x: np.sqrt(2) * np.sin((k + 0.5) * np.pi * x)
 
-    return [series_of((bend if bending else stretch)(k), 24 + 4 * count) * (1 if k % 2 == 0 else -1) for k in range(count)]
+    return [
+        series_of((bend if bending else stretch)(k), 24 + 4 * count) * (1 if k % 2 == 0 else -1) for k in range(count)
+    ]
 
 
 def series_of(function: Callable, degree: int = 40) -> Legendre:
-    """A smooth function of s in [0, 1] as a Legendre series; refused if that does not represent it to 1e-10 of its size."""
+    """A smooth function of s in [0, 1] as a Legendre series; refused if that does not represent it to 1e-10 of its
+    size."""
     x, w = legendre.leggauss(degree + 8)
     values = np.array([float(function(s)) for s in 0.5 * (x + 1)])
     k = np.arange(degree + 1)
@@ -100,14 +116,20 @@ def series_of(function: Callable, degree: int = 40) -> Legendre:
     between = np.linspace(0.0, 1.0, 37)
     exact = np.array([float(function(s)) for s in between])
     if not np.max(np.abs(series(between) - exact)) <= 1e-10 * np.max(np.abs(exact)):
-        raise ValueError("basis: a given function is not smooth over [0, 1]; expected one with continuous derivatives of all orders, e.g. lambda s: s**2.")
+        raise ValueError(
+            "basis: a given function is not smooth over [0, 1]; expected one with continuous derivatives of all "
+            "orders, e.g. lambda s: s**2."
+        )
     return series
 
 
-def shape_functions(counts: Sequence[int], basis: str | dict = "polynomial", frame: float = 0.0, dtype=None) -> ShapeFunctions:
+def shape_functions(
+    counts: Sequence[int], basis: str | dict = "polynomial", frame: float = 0.0, dtype=None
+) -> ShapeFunctions:
     """``counts`` functions in the directions (axial, y, z, torsion), clamped at the station ``frame``.
 
-    ``basis``: "polynomial", "clamped-free", or a dict from direction ("axial", "y", "z", "torsion") to functions of s, as many as ``counts`` says.
+    ``basis``: "polynomial", "clamped-free", or a dict from direction ("axial", "y", "z", "torsion") to functions of s,
+    as many as ``counts`` says.
     Clamping elsewhere than at the base subtracts a rigid motion: the span, and with it the model, stays the same.
 
     >>> basis = shape_functions((0, 2, 0, 0))
@@ -115,7 +137,10 @@ def shape_functions(counts: Sequence[int], basis: str | dict = "polynomial", fra
     (3, 2)
     """
     if isinstance(basis, str) and basis not in ("polynomial", "clamped-free"):
-        raise ValueError(f"basis: {basis!r}; expected 'polynomial', 'clamped-free', or a dict of your own functions, e.g. {{'y': (lambda s: s**2,)}}.")
+        raise ValueError(
+            f"basis: {basis!r}; expected 'polynomial', 'clamped-free', or a dict of your own functions, e.g. "
+            "{'y': (lambda s: s**2,)}."
+        )
     functions, direction = [], []
     for d, count in enumerate(counts):
         bending = d in (1, 2)

@@ -1,4 +1,5 @@
-"""Floating-frame chains: bodies and flexible links along a serial arm, joints as screws, elimination from tip to base at a cost linear in their number."""
+"""Floating-frame chains: bodies and flexible links along a serial arm, joints as screws, elimination from tip to base
+at a cost linear in their number."""
 
 from flexjax.chain._condense import Condensed as Condensed, condense as condense
 from flexjax.chain._coordinates import chain_start as chain_start

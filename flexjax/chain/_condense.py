@@ -1,8 +1,11 @@
-"""Shape coordinates condensed out of the sweeps: whatever their number, the scan along the chain sees matrices of the size of a twist.
+"""Shape coordinates condensed out of the sweeps: whatever their number, the scan along the chain sees matrices of the
+size of a twist.
 
 With E1 = Mee^-1 Mez and E2 = Mee^-1 S^T (computed for all links at once, outside the scan), a link is
-    P = Mzz - Mze E1 (what the base feels with the tip free),  Y = X_t - S E1 (tip acceleration per base acceleration),  F = S E2 (flexibility of the tip)
-and with the inertia IA that hangs on the tip the base feels  P + Y^T K Y,  K = IA (1 + F IA)^-1 = IA - IA N IA,  N = F (1 + IA F)^-1.
+    P = Mzz - Mze E1 (what the base feels with the tip free),  Y = X_t - S E1 (tip acceleration per base acceleration),
+    F = S E2 (flexibility of the tip)
+and with the inertia IA that hangs on the tip the base feels  P + Y^T K Y,  K = IA (1 + F IA)^-1 = IA - IA N IA,  N = F
+(1 + IA F)^-1.
 """
 
 import equinox as eqx
@@ -27,8 +30,11 @@ class Condensed(eqx.Module):
     links: AbstractLinks
     factors: PyTree
 
-    def reduce(self, bias: Float[Array, "B dim"], shape_bias: Float[Array, "B m"], tip_rate: Float[Array, "B dim"]) -> tuple[Array, Array, Array]:
-        """(E3, bias of the base, known acceleration of the tip) when the shape rows need ``shape_bias`` beyond mass times acceleration."""
+    def reduce(
+        self, bias: Float[Array, "B dim"], shape_bias: Float[Array, "B m"], tip_rate: Float[Array, "B dim"]
+    ) -> tuple[Array, Array, Array]:
+        """(E3, bias of the base, known acceleration of the tip) when the shape rows need ``shape_bias`` beyond mass
+        times acceleration."""
         E3 = self.links.solve(self.factors, shape_bias[:, :, None])[:, :, 0]
         return E3, bias - jnp.sum(self.ze * E3[:, None, :], axis=2), tip_rate - jnp.sum(self.S * E3[:, None, :], axis=2)
 
@@ -41,7 +47,14 @@ def _half(m):
     return 0.5 * (m + jnp.swapaxes(m, -1, -2))
 
 
-def condense(links: AbstractLinks, rigid: Float[Array, "B dim dim"], mass: Mass, factors: PyTree, tip: Tip, Xt: Float[Array, "B dim dim"]) -> Condensed:
+def condense(
+    links: AbstractLinks,
+    rigid: Float[Array, "B dim dim"],
+    mass: Mass,
+    factors: PyTree,
+    tip: Tip,
+    Xt: Float[Array, "B dim dim"],
+) -> Condensed:
     """``rigid``: inertia of what sits rigidly on the frame (hubs, rigid links)."""
     dim = rigid.shape[1]
     both = links.solve(factors, jnp.concatenate([jnp.swapaxes(mass.ze, 1, 2), jnp.swapaxes(tip.S, 1, 2)], axis=2))
@@ -53,12 +66,17 @@ def condense(links: AbstractLinks, rigid: Float[Array, "B dim dim"], mass: Mass,
 
 
 def _root(F):
-    """A triangular factor of F, which is singular where the shape functions cannot move the tip: lifted by a few units of round-off."""
+    """A triangular factor of F, which is singular where the shape functions cannot move the tip: lifted by a few units
+    of round-off."""
     eps = jnp.finfo(F.dtype).eps
     diagonal = jnp.maximum(jnp.diagonal(F, axis1=1, axis2=2), 0.0)
-    # Translations and rotations have different units; where nothing moves at all, a number that is nothing beside any inertia.
+    # Translations and rotations have different units; where nothing moves at all, a number that is nothing beside any
+    # inertia.
     lin = 2 if F.shape[1] == 3 else 3
-    scale = jnp.concatenate([jnp.broadcast_to(jnp.max(d, axis=1, keepdims=True), d.shape) for d in (diagonal[:, :lin], diagonal[:, lin:])], axis=1)
+    scale = jnp.concatenate(
+        [jnp.broadcast_to(jnp.max(d, axis=1, keepdims=True), d.shape) for d in (diagonal[:, :lin], diagonal[:, lin:])],
+        axis=1,
+    )
     lift = 32 * eps * jnp.where(scale > 0, scale, eps**2)
     return jnp.linalg.cholesky(F + lift[:, :, None] * jnp.eye(F.shape[1], dtype=F.dtype)[None])
 
@@ -83,7 +101,8 @@ def mm(a, b):
 
 @jax.custom_jvp
 def admittance(F: Float[Array, "n n"], root: Float[Array, "n n"], IA: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """N = F (1 + IA F)^-1, symmetric. Through the root, because 1 + root^T IA root is positive definite and needs no pivots, while 1 + IA F may."""
+    """N = F (1 + IA F)^-1, symmetric. Through the root, because 1 + root^T IA root is positive definite and needs no
+    pivots, while 1 + IA F may."""
     n = F.shape[0]
     inner = small_inverse(jnp.eye(n, dtype=F.dtype) + mm(root.T, mm(IA, root)))
     return mm(root, mm(inner, root.T))

@@ -57,11 +57,14 @@ def joint_coordinates(layout: Layout, q):
 def motor_side(layout: Layout, q, v):
     """Motor-side joint coordinates and rates (D,)."""
     motors = np.array(layout.motors, int)
-    return joint_coordinates(layout, q).at[motors].set(q[layout.q_motors]), v[: layout.dofs].at[motors].set(v[layout.v_motors])
+    return joint_coordinates(layout, q).at[motors].set(q[layout.q_motors]), v[: layout.dofs].at[motors].set(
+        v[layout.v_motors]
+    )
 
 
 def chain_start(term, t0, start):
-    """Configuration and velocity of a chain at t0: as ``start`` (joint coordinates and rates by name) says, prescribed coordinates as the drive says,
+    """Configuration and velocity of a chain at t0: as ``start`` (joint coordinates and rates by name) says, prescribed
+    coordinates as the drive says,
     links undeformed."""
     lay = term.layout
     x, xd, xm = start.vectors(term.robot)
@@ -81,7 +84,11 @@ def chain_start(term, t0, start):
     q = term.impose(q, q_p)
     v = jnp.where(mask, v_p, v)
     for k, dof in enumerate(lay.motors):
-        name = next(j.name for j, sl in zip(term.robot.tree_joints, term.robot.dof_slices().values(), strict=True) if sl.start == dof and j.dofs)
+        name = next(
+            j.name
+            for j, sl in zip(term.robot.tree_joints, term.robot.dof_slices().values(), strict=True)
+            if sl.start == dof and j.dofs
+        )
         if mask[lay.dofs + k] and name not in start.joints:
             q = q.at[lay.q_of_v()[dof]].set(q_p[lay.dofs + k])
         if mask[lay.dofs + k] and name not in start.rates:

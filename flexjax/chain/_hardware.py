@@ -1,4 +1,5 @@
-"""Springs, dampers, friction, end stops and motors of the joints: generalised forces, their energy, and their part of a Newton matrix."""
+"""Springs, dampers, friction, end stops and motors of the joints: generalised forces, their energy, and their part of a
+Newton matrix."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -58,7 +59,8 @@ def joint_energy(layout: Layout, par: Parameters, q):
 
 
 def joint_stiffness(layout: Layout, par: Parameters, drive, robot, q, v, cv, cq):
-    """(D,) each: cq dQ/dq + cv dQ/dv with the sign turned, of the joint, of the spring between joint and motor, of the motor."""
+    """(D,) each: cq dQ/dq + cv dQ/dv with the sign turned, of the joint, of the spring between joint and motor, of the
+    motor."""
     kp, kd = drive.stiffness(robot)
     flexible = _flexible(layout)
     x = joint_coordinates(layout, q)
@@ -66,6 +68,8 @@ def joint_stiffness(layout: Layout, par: Parameters, drive, robot, q, v, cv, cq)
     touching = (par.stops[:, 2] > 0) & ((x < par.stops[:, 0]) | (x > par.stops[:, 1]))
     friction = cv * par.coulomb / par.v_eps / jnp.cosh(jnp.clip(xmd / par.v_eps, -20, 20)) ** 2
     controller = cq * kp + cv * kd + friction
-    joint = jnp.where(touching, cq * par.stops[:, 2] + cv * par.stops[:, 3], 0.0) + jnp.where(flexible, 0.0, cv * par.damping + controller)
+    joint = jnp.where(touching, cq * par.stops[:, 2] + cv * par.stops[:, 3], 0.0) + jnp.where(
+        flexible, 0.0, cv * par.damping + controller
+    )
     spring = jnp.where(flexible, cq * par.stiffness + cv * par.damping, 0.0)
     return joint, spring, jnp.where(flexible, controller, 0.0)

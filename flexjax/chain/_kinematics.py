@@ -1,4 +1,5 @@
-"""Poses and twists along the chain. Everything that depends on one stage only is computed outside the scans, vectorised."""
+"""Poses and twists along the chain. Everything that depends on one stage only is computed outside the scans,
+vectorised."""
 
 import equinox as eqx
 import jax
@@ -14,8 +15,10 @@ from flexjax.screw import se3
 
 
 class Kinematics(eqx.Module):
-    """Stacked over stages: the pose of the body in the section that its joint hangs on, the inverse adjoint of that (section's twist -> body's twist),
-    the tip sections of flexible links (None in a rigid chain) and the inverse adjoints of their poses, and both of the first two from the parent's frame.
+    """Stacked over stages: the pose of the body in the section that its joint hangs on, the inverse adjoint of that
+    (section's twist -> body's twist),
+    the tip sections of flexible links (None in a rigid chain) and the inverse adjoints of their poses, and both of the
+    first two from the parent's frame.
     """
 
     local: se3.Pose
@@ -25,7 +28,9 @@ class Kinematics(eqx.Module):
     outer: se3.Pose
     full: Float[Array, "B dim dim"]
     screw: Float[Array, "B dim k"]  # of the joints, in body axes
-    along: Float[Array, "B dim"] | None = None  # twist of a contact that slides along the link, per unit of its coordinate, in the contact's axes
+    along: Float[Array, "B dim"] | None = (
+        None  # twist of a contact that slides along the link, per unit of its coordinate, in the contact's axes
+    )
 
 
 def mv(a: Float[Array, "B i j"], x: Float[Array, "B j"]) -> Array:
@@ -72,7 +77,8 @@ def scatter_shapes(layout: Layout, padded: Array) -> Array:
 
 
 def contacts(layout: Layout, links: AbstractLinks, eta: Array, q: Array) -> tuple[Tip, Array | None]:
-    """The sections that the next joints hang on: the tips, or where a joint slides along an elastic link its contact; and ``along``."""
+    """The sections that the next joints hang on: the tips, or where a joint slides along an elastic link its contact;
+    and ``along``."""
     if not layout.slides:
         return links.tip(eta), None
     index, sliding = layout.slide_table()
@@ -82,7 +88,8 @@ def contacts(layout: Layout, links: AbstractLinks, eta: Array, q: Array) -> tupl
 
 
 def _screw_poses(space, screws: Float[Array, "B dim k"], x: Float[Array, "B k"]) -> se3.Pose:
-    """exp of the joints' screws. A screw here turns about one unit axis (its first column) or only shifts, so Rodrigues' formula with the axis as it is
+    """exp of the joints' screws. A screw here turns about one unit axis (its first column) or only shifts, so
+    Rodrigues' formula with the axis as it is
     serves: no series, and no more than a sine and a cosine to differentiate."""
     shift = mv(screws[:, : space.LIN], x)
     if space.LIN == 2:
@@ -97,7 +104,9 @@ def _screw_poses(space, screws: Float[Array, "B dim k"], x: Float[Array, "B k"])
     return se3.Pose(jnp.eye(3, dtype=x.dtype)[None] + s * K + (1 - c) * K2, shift)
 
 
-def kinematics(layout: Layout, par: Parameters, q: Float[Array, " nq"], links: AbstractLinks | None = None) -> Kinematics:
+def kinematics(
+    layout: Layout, par: Parameters, q: Float[Array, " nq"], links: AbstractLinks | None = None
+) -> Kinematics:
     space = par.space
     coordinates = np.full((len(layout.stages), layout.width), layout.nq)
     for i, s in enumerate(layout.stages):
@@ -107,7 +116,11 @@ def kinematics(layout: Layout, par: Parameters, q: Float[Array, " nq"], links: A
     middle = _screw_poses(space, par.joint_screw, padded)
     for i, s in enumerate(layout.stages):
         if s.kind == "ball":
-            middle = eqx.tree_at(lambda m: m.rotation, middle, middle.rotation.at[i].set(se3.quat_to_matrix(q[s.q_start : s.q_start + 4])))
+            middle = eqx.tree_at(
+                lambda m: m.rotation,
+                middle,
+                middle.rotation.at[i].set(se3.quat_to_matrix(q[s.q_start : s.q_start + 4])),
+            )
     local = jax.vmap(lambda a, b, c: space.compose(space.compose(a, b), c))(par.before, middle, par.after)
     X = jax.vmap(space.adjoint_inverse)(local)
     if links is None:
@@ -133,7 +146,8 @@ def poses(par: Parameters, kin: Kinematics, base: se3.Pose) -> se3.Pose:
 
 
 def at_tip(kin: Kinematics, z: Float[Array, "B dim"], shape: Float[Array, "B dim"]) -> Array:
-    """Twists (or accelerations) of the sections that joints hang on: X_t z + shape, where ``shape`` is what the deformation adds there."""
+    """Twists (or accelerations) of the sections that joints hang on: X_t z + shape, where ``shape`` is what the
+    deformation adds there."""
     return z if kin.tip is None else mv(kin.Xt, z) + shape
 
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from flexjax.robot import Robot
 
-# Types of tree joints as stages: (kind, degrees of freedom, numbers in q). A massless body stands between two stages of one joint.
+# Types of tree joints as stages: (kind, degrees of freedom, numbers in q). A massless body stands between two stages of
+# one joint.
 _STAGES = {
     "revolute": [("screw", 1, 1)],
     "prismatic": [("screw", 1, 1)],
@@ -30,13 +31,16 @@ class Stage:
     q_start: int
     link: int  # index of the link that is this stage's body; -1 for a massless body
     hub: bool  # the hub of a prismatic joint sits on a body of its own, at the joint
-    slides: bool = False  # the contact runs along an elastic link: where it is, and along which screw it moves, is the carrier's shape
-    extends: bool = False  # the elastic link runs through the joint: a weld, and the joint coordinate is the last shape coordinate of the link
+    # the contact runs along an elastic link: where it is, and along which screw it moves, is the carrier's shape
+    slides: bool = False
+    # the elastic link runs through the joint: a weld, and the joint coordinate is the last shape coordinate of the link
+    extends: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Order of q: joints in robot order, motors of flexible joints, shape coordinates of flexible links from the base outwards. v alike, with three
+    """Order of q: joints in robot order, motors of flexible joints, shape coordinates of flexible links from the base
+    outwards. v alike, with three
     rates for the four numbers of a ball."""
 
     stages: tuple[Stage, ...]
@@ -74,7 +78,8 @@ class Layout:
         return any(s.slides for s in self.stages)
 
     def slide_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """For every stage: index in q (and v) of the joint that slides along its link, 0 where none does; and the mask of those."""
+        """For every stage: index in q (and v) of the joint that slides along its link, 0 where none does; and the mask
+        of those."""
         following = [*self.stages[1:], None]
         index = np.array([s.q_start if s is not None and s.slides else 0 for s in following])
         return index, np.array([s is not None and s.slides for s in following])
@@ -84,7 +89,8 @@ class Layout:
         return any(s.extends for s in self.stages)
 
     def shape_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Index (stages, shape_count) among the shape coordinates, pointing behind the last where padded; and the mask of real ones.
+        """Index (stages, shape_count) among the shape coordinates, pointing behind the last where padded; and the mask
+        of real ones.
         Where links run through their joints, a last column points behind the shape coordinates, at the joints'."""
         total = sum(self.shapes)
         index = np.full((len(self.stages), self.shape_count), total + self.dofs if self.extends else total)
@@ -115,7 +121,8 @@ class Layout:
         return index, index < self.nv
 
     def motor_table(self) -> np.ndarray:
-        """Index into v of the motor of each stage (the first column's), pointing behind the last entry where there is none."""
+        """Index into v of the motor of each stage (the first column's), pointing behind the last entry where there is
+        none."""
         table = np.full(len(self.stages), self.nv)
         for i, s in enumerate(self.stages):
             if s.dofs == 1 and s.v_start in self.motors:
@@ -153,12 +160,15 @@ def serial_refusals(robot: Robot) -> list[str]:
         faults.append("joints: the links branch; expected a serial arm")
     for j in robot.tree_joints:
         if j.flexible and j.dofs != 1:
-            faults.append(f"joints.{j.name}.stiffness: a flexible {j.type} joint; expected a joint with one degree of freedom")
+            faults.append(
+                f"joints.{j.name}.stiffness: a flexible {j.type} joint; expected a joint with one degree of freedom"
+            )
     return faults
 
 
 def serial_layout(robot: Robot, shapes: dict[str, int] | None = None, planar: bool | None = None) -> Layout:
-    """The layout of a serial robot. ``shapes``: number of shape coordinates of each flexible link, by name. Chains of planar robots have
+    """The layout of a serial robot. ``shapes``: number of shape coordinates of each flexible link, by name. Chains of
+    planar robots have
     three-component twists unless ``planar`` says otherwise."""
     v_start, q_start, v, q = {}, {}, 0, 0
     for i, joint in enumerate(robot.joints):

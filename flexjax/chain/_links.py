@@ -1,7 +1,10 @@
-"""What a chain asks of its flexible links: all answers are stacked over stages (B) and padded to the same number m of shape coordinates.
+"""What a chain asks of its flexible links: all answers are stacked over stages (B) and padded to the same number m of
+shape coordinates.
 
-A link has a frame at its base with body twist z, shape coordinates eta, and a tip section that the next joint hangs on. Stages without a flexible link
-(massless bodies, rigid links) answer with zeros, an identity tip, and a unit mass matrix in the padded places, so that padding never moves.
+A link has a frame at its base with body twist z, shape coordinates eta, and a tip section that the next joint hangs on.
+Stages without a flexible link
+(massless bodies, rigid links) answer with zeros, an identity tip, and a unit mass matrix in the padded places, so that
+padding never moves.
 """
 
 import abc
@@ -25,7 +28,8 @@ class Tip(eqx.Module):
 
 
 class Mass(eqx.Module):
-    """Kinetic energy z^T zz z / 2 + z^T ze eta_dot + eta_dot^T (ee eta_dot) / 2; ``ee`` stays in the form that the link likes (dense, banded)."""
+    """Kinetic energy z^T zz z / 2 + z^T ze eta_dot + eta_dot^T (ee eta_dot) / 2; ``ee`` stays in the form that the link
+    likes (dense, banded)."""
 
     zz: Float[Array, "B dim dim"]
     ze: Float[Array, "B dim m"]
@@ -49,7 +53,8 @@ class AbstractLinks(eqx.Module):
 
     @abc.abstractmethod
     def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
-        """Velocity products of the inertia: what z and eta rows need beyond mass times acceleration (component derivatives of z), without gravity."""
+        """Velocity products of the inertia: what z and eta rows need beyond mass times acceleration (component
+        derivatives of z), without gravity."""
 
     @abc.abstractmethod
     def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
@@ -80,7 +85,8 @@ class AbstractLinks(eqx.Module):
         """(deflection from the tangent at the base, strains) at stations ``s``."""
 
     def along(self, eta: Eta, s: Float[Array, " B"]) -> Twists:
-        """Body twist of the section at ``s`` per unit of s, in its own axes: what a joint that slides along the link moves with."""
+        """Body twist of the section at ``s`` per unit of s, in its own axes: what a joint that slides along the link
+        moves with."""
         tip, rate = jax.jvp(lambda s: self.section(eta, s).pose, (s,), (jnp.ones_like(s),))
         back = jnp.swapaxes(tip.rotation, 1, 2)
         spin = jnp.sum(back[:, :, :, None] * rate.rotation[:, None, :, :], axis=2)
@@ -90,7 +96,8 @@ class AbstractLinks(eqx.Module):
         return jnp.concatenate([linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1)
 
     def stiffen(self, mass: Mass, extra: Eta) -> Mass:
-        """``mass`` with ``extra`` on the diagonal of ee, for Newton matrices; asked only of links that run through their joints."""
+        """``mass`` with ``extra`` on the diagonal of ee, for Newton matrices; asked only of links that run through
+        their joints."""
         raise NotImplementedError(f"{type(self).__name__} has no links that run through a joint")
 
     def tip_rate(self, eta: Eta, rate: Eta) -> Twists:

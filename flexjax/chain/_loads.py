@@ -24,7 +24,17 @@ class Pull(eqx.Module):
         return Pull(self.wrench + other.wrench, self.shape + other.shape)
 
 
-def load_pull(robot: Robot, layout: Layout, par: Parameters, links: AbstractLinks | None, drive: Drive, t, args, world: se3.Pose, eta) -> Pull:
+def load_pull(
+    robot: Robot,
+    layout: Layout,
+    par: Parameters,
+    links: AbstractLinks | None,
+    drive: Drive,
+    t,
+    args,
+    world: se3.Pose,
+    eta,
+) -> Pull:
     """Of all loads of the drive."""
     space = par.space
     wrench = jnp.zeros((len(layout.stages), space.DIM), par.gravity.dtype)

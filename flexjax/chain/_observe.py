@@ -29,7 +29,8 @@ def spatial_vector(z, planar: bool):
 
 
 def point_acceleration(z, z_dot):
-    """[acceleration of the point; angular acceleration] in body axes, from the body twist and its component derivative."""
+    """[acceleration of the point; angular acceleration] in body axes, from the body twist and its component
+    derivative."""
     return z_dot.at[..., :3].add(jnp.cross(z[..., 3:], z[..., :3]))
 
 
@@ -45,14 +46,23 @@ def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> S
     effort = jnp.where(term.drive.prescribed(robot), wanted, effort)
     frames, velocity, acceleration, deflection, strain = jax.vmap(lambda s: _sections(term, needs, s), out_axes=1)(s)
     return Snapshot(
-        q=term.coordinates(q), qd=v[: lay.dofs], qdd=a[: lay.dofs], motor=xm, effort=effort,
-        frames=frames, velocity=velocity, acceleration=acceleration, deflection=deflection, strain=strain,
+        q=term.coordinates(q),
+        qd=v[: lay.dofs],
+        qdd=a[: lay.dofs],
+        motor=xm,
+        effort=effort,
+        frames=frames,
+        velocity=velocity,
+        acceleration=acceleration,
+        deflection=deflection,
+        strain=strain,
         reaction=_reactions(term, spatial_vector(needs.W, planar), q),
-    )  # fmt: skip
+    )
 
 
 def _unstressed(robot: Robot, s):
-    """Poses of the sections at station ``s`` of every link (L), undeformed; written for all links at once so that the trace does not grow with them."""
+    """Poses of the sections at station ``s`` of every link (L), undeformed; written for all links at once so that the
+    trace does not grow with them."""
     zero = jnp.zeros(3, robot.gravity.dtype)
     length = jnp.stack([link.length for link in robot.links])
     curvature = jnp.stack([zero if link.curvature is None else link.curvature for link in robot.links])
@@ -83,7 +93,9 @@ def _sections(term: ChainTerm, needs: Needs, s):
         bend, bend_rate = (spatial_vector(x[stage], planar) for x in (bend, bend_rate))
         bent = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: x[stage], tip.pose))
         flexible = np.array(lay.shapes)[stage] > 0
-        section = jax.tree_util.tree_map(lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b), bent, section)
+        section = jax.tree_util.tree_map(
+            lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b), bent, section
+        )
         deflection, strain = (x[stage] for x in term.links.strain(m.eta, everywhere))
     back = jax.vmap(se3.adjoint_inverse)(section)
     carried = mv(back, z)
@@ -124,7 +136,9 @@ def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
         start = jnp.zeros_like(d)
         if joint.type == "sliding":
             # A carrier that itself runs through a joint carries on its free length only.
-            through = [j for j in robot.tree_joints if j.child == joint.parent and j.type == "prismatic" and j.axis is None]
+            through = [
+                j for j in robot.tree_joints if j.child == joint.parent and j.type == "prismatic" and j.axis is None
+            ]
             start = end - q[slices[through[0].name].start] if through else start
         off = (d < start) | (d > end)
         code = jnp.where(off, int(Status.ran_off_link), code)

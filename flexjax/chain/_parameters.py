@@ -1,4 +1,5 @@
-"""The numbers of a serial chain of rigid links, from the robot: poses of joints, screws, inertias, hardware of joints and motors.
+"""The numbers of a serial chain of rigid links, from the robot: poses of joints, screws, inertias, hardware of joints
+and motors.
 
 Computed in space and, for planar robots, cut down to the plane, so that there is one set of formulas.
 """
@@ -18,8 +19,10 @@ PLANAR = np.array([0, 1, 5])  # rows of a spatial twist that a planar one keeps
 
 
 class Parameters(eqx.Module):
-    """Stacked over stages (B): the pose from the parent body's frame to the joint, the pose from the joint to the body's frame, the screw in joint
-    axes and in body axes (padded columns are zero), the body's inertia about its frame (hub only where the link is flexible), and the rotor."""
+    """Stacked over stages (B): the pose from the parent body's frame to the joint, the pose from the joint to the
+    body's frame, the screw in joint
+    axes and in body axes (padded columns are zero), the body's inertia about its frame (hub only where the link is
+    flexible), and the rotor."""
 
     before: se3.Pose
     after: se3.Pose
@@ -112,9 +115,15 @@ def _stage_numbers(robot: Robot, stage: Stage, width: int, flexible: frozenset[s
     joint = robot.joints[stage.joint]
     # A flexible link's tip moves: what follows is then placed from the tip section, not from the link's frame.
     at_frame = joint.parent == "ground" or joint.parent in flexible
-    parent_tip = eye if at_frame else centreline_pose(robot.links[robot.link_index(joint.parent)], jnp.ones((), like.dtype))
+    parent_tip = (
+        eye if at_frame else centreline_pose(robot.links[robot.link_index(joint.parent)], jnp.ones((), like.dtype))
+    )
     place = _placement(joint, like)
-    first = stage.extends or stage.part <= 0 and not (joint.type == "prismatic" and stage.part == 0 and (joint.hub is not None or joint.mass is not None))
+    first = (
+        stage.extends
+        or stage.part <= 0
+        and not (joint.type == "prismatic" and stage.part == 0 and (joint.hub is not None or joint.mass is not None))
+    )
     if joint.type == "sliding":
         before, after = eye, place
     else:
@@ -137,8 +146,19 @@ def _stage_numbers(robot: Robot, stage: Stage, width: int, flexible: frozenset[s
     motor = joint.motor if stage.dofs == 1 else None
     rotor = _or_zero(None if motor is None else motor.rotor, like)
     gear = jnp.ones((), like.dtype) if motor is None else motor.gear
-    turning = before.rotation @ (screw[3:, 0] if joint.type == "revolute" or joint.type == "universal" else jnp.zeros(3, like.dtype))
-    return before, after, screw, se3.adjoint_inverse(after) @ screw, inertia, rotor, gear, jnp.concatenate([jnp.zeros(3, like.dtype), turning])
+    turning = before.rotation @ (
+        screw[3:, 0] if joint.type == "revolute" or joint.type == "universal" else jnp.zeros(3, like.dtype)
+    )
+    return (
+        before,
+        after,
+        screw,
+        se3.adjoint_inverse(after) @ screw,
+        inertia,
+        rotor,
+        gear,
+        jnp.concatenate([jnp.zeros(3, like.dtype), turning]),
+    )
 
 
 def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
@@ -146,7 +166,9 @@ def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
     like = robot.gravity
     flexible = frozenset(robot.links[s.link].name for s, m in zip(layout.stages, layout.shapes, strict=False) if m)
     rows = [_stage_numbers(robot, s, layout.width, flexible) for s in layout.stages]
-    before, after, joint_screw, screw, inertia, rotor, gear, axis = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *rows)
+    before, after, joint_screw, screw, inertia, rotor, gear, axis = jax.tree_util.tree_map(
+        lambda *x: jnp.stack(x), *rows
+    )
     gravity = robot.gravity
     if layout.planar:
         before = se3.Pose(before.rotation[:, :2, :2], before.position[:, :2])
@@ -166,5 +188,7 @@ def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
             per_dof["coulomb"].append(_or_zero(None if friction is None else friction.coulomb, like))
             per_dof["v_eps"].append(jnp.ones((), like.dtype) if friction is None else friction.v_eps)
             per_dof["stops"].append(stops)
-    stacked = {k: (jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype)) for k, v in per_dof.items()}
+    stacked = {
+        k: (jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype)) for k, v in per_dof.items()
+    }
     return Parameters(before, after, joint_screw, screw, inertia, gravity, rotor, gear, axis, **stacked)

@@ -1,9 +1,12 @@
-"""Articulated-body elimination from tip to base and back: forward dynamics and Newton matrices of a chain, at a cost linear in its length.
+"""Articulated-body elimination from tip to base and back: forward dynamics and Newton matrices of a chain, at a cost
+linear in its length.
 
-A stage has up to ``width`` joint columns and, where any joint is flexible, one motor. With Mh the inertia that a stage carries (its own plus what the
+A stage has up to ``width`` joint columns and, where any joint is flexible, one motor. With Mh the inertia that a stage
+carries (its own plus what the
 child handed over, through the flexible link between them where it is one), the unknowns x of the stage obey
     D x + U a_section = u,      D = [[A^T Mh A + k, -k], [-k, n^2 J + k]],      U = [A^T Mh X ; n J rotor_axis^T]
-and the section that the joint hangs on receives X^T Mh X + J axis axis^T - U^T D^-1 U. k are implicit stiffnesses (zero for forward dynamics). Locked
+and the section that the joint hangs on receives X^T Mh X + J axis axis^T - U^T D^-1 U. k are implicit stiffnesses (zero
+for forward dynamics). Locked
 unknowns have unit rows. What is handed over is symmetrised: without that the error grows exponentially along the chain.
 """
 
@@ -40,8 +43,11 @@ def factorise(
     motor: Float[Array, " B"],
     condensed: Condensed | None = None,
 ) -> Factors:
-    """``on_motor`` marks flexible joints, whose rotor turns with the motor; elsewhere it turns with the joint. ``free`` marks unknowns that are neither padded nor locked (the last column is the motor, if any flexible joint exists); ``diagonal``,
-    ``spring`` and ``motor`` are implicit stiffnesses of the joint, of the spring between motor and joint, and of the motor."""
+    """``on_motor`` marks flexible joints, whose rotor turns with the motor; elsewhere it turns with the joint. ``free``
+    marks unknowns that are neither padded nor locked (the last column is the motor, if any flexible joint exists);
+    ``diagonal``,
+    ``spring`` and ``motor`` are implicit stiffnesses of the joint, of the spring between motor and joint, and of the
+    motor."""
     has_motor = free.shape[1] > diagonal.shape[1]
 
     def body(IA, link):
@@ -64,7 +70,10 @@ def factorise(
         if has_motor:
             couple = jnp.zeros(k.shape[0], k.dtype).at[0].set(-kj)
             D = D.at[0, 0].add(kj)
-            D = jnp.concatenate([jnp.concatenate([D, couple[:, None]], 1), jnp.concatenate([couple, (n**2 * J + kj + km)[None]])[None]], 0)
+            D = jnp.concatenate(
+                [jnp.concatenate([D, couple[:, None]], 1), jnp.concatenate([couple, (n**2 * J + kj + km)[None]])[None]],
+                0,
+            )
             U = jnp.concatenate([U, (n * J * axis)[None]], 0)
         both = free[:, None] & free[None, :]
         D_inverse = jnp.where(both, small_inverse(jnp.where(both, D, jnp.eye(D.shape[0], dtype=D.dtype))), 0.0)
@@ -81,9 +90,12 @@ def factorise(
 
 
 class Loads(eqx.Module):
-    """Right-hand sides, stacked over stages. ``r``: generalised forces on the stages' unknowns; ``bias``: wrench that the body needs beyond its inertia;
-    ``extra``: known part of the body's acceleration (velocity products, locked joints); ``rotors``: wrench on the section beside the joint; ``start``:
-    acceleration of the base; ``shape_bias`` and ``tip_rate``: what the shape rows need, and the tip has, beyond accelerations of frame and shape."""
+    """Right-hand sides, stacked over stages. ``r``: generalised forces on the stages' unknowns; ``bias``: wrench that
+    the body needs beyond its inertia;
+    ``extra``: known part of the body's acceleration (velocity products, locked joints); ``rotors``: wrench on the
+    section beside the joint; ``start``:
+    acceleration of the base; ``shape_bias`` and ``tip_rate``: what the shape rows need, and the tip has, beyond
+    accelerations of frame and shape."""
 
     r: Float[Array, "B n"]
     bias: Float[Array, "B dim"]

@@ -1,4 +1,5 @@
-"""The second-order term of a serial chain: rigid bodies and flexible links, flexible joints, motors, friction, end stops, controllers, loads, a moving base."""
+"""The second-order term of a serial chain: rigid bodies and flexible links, flexible joints, motors, friction, end
+stops, controllers, loads, a moving base."""
 
 import equinox as eqx
 import jax
@@ -10,8 +11,23 @@ from flexjax.chain import _coordinates as at
 from flexjax.chain._condense import condense
 from flexjax.chain._hardware import joint_energy, joint_forces, joint_stiffness, spring_forces
 from flexjax.chain._kinematics import (
-    Kinematics, at_tip, behind, contacts, gather, kinematics, mtv, mv, onto_next, pad, pad_shapes, poses, scatter, scatter_shapes, spread, tip_wrench,
-)  # fmt: skip
+    Kinematics,
+    at_tip,
+    behind,
+    contacts,
+    gather,
+    kinematics,
+    mtv,
+    mv,
+    onto_next,
+    pad,
+    pad_shapes,
+    poses,
+    scatter,
+    scatter_shapes,
+    spread,
+    tip_wrench,
+)
 from flexjax.chain._layout import Layout
 from flexjax.chain._links import AbstractLinks, Mass
 from flexjax.chain._loads import Pull, load_pull
@@ -136,7 +152,10 @@ class ChainTerm(AbstractSecondOrderTerm):
         """Rate (or acceleration) of every rotor about its axis."""
         index, _, motor, has = self._tables
         padded = jnp.concatenate([v, jnp.zeros(1, v.dtype)])
-        return jnp.sum(self.par.rotor_axis * section_rate, axis=1) + self.par.gear * padded[np.where(has, motor, index[:, 0])]
+        return (
+            jnp.sum(self.par.rotor_axis * section_rate, axis=1)
+            + self.par.gear * padded[np.where(has, motor, index[:, 0])]
+        )
 
     def _on_rotor_coordinates(self, per_stage):
         """(nv,) generalised forces of the rotors from their torques (B,)."""
@@ -158,7 +177,8 @@ class ChainTerm(AbstractSecondOrderTerm):
         return Pull(mv(mass.zz, z) + mv(mass.ze, x), shape)
 
     def _on_coordinates(self, kin: Kinematics, pull: Pull, rotors, spins=None):
-        """(generalised forces (nv,), wrenches, wrench on the ground) that carry ``pull`` on the bodies, ``rotors`` on the sections, and torques
+        """(generalised forces (nv,), wrenches, wrench on the ground) that carry ``pull`` on the bodies, ``rotors`` on
+        the sections, and torques
         ``spins`` about the rotors' axes."""
         W, ground = gather(kin, pull.wrench, rotors)
         shape = pull.shape if kin.tip is None else pull.shape + mtv(kin.tip.S, tip_wrench(kin, W, rotors))
@@ -236,9 +256,20 @@ class ChainTerm(AbstractSecondOrderTerm):
             if self.layout.extends:
                 rest = jnp.zeros(self.layout.nv - self.layout.dofs, eta.dtype)
                 mass = self.links.stiffen(mass, pad_shapes(self.layout, jnp.concatenate([diagonal, rest])))
-            condensed = condense(self.links, self.par.inertia, mass, self.links.factor(eta, mass, cv, cq), kin.tip, kin.Xt)
+            condensed = condense(
+                self.links, self.par.inertia, mass, self.links.factor(eta, mass, cv, cq), kin.tip, kin.Xt
+            )
         first = index[:, 0]
-        return factorise(self.par, kin, self._free(), has, per_stage(diagonal, index), per_stage(spring, first), per_stage(motor, first), condensed)
+        return factorise(
+            self.par,
+            kin,
+            self._free(),
+            has,
+            per_stage(diagonal, index),
+            per_stage(spring, first),
+            per_stage(motor, first),
+            condensed,
+        )
 
     def accelerate(self, t, q, v, args, memory):
         m = self.motion(t, q, v, args)
@@ -247,21 +278,29 @@ class ChainTerm(AbstractSecondOrderTerm):
         factors = self._factor(m.kin, m.eta, zero, zero, zero)
         known = jnp.where(self.locked, self.prescribed(t, args)[3], 0.0)
         section = behind(m.z_tip, m.base_twist)
-        rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(self._spin(jnp.zeros_like(section), known))
+        rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(
+            self._spin(jnp.zeros_like(section), known)
+        )
         bias, tip_rate = self._bias(t, args, m), self._tip_rate(m)
         if self.layout.extends:
             given = pad_shapes(self.layout, known)
             bias = bias + self._times(self.mass(m.eta), jnp.zeros_like(m.z), given)
             tip_rate = tip_rate + mv(m.kin.tip.S, given)
         loads = Loads(
-            self._split(force), bias.wrench, self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, known)), rotors, m.base_acceleration,
-            bias.shape - pad_shapes(self.layout, force), tip_rate,
-        )  # fmt: skip
+            self._split(force),
+            bias.wrench,
+            self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, known)),
+            rotors,
+            m.base_acceleration,
+            bias.shape - pad_shapes(self.layout, force),
+            tip_rate,
+        )
         x, _, shape = solve(factors, loads)
         return jnp.where(self.locked, known, self._join(x, shape))
 
     def _joint_rate(self, m: Motion):
-        """ad_z A v: the part of a body's acceleration that comes of turning joint axes. That of contacts that slide is in the tips' rate."""
+        """ad_z A v: the part of a body's acceleration that comes of turning joint axes. That of contacts that slide is
+        in the tips' rate."""
         own = mv(self.par.screw, pad(self.layout, m.v)) if self.layout.slides else m.own
         return jax.vmap(lambda z, s: self.par.space.ad(z) @ s)(m.z, own)
 
@@ -308,7 +347,9 @@ class ChainTerm(AbstractSecondOrderTerm):
     def precondition(self, factors, r):
         f, cm = factors
         zero = jnp.zeros(f.X.shape[:2], r.dtype)
-        x, _, shape = solve(f, Loads(self._split(r / cm), zero, zero, zero, zero[0], -pad_shapes(self.layout, r / cm), zero))
+        x, _, shape = solve(
+            f, Loads(self._split(r / cm), zero, zero, zero, zero[0], -pad_shapes(self.layout, r / cm), zero)
+        )
         return jnp.where(self.locked, r, self._join(x, shape))
 
     # --- energy
@@ -346,7 +387,8 @@ class ChainTerm(AbstractSecondOrderTerm):
             return self._rows(joints, eta)
 
         def shape_part(eta, q):
-            # Momenta are the multipliers of the twists' recursion: with them held, the dependence on the shape of one link is that link's own.
+            # Momenta are the multipliers of the twists' recursion: with them held, the dependence on the shape of one
+            # link is that link's own.
             mass = self.links.mass(eta)
             tip, along = contacts(self.layout, self.links, eta, q)
             Xt = jax.vmap(self.par.space.adjoint_inverse)(tip.pose)
@@ -373,7 +415,10 @@ class ChainTerm(AbstractSecondOrderTerm):
         weight = Pull(mv(mass.zz[:, :, :lin], down), mtv(mass.ze[:, :lin, :], down))
         shapes = jnp.zeros_like(eta) if self.links is None else self.links.elastic_force(eta)
         elastic = self._rows(jnp.zeros(self.layout.dofs, q.dtype), shapes) - spring_forces(self.layout, self.par, q)
-        return elastic - self._on_coordinates(kin, weight, jnp.zeros((len(self.layout.stages), self.par.space.DIM), q.dtype))[0]
+        return (
+            elastic
+            - self._on_coordinates(kin, weight, jnp.zeros((len(self.layout.stages), self.par.space.DIM), q.dtype))[0]
+        )
 
     def gyration(self, v, p):
         out = jnp.zeros_like(p)
@@ -394,7 +439,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         own = self._times(mass, m.z, m.rate)
         kinetic = 0.5 * (jnp.sum(m.z * own.wrench) + jnp.sum(m.rate * own.shape) + jnp.sum(par.rotor * spin**2))
         lin = par.space.LIN
-        first = jax.vmap(lambda R, I: R @ _mass_moment(I, lin))(m.world.rotation, mass.zz)
+        first = jax.vmap(lambda R, inertia: R @ _mass_moment(inertia, lin))(m.world.rotation, mass.zz)
         gravity = -jnp.sum((mass.zz[:, 0, :1] * m.world.position + first) @ par.gravity)
         return kinetic, self.elastic_energy(q), gravity
 
@@ -404,7 +449,9 @@ class ChainTerm(AbstractSecondOrderTerm):
         if self.locked.any() or self.drive.base is not None:
             needs = self.inverse(t, q, v, a, args)
             gap = needs.tau - sum(self._coordinate_forces(t, q, v, args, memory))
-            power = power + jnp.sum(jnp.where(self.locked, gap * v, 0.0)) + jnp.sum(needs.motion.base_twist * needs.ground)
+            power = (
+                power + jnp.sum(jnp.where(self.locked, gap * v, 0.0)) + jnp.sum(needs.motion.base_twist * needs.ground)
+            )
         return power, -jnp.sum(damped * v)
 
 

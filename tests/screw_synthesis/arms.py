@@ -12,14 +12,25 @@ import flexjax as fx
 from flexjax.formulation import Start
 
 REFERENCE = json.loads((Path(__file__).resolve().parents[1] / "reference" / "000-screw-synthesis.json").read_text())
-CONSTANTS = {"EA": 9e4, "EIy": 675.0, "EIz": 168.75, "GJ": 178.0, "rhoA": 0.54, "rhoIx": 0.00050625, "rhoIy": 0.000405, "rhoIz": 0.00010125}
+CONSTANTS = {
+    "EA": 9e4,
+    "EIy": 675.0,
+    "EIz": 168.75,
+    "GJ": 178.0,
+    "rhoA": 0.54,
+    "rhoIx": 0.00050625,
+    "rhoIy": 0.000405,
+    "rhoIz": 0.00010125,
+}
 SLENDER = {"rhoIy": 0.0, "rhoIz": 0.0}  # no rotary inertia of bending: Euler and Bernoulli's beam
 AXES = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 1.0, 0.5))
 
 
 def arm(types, gravity=(0.0, -9.81, 0.0), length=0.8, axes=AXES, payloads=(), **constants):
     """A spatial serial arm with one joint of each given type."""
-    links = [fx.Link(f"link{i}", length, constants=fx.BeamConstants(**(CONSTANTS | constants))) for i in range(len(types))]
+    links = [
+        fx.Link(f"link{i}", length, constants=fx.BeamConstants(**(CONSTANTS | constants))) for i in range(len(types))
+    ]
     parents = ["ground", *(link.name for link in links[:-1])]
     joints = []
     for i, kind in enumerate(types):

@@ -1,4 +1,5 @@
-"""The equations themselves: Lagrange's by automatic differentiation, the stacked dense system, momenta, gradients, at generic states."""
+"""The equations themselves: Lagrange's by automatic differentiation, the stacked dense system, momenta, gradients, at
+generic states."""
 
 import equinox as eqx
 import jax
@@ -42,9 +43,17 @@ def test_recursion_is_lagrange(options, record_number):
     model = fx.ScrewSynthesis(modes=(1, 2, 2, 1), **options).bind(arm(JOINTS, payloads=(PAYLOAD,)))
     residuals, sizes = _by_lagrange(*somewhere(model))
     place = "frame inside, stiffening" if options else "frame at base"
-    names = ("recursion - Lagrange", "balance", "momentum - dT/dv", "gradient of the Lagrangian", "kinetic gradient is bilinear")
+    names = (
+        "recursion - Lagrange",
+        "balance",
+        "momentum - dT/dv",
+        "gradient of the Lagrangian",
+        "kinetic gradient is bilinear",
+    )
     for name, residual, size in zip(names, residuals, sizes, strict=True):
-        record_number(f"screw synthesis, {place}: {name}, relative", np.max(np.abs(residual)) / np.max(np.abs(size)), 1e-10)
+        record_number(
+            f"screw synthesis, {place}: {name}, relative", np.max(np.abs(residual)) / np.max(np.abs(size)), 1e-10
+        )
 
 
 @pytest.mark.parametrize("n", [2, 6, 32])
@@ -54,22 +63,31 @@ def test_recursion_is_the_stacked_system(n, record_number):
     term, q, v = somewhere(model, seed=n, bend=0.01, speed=0.5)
     a = jax.jit(lambda q, v: term.accelerate(0.0, q, v, None, ()))(q, v)
     dense, W = eqx.filter_jit(stacked_acceleration)(term, 0.0, q, v)
-    record_number(f"screw synthesis: recursion - dense stacked solve, n = {n}", np.max(np.abs(a - dense)) / np.max(np.abs(dense)), 1e-10)
+    record_number(
+        f"screw synthesis: recursion - dense stacked solve, n = {n}",
+        np.max(np.abs(a - dense)) / np.max(np.abs(dense)),
+        1e-10,
+    )
     needs = jax.jit(lambda q, v, a: term.inverse(0.0, q, v, a, None).W)(q, v, a)
-    record_number(f"screw synthesis: interaction wrenches, n = {n}", np.max(np.abs(W - needs)) / np.max(np.abs(needs)), 1e-10)
+    record_number(
+        f"screw synthesis: interaction wrenches, n = {n}", np.max(np.abs(W - needs)) / np.max(np.abs(needs)), 1e-10
+    )
     if n == 2:
         system = stacked_system(term, 0.0, q, v).symmetric()
         np.testing.assert_allclose(system, system.T, atol=1e-14)
 
 
 def test_loads_do_their_work_on_bent_links():
-    """Power of a follower wrench on a section = generalised force times velocity, by differences of the section's pose."""
+    """Power of a follower wrench on a section = generalised force times velocity, by differences of the section's
+    pose."""
     model = fx.ScrewSynthesis(modes=(1, 2, 2, 1)).bind(arm(("revolute", "revolute")))
     wrench = np.array([3.0, -2.0, 1.0, 0.4, 0.5, -0.6])
     drive = fx.Drive(loads=(fx.Load("link0", fx.constant(wrench), s=0.6, frame="section"),))
     term, q, v = somewhere(model)
     term = model.term(drive)
     driven, _ = term.forces(0.0, q, v, None, ())
-    y = eqx.tree_at(lambda y: (y.mech.q, y.mech.v), model.initial_state(drive, jnp.zeros(()), fx.formulation.Start()), (q, v))
+    y = eqx.tree_at(
+        lambda y: (y.mech.q, y.mech.v), model.initial_state(drive, jnp.zeros(()), fx.formulation.Start()), (q, v)
+    )
     twist = model.observe(0.0, y, drive, jnp.array([0.6])).velocity[0, 0]
     np.testing.assert_allclose(jnp.sum(driven * v), jnp.sum(twist * wrench), rtol=1e-12)

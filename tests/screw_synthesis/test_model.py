@@ -79,15 +79,23 @@ def test_well_posedness_names_the_culprit():
 
 
 def test_damping_of_every_kind_decays_as_it_says(record_number):
-    """One clamped link: modal damping zeta and strain-rate tau give exactly 2 zeta omega and tau omega^2 in every mode."""
-    for damping, rate in ((fx.Damping(modal=0.02), lambda w: 2 * 0.02 * w), (fx.Damping(strain_rate=1e-4), lambda w: 1e-4 * w**2)):
+    """One clamped link: modal damping zeta and strain-rate tau give exactly 2 zeta omega and tau omega^2 in every
+    mode."""
+    for damping, rate in (
+        (fx.Damping(modal=0.02), lambda w: 2 * 0.02 * w),
+        (fx.Damping(strain_rate=1e-4), lambda w: 1e-4 * w**2),
+    ):
         link = fx.Link("rod", 0.8, section=fx.Circle(0.01), material=fx.Material.named("aluminium"), damping=damping)
         robot = fx.Robot.serial([link], [fx.Joint("clamp", "fixed", "ground", "rod")], planar=False)
         model = fx.ScrewSynthesis(modes=2).bind(robot)
         i = model.links.integrals
-        values, vectors = np.linalg.eigh(np.linalg.solve(np.linalg.cholesky(i.Mee[0]), np.linalg.solve(np.linalg.cholesky(i.Mee[0]), i.K[0]).T))
+        values, vectors = np.linalg.eigh(
+            np.linalg.solve(np.linalg.cholesky(i.Mee[0]), np.linalg.solve(np.linalg.cholesky(i.Mee[0]), i.K[0]).T)
+        )
         back = np.linalg.solve(np.linalg.cholesky(i.Mee[0]).T, vectors)
-        error = np.max(np.abs(back.T @ np.asarray(i.D[0]) @ back - np.diag(rate(np.sqrt(values)))) / np.max(rate(np.sqrt(values))))
+        error = np.max(
+            np.abs(back.T @ np.asarray(i.D[0]) @ back - np.diag(rate(np.sqrt(values)))) / np.max(rate(np.sqrt(values)))
+        )
         record_number("screw synthesis: damping matrix in modal coordinates", error, 1e-10)
 
 
@@ -95,7 +103,13 @@ def test_modal_damping_has_gradients_on_a_round_link():
     """Bending in y and z have the same frequencies there: eigenvectors have no derivative, the damping matrix has."""
 
     def last(diameter):
-        link = fx.Link("rod", 0.8, section=fx.Circle(diameter), material=fx.Material.named("aluminium"), damping=fx.Damping(modal=0.02))
+        link = fx.Link(
+            "rod",
+            0.8,
+            section=fx.Circle(diameter),
+            material=fx.Material.named("aluminium"),
+            damping=fx.Damping(modal=0.02),
+        )
         robot = fx.Robot.serial([link], [fx.Joint("clamp", "fixed", "ground", "rod")], planar=False)
         return jnp.sum(jnp.abs(fx.ScrewSynthesis(modes=2).bind(robot).links.integrals.D))
 
@@ -104,7 +118,8 @@ def test_modal_damping_has_gradients_on_a_round_link():
 
 
 def test_fast_rotation_with_linear_strain_is_remarked():
-    """At 40 rad/s linear strain gives 88.5 where 98.7 rad/s is right (tests/reference): nobody should find out by chance."""
+    """At 40 rad/s linear strain gives 88.5 where 98.7 rad/s is right (tests/reference): nobody should find out by
+    chance."""
 
     class Run(NamedTuple):
         velocity: np.ndarray

@@ -49,12 +49,20 @@ def swing_term():
 
 def _compare(case, traj, record_number, rows):
     reference = REFERENCE["cases"][case]
-    energies = np.stack([traj.energy.kinetic, traj.energy.elastic, traj.energy.gravity - traj.energy.gravity[0]], axis=1)
+    energies = np.stack(
+        [traj.energy.kinetic, traj.energy.elastic, traj.energy.gravity - traj.energy.gravity[0]], axis=1
+    )
     for name, ours in (("tip", traj.tip), ("joint_angles", traj.q), ("energy_TUV", energies)):
-        record_number(f"{case}: {name} against the reference", np.max(np.abs(ours - np.array(reference[name])[:rows])), 1e-6)
+        record_number(
+            f"{case}: {name} against the reference", np.max(np.abs(ours - np.array(reference[name])[:rows])), 1e-6
+        )
     start = reference["t0"]
     record_number(f"{case}: qdd at t = 0", np.max(np.abs(traj.qdd[0] - np.array(start["qdd"]))), 1e-6)
-    record_number(f"{case}: joint wrenches at t = 0", np.max(np.abs(traj.reaction[0] - np.array(start["joint_wrench_in_child_frame"]))), 1e-6)
+    record_number(
+        f"{case}: joint wrenches at t = 0",
+        np.max(np.abs(traj.reaction[0] - np.array(start["joint_wrench_in_child_frame"]))),
+        1e-6,
+    )
 
 
 def test_swing_is_the_reference(record_number):
@@ -84,7 +92,12 @@ def test_energy_is_conserved_and_the_step_is_of_second_order(record_number):
     record_number("screw synthesis, 2-link swing: energy drift of the energy-conserving step [J]", max(drift), 1e-9)
     gaps = [np.linalg.norm(a - b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
     for i in range(2):
-        record_number(f"screw synthesis, 2-link swing: order of the state, halving {i + 1}", np.log2(gaps[i] / gaps[i + 1]), (1.85, 2.15), "in")
+        record_number(
+            f"screw synthesis, 2-link swing: order of the state, halving {i + 1}",
+            np.log2(gaps[i] / gaps[i + 1]),
+            (1.85, 2.15),
+            "in",
+        )
 
 
 @eqx.filter_jit
@@ -96,7 +109,9 @@ def momenta(term, q, v):
 
 
 def test_free_floating_arm_keeps_its_momenta(record_number):
-    model = fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(arm(("free", "revolute"), gravity=(0.0, 0.0, 0.0), axes=((0, 0, 1.0), (0, 1.0, 0))))
+    model = fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(
+        arm(("free", "revolute"), gravity=(0.0, 0.0, 0.0), axes=((0, 0, 1.0), (0, 1.0, 0)))
+    )
     term = model.term(fx.Drive())
     rates = {"joint0": jnp.array([0.3, -0.2, 0.1, 0.5, 1.0, -0.7]), "joint1": jnp.array(1.5)}
     y0 = model.initial_state(fx.Drive(), jnp.zeros(()), Start(rates=rates))
@@ -111,11 +126,17 @@ def test_free_floating_arm_keeps_its_momenta(record_number):
     record_number("free-floating flexible arm: energy drift [J]", max(drift), 1e-9)
     record_number("free-floating flexible arm: linear momentum drift [kg m/s]", max(slip), 1e-9)
     for i in range(3):
-        record_number(f"free-floating flexible arm: order of the angular momentum, halving {i + 1}", np.log2(turn[i] / turn[i + 1]), (1.85, 2.15), "in")
+        record_number(
+            f"free-floating flexible arm: order of the angular momentum, halving {i + 1}",
+            np.log2(turn[i] / turn[i + 1]),
+            (1.85, 2.15),
+            "in",
+        )
 
 
 def test_gradients_through_a_run(record_number):
-    """Forward = reverse = finite differences of the tip after a swing, with respect to a stiffness, a length and a start; straight at the start."""
+    """Forward = reverse = finite differences of the tip after a swing, with respect to a stiffness, a length and a
+    start; straight at the start."""
     term, y0 = swing_term()
 
     def tip(x):
@@ -144,5 +165,3 @@ def test_gradients_through_a_run(record_number):
     differences = np.array([(value(x + h * e) - value(x - h * e)) / (2 * h) for e in np.eye(3)])
     record_number("screw synthesis: reverse - forward gradient", np.max(np.abs(reverse - forward)), 1e-11)
     record_number("screw synthesis: gradient - finite differences", np.max(np.abs(reverse - differences)), 1e-8)
-
-

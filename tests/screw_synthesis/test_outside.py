@@ -1,4 +1,5 @@
-"""Other codes: swings of planar arms in Exudyn (absolute nodal coordinates: another discretisation, another strain measure), rigid arms in pinocchio."""
+"""Other codes: swings of planar arms in Exudyn (absolute nodal coordinates: another discretisation, another strain
+measure), rigid arms in pinocchio."""
 
 import jax
 import jax.numpy as jnp
@@ -22,16 +23,27 @@ def exudyn_swing(links: int, elements: int = 8, dt: float = 2.5e-4):
     fixed = mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=mbs.AddNode(eii.NodePointGround()), coordinate=0))
     last = None
     for k in range(links):
-        nodes = [mbs.AddNode(eii.NodePoint2DSlope1(referenceCoordinates=[0.8 * k + i * h, 0.0, 1.0, 0.0])) for i in range(elements + 1)]
+        nodes = [
+            mbs.AddNode(eii.NodePoint2DSlope1(referenceCoordinates=[0.8 * k + i * h, 0.0, 1.0, 0.0]))
+            for i in range(elements + 1)
+        ]
         for a, b in zip(nodes[:-1], nodes[1:], strict=True):
             beam = eii.ObjectANCFCable2D(
-                nodeNumbers=[a, b], length=h, massPerLength=CONSTANTS["rhoA"], bendingStiffness=CONSTANTS["EIz"], axialStiffness=CONSTANTS["EA"]
+                nodeNumbers=[a, b],
+                length=h,
+                massPerLength=CONSTANTS["rhoA"],
+                bendingStiffness=CONSTANTS["EIz"],
+                axialStiffness=CONSTANTS["EA"],
             )
             marker = mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=mbs.AddObject(beam)))
             mbs.AddLoad(eii.Gravity(markerNumber=marker, loadVector=[0.0, -9.81, 0.0]))
         for coordinate in (0, 1):
             here = mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=nodes[0], coordinate=coordinate))
-            there = fixed if last is None else mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=last, coordinate=coordinate))
+            there = (
+                fixed
+                if last is None
+                else mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=last, coordinate=coordinate))
+            )
             mbs.AddObject(eii.CoordinateConstraint(markerNumbers=[there, here]))
         last = nodes[-1]
     mbs.Assemble()
@@ -56,11 +68,14 @@ def test_swing_in_exudyn(links, record_number):
     robot = fx.Robot.serial([fx.Link(f"link{i}", 0.8, constants=link) for i in range(links)])
     model = fx.ScrewSynthesis(modes=3, stiffening=True).bind(robot)
     traj = fx.simulate(model, None, jnp.array([0.0, END]), dt=5e-4, stations=2)
-    record_number(f"{links}-link swing: tip against Exudyn's ANCF cables [m]", np.linalg.norm(traj.tip[-1, :2] - theirs), 3e-4)
+    record_number(
+        f"{links}-link swing: tip against Exudyn's ANCF cables [m]", np.linalg.norm(traj.tip[-1, :2] - theirs), 3e-4
+    )
 
 
 def test_rigid_limit_is_pinocchio(record_number):
-    """Without shape functions the recursion is Newton and Euler's; pinocchio's articulated-body algorithm is the judge."""
+    """Without shape functions the recursion is Newton and Euler's; pinocchio's articulated-body algorithm is the
+    judge."""
     pin = pytest.importorskip("pinocchio")
     n, axes = 3, ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
     term = fx.ScrewSynthesis(modes=0).bind(arm(("revolute",) * n, axes=axes)).term(fx.Drive())

@@ -1,7 +1,10 @@
-"""The stacked system of the paper, dense and with the interaction wrenches as unknowns: M_sys q_sys + H_sys = F_sys, eqs. (66), (89), (97)-(102).
+"""The stacked system of the paper, dense and with the interaction wrenches as unknowns: M_sys q_sys + H_sys = F_sys,
+eqs. (66), (89), (97)-(102).
 
-Unknowns: [lambda_0, z_1', lambda_1, ..., z_n' | eta''], a semi-explicit index-1 differential-algebraic system. The simulation never builds it (its recursion is
-linear in the number of links); it is here to check the recursion, to show the condition number, and to find what makes a robot ill-posed.
+Unknowns: [lambda_0, z_1', lambda_1, ..., z_n' | eta''], a semi-explicit index-1 differential-algebraic system. The
+simulation never builds it (its recursion is
+linear in the number of links); it is here to check the recursion, to show the condition number, and to find what makes
+a robot ill-posed.
 """
 
 import equinox as eqx
@@ -15,7 +18,8 @@ from flexjax.chain._kinematics import behind, mv, pad, pad_shapes
 
 
 class Stacked(eqx.Module):
-    """``matrix @ unknowns = rhs``; slices of the unknowns are static. Symmetric once the columns of the wrenches change sign."""
+    """``matrix @ unknowns = rhs``; slices of the unknowns are static. Symmetric once the columns of the wrenches change
+    sign."""
 
     matrix: Float[Array, "N N"]
     rhs: Float[Array, " N"]
@@ -47,10 +51,13 @@ def _positions(wrenches, dim):
 
 
 def stacked_system(term: ChainTerm, t, q, v, args=None, memory=()) -> Stacked:
-    """The system at one instant. Joints with motors of their own (flexible joints, rotors) are left to the recursion."""
+    """The system at one instant. Joints with motors of their own (flexible joints, rotors) are left to the
+    recursion."""
     lay, par = term.layout, term.par
     if lay.motors or term.links is None:
-        raise ValueError("stacked_system: a chain with motors or without flexible links; expected flexible links on rigid joints.")
+        raise ValueError(
+            "stacked_system: a chain with motors or without flexible links; expected flexible links on rigid joints."
+        )
     m = term.motion(t, q, v, args)
     mass, bias, force = term.mass(m.eta), term._bias(t, args, m), sum(term._coordinate_forces(t, q, v, args, memory))
     known = jnp.where(term.locked, term.prescribed(t, args)[3], 0.0)
@@ -87,13 +94,32 @@ def stacked_system(term: ChainTerm, t, q, v, args=None, memory=()) -> Stacked:
         else:
             rhs = rhs.at[w0:w1].add(Bs[i].T @ X[i] @ m.base_acceleration)
         # motion of the frame, then the displacement equation projected on the basis
-        M = M.at[z0:z1, z0:z1].set(mass.zz[i]).at[z0:z1, e0:e1].set(ze).at[e0:e1, z0:z1].set(ze.T).at[e0:e1, e0:e1].set(ee)
+        M = (
+            M.at[z0:z1, z0:z1]
+            .set(mass.zz[i])
+            .at[z0:z1, e0:e1]
+            .set(ze)
+            .at[e0:e1, z0:z1]
+            .set(ze.T)
+            .at[e0:e1, e0:e1]
+            .set(ee)
+        )
         M = M.at[z0:z1, w0:w1].set(-Bs[i])
         rhs = rhs.at[z0:z1].add(given[i] - bias.wrench[i]).at[e0:e1].add((shape_force[i] - bias.shape[i])[:n])
         if i + 1 < count:
             (n0, n1), on_tip = w_at[i + 1], X[i + 1].T
-            M = M.at[z0:z1, n0:n1].set(Xt[i].T @ on_tip @ Bs[i + 1]).at[e0:e1, n0:n1].set(S[i, :, :n].T @ on_tip @ Bs[i + 1])
-            rhs = rhs.at[z0:z1].add(-Xt[i].T @ on_tip @ given[i + 1]).at[e0:e1].add(-S[i, :, :n].T @ on_tip @ given[i + 1])
+            M = (
+                M.at[z0:z1, n0:n1]
+                .set(Xt[i].T @ on_tip @ Bs[i + 1])
+                .at[e0:e1, n0:n1]
+                .set(S[i, :, :n].T @ on_tip @ Bs[i + 1])
+            )
+            rhs = (
+                rhs.at[z0:z1]
+                .add(-Xt[i].T @ on_tip @ given[i + 1])
+                .at[e0:e1]
+                .add(-S[i, :, :n].T @ on_tip @ given[i + 1])
+            )
     return Stacked(M, rhs, w_at, z_at, e_at, tuple(Bs))
 
 

@@ -11,8 +11,17 @@ from jaxtyping import Array
 
 from flexjax.beam import shape_functions
 from flexjax.chain import (
-    AbstractLinks, ChainTerm, Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals,
-)  # fmt: skip
+    AbstractLinks,
+    ChainTerm,
+    Layout,
+    Parameters,
+    chain_parameters,
+    chain_snapshot,
+    chain_start,
+    ran_off_link,
+    serial_layout,
+    serial_refusals,
+)
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
@@ -34,12 +43,16 @@ def _frozen(basis):
 
 
 class ScrewSynthesis(AbstractFormulation):
-    """Links described by three screws in their own frame (motion of the frame, reference geometry, deformation), deformation expanded in ``modes``.
+    """Links described by three screws in their own frame (motion of the frame, reference geometry, deformation),
+    deformation expanded in ``modes``.
 
-    ``modes``: number of shape functions in (axial, y, z, torsion), or one number for bending (one less, but at least one, for axial and torsion).
-    ``basis``: "polynomial" (converges whatever the next joint transmits), "clamped-free" (eigenfunctions of the cantilever; better for the last link), or
+    ``modes``: number of shape functions in (axial, y, z, torsion), or one number for bending (one less, but at least
+    one, for axial and torsion).
+    ``basis``: "polynomial" (converges whatever the next joint transmits), "clamped-free" (eigenfunctions of the
+    cantilever; better for the last link), or
     a dict of your own functions of s in [0, 1], e.g. ``{"y": (lambda s: s**2,)}`` with matching ``modes``.
-    ``stiffening``: axial strain u' + (v'^2 + w'^2)/2 instead of the paper's u'; needed where links spin fast or hang heavy loads.
+    ``stiffening``: axial strain u' + (v'^2 + w'^2)/2 instead of the paper's u'; needed where links spin fast or hang
+    heavy loads.
     ``frame``: station of the link's frame, 0 at its base.
 
     >>> import flexjax as fx
@@ -47,18 +60,24 @@ class ScrewSynthesis(AbstractFormulation):
     """
 
     paper: ClassVar[str] = (
-        "S. Yaqubi, J. Mattila, Scalable Screw-Theoretic Synthesis for PDE-Based Dynamic Modeling of Multibody Flexible Manipulators; with the "
+        "S. Yaqubi, J. Mattila, Scalable Screw-Theoretic Synthesis for PDE-Based Dynamic Modeling of Multibody "
+        "Flexible Manipulators; with the "
         "corrections listed in flexjax/formulation/screw_synthesis/PAPER.md."
     )
     modes: int | tuple[int, int, int, int] = eqx.field(static=True, default=3)
-    basis: str | tuple[tuple[str, tuple[Callable, ...]], ...] = eqx.field(static=True, default="polynomial", converter=_frozen)
+    basis: str | tuple[tuple[str, tuple[Callable, ...]], ...] = eqx.field(
+        static=True, default="polynomial", converter=_frozen
+    )
     stiffening: bool = eqx.field(static=True, default=False)
     frame: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
         counts = (self.modes,) if isinstance(self.modes, int) else tuple(self.modes)
         if len(counts) not in (1, 4) or any(not isinstance(n, int) or n < 0 for n in counts):
-            raise ValueError(f"modes: {self.modes}; expected a whole number, or four of them for (axial, y, z, torsion), e.g. (2, 3, 3, 2).")
+            raise ValueError(
+                f"modes: {self.modes}; expected a whole number, or four of them for (axial, y, z, torsion), "
+                "e.g. (2, 3, 3, 2)."
+            )
         if isinstance(self.basis, str) and self.basis not in ("polynomial", "clamped-free"):
             raise ValueError(f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free' or a dict of functions.")
         if not 0.0 <= self.frame <= 1.0:
@@ -80,12 +99,20 @@ class ScrewSynthesis(AbstractFormulation):
         flexible = {link.name for link in robot.links if _is_flexible(link)}
         for link in robot.links:
             if link.name in flexible and link.curvature is not None:
-                faults.append(f"links.{link.name}.curvature: an elastic link that is curved at rest; expected a straight one, or rigid = true")
+                faults.append(
+                    f"links.{link.name}.curvature: an elastic link that is curved at rest; "
+                    "expected a straight one, or rigid = true"
+                )
         for joint in robot.tree_joints:
             if joint.type == "sliding" and joint.parent in flexible:
-                faults.append(f"joints.{joint.name}: slides along the elastic link {joint.parent!r}; expected a rigid carrier")
+                faults.append(
+                    f"joints.{joint.name}: slides along the elastic link {joint.parent!r}; expected a rigid carrier"
+                )
             if joint.type == "prismatic" and joint.axis is None and joint.child in flexible:
-                faults.append(f"joints.{joint.name}: the elastic link {joint.child!r} slides through it; expected a prismatic joint with an axis, or a rigid link")
+                faults.append(
+                    f"joints.{joint.name}: the elastic link {joint.child!r} slides through it; "
+                    "expected a prismatic joint with an axis, or a rigid link"
+                )
         return faults
 
     def bind(self, robot: Robot, *, dtype=None) -> "ScrewSynthesisModel":
@@ -130,7 +157,8 @@ class ScrewSynthesisModel(AbstractModel):
         return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
 
     def well_posed(self, start: Start | dict | None = None, drive: Drive | None = None) -> WellPosed:
-        """Is the stacked system invertible where ``start`` puts the robot, and if not, which joint or link makes it singular?
+        """Is the stacked system invertible where ``start`` puts the robot, and if not, which joint or link makes it
+        singular?
 
         >>> import flexjax as fx
         >>> bool(fx.ScrewSynthesis(modes=1).bind(fx.load_robot("yaqubi-two-link")).well_posed())
@@ -142,8 +170,13 @@ class ScrewSynthesisModel(AbstractModel):
         return check_well_posed(term, q, v)
 
     def remarks(self, traj) -> list[str]:
-        """Linear strain has no centrifugal stiffening: a doubt where links turned so fast that their bending frequency is off by more than a percent."""
-        if self.formulation.stiffening or self.links is None or any(isinstance(x, jax.core.Tracer) for x in (traj.velocity, self.robot.gravity)):
+        """Linear strain has no centrifugal stiffening: a doubt where links turned so fast that their bending frequency
+        is off by more than a percent."""
+        if (
+            self.formulation.stiffening
+            or self.links is None
+            or any(isinstance(x, jax.core.Tracer) for x in (traj.velocity, self.robot.gravity))
+        ):
             return []
         speed = np.linalg.norm(np.asarray(traj.velocity)[..., 0, 3:], axis=-1)  # at the links' bases
         speed = np.nanmax(speed.reshape(-1, speed.shape[-1]), axis=0, initial=0.0)
@@ -156,8 +189,9 @@ class ScrewSynthesisModel(AbstractModel):
             if ratio > 0.02:
                 name = self.robot.links[stage.link].name
                 said.append(
-                    f"links.{name} turned at {speed[stage.link]:.3g} rad/s, its first bending frequency is {first:.3g} rad/s: linear strain has no centrifugal "
-                    f"stiffening and makes that frequency about {50 * ratio:.2g} % too low. Use ScrewSynthesis(stiffening=True)."
+                    f"links.{name} turned at {speed[stage.link]:.3g} rad/s, its first bending frequency is "
+                    f"{first:.3g} rad/s: linear strain has no centrifugal stiffening and makes that frequency about "
+                    f"{50 * ratio:.2g} % too low. Use ScrewSynthesis(stiffening=True)."
                 )
         return said
 

@@ -1,7 +1,9 @@
 """Links whose frame stands anywhere between their ends (l1 < 0 < l2 of the paper), seen by the chain from their bases.
 
-The chain hangs a link by its base: z_B = X_b z + S_b eta'. Solved for the frame's twist, z = A (z_B - S_b eta') with A = X_b^-1, this is a change of velocities
-(z, eta') = T (z_B, eta'), under which mass and velocity products go over into T^T M T and T^T (h + M T' (z_B, eta')). The recursion does not notice.
+The chain hangs a link by its base: z_B = X_b z + S_b eta'. Solved for the frame's twist, z = A (z_B - S_b eta') with A
+= X_b^-1, this is a change of velocities
+(z, eta') = T (z_B, eta'), under which mass and velocity products go over into T^T M T and T^T (h + M T' (z_B, eta')).
+The recursion does not notice.
 """
 
 import jax

@@ -1,4 +1,5 @@
-"""The numbers of modal links from the robot: inertia-shape integrals by quadrature, stiffness, damping. Pure and traceable in the robot's leaves."""
+"""The numbers of modal links from the robot: inertia-shape integrals by quadrature, stiffness, damping. Pure and
+traceable in the robot's leaves."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,8 @@ from flexjax.screw import se3
 
 @jax.custom_jvp
 def matrix_root(a):
-    """Square root of a symmetric positive definite matrix. Its derivative solves X dX + dX X = dA, regular at the repeated eigenvalues of round links."""
+    """Square root of a symmetric positive definite matrix. Its derivative solves X dX + dX X = dA, regular at the
+    repeated eigenvalues of round links."""
     values, vectors = jnp.linalg.eigh(a)
     return (vectors * jnp.sqrt(values)[None, :]) @ vectors.T
 
@@ -45,8 +47,11 @@ def _damping(link: Link, Mee, K, mass_of_beam):
     return D
 
 
-def link_integrals(robot: Robot, link: Link, basis: ShapeFunctions, points: int, stiffening: bool, origin: float) -> tuple[Integrals, Stretch | None]:
-    """Of one link. Payloads join as points with rotary inertia that move as the section does to first order in its rotation, like the link's own sections."""
+def link_integrals(
+    robot: Robot, link: Link, basis: ShapeFunctions, points: int, stiffening: bool, origin: float
+) -> tuple[Integrals, Stretch | None]:
+    """Of one link. Payloads join as points with rotary inertia that move as the section does to first order in its
+    rotation, like the link's own sections."""
     L = link.length
     s, w = link_quadrature(link, points)
     w = w * L
@@ -72,10 +77,18 @@ def link_integrals(robot: Robot, link: Link, basis: ShapeFunctions, points: int,
     axial = jnp.einsum("k,ki,kj->ij", w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 0])
     Mee = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi) + jnp.einsum("kxi,kxy,kyj->ij", Psi, J, Psi)
     integrals = Integrals(
-        m0=jnp.sum(mu), c0=mu @ r0, C1=jnp.einsum("k,kxj->xj", mu, Phi), Q0=jnp.einsum("k,kx,ky->xy", mu, r0, r0),
-        A1=jnp.einsum("k,kx,kyj->xyj", mu, r0, Phi), A2=jnp.einsum("k,kxi,kyj->xyij", mu, Phi, Phi), J=jnp.sum(J, axis=0),
-        JPsi=jnp.einsum("kxy,kyj->xj", J, Psi), Mee=Mee, K=K if stiffening else K + axial, D=_damping(link, Mee, K + axial, of_beam),
-    )  # fmt: skip
+        m0=jnp.sum(mu),
+        c0=mu @ r0,
+        C1=jnp.einsum("k,kxj->xj", mu, Phi),
+        Q0=jnp.einsum("k,kx,ky->xy", mu, r0, r0),
+        A1=jnp.einsum("k,kx,kyj->xyj", mu, r0, Phi),
+        A2=jnp.einsum("k,kxi,kyj->xyij", mu, Phi, Phi),
+        J=jnp.sum(J, axis=0),
+        JPsi=jnp.einsum("kxy,kyj->xj", J, Psi),
+        Mee=Mee,
+        K=K if stiffening else K + axial,
+        D=_damping(link, Mee, K + axial, of_beam),
+    )
     stretch = Stretch(w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2]) if stiffening else None
     return integrals, stretch
 
@@ -84,13 +97,21 @@ def _padded(x, shape):
     return jnp.pad(x, [(0, n - k) for n, k in zip(shape, x.shape, strict=True)])
 
 
-def modal_links(robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening: bool, origin: float = 0.0) -> ModalLinks:
-    """All links of a chain, their frames at the station ``origin``; stages without a flexible link get zeros and unit masses."""
+def modal_links(
+    robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening: bool, origin: float = 0.0
+) -> ModalLinks:
+    """All links of a chain, their frames at the station ``origin``; stages without a flexible link get zeros and unit
+    masses."""
     degree = basis.series.shape[2]
-    # Exact for the mass of polynomials on tapered sections; the quartic strain energy of stiffening needs twice the degree.
+    # Exact for the mass of polynomials on tapered sections; the quartic strain energy of stiffening needs twice the
+    # degree.
     points = min(2 * degree + 2, 48) if stiffening else degree + 3
     flexible = tuple(n > 0 for n in layout.shapes)
-    rows = {i: link_integrals(robot, robot.links[s.link], basis, points, stiffening, origin) for i, s in enumerate(layout.stages) if flexible[i]}
+    rows = {
+        i: link_integrals(robot, robot.links[s.link], basis, points, stiffening, origin)
+        for i, s in enumerate(layout.stages)
+        if flexible[i]
+    }
     first = next(iter(rows.values()))
     integrals = jtu.tree_map(jnp.zeros_like, first[0])
     blank = _resting(integrals, basis.size)
@@ -105,14 +126,21 @@ def modal_links(robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening:
     length = jnp.stack([robot.links[s.link].length if flexible[i] else one for i, s in enumerate(layout.stages)])
     end = jax.vmap(lambda L: fields(basis, L, one))(length)
     return ModalLinks(
-        jtu.tree_map(lambda *x: jnp.stack(x), *stack), length, end, basis, flexible,
-        jtu.tree_map(lambda *x: jnp.stack(x), *stretches) if stiffening else None, origin,
-    )  # fmt: skip
+        jtu.tree_map(lambda *x: jnp.stack(x), *stack),
+        length,
+        end,
+        basis,
+        flexible,
+        jtu.tree_map(lambda *x: jnp.stack(x), *stretches) if stiffening else None,
+        origin,
+    )
 
 
 def _resting(integrals: Integrals, size: int) -> Integrals:
     """Zeros with a unit mass matrix: padded coordinates rest."""
-    values = {k: getattr(integrals, k) for k in Integrals.__annotations__} | {"Mee": jnp.asarray(np.eye(size), integrals.Mee.dtype)}
+    values = {k: getattr(integrals, k) for k in Integrals.__annotations__} | {
+        "Mee": jnp.asarray(np.eye(size), integrals.Mee.dtype)
+    }
     return Integrals(**values)
 
 

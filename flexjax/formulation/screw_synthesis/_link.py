@@ -1,7 +1,10 @@
-"""Flexible links in modal coordinates: a point is r = xi e_x + Phi(xi) eta in the link's frame, a section turns by theta = Psi(xi) eta.
+"""Flexible links in modal coordinates: a point is r = xi e_x + Phi(xi) eta in the link's frame, a section turns by
+theta = Psi(xi) eta.
 
-Mass matrices and velocity products are polynomials in eta whose coefficients (inertia-shape integrals) are computed once: with mu dxi the mass,
-    C1 = int Phi,  Q = int r r^T,  V_j = int r Phi_j^T = A1_j + A2_ij eta_i,  Mee = int Phi^T Phi + Psi^T J Psi   (J: rotary inertia of the sections)
+Mass matrices and velocity products are polynomials in eta whose coefficients (inertia-shape integrals) are computed
+once: with mu dxi the mass,
+    C1 = int Phi,  Q = int r r^T,  V_j = int r Phi_j^T = A1_j + A2_ij eta_i,  Mee = int Phi^T Phi + Psi^T J Psi   (J:
+    rotary inertia of the sections)
 Paper: link model eqs. (24)-(39) and displacement equation (81)-(92) after the corrections in PAPER.md.
 """
 
@@ -22,7 +25,8 @@ _EPS[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0
 
 
 class Fields(eqx.Module):
-    """Displacement (Phi), section rotation (Psi) and their derivatives along the link, at one station of one link: 3 x m each."""
+    """Displacement (Phi), section rotation (Psi) and their derivatives along the link, at one station of one link: 3 x
+    m each."""
 
     Phi: Float[Array, "3 m"]
     Psi: Float[Array, "3 m"]
@@ -37,7 +41,9 @@ def fields(basis: ShapeFunctions, length, s) -> Fields:
     where = np.array(basis.direction, int)
 
     def rows(*selected):
-        return jnp.stack([jnp.where(where == d, sign * value, 0.0) if d >= 0 else jnp.zeros_like(f) for d, sign, value in selected])
+        return jnp.stack(
+            [jnp.where(where == d, sign * value, 0.0) if d >= 0 else jnp.zeros_like(f) for d, sign, value in selected]
+        )
 
     Phi = rows((0, 1, f), (1, 1, f), (2, 1, f))
     Psi = rows((3, 1, f), (2, -1, d1), (1, 1, d1))
@@ -47,7 +53,8 @@ def fields(basis: ShapeFunctions, length, s) -> Fields:
 
 
 class Integrals(eqx.Module):
-    """Inertia-shape integrals and stiffness of the links, stacked over stages; zero where a stage has no flexible link."""
+    """Inertia-shape integrals and stiffness of the links, stacked over stages; zero where a stage has no flexible
+    link."""
 
     m0: Float[Array, " B"]
     c0: Float[Array, "B 3"]
@@ -63,7 +70,8 @@ class Integrals(eqx.Module):
 
 
 class Stretch(eqx.Module):
-    """What the geometric stiffening needs at the quadrature stations (B, k): axial stiffness times weight, and slopes u', v', w' per coordinate."""
+    """What the geometric stiffening needs at the quadrature stations (B, k): axial stiffness times weight, and slopes
+    u', v', w' per coordinate."""
 
     EA: Float[Array, "B k"]
     u: Float[Array, "B k m"]
@@ -77,7 +85,8 @@ class Stretch(eqx.Module):
 
 
 class ModalLinks(AbstractLinks):
-    """Links in modal coordinates with their frames at the station ``origin``. ``stretch`` is None with the paper's linear strain."""
+    """Links in modal coordinates with their frames at the station ``origin``. ``stretch`` is None with the paper's
+    linear strain."""
 
     integrals: Integrals
     length: Float[Array, " B"]
@@ -122,7 +131,9 @@ class ModalLinks(AbstractLinks):
         trace = R[:, 0, 0] + R[:, 1, 1] + R[:, 2, 2]
         force = i.m0[:, None] * a0 + cross(w, cross(w, c)) + 2 * cross(w, c_rate)
         # int r x (w x (w x r)) = w x J w, and 2 int r x (w x r_dot) = 2 (w tr R - R^T w)
-        moment = cross(c, a0) + cross(w, mv(self._moment(Q), w) + mv(i.JPsi, rate)) + 2 * (w * trace[:, None] - mtv(R, w))
+        moment = (
+            cross(c, a0) + cross(w, mv(self._moment(Q), w) + mv(i.JPsi, rate)) + 2 * (w * trace[:, None] - mtv(R, w))
+        )
         square = jnp.sum(w * w, axis=1)
         spin = jnp.einsum("bxyj,bx,by->bj", V, w, w) - square[:, None] * jnp.einsum("bxxj->bj", V)
         coriolis = 2 * jnp.einsum("axy,ba,bxyij,bi->bj", jnp.asarray(_EPS, eta.dtype), w, i.A2, rate)
@@ -159,7 +170,8 @@ class ModalLinks(AbstractLinks):
     # --- solves with Mee: positive definite, small and dense
     def factor(self, eta, mass: Mass, cv, cq):
         matrix = mass.ee if cq is None else mass.ee + cv * self.integrals.D + cq * self.stiffness(eta)
-        # The inverse itself: a step uses it several times, as products that fuse, where triangular solves are library calls.
+        # The inverse itself: a step uses it several times, as products that fuse, where triangular solves are library
+        # calls.
         eye = jnp.eye(matrix.shape[1], dtype=matrix.dtype)
         return jax.vmap(lambda L: jax.scipy.linalg.cho_solve((L, True), eye))(jnp.linalg.cholesky(matrix))
 

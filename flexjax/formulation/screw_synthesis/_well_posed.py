@@ -1,7 +1,10 @@
-"""Well-posedness in practice: is M_sys invertible for this robot in this configuration, and if not, which joint or link makes it singular?
+"""Well-posedness in practice: is M_sys invertible for this robot in this configuration, and if not, which joint or link
+makes it singular?
 
-M_sys of a serial chain is invertible if and only if every link's shape functions are independent and have mass (M_phi > 0) and every joint moves some inertia
-against what hangs on it (A^T I A > 0 for the articulated inertia I). Both are read off the recursion; the first to fail from the tip is the cause.
+M_sys of a serial chain is invertible if and only if every link's shape functions are independent and have mass (M_phi >
+0) and every joint moves some inertia
+against what hangs on it (A^T I A > 0 for the articulated inertia I). Both are read off the recursion; the first to fail
+from the tip is the cause.
 """
 
 import dataclasses
@@ -16,8 +19,10 @@ from flexjax.formulation.screw_synthesis._chain import stacked_system
 
 @dataclasses.dataclass(frozen=True)
 class WellPosed:
-    """``joints``: least articulated inertia of each joint relative to the whole robot's inertia about it; ``links``: inverse condition number of each flexible link's
-    modal mass; ``condition``: of M_sys, symmetric scaling removed (NaN for robots with motors on flexible joints, which it is not built for)."""
+    """``joints``: least articulated inertia of each joint relative to the whole robot's inertia about it; ``links``:
+    inverse condition number of each flexible link's
+    modal mass; ``condition``: of M_sys, symmetric scaling removed (NaN for robots with motors on flexible joints, which
+    it is not built for)."""
 
     ok: bool
     cause: str
@@ -29,7 +34,9 @@ class WellPosed:
         return self.ok
 
     def __str__(self) -> str:
-        rows = [f"  joint {k:<12} {x:.3g}" for k, x in self.joints.items()] + [f"  link  {k:<12} {x:.3g}" for k, x in self.links.items()]
+        rows = [f"  joint {k:<12} {x:.3g}" for k, x in self.joints.items()] + [
+            f"  link  {k:<12} {x:.3g}" for k, x in self.links.items()
+        ]
         head = "well-posed" if self.ok else f"ill-posed: {self.cause}"
         return "\n".join([f"{head}; condition number of M_sys {self.condition:.3g}", *rows])
 
@@ -75,7 +82,13 @@ def check_well_posed(term: ChainTerm, q, v=None, tolerance: float | None = None)
         ratio = float(least / scale) if scale > 0 else 0.0
         joints[name] = min(ratio, joints.get(name, np.inf)) if np.isfinite(ratio) else float("nan")
         if not ratio > tolerance:
-            faults.append((i, f"joint {name!r}: nothing that it moves has inertia (a massless link, or two equal axes with nothing between them)"))
+            faults.append(
+                (
+                    i,
+                    f"joint {name!r}: nothing that it moves has inertia (a massless link, or two equal axes with "
+                    "nothing between them)",
+                )
+            )
     faults.sort(key=lambda f: -f[0])
     condition = float("nan")
     if term.links is not None and not lay.motors:
