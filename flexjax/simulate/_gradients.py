@@ -75,11 +75,15 @@ def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-4, 
     scale = np.maximum(np.abs(flat), 1e-3 * np.max(np.abs(flat[np.abs(flat) < 1e3]), initial=1.0))
     reverse = np.asarray(jax.jit(jax.grad(scalar))(x0))
     eye = np.eye(flat.size)
-    forward_one = jax.jit(lambda v: jax.jvp(scalar, (x0,), (v,))[1])
-    forward = np.array([forward_one(jnp.asarray(e)) for e in eye])
-    f = jax.jit(scalar)
+    # One compiled program gives values and forward derivatives.
+    both = jax.jit(lambda x, v: jax.jvp(scalar, (x,), (v,)))
+    forward = np.array([float(both(x0, jnp.asarray(e))[1]) for e in eye])
+
+    def f(x):
+        return float(both(jnp.asarray(x), jnp.zeros_like(x0))[0])
+
     weights = {2: ((1, 0.5), (-1, -0.5)), 4: ((1, 2 / 3), (-1, -2 / 3), (2, -1 / 12), (-2, 1 / 12))}[order]
-    finite = np.array([sum(w * float(f(jnp.asarray(flat + k * step * s * e))) for k, w in weights) / (step * s) for e, s in zip(eye, scale, strict=True)])
+    finite = np.array([sum(w * f(flat + k * step * s * e) for k, w in weights) / (step * s) for e, s in zip(eye, scale, strict=True)])
     return GradientTable(names, forward, reverse, finite, scale)
 
 

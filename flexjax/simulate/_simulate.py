@@ -1,6 +1,8 @@
 """simulate: one call for every formulation."""
 
+import dataclasses
 import math
+import warnings
 
 import diffrax
 import equinox as eqx
@@ -11,9 +13,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._results import SimulationError, Status
-from flexjax.drive import Drive
+from flexjax.drive import Drive, Sampled
 from flexjax.formulation import AbstractModel, Start
-from flexjax.simulate._march import march
+from flexjax.simulate._march import Lane, march
 from flexjax.signal import prepare as prepare_signals
 from flexjax.term import State
 from flexjax.trajectory import Energy, Snapshot, Statistics, Trajectory
@@ -34,6 +36,9 @@ def simulate(
     stations: int | Float[Array, " S"] = 11,
     throw: bool = True,
     progress: bool = False,
+    adaptive: diffrax.AbstractStepSizeController | None = None,
+    adjoint: diffrax.AbstractAdjoint | None = None,
+    max_steps: int = 16384,
 ) -> Trajectory:
     """Simulate a model under a drive and return its trajectory at the times ``ts`` (increasing, not necessarily even; ``ts[0]`` is the start).
 
@@ -43,6 +48,9 @@ def simulate(
     ``start``: a :class:`Start` (joint coordinates and rates by name), a dict ``{joint: coordinate}``, or the ``final`` state of another run.
     ``throw``: raise :class:`SimulationError` on failure when values are concrete; otherwise read ``traj.status``.
     ``progress``: show a bar (a separately compiled variant).
+    ``adaptive``: a diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8, atol=1e-10)`` with ``solver=diffrax.Tsit5()`` or ``fx.Newmark()``;
+    such runs go through ``diffrax.diffeqsolve``, whose ``adjoint`` must fit the mode of differentiation (by default reverse mode; forward mode needs
+    ``diffrax.ForwardMode()`` or ``diffrax.DirectAdjoint()``).
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
@@ -54,7 +62,7 @@ def simulate(
     robot = model.robot
     drive.check(robot)
     dtype = robot.gravity.dtype
-    drive = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x, drive)
+    drive = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, drive)
     ts = _output_times(ts, dtype)
     substeps = _substeps(ts, dt, substeps)
     solver = model.default_solver(drive) if solver is None else solver
@@ -62,10 +70,21 @@ def simulate(
     start = _start(start, robot, drive, ts, dtype)
     stations = jnp.linspace(0.0, 1.0, stations, dtype=dtype) if isinstance(stations, int) else jnp.asarray(stations, dtype)
     solver = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, solver)
-    run = _run_with_bar if progress else _run
-    traj = run(model, drive, ts, substeps, solver, start, stations)
+    if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
+        # diffrax's own default for the stages cannot be differentiated in forward mode.
+        solver = dataclasses.replace(solver, scan_kind="bounded")
+    if adaptive is not None:
+        _refuse_sampled(drive)
+        adjoint = diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
+        traj = _run_adaptive(model, drive, ts, dt, solver, start, stations, adaptive, adjoint, max_steps)
+    else:
+        run = _run_with_bar if progress else _run
+        traj = run(model, drive, ts, substeps, solver, start, stations)
     if throw:
         _raise_failure(traj)
+    if not isinstance(traj.status, jax.core.Tracer):
+        for remark in model.remarks(traj):
+            warnings.warn(remark, stacklevel=2)
     return traj
 
 
@@ -165,12 +184,49 @@ def _integrate(model, drive, ts, substeps, solver, start, stations, report) -> T
     size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
     checkpoint = 20 * size * (ts.shape[0] - 1) * substeps > STORE_LIMIT
     ys, lane = march(model, drive, solver, ts, substeps, y0, checkpoint=checkpoint, report=report)
+    return _assemble(model, drive, ts, ys, lane, stations, jnp.max(jnp.diff(ts)) / substeps, type(solver).__name__)
+
+
+def _refuse_sampled(drive):
+    sampled = [name for name, act in drive.joints.items() if isinstance(act, Sampled)]
+    if sampled:
+        raise ValueError(f"adaptive: the sampled controller of joint {sampled[0]!r} needs a fixed grid; leave adaptive out, or use Feedback.")
+
+
+@eqx.filter_jit
+def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adjoint, max_steps):
+    drive = prepare_signals(drive)
+    y0 = model.initial_state(drive, ts[0], start) if isinstance(start, Start) else start
+    breaks = drive.breaks()
+    if breaks.shape[0]:
+        controller = diffrax.ClipStepSizeController(controller, jump_ts=jnp.sort(breaks))
+    solution = diffrax.diffeqsolve(
+        model.term(drive), solver, ts[0], ts[-1], jnp.asarray(dt, ts.dtype), y0, None, saveat=diffrax.SaveAt(ts=ts), stepsize_controller=controller,
+        adjoint=adjoint, max_steps=max_steps, throw=False,
+    )  # fmt: skip
+    ys = solution.ys
+    finite = jax.vmap(lambda y: jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(y)])))(ys)
+    reached = jnp.where(jnp.all(finite), ts[-1], ts[jnp.maximum(jnp.argmin(finite) - 1, 0)])
+    ran_out = solution.result == diffrax.RESULTS.max_steps_reached
+    failed = jnp.where(ran_out, int(Status.max_steps), jnp.where(solution.result == diffrax.RESULTS.successful, 0, int(Status.newton_failed)))
+    status = jnp.where((failed == 0) & ~jnp.all(finite), int(Status.non_finite), failed).astype(jnp.int32)
+    # What was not reached is filled with the last state that was, and shown as NaN.
+    last = jnp.maximum(jnp.sum(finite) - 1, 0)
+    ys = jtu.tree_map(lambda x: jnp.where(finite.reshape((-1,) + (1,) * (x.ndim - 1)), x, x[last][None]), ys)
+    final = jtu.tree_map(lambda x: x[-1], ys)
+    t_fail = jnp.where(status == 0, jnp.nan, reached)
+    lane = Lane(final, None, status, t_fail, jnp.asarray(-1, jnp.int32), solution.stats["num_steps"].astype(jnp.int32))
+    mean = (ts[-1] - ts[0]) / jnp.maximum(lane.steps, 1)
+    return _assemble(model, drive, ts, ys, lane, stations, mean, type(solver).__name__)
+
+
+def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str) -> Trajectory:
+    """Outputs from states: everything recovered by one dynamics evaluation per output, never in the loop."""
     # At an output that is a break, the state is seen with the signals of the interval before it (the last: none after).
-    middles = jnp.concatenate([ts[:1], ts[1:] - 0.5 * jnp.diff(ts) / substeps])
+    middles = jnp.concatenate([ts[:1], ts[1:] - 0.5 * jnp.minimum(dt, jnp.diff(ts))])
     if drive.breaks().shape[0] == 0:
         middles = ts
     good = ~(ts > lane.t_fail - 1e-12) | (lane.status == 0)
-    final_state = lane.y
 
     def look(t, y, at) -> tuple[Snapshot, Energy]:
         return model.observe(t, y, drive, stations, at), model.energy(t, y, drive, at)
@@ -181,9 +237,9 @@ def _integrate(model, drive, ts, substeps, solver, start, stations, report) -> T
         return jnp.where(good.reshape((-1,) + (1,) * (x.ndim - 1)), x, jnp.nan)
 
     snap, energy = jtu.tree_map(mask, (snap, energy))
-    stats = Statistics(lane.steps, jnp.max(jnp.diff(ts)) / substeps, type(solver).__name__, type(model.formulation).__name__)
+    stats = Statistics(lane.steps, jnp.asarray(dt, ts.dtype), solver, type(model.formulation).__name__)
     return Trajectory(
         ts=ts, q=snap.q, qd=snap.qd, qdd=snap.qdd, motor=snap.motor, effort=snap.effort, frames=snap.frames, velocity=snap.velocity,
         acceleration=snap.acceleration, deflection=snap.deflection, strain=snap.strain, reaction=snap.reaction, energy=energy,
-        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=final_state, stations=stations, robot=model.robot,
+        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=lane.y, stations=stations, robot=model.robot,
     )  # fmt: skip

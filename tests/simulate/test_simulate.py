@@ -1,0 +1,161 @@
+"""simulate: grids, breaks, failures, controllers, base motion, gradients on the awkward grid, adaptive runs."""
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.simulate import _simulate
+from tests.simulate.arms import START, pair_model, planar_pair
+
+
+def swing(robot, ts, **options):
+    options = {"stations": 2, "throw": False, "start": START} | options
+    return fx.simulate(fx.RigidArm().bind(robot), None, ts, **options)
+
+
+def tip_sum(mass, ts, **options):
+    return jnp.sum(swing(planar_pair().replace("payloads.tool.mass", mass), ts, **options).tip[-1])
+
+
+@pytest.mark.parametrize("limit", [np.inf, 0.0], ids=["stored", "recomputed"])
+def test_forward_equals_reverse_with_outputs_on_step_boundaries(limit, monkeypatch, record_number):
+    """diffrax's default is silently wrong here: outputs on the boundaries of steps that are no binary fraction, fewer checkpoints than steps."""
+    monkeypatch.setattr(_simulate, "STORE_LIMIT", limit)
+    ts = jnp.linspace(0.0, 0.07, 8)
+
+    def f(mass):
+        return _integrated(mass, ts)
+
+    mass = jnp.asarray(0.2)
+    forward = float(jax.jit(lambda m: jax.jvp(f, (m,), (jnp.ones(()),))[1])(mass))
+    reverse = float(jax.jit(jax.grad(f))(mass))
+    record_number(f"forward - reverse on step boundaries, relative (limit {limit})", abs(forward - reverse) / abs(forward), 1e-10)
+
+
+def _integrated(mass, ts):
+    return tip_sum(mass, ts, dt=0.01 / 3)
+
+
+def test_solvers_run_in_diffeqsolve_with_equal_gradients(record_number):
+    ts = jnp.linspace(0.0, 0.05, 6)
+    model = pair_model()
+
+    def end(mass, adjoint):
+        model = fx.RigidArm().bind(planar_pair().replace("payloads.tool.mass", mass))
+        y0 = model.initial_state(fx.Drive(), 0.0, fx.Start(START))
+        out = diffrax.diffeqsolve(model.term(fx.Drive()), fx.Newmark(), 0.0, ts[-1], None, y0, saveat=diffrax.SaveAt(t1=True),
+                                  stepsize_controller=diffrax.StepTo(ts=ts), adjoint=adjoint)  # fmt: skip
+        return jnp.sum(out.ys.mech.q)
+
+    mass = jnp.asarray(0.2)
+    reverse = float(jax.jit(jax.grad(lambda m: end(m, diffrax.RecursiveCheckpointAdjoint(checkpoints=2))))(mass))
+    forward = float(jax.jit(lambda m: jax.jvp(lambda m: end(m, diffrax.ForwardMode()), (m,), (jnp.ones(()),))[1])(mass))
+    record_number("Newmark in diffeqsolve: forward - reverse, relative", abs(forward - reverse) / abs(forward), 1e-10)
+    marched = fx.simulate(model, None, ts, substeps=1, solver=fx.Newmark(), start=START, stations=2)
+    assert abs(float(end(mass, diffrax.ForwardMode())) - float(jnp.sum(marched.q[-1]))) < 1e-12
+
+
+def test_adaptive_explicit_run_equals_the_implicit_one():
+    ts = jnp.linspace(0.0, 0.3, 4)
+    fine = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.PIDController(rtol=1e-9, atol=1e-11), dt=1e-3)
+    assert int(fine.status) == 0
+    coarse = swing(planar_pair(), ts, dt=1e-3)
+    np.testing.assert_allclose(np.asarray(fine.tip), np.asarray(coarse.tip), atol=3e-6)
+    short = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.PIDController(rtol=1e-9, atol=1e-11), dt=1e-3, max_steps=3)
+    assert fx.Status(int(short.status)) is fx.Status.max_steps and np.isnan(np.asarray(short.tip[-1])).all()
+
+
+def test_breaks_are_step_boundaries():
+    """A bang-bang torque on one coarse grid gives the same as with a grid that has the switches on it."""
+    drive = fx.Drive(joints={"joint1": fx.Effort(fx.bang_bang(3.0, [0.0, 0.0137, 0.0291]))})
+    model = pair_model()
+    coarse = fx.simulate(model, drive, jnp.array([0.0, 0.02, 0.04]), dt=0.01, start=START, stations=2)
+    fine = fx.simulate(model, drive, jnp.array([0.0, 0.02, 0.04]), dt=1e-4, start=START, stations=2)
+    np.testing.assert_allclose(np.asarray(coarse.tip), np.asarray(fine.tip), atol=2e-5)
+    assert abs(float(coarse.energy.balance[-1] - coarse.energy.balance[0])) < 1e-12
+
+    def switched(t):
+        d = fx.Drive(joints={"joint1": fx.Effort(fx.bang_bang(3.0, jnp.stack([0.0 * t, t, 2 * t])))})
+        return jnp.sum(fx.simulate(model, d, jnp.array([0.0, 0.02, 0.04]), substeps=2, start=START, stations=2, throw=False).tip[-1])
+
+    t, h = jnp.asarray(0.0137), 1e-5
+    f = jax.jit(switched)
+    np.testing.assert_allclose(float(jax.jit(jax.grad(switched))(t)), float(f(t + h) - f(t - h)) / (2 * h), rtol=1e-5)
+
+
+def test_failure_freezes_its_lane_only():
+    ts = jnp.linspace(0.0, 0.1, 6)
+    push = jnp.array([1.0, 1e9])
+
+    def tip(force):
+        rail = fx.Link("rail", 0.3, section=fx.Rectangle(0.02, 0.02), material=fx.Material.named("steel"), rigid=True)
+        rider = fx.Link("rider", 0.2, section=fx.Rectangle(0.02, 0.02), material=fx.Material.named("steel"), rigid=True)
+        joints = (fx.Joint("base", "fixed", "ground", "rail"), fx.Joint("slide", "sliding", "rail", "rider", home=0.1))
+        robot = fx.Robot("rail", (rail, rider), joints, planar=True, gravity=(0.0, 0.0, 0.0))
+        drive = fx.Drive(joints={"slide": fx.Effort(fx.constant(force))})
+        return fx.simulate(fx.RigidArm().bind(robot), drive, ts, dt=0.01, stations=2, throw=False)
+
+    both = jax.jit(jax.vmap(tip))(push)
+    assert [fx.Status(int(s)) for s in both.status] == [fx.Status.ok, fx.Status.ran_off_link]
+    assert np.all(np.isfinite(np.asarray(both.tip[0]))) and np.isnan(np.asarray(both.tip[1, -1])).all()
+    with pytest.raises(fx.SimulationError, match="slide"):
+        traj = tip(1e9)
+        _simulate._raise_failure(traj)
+
+
+def test_sampled_controller_holds_and_delays():
+    def law(t, q, qd, gain):
+        return -gain * q[0] - 0.1 * gain * qd[0]
+
+    model = pair_model()
+    ts = jnp.linspace(0.0, 0.05, 11)
+    run = lambda delay: fx.simulate(  # noqa: E731
+        model, fx.Drive(joints={"joint1": fx.Sampled(law, 0.01, jnp.asarray(5.0), delay=delay)}), ts, dt=5e-3, start=START, stations=2
+    )
+    held = np.asarray(run(0).effort[:, 0])
+    # Seen at the end of each interval of 5 ms, the value of the last sample of every 10 ms.
+    np.testing.assert_allclose(held[1], -5.0 * 0.3, atol=1e-12)
+    np.testing.assert_allclose(held[1:-1:2], held[2::2], atol=1e-12)
+    late = np.asarray(run(1).effort[:, 0])
+    np.testing.assert_allclose(late[1:3], 0.0, atol=1e-12)
+    np.testing.assert_allclose(late[3], -5.0 * 0.3, atol=1e-12)
+
+
+def test_moving_base_does_its_work(record_number):
+    drive = fx.Drive(base=fx.Base(translation=fx.stack([fx.quintic(0.0, 0.2, 0.3), fx.constant(0.0), fx.constant(0.0)]), angle=fx.quintic(0.0, 0.4, 0.3)))
+    ts = jnp.linspace(0.0, 0.3, 4)
+    errors = []
+    for substeps in (20, 40):
+        traj = fx.simulate(pair_model(), drive, ts, substeps=substeps, start=START, stations=2)
+        balance = np.asarray(traj.energy.balance)
+        errors.append(np.max(np.abs(balance - balance[0])))
+    record_number("moving base: order of the energy balance", np.log2(errors[0] / errors[1]), (1.8, 2.3), "in")
+
+
+def test_continuing_from_the_final_state():
+    model = pair_model()
+    whole = fx.simulate(model, None, jnp.linspace(0.0, 0.2, 5), dt=0.01, start=START, stations=2)
+    first = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3), dt=0.01, start=START, stations=2)
+    second = fx.simulate(model, None, jnp.linspace(0.1, 0.2, 3), dt=0.01, start=first.final, stations=2)
+    np.testing.assert_allclose(np.asarray(second.tip[-1]), np.asarray(whole.tip[-1]), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: fx.simulate(m, None, jnp.array([0.0])), "ts: shape"),
+        (lambda m: fx.simulate(m, None, jnp.array([0.0, 1.0, 0.5])), "not increasing"),
+        (lambda m: fx.simulate(m, None, jnp.array([0.0, 1.0]), dt=-1.0), "dt: -1.0"),
+        (lambda m: fx.simulate(m, fx.Drive(joints={"knee": fx.Effort(fx.constant(1.0))}), jnp.array([0.0, 1.0])), "no such joint"),
+        (lambda m: fx.simulate(m, None, jnp.array([0.0, 1.0]), start={"knee": 1.0}), "start.joints.knee"),
+        (lambda m: fx.simulate(m, fx.Drive(joints={"joint1": fx.Motion(fx.constant(1.0))}), jnp.array([0.0, 1.0]), start={"joint1": 0.2}), "contradicts"),
+        (lambda m: fx.Drive(joints={"joint1": 3.0}), "expected Motion"),
+        (lambda m: fx.modes(m, lock="everything"), "lock: 'everything'"),
+    ],
+)
+def test_bad_input_is_told_before_compilation(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(pair_model())

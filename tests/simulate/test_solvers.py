@@ -1,0 +1,78 @@
+"""Orders, energy and groups of the second-order solvers, measured."""
+
+import functools
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.formulation import Start
+from tests.simulate.arms import START, pair_model
+
+SOLVERS = {"Newmark": fx.Newmark(), "GeneralisedAlpha": fx.GeneralisedAlpha(0.7), "DiscreteGradient": fx.DiscreteGradient()}
+
+
+@functools.cache
+def stepper(name):
+    """One compiled step for any dt: the loop over steps stays in Python, so that refining compiles nothing."""
+    solver, model = SOLVERS[name], pair_model()
+    term = model.term(fx.Drive())
+    y0 = model.initial_state(fx.Drive(), 0.0, Start(START))
+    first = jax.jit(lambda y: solver.init(term, 0.0, 0.1, y, 0.0))(y0)
+
+    @jax.jit
+    def step(t, dt, y, state):
+        y1, _, _, state, result = solver.step(term, t, t + dt, y, t + 0.5 * dt, state, False)
+        return y1, state, result == diffrax.RESULTS.successful
+
+    return y0, first, step
+
+
+def final(name, steps, end=0.32):
+    y, state, step = stepper(name)
+    dt = end / steps
+    for k in range(steps):
+        y, state, ok = step(jnp.asarray(k * dt), jnp.asarray(dt), y, state)
+        assert bool(ok)
+    return np.concatenate([np.asarray(y.mech.q), np.asarray(y.mech.v)])
+
+
+@pytest.mark.parametrize("name", list(SOLVERS))
+def test_second_order(name, record_number):
+    coarse, middle, fine = (final(name, n) for n in (20, 40, 80))
+    order = np.log2(np.linalg.norm(coarse - middle) / np.linalg.norm(middle - fine))
+    record_number(f"order of {name}", order, (1.85, 2.15), "in")
+
+
+def test_solvers_agree():
+    limit = [final(name, 160) + (final(name, 160) - final(name, 80)) / 3 for name in SOLVERS]
+    for other in limit[1:]:
+        np.testing.assert_allclose(other, limit[0], atol=2e-6)
+
+
+def test_first_order_when_newmark_damps(record_number):
+    y, _, _ = stepper("Newmark")
+    solver, term = fx.Newmark(0.5, 0.8), pair_model().term(fx.Drive())
+    state0 = jax.jit(lambda y: solver.init(term, 0.0, 0.1, y, 0.0))(y)
+    step = jax.jit(lambda t, dt, y, s: solver.step(term, t, t + dt, y, t, s, False)[0:4:3])
+    ends = []
+    for n in (40, 80, 160):
+        z, state = y, state0
+        for k in range(n):
+            z, state = step(jnp.asarray(k * 0.32 / n), jnp.asarray(0.32 / n), z, state)
+        ends.append(np.asarray(z.mech.q))
+    order = np.log2(np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1] - ends[2]))
+    record_number("order of Newmark with gamma = 0.8", order, (0.85, 1.15), "in")
+
+
+def test_rotations_stay_rotations(record_number):
+    """Quaternions are moved on the group: no drift in 1e5 steps."""
+    from flexjax.screw import se3
+
+    turn = jnp.array([3e-3, -2e-3, 1e-3])
+    quat = jax.jit(lambda q: jax.lax.fori_loop(0, 100_000, lambda _, q: se3.quat_retract(q, turn), q))(jnp.array([1.0, 0.0, 0.0, 0.0]))
+    R = np.asarray(se3.quat_to_matrix(quat))
+    record_number("R^T R - 1 after 1e5 steps on the group", np.max(np.abs(R.T @ R - np.eye(3))), 1e-12)
