@@ -119,6 +119,12 @@ def _through_joint(b, Mf, r_joint):
     return Yy, mm(Y, F) - mm(Z, Yy) + jnp.concatenate([E, jnp.zeros_like(f)], axis=1)
 
 
+def _along(V, PQ):
+    d = V.shape[0]
+    V = PQ[:, d:] - mm(PQ[:, :d], V)
+    return V, V
+
+
 def _joint_parts(m: LinkedBlocks, i=slice(None)):
     return tuple(x[i] for x in (m.X, m.B, m.A, m.T, m.S, m.Y, m.Z, m.E))
 
@@ -149,11 +155,7 @@ def solve_tree(m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[
         y = Yy[:, d:] - mm(Yy[:, :d], Vp)
         V0 = mm(X, Vp) + mm(B, y)
 
-        def along(V, PQ):
-            V = PQ[:, d:] - mm(PQ[:, :d], V)
-            return V, V
-
-        end, V = lax.scan(along, V0, PQ)
+        end, V = lax.scan(_along, V0, PQ)
         if any(m.base_attached):
             end = jnp.where(at_base, V0, end)
         return tips.at[i].set(end), (y, jnp.concatenate([V0[None], V]))
@@ -161,10 +163,13 @@ def solve_tree(m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[
     acc = jnp.zeros((L + 1, d, d + c), r_nodes.dtype)
     tips = jnp.zeros((L + 1, d, c), r_nodes.dtype)
     if L == 1:
-        at_base = rigid[0]
-        _, (PQ, Yy) = inwards(acc, (0, 1, at_base, m.lower[0], m.diag[0], m.upper[0], r_nodes[0], r_joints[0], _joint_parts(m, 0)))
-        _, (y, V) = outwards(tips, (0, 1, at_base, PQ, Yy, m.X[0], m.B[0]))
-        return y[None], V[None]
+        # One link on the ground: nothing is handed on.
+        PQ, Mf = _condense(m.lower[0], m.diag[0], m.upper[0], r_nodes[0])
+        A, B = m.A[0], m.B[0]
+        y = solve_small(mm(A, mm(Mf[:, :d], B)) + m.T[0], r_joints[0] + mm(A, Mf[:, d:]))
+        V0 = mm(B, y)
+        V = lax.scan(_along, V0, PQ)[1]
+        return y[None], jnp.concatenate([V0[None], V])[None]
     rows = (order, parents, rigid, m.lower[order], m.diag[order], m.upper[order], r_nodes[order], r_joints[order], _joint_parts(m, order))
     _, (PQ, Yy) = lax.scan(inwards, acc, rows, reverse=True)
     _, (y, V) = lax.scan(outwards, tips, (order, parents, rigid, PQ, Yy, m.X[order], m.B[order]))

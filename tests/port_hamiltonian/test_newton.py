@@ -9,6 +9,7 @@ from jax.flatten_util import ravel_pytree
 import flexjax as fx
 from flexjax.formulation import Start
 from tests.port_hamiltonian import zoo
+from tests.screw.laws import quick_jit
 
 CASES = {
     "spatial": (zoo.spatial, dict(elements=3), {"f": fx.PD(30.0, 2.0, fx.constant(0.3)), "u": fx.Effort(fx.constant((0.1, -0.2)))}),
@@ -40,14 +41,14 @@ def case(request):
     make, options, joints = CASES[request.param]
     model = fx.PortHamiltonian(**options).bind(make())
     drive = fx.Drive(joints=joints)
-    return request.param, model, drive, jax.jit(lambda: random_state(model, drive))()
+    return request.param, model, drive, quick_jit(lambda: random_state(model, drive))()
 
 
 def test_matrix_is_the_derivative(case, record_number):
     name, model, drive, y = case
     term = model.term(drive)
 
-    @jax.jit
+    @quick_jit
     def check(y):
         h = jnp.asarray(2e-3)
         stage = term.prepare(jnp.asarray(0.1), y.mech, h, (jnp.asarray(0.102), 2.0), None, y.memory)

@@ -91,6 +91,12 @@ class PortTerm(AbstractPortHamiltonianTerm):
         feedback = any(isinstance(a, Feedback) for a in self.drive.joints.values())
         return not feedback and self.num.deformation_damping is None and _loops.exact(self.plans, self.st.planar)
 
+    @property
+    def _joint_hardware(self) -> bool:
+        """Whether anything acts in a joint that depends on its motion."""
+        parts = [p for j in self.robot.tree_joints for p in (j.stiffness, j.damping, j.friction, j.stops)]
+        return bool(self.drive.joints) or any(p is not None for p in parts)
+
     def _masks(self):
         """(L, n) static: live unknowns, and those that a Motion fixes (the motor of a flexible joint, else the joint)."""
         st = self.st
@@ -346,10 +352,9 @@ class PortTerm(AbstractPortHamiltonianTerm):
         st, h, rotors = self.st, stage.h, self._rotors
 
         def one(j, s, Vp, y, F):
-            return jax.jacfwd(lambda Vp, y, F: _joint.transmit(j, s, h, Vp, y, F, rotors), argnums=(0, 1, 2))(Vp, y, F)
+            return _joint.derivatives(j, s, h, Vp, y, F, rotors)
 
-        (V0, given, taken) = jax.vmap(one)(self.num.joints, stage.joint, e.parent, u.joints, e.rows[:, 0])
-        (X, B, _), (E, Z, Y), (S, T, A) = V0, given, taken
+        (X, B), (E, Z, Y), (S, T, A) = jax.vmap(one)(self.num.joints, stage.joint, e.parent, u.joints, e.rows[:, 0])
         live, locked = self._masks()
         free = (live & ~locked)[..., None]
 
@@ -357,10 +362,12 @@ class PortTerm(AbstractPortHamiltonianTerm):
             v = self._collect(y)
             return self._spread(joint_forces(self, stage.t, self._move_q(stage.start.q, h * v), v, stage.args, stage.memory).total)
 
+        eye = eye_like(T)
+        if not self._joint_hardware:
+            return X, B, jnp.where(free, A, 0.0), jnp.where(free, T, eye), jnp.where(free, S, 0.0), Y, Z, E
         unit = np.eye(st.unknowns)
         slopes = [jax.jvp(forces, (u.joints,), (jnp.broadcast_to(jnp.asarray(c, T.dtype), u.joints.shape),))[1] for c in unit]
         T = T - jnp.stack(slopes, axis=-1)
-        eye = eye_like(T)
         return X, B, jnp.where(free, A, 0.0), jnp.where(free, T, eye), jnp.where(free, S, 0.0), Y, Z, E
 
     def _loop_blocks(self, stage: Stage, u: Unknowns, V, diag):

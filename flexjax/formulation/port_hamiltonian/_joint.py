@@ -107,6 +107,48 @@ def transmit(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
     return V0, given, taken
 
 
+def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
+    """The derivatives of :func:`transmit` by (Vp, y, F), as ((X, B), (E, Z, Y), (S, T, A)). In the plane written out (seven tangents of a dozen small
+    operations would be most of the program); in space by forward mode."""
+    if j.offset.shape[0] == 3:
+        (X, B, _), given, taken = jax.jacfwd(lambda Vp, y, F: transmit(j, s, h, Vp, y, F, rotors), argnums=(0, 1, 2))(Vp, y, F)
+        return (X, B), given, taken
+    n, k = y.shape[0], j.shift.shape[1]
+    plain, A = maps(j, s, h, Vp, y)
+    C, wp, turning = plain[:2, :2], Vp[2:], j.first[0]
+    factor, slope = jax.jvp(lambda w: sinc(h * w), (wp,), (jnp.ones_like(wp),))
+    shift = mm(j.rotation, j.shift)
+    lever = j.offset + mv(shift, s.q + h * y[:k])
+    side, shifted = _turned(lever), jax.vmap(_turned, in_axes=1, out_axes=1)(shift)
+    moving = Vp[:2] + factor * wp * side + mv(shift, y[:k])
+    first = jnp.eye(n, dtype=y.dtype)[:1]
+    wide = ((0, 0), (0, n - k))
+    # The angle between the two sides changes with the turning rate only: d across = -h turning J across dy.
+    linear = mm(C, (factor + slope * wp[0]) * side[:, None])
+    X = jnp.concatenate([jnp.concatenate([C, linear], axis=1), plain[2:]], axis=0)
+    by_shift = jnp.pad(mm(C, shift + h * factor * wp[0] * shifted), wide)
+    B = jnp.concatenate([by_shift - h * turning * _turned(mv(C, moving))[:, None] * first, turning * first], axis=0)
+    force = mv(C.T, F[:2])
+    Y = plain.T
+    E = jnp.zeros((3, 3), y.dtype).at[2, 2].set(slope * jnp.sum(side * force))
+    swing = h * turning * _turned(force)
+    last = jnp.pad((factor * h * mv(shifted.T, force))[None], wide) + factor * jnp.sum(side * swing) * first
+    Z = jnp.concatenate([swing[:, None] * first, last], axis=0)
+    T = jnp.pad(mv(shift.T, swing)[:, None] * first, ((0, n - k), (0, 0)))
+    S = jnp.zeros((n, 3), y.dtype)
+    A = jnp.pad(A.T, ((0, n - k), (0, 0)))
+    if rotors:
+        axis = jnp.concatenate([jnp.zeros(2, y.dtype), j.rotor_axis])
+        inertia = j.rotor / h
+        E, Z = E + inertia * axis[:, None] * axis[None], Z + inertia * axis[:, None] * j.gears[None]
+        S, T = S + inertia * j.gears[:, None] * axis[None], T + inertia * j.gears[:, None] * j.gears[None]
+    return (X, B), (E, Z, Y), (S, T, A)
+
+
+def _turned(p):
+    return jnp.stack([-p[1], p[0]])
+
+
 def base_twist(j: JointNumbers, s: JointStage, h, Vp, y):
     X, A = maps(j, s, h, Vp, y)
     return mv(X, Vp) + mv(A, y[: A.shape[1]])

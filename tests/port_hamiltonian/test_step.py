@@ -1,0 +1,116 @@
+"""The midpoint step: energy, closure of loops, invariance, momentum, order; TR-BDF2 beside it."""
+
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from tests.port_hamiltonian import zoo
+
+REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "004_port_hamiltonian.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def soft():
+    """A soft pendulum that swings with large deflection: strains of several per cent, tip far off the tangent."""
+    link = fx.Link("link", 1.0, constants=zoo.constants(EIz=0.8))
+    return fx.PortHamiltonian(elements=8).bind(fx.Robot.serial([link]))
+
+
+def _swing(model, steps, dt, solver=None):
+    ts = jnp.linspace(0.0, steps * dt, 11)
+    return fx.simulate(model, None, ts, substeps=steps // 10, solver=solver)
+
+
+def _drift(traj):
+    b = np.asarray(traj.energy.balance)
+    return np.max(np.abs(b - b[0])) / np.max(np.asarray(traj.energy.kinetic))
+
+
+def test_energy_with_large_deflection(soft, record_number):
+    traj = _swing(soft, 2000, 2e-3)
+    off = float(np.max(np.abs(np.asarray(traj.deflection[:, 0, -1, :2]))))
+    record_number("deflection of the soft pendulum over its length", off, 0.15, ">=")
+    record_number("energy drift over 2000 steps, relative", _drift(traj), 1e-11)
+
+
+@pytest.mark.slow
+def test_energy_over_many_steps(soft, record_number):
+    record_number("energy drift over 1e5 steps, relative", _drift(_swing(soft, 100_000, 2e-3)), 1e-10)
+
+
+def test_order_in_time(soft, record_number):
+    # Every solver with the same compiled program: only the output times change.
+    ends = [np.asarray(fx.simulate(soft, None, jnp.array([0.0, 0.2]), substeps=n).tip[-1]) for n in (50, 100, 200)]
+    order = np.log2(np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1] - ends[2]))
+    record_number("order of the midpoint step", order, (1.85, 2.15), "in")
+
+
+def test_damped_alternative(soft, record_number):
+    ends = [np.asarray(fx.simulate(soft, None, jnp.array([0.0, 0.2]), substeps=n, solver=fx.TRBDF2()).tip[-1]) for n in (50, 100, 200)]
+    order = np.log2(np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1] - ends[2]))
+    record_number("order of TR-BDF2", order, (1.8, 2.2), "in")
+
+
+def test_step_response_against_the_paper(record_number):
+    """Table I as densities, K = 15, R = 3: the paper's element at N = 20; ours differs by the spatial error of either."""
+    ref = REFERENCE["cases"]["step_density"]
+    model = fx.PortHamiltonian(elements=20).bind(fx.load_robot("macchelli-single-link"))
+    drive = fx.Drive(joints={"joint": fx.PD(15.0, 3.0, fx.constant(1.0))})
+    chosen = [i for i, t in enumerate(ref["t"]) if t in (0.1, 0.2, 0.3)]
+    ts = jnp.asarray([0.0] + [ref["t"][i] for i in chosen])
+    traj = fx.simulate(model, drive, ts, substeps=1000)
+    gap = np.max(np.abs(np.asarray(traj.q[1:, 0]) - np.array(ref["theta"])[chosen]))
+    record_number("step response of the joint against the paper's element [rad]", gap, 3 * ref["err_space_theta"])
+    b = np.asarray(traj.energy.balance)
+    record_number("energy balance under PD, relative to the work", np.max(np.abs(b)) / float(traj.energy.work[-1]), 1e-11)
+
+
+@pytest.fixture(scope="module")
+def parallelogram():
+    return fx.PortHamiltonian(elements=6).bind(fx.load_robot("macchelli-parallelogram"))
+
+
+def _corner(model, kp, substeps=40):
+    joints = {"base-A": fx.PD(kp, 11.25, fx.constant(0.6)), "base-B": fx.PD(300.0, 11.25, fx.constant(1.0))}
+    return fx.simulate(model, fx.Drive(joints=joints), jnp.array([0.0, 0.01, 0.02]), substeps=substeps, throw=False)
+
+
+def test_closed_chain_and_its_gradient(parallelogram, record_number):
+    run = jax.jit(lambda kp: _corner(parallelogram, kp))
+    traj = run(jnp.asarray(300.0))
+    gap = np.max(np.abs(np.asarray(traj.frames[:, 2, -1, :3] - traj.frames[:, 3, -1, :3])))
+    record_number("opening of the loop [m]", gap, 1e-12)
+    b = np.asarray(traj.energy.balance)
+    record_number("energy balance of the closed chain, relative to the work", np.max(np.abs(b)) / float(traj.energy.work[-1]), 1e-11)
+
+    def loss(kp):
+        return jnp.sum(_corner(parallelogram, kp).frames[-1, 0, -1, :2] * jnp.array([1.0, 2.0]))
+
+    kp = jnp.asarray(300.0)
+    reverse = jax.jit(jax.grad(loss))(kp)
+    value = jax.jit(loss)
+    central = (value(kp + 0.3) - value(kp - 0.3)) / 0.6
+    record_number("gradient through a closed chain, reverse against differences", abs(reverse / central - 1), 1e-6)
+
+
+def test_turned_problem_gives_turned_answer(record_number):
+    """The same free swing in space, the whole problem turned: gravity, base and answer."""
+    from flexjax.screw import se3
+
+    link = fx.Link("link", 0.8, constants=zoo.constants(), curvature=(0.3, 0.5, -0.4))
+    turn = jnp.array([0.4, -0.7, 0.9])
+    R = se3.rotation_exp(turn)
+    gravity = jnp.array([0.3, -9.0, 2.0])
+
+    def run(rotation, gravity):
+        joint = fx.Joint("j", "spherical", "ground", "link", rotation=rotation)
+        model = fx.PortHamiltonian(elements=4).bind(fx.Robot("turned", [link], [joint], gravity=gravity))
+        return fx.simulate(model, None, jnp.array([0.0, 0.1]), substeps=50).tip[-1]
+
+    gap = np.max(np.abs(np.asarray(run(turn, R @ gravity) - R @ run(jnp.zeros(3), gravity))))
+    record_number("frame invariance [m]", gap, 1e-12)
