@@ -28,7 +28,7 @@ def both(kinds, *, lengths, elements, mu=0.7, EI=0.5, gravity=(1.0, -9.81), payl
             Piece(kind, gammas[i], lengths[i], mu, EI, n, 0 if n == 0 else table.size, None if n == 0 else from_table(table), payload if last else (0.0,) * 4)
         )
     m, J, x, y = payload
-    payloads = [fx.Payload("load", f"link{len(kinds)}", m, inertia=J, offset=[x, y, 0.0])] if m else []
+    payloads = [fx.Payload("load", f"link{len(kinds)}", m, inertia=J, offset=[x, y, 0.0] if x or y else None)] if m else []
     robot = fx.Robot("-".join(kinds), links, joints, payloads, gravity=[*gravity, 0.0], planar=True)
     return robot, Arm(pieces, gravity)
 

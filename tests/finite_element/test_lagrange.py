@@ -8,15 +8,15 @@ import pytest
 import flexjax as fx
 from tests.finite_element.arms import both, coordinates, model_of
 
-# Links that run through joints, contacts on links that do and on links that do not, and a revolute joint at a moving end.
-ARMS = {"RPa": (["R", "Pa"], [2, 1]), "PbPaPbR": (["Pb", "Pa", "Pb", "R"], [2, 1, 2, 1])}
+# A contact on a link of constant length, and one on a link that itself runs through its joint; payload on the centreline and off it.
+ARMS = {"RPa": (["R", "Pa"], [2, 1], (0.2, 0.003, 0.0, 0.0)), "PbPa": (["Pb", "Pa"], [2, 1], (0.2, 0.003, 0.05, -0.02))}
 
 
 @pytest.fixture(scope="module", params=ARMS)
 def case(request):
-    kinds, elements = ARMS[request.param]
+    kinds, elements, payload = ARMS[request.param]
     lengths = [0.8, 0.5, 0.6, 0.4][: len(kinds)]
-    robot, arm = both(kinds, lengths=lengths, elements=elements)
+    robot, arm = both(kinds, lengths=lengths, elements=elements, payload=payload)
     q, v = coordinates(kinds, lengths, arm.size, np.random.default_rng(0))
     efforts = [0.3 * (i + 1) for i in range(len(kinds))]
     drive = fx.Drive(joints={f"joint{i + 1}": fx.Effort(fx.constant(e)) for i, e in enumerate(efforts)})

@@ -24,7 +24,9 @@ class LinkNumbers(eqx.Module):
     length: Float[Array, " B"]
     mu: Float[Array, " B"]  # mean mass per length
     rigid: Float[Array, "B 3 3"]  # inertia about the frame, undeformed
-    M: Float[Array, "B m w"]  # mu f f
+    M: Float[Array, "B m w"]  # mu f f, point masses included
+    turn: Float[Array, "B m w"]  # rotary inertia of payloads, f' f'
+    pull: Float[Array, "B m"]  # the same towards the frame's rotation, f'
     K: Float[Array, "B m w"]  # EI f'' f''
     C: Float[Array, "B m w"]  # mu (1 - xi) f_i f_j'
     F: Float[Array, "B m w"]  # mu (1 - xi)^2 f' f'
@@ -70,6 +72,12 @@ def _beyond(robot: Robot, link: Link, xi: Float[Array, " n"]):
     return mass, moment
 
 
+def folds(robot: Robot, payload) -> bool:
+    """Whether a payload is a point of its link with constant coefficients: on the centreline, of a link whose length does not change."""
+    through = any(j.child == payload.link and j.type == "prismatic" and j.axis is None for j in robot.tree_joints)
+    return payload.offset is None and not through
+
+
 def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening: bool) -> LinkNumbers:
     """Of one link, padded to ``size`` coefficients."""
     L, n = link.length, cubics.elements
@@ -99,6 +107,25 @@ def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening
         return to_vector(index, jnp.einsum("eq,eqa->ea", c, values), size)
 
     M = band(mu, f0, f0)
+    a, b = vector(mu, f0), vector(mu * xi, f0)
+    # Slices have no rotary inertia of their own (eq. 8 of the paper): the rigid body must not have it either.
+    rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
+    turn, pull = jnp.zeros_like(M), jnp.zeros_like(a)
+    for p in robot.payloads:
+        if p.link != link.name or not folds(robot, p):
+            continue
+        at = jnp.clip(jnp.floor(p.s * n).astype(int), 0, n - 1)
+        f = local_functions(jnp.asarray(cubics.powers, L.dtype)[at], p.s * n - at)
+        where = jnp.asarray(np.where(cubics.index < cubics.size, cubics.index, size))[at][None]
+        inertia = payload_inertia(p, se3.identity(L.dtype))
+        m, J = inertia[0, 0], inertia[5, 5]
+        M = M + to_band(where, m / L * f[0][None, :, None] * f[0][None, None, :], size)
+        turn = turn + to_band(where, J / L**2 * n**2 * f[1][None, :, None] * f[1][None, None, :], size)
+        pull = pull + to_vector(where, J / L * n * f[1][None], size)
+        a, b = a + to_vector(where, m / L * f[0][None], size), b + to_vector(where, m * p.s / L * f[0][None], size)
+        x = L * p.s
+        lever = jnp.stack([jnp.zeros_like(x), m * x])
+        rigid = rigid + jnp.diag(jnp.stack([m, m, m * x**2 + J])).at[2, :2].add(lever).at[:2, 2].add(lever)
     M = M.at[cubics.size :, 3].set(1.0)
     nothing = jnp.zeros_like(M)
     G = H = nothing
@@ -109,11 +136,9 @@ def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening
     zero = jnp.zeros_like(L)
     tau = zero if damping is None or damping.strain_rate is None else damping.strain_rate
     drag = zero if damping is None or damping.mass is None else damping.mass
-    # Slices have no rotary inertia of their own (eq. 8 of the paper): the rigid body must not have it either.
-    rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
     return LinkNumbers(
-        length=L, mu=jnp.sum(mu), rigid=rigid, M=M, K=band(EI, f2, f2), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1),
-        a=vector(mu, f0), b=vector(mu * xi, f0), e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
+        length=L, mu=jnp.sum(mu), rigid=rigid, M=M, turn=turn, pull=pull, K=band(EI, f2, f2), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1),
+        a=a, b=b, e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
     )  # fmt: skip
 
 
@@ -132,9 +157,9 @@ def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, .
 
 
 def payload_loads(robot: Robot, layout: Layout) -> tuple[Load, ...]:
-    """Payloads of elastic links."""
+    """Payloads of elastic links that the links' own numbers do not hold already."""
     stage_of = {robot.links[s.link].name: i for i, (s, m) in enumerate(zip(layout.stages, layout.shapes, strict=True)) if s.link >= 0 and m}
     eye = se3.identity(robot.gravity.dtype)
     return tuple(
-        Load(stage_of[p.link], p.s, payload_inertia(p, eye)[PLANAR][:, PLANAR]) for p in robot.payloads if p.link in stage_of
+        Load(stage_of[p.link], p.s, payload_inertia(p, eye)[PLANAR][:, PLANAR]) for p in robot.payloads if p.link in stage_of and not folds(robot, p)
     )

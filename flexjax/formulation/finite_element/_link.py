@@ -91,7 +91,7 @@ class FiniteElementLinks(AbstractLinks):
             ahead = -Gc / L[:, None]
         zero, m0 = jnp.zeros_like(L), n.rigid[:, 0, 0]
         zz = jnp.stack([jnp.stack([m0, zero, -sweep], 1), jnp.stack([zero, m0, first], 1), jnp.stack([-sweep, first, polar], 1)], 1)
-        ze = jnp.stack([ahead, L[:, None] * n.a, (L**2)[:, None] * n.b], axis=1)
+        ze = jnp.stack([ahead, L[:, None] * n.a, (L**2)[:, None] * n.b + n.pull], axis=1)
         side = corner = None
         if self._extends:
             on = jnp.asarray(self.through, eta.dtype)
@@ -99,7 +99,7 @@ class FiniteElementLinks(AbstractLinks):
             ze = jnp.concatenate([ze, (on[:, None] * column)[:, :, None]], axis=2)
             side = on[:, None] * band_apply(n.C, c)
             corner = jnp.where(np.array(self.through), m0 + jnp.sum(c * band_apply(n.F, c), axis=1) / L, 1.0)
-        mass = Mass(zz, ze, Bordered(L[:, None, None] * n.M, side, corner))
+        mass = Mass(zz, ze, Bordered(L[:, None, None] * n.M + n.turn, side, corner))
         for load in self.loads:
             mass = self._add(mass, load, eta)
         return mass
@@ -133,6 +133,9 @@ class FiniteElementLinks(AbstractLinks):
         return jnp.concatenate([band_apply(ee.band, c) + ee.side * d[:, None], (jnp.sum(ee.side * c, axis=1) + ee.corner * d)[:, None]], axis=1)
 
     def bias(self, eta, rate, z):
+        if not self._extends and not self.stiffening and not self.loads:
+            return self._plain_bias(eta, rate, z)
+
         # Lagrange's equations in the moving frame, straight from the mass matrices: exact for any dependence of them on the shape.
         def momenta(eta):
             mass = self.mass(eta)
@@ -144,6 +147,22 @@ class FiniteElementLinks(AbstractLinks):
 
         (p, _), (p_rate, shape_rate) = jax.jvp(momenta, (eta,), (rate,))
         return p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p), shape_rate - jax.grad(kinetic)(eta)
+
+    def _plain_bias(self, c, rate, z):
+        """Of links of constant length: only the first and second moments of w depend on the shape."""
+        n, L = self.numbers, self.numbers.length
+        u, spin = z[:, 0], z[:, 2]
+        Mc = band_apply(n.M, c)
+        sweep, polar = L * jnp.sum(n.a * c, axis=1), n.rigid[:, 2, 2] + L * jnp.sum(c * Mc, axis=1)
+        sweep_rate, polar_rate = L * jnp.sum(n.a * rate, axis=1), 2 * L * jnp.sum(rate * Mc, axis=1)
+        m0, first = n.rigid[:, 0, 0], n.rigid[:, 1, 2]
+        p = jnp.stack(
+            [m0 * u - sweep * spin, m0 * z[:, 1] + first * spin + sweep_rate,
+             -sweep * u + first * z[:, 1] + polar * spin + jnp.sum(((L**2)[:, None] * n.b + n.pull) * rate, axis=1)], axis=1,
+        )  # fmt: skip
+        p_rate = jnp.stack([-sweep_rate * spin, jnp.zeros_like(spin), polar_rate * spin - sweep_rate * u], axis=1)
+        wrench = p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p)
+        return wrench, (L * u * spin)[:, None] * n.a - (L * spin**2)[:, None] * Mc
 
     # --- elasticity
     def elastic_energy(self, eta):
