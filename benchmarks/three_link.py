@@ -1,9 +1,12 @@
-"""The three links of paper 002 (Table III), joints free, released horizontally under gravity: time at the same tip error, against Exudyn's ANCF cable.
+"""The three links of paper 002 (Table III), joints free, released horizontally under gravity: time at the same tip
+error, against Exudyn's ANCF cable.
 
     python -m benchmarks.three_link [--repeats 3] [--error 1e-4]
 
-Free joints, so that neither code calls Python inside its run. Both are refined in space and time, each against its own extrapolated limit; the cheapest
-setting of each below the wanted tip error is compared. Also: time per step against the number of segments, and a batch of 256 against a single run.
+Free joints, so that neither code calls Python inside its run. Both are refined in space and time, each against its own
+extrapolated limit; the cheapest
+setting of each below the wanted tip error is compared. Also: time per step against the number of segments, and a batch
+of 256 against a single run.
 """
 
 import argparse
@@ -29,7 +32,8 @@ def arm():
 
 
 def flexjax_tip(segments: int, steps: int):
-    """A function of (robot, start angle) that gives the tip after END, without the energy and observation of a whole trajectory."""
+    """A function of (robot, start angle) that gives the tip after END, without the energy and observation of a whole
+    trajectory."""
     import jax.numpy as jnp
 
     import flexjax as fx
@@ -37,7 +41,15 @@ def flexjax_tip(segments: int, steps: int):
     method = fx.TransferMatrix(segments=segments, rotary=False)
 
     def tip(robot, angle):
-        traj = fx.simulate(method.bind(robot), None, jnp.array([0.0, END]), substeps=steps, start={"joint1": angle}, stations=2, throw=False)
+        traj = fx.simulate(
+            method.bind(robot),
+            None,
+            jnp.array([0.0, END]),
+            substeps=steps,
+            start={"joint1": angle},
+            stations=2,
+            throw=False,
+        )
         return traj.tip[-1, :2]
 
     return tip
@@ -54,14 +66,31 @@ def exudyn_tip(elements: int, steps: int) -> tuple[np.ndarray, float]:
     ground = mbs.AddNode(eii.NodePointGround())
     previous = None
     for link in range(3):
-        nodes = [mbs.AddNode(eii.NodePoint2DSlope1(referenceCoordinates=[link * LENGTH + i * h, 0.0, 1.0, 0.0])) for i in range(elements + 1)]
+        nodes = [
+            mbs.AddNode(eii.NodePoint2DSlope1(referenceCoordinates=[link * LENGTH + i * h, 0.0, 1.0, 0.0]))
+            for i in range(elements + 1)
+        ]
         for a, b in zip(nodes[:-1], nodes[1:], strict=True):
-            body = mbs.AddObject(eii.ObjectANCFCable2D(
-                nodeNumbers=[a, b], length=h, massPerLength=RHO * area, bendingStiffness=E * second, axialStiffness=E * area
-            ))  # fmt: skip
-            mbs.AddLoad(eii.Gravity(markerNumber=mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=body)), loadVector=[0.0, -GRAVITY, 0.0]))
+            body = mbs.AddObject(
+                eii.ObjectANCFCable2D(
+                    nodeNumbers=[a, b],
+                    length=h,
+                    massPerLength=RHO * area,
+                    bendingStiffness=E * second,
+                    axialStiffness=E * area,
+                )
+            )
+            mbs.AddLoad(
+                eii.Gravity(
+                    markerNumber=mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=body)), loadVector=[0.0, -GRAVITY, 0.0]
+                )
+            )
         for c in (0, 1):
-            inner = eii.MarkerNodeCoordinate(nodeNumber=ground, coordinate=0) if previous is None else eii.MarkerNodeCoordinate(nodeNumber=previous, coordinate=c)
+            inner = (
+                eii.MarkerNodeCoordinate(nodeNumber=ground, coordinate=0)
+                if previous is None
+                else eii.MarkerNodeCoordinate(nodeNumber=previous, coordinate=c)
+            )
             markers = [mbs.AddMarker(inner), mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=nodes[0], coordinate=c))]
             mbs.AddObject(eii.CoordinateConstraint(markerNumbers=markers))
         previous = nodes[-1]
@@ -107,23 +136,44 @@ def main(argv=None):
     fine, coarse = ours[40, 1600][0], ours[20, 800][0]
     limit = fine + (fine - coarse) / 3
     for (segments, steps), (tip, timing) in ours.items():
-        rows.append(_harness.row("TransferMatrix", segments=segments, steps=steps, tip=tip.tolist(), error=float(np.linalg.norm(tip - limit)), value=timing))
+        rows.append(
+            _harness.row(
+                "TransferMatrix",
+                segments=segments,
+                steps=steps,
+                tip=tip.tolist(),
+                error=float(np.linalg.norm(tip - limit)),
+                value=timing,
+            )
+        )
     if importlib.util.find_spec("exudyn"):
         theirs = {}
         for elements, steps in ((2, 100), (2, 200), (4, 200), (4, 400), (8, 400), (8, 800), (16, 1600)):
             runs = [exudyn_tip(elements, steps) for _ in range(args.repeats)]
-            theirs[elements, steps] = runs[-1][0], _harness.Timing(0.0, statistics.median(r[1] for r in runs), float("nan"), args.repeats)
+            theirs[elements, steps] = (
+                runs[-1][0],
+                _harness.Timing(0.0, statistics.median(r[1] for r in runs), float("nan"), args.repeats),
+            )
         fine, coarse = theirs[16, 1600][0], theirs[8, 800][0]
         their_limit = fine + (fine - coarse) / 3
-        print(f"limits: TransferMatrix {limit}, Exudyn {their_limit}, apart {np.linalg.norm(limit - their_limit):.1e} m")
+        print(
+            f"limits: TransferMatrix {limit}, Exudyn {their_limit}, apart {np.linalg.norm(limit - their_limit):.1e} m"
+        )
         for (elements, steps), (tip, timing) in theirs.items():
             error = float(np.linalg.norm(tip - their_limit))
-            rows.append(_harness.row("exudyn ANCFCable2D", segments=elements, steps=steps, tip=tip.tolist(), error=error, value=timing))
+            rows.append(
+                _harness.row(
+                    "exudyn ANCFCable2D", segments=elements, steps=steps, tip=tip.tolist(), error=error, value=timing
+                )
+            )
     else:
         print("exudyn is not installed (pip install 'flexjax[outside]'): no ratio")
     print(f"\n{'':22}{'per link':>9}{'steps':>7}{'error [m]':>12}{'run':>11}{'compile':>10}")
     for r in rows:
-        print(f"{r['name']:22}{r['segments']:9}{r['steps']:7}{r['error']:12.2e}{1e3 * r['value']['wall']:8.2f} ms{r['value']['compile']:8.2f} s")
+        print(
+            f"{r['name']:22}{r['segments']:9}{r['steps']:7}{r['error']:12.2e}"
+            f"{1e3 * r['value']['wall']:8.2f} ms{r['value']['compile']:8.2f} s"
+        )
     best = {}
     for r in rows:
         if r["error"] <= args.error:
@@ -134,11 +184,15 @@ def main(argv=None):
     sizes = (20, 80, 320, 1280)
     times = [_harness.measure(flexjax_tip(n, 50), robot, zero, repeats=args.repeats)[1].wall / 50 for n in sizes]
     slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-    print(f"time per step: {', '.join(f'{3 * n} segments {1e6 * t:.0f} us' for n, t in zip(sizes, times, strict=True))}; slope {slope:.2f}")
+    listed = ", ".join(f"{3 * n} segments {1e6 * t:.0f} us" for n, t in zip(sizes, times, strict=True))
+    print(f"time per step: {listed}; slope {slope:.2f}")
     single = flexjax_tip(20, 200)
     one = _harness.measure(single, robot, zero, repeats=args.repeats)[1].wall
-    many = _harness.measure(jax.vmap(single, (None, 0)), robot, jnp.linspace(0.0, 0.5, 256), repeats=args.repeats)[1].wall / 256
-    print(f"batch of 256: {one / many:.1f} x cheaper per run than a single one ({1e3 * many:.2f} against {1e3 * one:.2f} ms)")
+    many = (
+        _harness.measure(jax.vmap(single, (None, 0)), robot, jnp.linspace(0.0, 0.5, 256), repeats=args.repeats)[1].wall
+        / 256
+    )
+    print(f"batch of 256: {one / many:.1f} x cheaper per run than one ({1e3 * many:.2f} against {1e3 * one:.2f} ms)")
     extra = dict(slope=float(slope), batch_gain=one / many, ratio=ratio if len(best) == 2 else None)
     print(f"written to {_harness.save('three_link', rows, **extra)}")
 

@@ -34,7 +34,12 @@ def single():
     ax[1].set(xlim=(0, 1.5), xlabel="t [s]", ylabel="tip deflection [mm]", title="(b) deflection of the end point")
     ax[2].axvline(6.05, color="0.6", ls="--", lw=0.8)
     ax[2].axvline(6.16, color="0.6", ls="--", lw=0.8)
-    ax[2].set(xlim=(1, 8), xlabel="f [Hz]", ylabel="spectrum over its peak", title="(c) spectrum; dashed: 6.05 and 6.16 Hz of the paper, neighbouring bins")
+    ax[2].set(
+        xlim=(1, 8),
+        xlabel="f [Hz]",
+        ylabel="spectrum over its peak",
+        title="(c) spectrum; dashed: 6.05 and 6.16 Hz of the paper, neighbouring bins",
+    )
     for a in ax[1:]:
         a.legend(fontsize=7)
     fig.tight_layout()
@@ -71,7 +76,12 @@ def stability():
     for key in (k for k in r.files if k.startswith("stability.")):
         late = (r["stability_t"] > 0.5) & (r["stability_t"] < 0.7)
         ax.plot(r["stability_t"], r[key] / r[key][late].mean(), lw=1, label=key.removeprefix("stability."))
-    ax.set(xlabel="t [s]", ylabel="energy over that at 0.6 s", ylim=(0.9, 1.2), title="three links, motors at rest from 0.4 s")
+    ax.set(
+        xlabel="t [s]",
+        ylabel="energy over that at 0.6 s",
+        ylim=(0.9, 1.2),
+        title="three links, motors at rest from 0.4 s",
+    )
     ax.legend(fontsize=7)
     fig.tight_layout()
     fig.savefig(RESULTS / "stability.png", dpi=130)
@@ -82,8 +92,21 @@ def digits():
     fig, ax = plt.subplots(figsize=(7, 4))
     for k, (kind, style) in enumerate((("product", "o-"), ("riccati", "s--"), ("parallel", "^:"))):
         for i, n in enumerate(r["digits_sizes"]):
-            ax.loglog(r["digits_steps"], np.maximum(r["digits"][k, i], 1e-17), style, color=f"C{i}", ms=4, lw=1, label=f"{kind}, N = {n}")
-    ax.set(xlabel="dt [s]", ylabel="relative error of positions", ylim=(1e-17, 1e2), title="position form against extended precision")
+            ax.loglog(
+                r["digits_steps"],
+                np.maximum(r["digits"][k, i], 1e-17),
+                style,
+                color=f"C{i}",
+                ms=4,
+                lw=1,
+                label=f"{kind}, N = {n}",
+            )
+    ax.set(
+        xlabel="dt [s]",
+        ylabel="relative error of positions",
+        ylim=(1e-17, 1e2),
+        title="position form against extended precision",
+    )
     ax.legend(fontsize=7)
     fig.tight_layout()
     fig.savefig(RESULTS / "digits.png", dpi=130)

@@ -45,7 +45,8 @@ def frequencies(model, drive):
 
 
 def single(cfg, quick, out, numbers):
-    """Section IV-A: tip deflection seen from the motor, its spectrum, and the deflection that a gauge at the root would tell."""
+    """Section IV-A: tip deflection seen from the motor, its spectrum, and the deflection that a gauge at the root would
+    tell."""
     c = cfg["single"]
     count = 1001 if quick else c["samples"]
     ts = jnp.arange(count) * c["dt"]
@@ -55,7 +56,9 @@ def single(cfg, quick, out, numbers):
     arms = {"69e9": fx.load_robot("li-zhang-single-link"), "7e9": fx.load_robot("li-zhang-single-link-printed")}
     for name, arm in arms.items():
         held = fx.Drive(joints={"motor": fx.Motion(fx.constant(0.0))})
-        numbers[f"single.frequency.{name}"] = float(frequencies(fx.TransferMatrix(segments=c["segments"]).bind(arm), held)[0])
+        numbers[f"single.frequency.{name}"] = float(
+            frequencies(fx.TransferMatrix(segments=c["segments"]).bind(arm), held)[0]
+        )
     cases = [("published", "69e9", False, pair) for pair in c["pairs"]]
     if not quick:
         cases += [("half", "69e9", True, c["pairs"][0]), ("printed E", "7e9", False, c["pairs"][0])]
@@ -66,7 +69,8 @@ def single(cfg, quick, out, numbers):
         d = -np.sin(out["single_angle"]) * x + np.cos(out["single_angle"]) * y
         key = f"{label}.{beta},{gamma}"
         out[f"single_d.{key}"] = d
-        # Curvature at the root as a gauge measures it; a tip force would give d = curvature L^2 / 3, the first mode d = curvature L^2 / 3.516.
+        # Curvature at the root as a gauge measures it; a tip force would give d = curvature L^2 / 3, the first mode d =
+        # curvature L^2 / 3.516.
         out[f"single_gauge.{key}"] = np.asarray(traj.strain[:, 0, 0, 5]) * float(arms[E].links[0].length) ** 2 / 3.516
         numbers[f"single.peak.{key}"] = float(np.abs(d).max())
         late = out["single_t"] > c["rise"]
@@ -83,12 +87,16 @@ def three(cfg, quick, out, numbers):
     """Section IV-B: end-point error, deflections of links and joints, with rigid and with flexible joints."""
     c = cfg["three"]
     ts = jnp.linspace(0.0, c["end"], round(c["end"] / (5 * c["dt"])) + 1)
-    drive = fx.Drive(joints={f"joint{i}": fx.Motion(Seamless(fx.cosine(c["amplitude"], c["period"]))) for i in (1, 2, 3)})
+    drive = fx.Drive(
+        joints={f"joint{i}": fx.Motion(Seamless(fx.cosine(c["amplitude"], c["period"]))) for i in (1, 2, 3)}
+    )
     held = fx.Drive(joints={f"joint{i}": fx.Motion(fx.constant(2 * c["amplitude"])) for i in (1, 2, 3)})
     out["three_t"] = np.asarray(ts)
     for kind, robot in (("flexible", "li-zhang-three-link"), ("rigid", "li-zhang-three-link-rigid-joints")):
         arm = fx.load_robot(robot)
-        method = fx.TransferMatrix(segments=c["segments"], variant="paper", half_springs=True, beta=c["pair"][0], gamma=c["pair"][1])
+        method = fx.TransferMatrix(
+            segments=c["segments"], variant="paper", half_springs=True, beta=c["pair"][0], gamma=c["pair"][1]
+        )
         traj = fx.simulate(method.bind(arm), drive, ts, dt=c["dt"], stations=2)
         angles = np.cumsum(np.asarray(traj.motor), axis=1)
         length = float(arm.links[0].length)
@@ -97,7 +105,9 @@ def three(cfg, quick, out, numbers):
         out[f"three_links.{kind}"] = np.asarray(traj.deflection[:, :, -1, 1])
         out[f"three_joints.{kind}"] = np.asarray(traj.q - traj.motor)
         numbers[f"three.error.{kind}"] = float(np.linalg.norm(out[f"three_error.{kind}"], axis=1).max())
-        numbers[f"three.frequency.{kind}"] = float(frequencies(fx.TransferMatrix(segments=c["segments"]).bind(arm), held)[0])
+        numbers[f"three.frequency.{kind}"] = float(
+            frequencies(fx.TransferMatrix(segments=c["segments"]).bind(arm), held)[0]
+        )
         if kind == "flexible":
             at = int(np.argmin(np.abs(out["three_t"] - 0.2)))
             numbers["three.tip.x.0.2"], numbers["three.tip.y.0.2"] = (float(v) for v in traj.tip[at, :2])
@@ -108,15 +118,24 @@ def stability(cfg, quick, out, numbers):
     c = cfg["stability"]
     end = 2.0 if quick else c["end"]
     arm = fx.load_robot("li-zhang-three-link")
-    drive = fx.Drive(joints={f"joint{i}": fx.Motion(Seamless(fx.cosine(cfg["three"]["amplitude"], cfg["three"]["period"]))) for i in (1, 2, 3)})
+    drive = fx.Drive(
+        joints={
+            f"joint{i}": fx.Motion(Seamless(fx.cosine(cfg["three"]["amplitude"], cfg["three"]["period"])))
+            for i in (1, 2, 3)
+        }
+    )
     ts = jnp.linspace(0.0, end, 201)
     out["stability_t"] = np.asarray(ts)
     cases = {"acceleration (1/4, 1/2)": fx.TransferMatrix(segments=c["segments"])}
     if not quick:
         cases |= {
             "position (1/4, 1/2)": fx.TransferMatrix(segments=c["segments"], variant="paper", half_springs=True),
-            "position (0.3, 1/2)": fx.TransferMatrix(segments=c["segments"], variant="paper", half_springs=True, beta=0.3),
-            "position, frozen (0.3, 1/2)": fx.TransferMatrix(segments=c["segments"], variant="paper", half_springs=True, beta=0.3, linearisation="frozen"),
+            "position (0.3, 1/2)": fx.TransferMatrix(
+                segments=c["segments"], variant="paper", half_springs=True, beta=0.3
+            ),
+            "position, frozen (0.3, 1/2)": fx.TransferMatrix(
+                segments=c["segments"], variant="paper", half_springs=True, beta=0.3, linearisation="frozen"
+            ),
         }
     for name, method in cases.items():
         traj = fx.simulate(method.bind(arm), drive, ts, dt=1e-3, stations=2, throw=False)

@@ -12,7 +12,8 @@ from flexjax.term import AbstractChainStepTerm, unwrap
 
 
 class ChainNewmark(diffrax.AbstractSolver):
-    """One sweep along the chain per step, Newmark's ``beta`` and ``gamma``: second order with gamma = 1/2, damped and first order above.
+    """One sweep along the chain per step, Newmark's ``beta`` and ``gamma``: second order with gamma = 1/2, damped and
+    first order above.
 
     >>> import flexjax as fx
     >>> solver = fx.ChainNewmark(beta=0.3025, gamma=0.6)
@@ -32,7 +33,9 @@ class ChainNewmark(diffrax.AbstractSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         term = unwrap(terms)
         carried = solver_state
-        if term.drive.breaks().shape[0]:  # static: without breaks nothing jumps, and the second sweep need not be compiled
+        if term.drive.breaks().shape[
+            0
+        ]:  # static: without breaks nothing jumps, and the second sweep need not be compiled
             carried = lax.cond(made_jump, lambda: term.start(t0, y0, args), lambda: solver_state)
         y1, carried, ok = term.advance(t0, t1, y0, carried, args, self.beta, self.gamma)
         result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)

@@ -1,4 +1,5 @@
-"""A chain advanced from one time to the next by itself: the form of transfer-matrix methods, which have no global matrices."""
+"""A chain advanced from one time to the next by itself: the form of transfer-matrix methods, which have no global
+matrices."""
 
 import abc
 from typing import Any
@@ -9,7 +10,8 @@ from flexjax.term._base import AbstractTerm, State
 
 
 class AbstractChainStepTerm(AbstractTerm):
-    """Mechanics whose implicit step is one sweep along a chain. ``carried`` is what a step hands to the next besides the state (accelerations,
+    """Mechanics whose implicit step is one sweep along a chain. ``carried`` is what a step hands to the next besides
+    the state (accelerations,
     powers): the solver keeps it and never looks inside."""
 
     @abc.abstractmethod

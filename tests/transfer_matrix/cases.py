@@ -1,4 +1,5 @@
-"""What the tests of the transfer-matrix formulation share: reference numbers, robots, drives, and solves that share no code with the sweeps."""
+"""What the tests of the transfer-matrix formulation share: reference numbers, robots, drives, and solves that share no
+code with the sweeps."""
 
 import json
 from functools import cache
@@ -19,7 +20,8 @@ def reference() -> dict:
 
 
 class Seamless(AbstractSignal):
-    """A signal without its breaks: the reference codes step over them, flexjax would restart the accelerations there."""
+    """A signal without its breaks: the reference codes step over them, flexjax would restart the accelerations
+    there."""
 
     signal: AbstractSignal
 
@@ -48,7 +50,9 @@ def bent_state(model, drive, speed=2.0):
     n = model.layout.n
     s = (jnp.arange(n) + 0.5) / n
     th, w = 0.3 + 0.2 * jnp.sin(3.0 * s), speed * (1 + 0.3 * s)
-    return State(Mechanical(y.mech.q.at[:n].set(th), y.mech.v.at[:n].set(w)), y.work, y.dissipated, y.memory), 50.0 * jnp.cos(2.0 * s)
+    return State(
+        Mechanical(y.mech.q.at[:n].set(th), y.mech.v.at[:n].set(w)), y.work, y.dissipated, y.memory
+    ), 50.0 * jnp.cos(2.0 * s)
 
 
 def extended_sweep(el, root):

@@ -1,4 +1,5 @@
-"""The robot and the drive with which this formulation joins the contract test: everything that it can hold, in one planar arm."""
+"""The robot and the drive with which this formulation joins the contract test: everything that it can hold, in one
+planar arm."""
 
 import jax.numpy as jnp
 
@@ -8,17 +9,47 @@ import flexjax as fx
 def arm() -> fx.Robot:
     al = fx.Material.named("aluminium")
     links = (
-        fx.Link("upper", 0.5, section=fx.Rectangle(0.02, 0.012), section_end=fx.Rectangle(0.02, 0.008), material=al, curvature=(0.0, 0.0, 0.3),
-                damping=fx.Damping(strain_rate=1e-3)),
-        fx.Link("fore", 0.4, pieces=(fx.Piece(0.4, fx.Tube(0.02, 0.002), material=al), fx.Piece(0.6, fx.Circle(0.012), material=al))),
+        fx.Link(
+            "upper",
+            0.5,
+            section=fx.Rectangle(0.02, 0.012),
+            section_end=fx.Rectangle(0.02, 0.008),
+            material=al,
+            curvature=(0.0, 0.0, 0.3),
+            damping=fx.Damping(strain_rate=1e-3),
+        ),
+        fx.Link(
+            "fore",
+            0.4,
+            pieces=(fx.Piece(0.4, fx.Tube(0.02, 0.002), material=al), fx.Piece(0.6, fx.Circle(0.012), material=al)),
+        ),
         fx.Link("hand", 0.2, body=fx.Body(0.3, (0.1, 0.01, 0.0), (1e-3, 1e-3, 2e-3, 0.0, 0.0, 0.0)), rigid=True),
-    )  # fmt: skip
+    )
     joints = (
-        fx.Joint("shoulder", "revolute", "ground", "upper", rotation=(0.0, 0.0, 0.3), offset=(0.1, 0.05, 0.0), hub=fx.Hub(0.2, 1e-2),
-                 friction=fx.Friction(0.3, 0.1), damping=0.2, motor=fx.Motor(rotor=2e-3, gear=3.0)),
-        fx.Joint("elbow", "revolute", "upper", "fore", stiffness=150.0, damping=0.1, mass=0.1, motor=fx.Motor(rotor=1e-3, gear=4.0)),
+        fx.Joint(
+            "shoulder",
+            "revolute",
+            "ground",
+            "upper",
+            rotation=(0.0, 0.0, 0.3),
+            offset=(0.1, 0.05, 0.0),
+            hub=fx.Hub(0.2, 1e-2),
+            friction=fx.Friction(0.3, 0.1),
+            damping=0.2,
+            motor=fx.Motor(rotor=2e-3, gear=3.0),
+        ),
+        fx.Joint(
+            "elbow",
+            "revolute",
+            "upper",
+            "fore",
+            stiffness=150.0,
+            damping=0.1,
+            mass=0.1,
+            motor=fx.Motor(rotor=1e-3, gear=4.0),
+        ),
         fx.Joint("wrist", "revolute", "fore", "hand", home=0.3, stops=fx.Stops(-0.5, 0.2, 20.0, 0.1), damping=0.02),
-    )  # fmt: skip
+    )
     sensors = (
         fx.Sensor("angle", "encoder", "shoulder", gain=2.0, offset=0.1),
         fx.Sensor("gauge", "strain_gauge", "upper", s=0.1, position=(0.006, 0.0), gain=1e3),

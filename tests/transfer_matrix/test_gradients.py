@@ -1,4 +1,5 @@
-"""Gradients: forward = reverse = finite differences, in parameters and in the samples of a recorded drive; nothing is NaN at the straight beam."""
+"""Gradients: forward = reverse = finite differences, in parameters and in the samples of a recorded drive; nothing is
+NaN at the straight beam."""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,9 @@ ANGLES = 0.3 * (TIMES / 0.12) ** 2
 def _arm():
     robot = fx.load_robot("li-zhang-three-link")
     links, joints = robot.links[:2], robot.joints[:2]
-    return fx.Robot.serial(links, joints, payloads=[fx.Payload("load", "link2", 0.05)], gravity=(0.0, -9.81, 0.0), planar=True)
+    return fx.Robot.serial(
+        links, joints, payloads=[fx.Payload("load", "link2", 0.05)], gravity=(0.0, -9.81, 0.0), planar=True
+    )
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +27,19 @@ def tip():
     method = fx.TransferMatrix(segments=4)
 
     def run(p):
-        changed = robot.replace("links.*.material.E", 71e9 * jnp.exp(p[0])).replace("joints.*.stiffness", 100.0 * jnp.exp(p[1]))
+        changed = robot.replace("links.*.material.E", 71e9 * jnp.exp(p[0])).replace(
+            "joints.*.stiffness", 100.0 * jnp.exp(p[1])
+        )
         model = method.bind(changed.replace("payloads.load.mass", p[2]))
         motion = fx.Motion(fx.recorded(TIMES, p[3:]))
-        traj = fx.simulate(model, fx.Drive(joints={"joint1": motion, "joint2": motion}), jnp.array([0.0, 0.12]), substeps=40, stations=2, throw=False)
+        traj = fx.simulate(
+            model,
+            fx.Drive(joints={"joint1": motion, "joint2": motion}),
+            jnp.array([0.0, 0.12]),
+            substeps=40,
+            stations=2,
+            throw=False,
+        )
         return jnp.sum(traj.tip[-1])
 
     return run
@@ -39,13 +51,23 @@ def test_three_routes(tip, record_number):
     forward = np.asarray(jax.jit(jax.jacfwd(tip))(p))
     value = jax.jit(tip)
     steps = np.full(p.size, 1e-4)
-    differences = np.array([(8 * (value(p + h * e) - value(p - h * e)) - (value(p + 2 * h * e) - value(p - 2 * h * e))) / (12 * h)
-                            for h, e in zip(steps, np.eye(p.size), strict=True)])  # fmt: skip
+    differences = np.array(
+        [
+            (8 * (value(p + h * e) - value(p - h * e)) - (value(p + 2 * h * e) - value(p - 2 * h * e))) / (12 * h)
+            for h, e in zip(steps, np.eye(p.size), strict=True)
+        ]
+    )
     assert np.all(np.isfinite(reverse)) and np.all(reverse[:4] != 0)
     scale = np.maximum(np.abs(reverse), 1e-2 * np.abs(reverse).max())
     record_number("forward against reverse", np.max(np.abs(forward - reverse) / scale), 1e-10)
-    record_number("E, joint stiffness, payload: reverse against differences", np.max(np.abs(reverse - differences)[:3] / np.abs(reverse[:3])), 1e-6)
-    record_number("drive samples: reverse against differences", np.max(np.abs(reverse - differences)[3:] / scale[3:]), 1e-6)
+    record_number(
+        "E, joint stiffness, payload: reverse against differences",
+        np.max(np.abs(reverse - differences)[:3] / np.abs(reverse[:3])),
+        1e-6,
+    )
+    record_number(
+        "drive samples: reverse against differences", np.max(np.abs(reverse - differences)[3:] / scale[3:]), 1e-6
+    )
 
 
 def _run(chain, dtype):
@@ -60,10 +82,18 @@ def test_single_precision(record_number):
     assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(single) if jnp.issubdtype(x.dtype, jnp.floating))
     record_number("single precision, tip [m]", np.abs(single.tip - double.tip).max(), 1e-5)
     moment = np.abs(double.reaction[:, 0, 5]).max()
-    record_number("single precision, root moment", np.abs(single.reaction[:, 0, 5] - double.reaction[:, 0, 5]).max() / moment, 1e-3)
+    record_number(
+        "single precision, root moment",
+        np.abs(single.reaction[:, 0, 5] - double.reaction[:, 0, 5]).max() / moment,
+        1e-3,
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chain", ["parallel", "product"])
 def test_chain_options_agree(chain, record_number):
-    record_number(f"{chain} against riccati after 50 steps [m]", np.abs(_run(chain, jnp.float64).tip - _run("riccati", jnp.float64).tip).max(), 1e-11)
+    record_number(
+        f"{chain} against riccati after 50 steps [m]",
+        np.abs(_run(chain, jnp.float64).tip - _run("riccati", jnp.float64).tip).max(),
+        1e-11,
+    )

@@ -19,12 +19,34 @@ def equipped_arm(rigid=True) -> fx.Robot:
         fx.Link("c", 0.3, section=section, material=material, rigid=rigid),
     ]
     joints = [
-        fx.Joint("j1", "revolute", "ground", "a", offset=(0.1, 0.05, 0), rotation=(0, 0, 0.3), hub=fx.Hub(0.2, 1e-2),
-                 motor=fx.Motor(rotor=2e-3, gear=5.0), friction=fx.Friction(0.3, 0.1), damping=0.2),
-        fx.Joint("j2", "revolute", "a", "b", stiffness=50.0, damping=0.3, mass=0.1, motor=fx.Motor(rotor=1e-3, gear=3.0)),
-        fx.Joint("j3", "revolute", "b", "c", stops=fx.Stops(-0.1, 0.2, 100.0, 0.5), motor=fx.Motor(rotor=1e-4, gear=10.0), damping=0.01),
-    ]  # fmt: skip
-    return fx.Robot.serial(links, joints, payloads=[fx.Payload("p", "c", 0.3, inertia=1e-3, offset=(0.01, 0.02, 0))], planar=True)
+        fx.Joint(
+            "j1",
+            "revolute",
+            "ground",
+            "a",
+            offset=(0.1, 0.05, 0),
+            rotation=(0, 0, 0.3),
+            hub=fx.Hub(0.2, 1e-2),
+            motor=fx.Motor(rotor=2e-3, gear=5.0),
+            friction=fx.Friction(0.3, 0.1),
+            damping=0.2,
+        ),
+        fx.Joint(
+            "j2", "revolute", "a", "b", stiffness=50.0, damping=0.3, mass=0.1, motor=fx.Motor(rotor=1e-3, gear=3.0)
+        ),
+        fx.Joint(
+            "j3",
+            "revolute",
+            "b",
+            "c",
+            stops=fx.Stops(-0.1, 0.2, 100.0, 0.5),
+            motor=fx.Motor(rotor=1e-4, gear=10.0),
+            damping=0.01,
+        ),
+    ]
+    return fx.Robot.serial(
+        links, joints, payloads=[fx.Payload("p", "c", 0.3, inertia=1e-3, offset=(0.01, 0.02, 0))], planar=True
+    )
 
 
 LOADS = [
@@ -33,11 +55,25 @@ LOADS = [
 ]
 BASE = fx.Base(translation=fx.stack([fx.sine(0.1, 1.0), fx.sine(0.2, 0.7), fx.constant(0.0)]), angle=fx.sine(0.3, 0.5))
 DRIVES = {
-    "efforts": (fx.Drive(joints={"j1": fx.PD(20.0, 2.0, fx.quintic(0, 1, 1.0)), "j2": fx.Effort(fx.sine(1.0, 2.0))}, loads=LOADS),
-                Start(joints={"j3": 0.4}, rates={"j1": 0.7, "j3": -1.2})),
-    "motions": (fx.Drive(joints={f"j{i}": fx.Motion(fx.sine(0.2 + 0.1 * i, 1.0 + 0.3 * i)) for i in (1, 2, 3)}, loads=LOADS, base=BASE), Start()),
-    "mixed": (fx.Drive(joints={"j2": fx.Motion(fx.sine(0.4, 1.3))}, base=BASE), Start(joints={"j3": 0.4}, rates={"j3": -1.2})),
-}  # fmt: skip
+    "efforts": (
+        fx.Drive(
+            joints={"j1": fx.PD(20.0, 2.0, fx.quintic(0, 1, 1.0)), "j2": fx.Effort(fx.sine(1.0, 2.0))}, loads=LOADS
+        ),
+        Start(joints={"j3": 0.4}, rates={"j1": 0.7, "j3": -1.2}),
+    ),
+    "motions": (
+        fx.Drive(
+            joints={f"j{i}": fx.Motion(fx.sine(0.2 + 0.1 * i, 1.0 + 0.3 * i)) for i in (1, 2, 3)},
+            loads=LOADS,
+            base=BASE,
+        ),
+        Start(),
+    ),
+    "mixed": (
+        fx.Drive(joints={"j2": fx.Motion(fx.sine(0.4, 1.3))}, base=BASE),
+        Start(joints={"j3": 0.4}, rates={"j3": -1.2}),
+    ),
+}
 
 
 @eqx.filter_jit
@@ -81,4 +117,8 @@ def test_energy_rate_is_power(rigid, record_number):
     model = fx.TransferMatrix(segments=3).bind(equipped_arm(rigid))
     for name, (drive, start) in DRIVES.items():
         slope, power, lost = _slope(model, drive, start, jnp.asarray(0.23))
-        record_number(f"energy rate against power, {name}, rigid {rigid}", abs(float(slope - power + lost)) / (1 + abs(float(power))), 1e-8)
+        record_number(
+            f"energy rate against power, {name}, rigid {rigid}",
+            abs(float(slope - power + lost)) / (1 + abs(float(power))),
+            1e-8,
+        )

@@ -24,8 +24,16 @@ def test_single_link(half, record_number):
     method = fx.TransferMatrix(segments=60, beta=0.7, gamma=0.8, variant="paper", half_springs=half)
     traj = fx.simulate(method.bind(fx.load_robot("li-zhang-single-link")), single_drive(), TS, dt=2e-3)
     at = _rows(row["t"])
-    record_number(f"single link, half springs {half}: tip [m]", np.abs(traj.tip[at, :2] - np.stack([row["x"], row["y"]], 1)).max(), 1e-9)
-    record_number(f"single link, half springs {half}: root moment [N m]", np.abs(traj.reaction[at, 0, 5] + np.array(row["root_moment"])).max(), 1e-8)
+    record_number(
+        f"single link, half springs {half}: tip [m]",
+        np.abs(traj.tip[at, :2] - np.stack([row["x"], row["y"]], 1)).max(),
+        1e-9,
+    )
+    record_number(
+        f"single link, half springs {half}: root moment [N m]",
+        np.abs(traj.reaction[at, 0, 5] + np.array(row["root_moment"])).max(),
+        1e-8,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +45,15 @@ def three_acceleration():
 def test_three_links_acceleration_level(three_acceleration, record_number):
     row = reference()["acceleration_level_runs"]["acc half flex1 0.7 0.51"]
     at = _rows(row["t"])
-    record_number("three links, acceleration level: tip [m]", np.abs(three_acceleration.tip[at, :2] - np.array(row["tip"])).max(), 1e-9)
+    record_number(
+        "three links, acceleration level: tip [m]",
+        np.abs(three_acceleration.tip[at, :2] - np.array(row["tip"])).max(),
+        1e-9,
+    )
     moment = three_acceleration.reaction[at, 0, 5]
-    record_number("three links, acceleration level: root moment [N m]", np.abs(moment + np.array(row["root_moment"])).max(), 1e-7)
+    record_number(
+        "three links, acceleration level: root moment [N m]", np.abs(moment + np.array(row["root_moment"])).max(), 1e-7
+    )
 
 
 def test_three_links_published(three_acceleration, record_number):
@@ -48,10 +62,20 @@ def test_three_links_published(three_acceleration, record_number):
     method = fx.TransferMatrix(segments=20, beta=0.7, gamma=0.51, variant="paper", half_springs=True)
     traj = fx.simulate(method.bind(fx.load_robot("li-zhang-three-link")), three_drive(), TS, dt=1e-3)
     record_number("three links, published form: tip [m]", np.abs(traj.tip[at, :2] - want[:, :2]).max(), 1e-9)
-    record_number("three links, published form: link deflections [m]", np.abs(traj.deflection[at][:, :, -1, 1] - want[:, 4:7]).max(), 1e-9)
-    record_number("three links, published form: joint springs [rad]", np.abs((traj.q - traj.motor)[at] - want[:, 7:10]).max(), 1e-9)
+    record_number(
+        "three links, published form: link deflections [m]",
+        np.abs(traj.deflection[at][:, :, -1, 1] - want[:, 4:7]).max(),
+        1e-9,
+    )
+    record_number(
+        "three links, published form: joint springs [rad]",
+        np.abs((traj.q - traj.motor)[at] - want[:, 7:10]).max(),
+        1e-9,
+    )
     # The two forms differ by their time integration only.
-    record_number("published form against acceleration level [m]", np.abs(traj.tip - three_acceleration.tip).max(), 2e-5)
+    record_number(
+        "published form against acceleration level [m]", np.abs(traj.tip - three_acceleration.tip).max(), 2e-5
+    )
 
 
 @eqx.filter_jit
@@ -75,19 +99,26 @@ def _frequencies(model, drive):
 
 def _error(n, half):
     method = fx.TransferMatrix(segments=n, half_springs=half, rotary=False)
-    f = _frequencies(method.bind(fx.load_robot("li-zhang-single-link")), fx.Drive(joints={"motor": fx.Motion(fx.constant(0.0))}))
+    f = _frequencies(
+        method.bind(fx.load_robot("li-zhang-single-link")), fx.Drive(joints={"motor": fx.Motion(fx.constant(0.0))})
+    )
     return f[:3] / np.array(reference()["frequencies"]["EB_f_E69e9"]) - 1
 
 
 @pytest.mark.parametrize("half", [True, False])
 def test_frequencies(half, record_number):
     """First order in the segment length with N - 1 springs, second with half springs, and the printed digits."""
-    table = {row["N"]: np.array(row["rel_err_half" if half else "rel_err_Nminus1"]) for row in reference()["frequencies"]["freq_table"]}
+    table = {
+        row["N"]: np.array(row["rel_err_half" if half else "rel_err_Nminus1"])
+        for row in reference()["frequencies"]["freq_table"]
+    }
     errors = {n: _error(n, half) for n in (10, 20, 40)}
     for n, e in errors.items():
         record_number(f"frequency errors, N = {n}, half springs {half}", np.abs(e - table[n]).max(), 1e-7)
     order = np.log2(errors[20][0] / errors[40][0])
-    record_number(f"order of the first frequency, half springs {half}", order, (1.98, 2.02) if half else (0.98, 1.06), "in")
+    record_number(
+        f"order of the first frequency, half springs {half}", order, (1.98, 2.02) if half else (0.98, 1.06), "in"
+    )
 
 
 def test_locked_motor_frequencies(record_number):

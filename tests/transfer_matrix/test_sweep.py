@@ -25,7 +25,14 @@ def random_elements(n=7, seed=0, springs_only=False) -> tuple[Elements, jax.Arra
     table[:, 1, 2] = table[:, 2, 1] = mass * com[:, 0]
     table[:, 2, 2] = inertia + mass * np.sum(com**2, 1)
     table[:, :, 3] = rng.normal(size=(n, 3))
-    stiffness, free, given, coupling, rotor, pull = 1 + rng.random(n), np.ones(n), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(n)
+    stiffness, free, given, coupling, rotor, pull = (
+        1 + rng.random(n),
+        np.ones(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+        np.zeros(n),
+    )
     free[2], given[2] = 0.0, 0.7
     rotor[4], coupling[4], pull[4] = 0.3, 0.2, 0.4
     if not springs_only:
@@ -39,7 +46,9 @@ def test_equal_to_dense(kind, record_number):
     el, root = random_elements(springs_only=kind == "product")
     sol = jax.jit(SWEEPS[kind])(el, root)
     e, n, _ = dense_solve(el, root)
-    record_number(f"{kind} sweep against a dense solve", max(np.abs(sol.e - e).max(), np.abs(sol.torque - n).max()), 1e-11)
+    record_number(
+        f"{kind} sweep against a dense solve", max(np.abs(sol.e - e).max(), np.abs(sol.torque - n).max()), 1e-11
+    )
 
 
 @eqx.filter_jit
@@ -89,11 +98,23 @@ def _model(n):
     return fx.TransferMatrix(segments=n, rotary=False).bind(fx.load_robot("li-zhang-single-link"))
 
 
-@pytest.mark.parametrize("n, dt", [(10, 2e-3), (60, 2e-5), pytest.param(1000, 2e-4, marks=pytest.mark.slow), pytest.param(10000, 2e-5, marks=pytest.mark.slow),
-                                   pytest.param(10000, 2e-3, marks=pytest.mark.slow)])  # fmt: skip
+@pytest.mark.parametrize(
+    "n, dt",
+    [
+        (10, 2e-3),
+        (60, 2e-5),
+        pytest.param(1000, 2e-4, marks=pytest.mark.slow),
+        pytest.param(10000, 2e-5, marks=pytest.mark.slow),
+        pytest.param(10000, 2e-3, marks=pytest.mark.slow),
+    ],
+)
 def test_digits_of_the_sweep(n, dt, record_number):
     model = _model(n)
-    record_number(f"acceleration level against extended precision, N = {n}, dt = {dt:g}", max(_errors(*_acceleration_elements(model, dt))), 1e-12)
+    record_number(
+        f"acceleration level against extended precision, N = {n}, dt = {dt:g}",
+        max(_errors(*_acceleration_elements(model, dt))),
+        1e-12,
+    )
     angles, positions, torque = _errors(*_position_elements(model, jnp.asarray(dt)))
     record_number(f"position form, angles and positions, N = {n}, dt = {dt:g}", max(angles, positions), 1e-11)
     record_number(f"position form, torques, N = {n}, dt = {dt:g}", torque, 1e-8)
@@ -103,12 +124,18 @@ def test_digits_lost_by_the_product(record_number):
     """Fine at the paper's step, gone at small ones: the reason for the Riccati form."""
     model = _model(60)
     record_number("product at dt = 2e-3", _errors(*_position_elements(model, jnp.asarray(2e-3)), "product")[1], 1e-12)
-    record_number("product at dt = 2e-5", _errors(*_position_elements(model, jnp.asarray(2e-5)), "product")[1], 1.0, ">")
-    record_number("parallel scan at dt = 2e-5", _errors(*_position_elements(model, jnp.asarray(2e-5)), "parallel")[1], 1e-11)
+    record_number(
+        "product at dt = 2e-5", _errors(*_position_elements(model, jnp.asarray(2e-5)), "product")[1], 1.0, ">"
+    )
+    record_number(
+        "parallel scan at dt = 2e-5", _errors(*_position_elements(model, jnp.asarray(2e-5)), "parallel")[1], 1e-11
+    )
 
 
 def test_dense_at_physical_numbers(record_number):
     el, root = _acceleration_elements(_model(300), jnp.asarray(2e-4))
     sol = jax.jit(SWEEPS["riccati"])(el, root)
     e, n, _ = dense_solve(el, root)
-    record_number("acceleration level against dense, N = 300", np.abs(sol.e[:, 2] - e[:, 2]).max() / np.abs(e[:, 2]).max(), 1e-9)
+    record_number(
+        "acceleration level against dense, N = 300", np.abs(sol.e[:, 2] - e[:, 2]).max() / np.abs(e[:, 2]).max(), 1e-9
+    )

@@ -23,20 +23,35 @@ ORDERS = {
     "acceleration level, (1/4, 1/2)": (fx.TransferMatrix(segments=4), 2),
     "acceleration level, (0.7, 0.8)": (fx.TransferMatrix(segments=4, beta=0.7, gamma=0.8), 1),
     "position, Newton, (0.3, 0.5)": (fx.TransferMatrix(segments=4, variant="paper", beta=0.3), 2),
-    "position, extrapolated, (0.3, 0.5)": (fx.TransferMatrix(segments=4, variant="paper", beta=0.3, linearisation="extrapolated"), 2),
-    "position, frozen, (0.3, 0.5)": (fx.TransferMatrix(segments=4, variant="paper", beta=0.3, linearisation="frozen"), 1),
+    "position, extrapolated, (0.3, 0.5)": (
+        fx.TransferMatrix(segments=4, variant="paper", beta=0.3, linearisation="extrapolated"),
+        2,
+    ),
+    "position, frozen, (0.3, 0.5)": (
+        fx.TransferMatrix(segments=4, variant="paper", beta=0.3, linearisation="frozen"),
+        1,
+    ),
 }
 
 
-@pytest.mark.parametrize("name", [n if i in (0, 3) else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(ORDERS)])
+@pytest.mark.parametrize(
+    "name", [n if i in (0, 3) else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(ORDERS)]
+)
 def test_order_in_time(name, record_number):
     method, order = ORDERS[name]
     record_number(f"order in time: {name}", _order(method), (order - 0.15, order + 0.15), "in")
 
 
 def test_energy_of_a_free_swing(record_number):
-    """A link released under gravity: what the step loses or gains is of second order in dt, nothing grows; damping takes what it should."""
-    link = fx.Link("link", 1.0, section=fx.Rectangle(0.01, 0.01), material=fx.Material(E=70e9, nu=0.3, rho=2700.0), damping=fx.Damping(strain_rate=1e-4))
+    """A link released under gravity: what the step loses or gains is of second order in dt, nothing grows; damping
+    takes what it should."""
+    link = fx.Link(
+        "link",
+        1.0,
+        section=fx.Rectangle(0.01, 0.01),
+        material=fx.Material(E=70e9, nu=0.3, rho=2700.0),
+        damping=fx.Damping(strain_rate=1e-4),
+    )
     model = fx.TransferMatrix(segments=4).bind(fx.Robot.serial([link]))
     drift = []
     for n in (100, 200):

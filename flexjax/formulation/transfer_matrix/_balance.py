@@ -6,12 +6,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from flexjax.formulation.transfer_matrix._laws import Point, link_side, load_wrenches, motor_side, on_connections, own_torque, stop_torque, targets
+from flexjax.formulation.transfer_matrix._laws import (
+    Point,
+    link_side,
+    load_wrenches,
+    motor_side,
+    on_connections,
+    own_torque,
+    stop_torque,
+    targets,
+)
 from flexjax.term import Mechanical
 
 
 class Springs(NamedTuple):
-    """(n,) stretch of the springs from their targets, its rate, the elastic and the viscous torque on the outboard side."""
+    """(n,) stretch of the springs from their targets, its rate, the elastic and the viscous torque on the outboard
+    side."""
 
     stretch: Array
     stretch_rate: Array
@@ -47,7 +57,8 @@ def motor_accelerations(term, a, target, ground) -> Array:
 
 
 def rotor_torque(term, motor_acc):
-    """A function of the parents' angular accelerations (n,) that gives the torque of the rotors on their parents (n,)."""
+    """A function of the parents' angular accelerations (n,) that gives the torque of the rotors on their parents
+    (n,)."""
     kinds, j = term.kinds, term.chain.joints
 
     def torque(parent):

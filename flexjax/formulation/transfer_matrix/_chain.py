@@ -27,7 +27,8 @@ class Span:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Bodies from root to tip; connection i stands before body i. q of the model: angles of the bodies against the world, then motor angles."""
+    """Bodies from root to tip; connection i stands before body i. q of the model: angles of the bodies against the
+    world, then motor angles."""
 
     spans: tuple[Span, ...]  # from root to tip
     n: int
@@ -91,7 +92,8 @@ def chain_layout(robot: Robot, segments: tuple[int, ...], half: bool) -> Layout:
 
 
 class Connections(eqx.Module):
-    """Numbers of the connections (n,). ``spring`` and ``damper`` hold all compliances in series (half segments and joint spring); ``joint_share`` is the
+    """Numbers of the connections (n,). ``spring`` and ``damper`` hold all compliances in series (half segments and
+    joint spring); ``joint_share`` is the
     part of the whole rotation that the joint spring takes, ``give`` the compliance of the half segments alone."""
 
     spring: Float[Array, " n"]
@@ -119,7 +121,9 @@ class Chain(eqx.Module):
     bodies: Bodies
     connections: Connections
     joints: Joints
-    reach: Float[Array, "n 2"]  # from the inboard point of a body to that of the next: the lever and the offset of a joint behind it
+    reach: Float[
+        Array, "n 2"
+    ]  # from the inboard point of a body to that of the next: the lever and the offset of a joint behind it
     offset: Float[Array, "2"]  # of the first joint from the ground frame
     gravity: Float[Array, "2"]
 
@@ -141,7 +145,11 @@ def _joint_hardware(robot: Robot) -> Joints:
                 zero + 1 if j.friction is None else j.friction.v_eps,
                 zero if motor is None or motor.rotor is None else motor.rotor,
                 zero + 1 if motor is None else motor.gear,
-                *([zero - jnp.inf, zero + jnp.inf, zero, zero] if stops is None else [stops.lower, stops.upper, stops.stiffness, stops.damping]),
+                *(
+                    [zero - jnp.inf, zero + jnp.inf, zero, zero]
+                    if stops is None
+                    else [stops.lower, stops.upper, stops.stiffness, stops.damping]
+                ),
             ]
         )
     table = jnp.stack([jnp.stack(r) for r in rows], axis=1) if rows else jnp.zeros((10, 0), dtype)
@@ -175,7 +183,8 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
             if s.first == 0:
                 offset = joint.offset[:2]
             else:
-                # In the axes of the tip section; carried by the last segment, whose axes differ from those by half a spring's rotation.
+                # In the axes of the tip section; carried by the last segment, whose axes differ from those by half a
+                # spring's rotation.
                 turn = bodies.turn_out[s.first - 1]
                 c, sn = jnp.cos(turn), jnp.sin(turn)
                 x, y = joint.offset[0], joint.offset[1]
@@ -186,7 +195,9 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
                 joint_slow = joint_slow.at[s.first].set(joint.damping / joint.stiffness**2)
     total = give + joint_give
     # Double where: a connection without any compliance is rigid and must not make an infinity, nor a NaN gradient.
-    soft = jnp.asarray(layout.compliant() | np.isin(np.arange(layout.n), [s.first for s in layout.spans if s.motor >= 0]))
+    soft = jnp.asarray(
+        layout.compliant() | np.isin(np.arange(layout.n), [s.first for s in layout.spans if s.motor >= 0])
+    )
     safe = jnp.where(soft, total, 1.0)
     spring = jnp.where(soft, 1 / safe, 0.0)
     damper = spring**2 * (slow + joint_slow)

@@ -21,20 +21,24 @@ from flexjax.solver import ChainNewmark
 from flexjax.term import Mechanical, State
 from flexjax.trajectory import Energy
 
-
 VARIANTS = ("acceleration", "paper")
 
 
 class TransferMatrix(AbstractFormulation):
     """Rigid ``segments`` joined by springs; one sweep of small matrices per time step, no global ones.
 
-    ``segments``: per link, one number for all or one for each link of the robot. ``beta``, ``gamma``: Newmark's pair. ``chain``: "riccati" (linear cost,
-    keeps all digits), "parallel" (the same by associative scans, for GPUs), "product" (the published product of matrices, which loses digits at small
-    steps). ``half_springs``: springs of the half segments at both ends of a link, second order in the segment length; without them first order.
+    ``segments``: per link, one number for all or one for each link of the robot. ``beta``, ``gamma``: Newmark's pair.
+    ``chain``: "riccati" (linear cost,
+    keeps all digits), "parallel" (the same by associative scans, for GPUs), "product" (the published product of
+    matrices, which loses digits at small
+    steps). ``half_springs``: springs of the half segments at both ends of a link, second order in the segment length;
+    without them first order.
     ``rotary``: rotary inertia of the sections.
 
-    ``variant="paper"`` is the method as published: positions instead of accelerations, no half springs and no rotary inertia unless asked for, with
-    ``linearisation`` "newton" (``passes`` of it), "extrapolated" or "frozen". Give it a pair such as (0.3, 0.5): with (1/4, 1/2) it diverges.
+    ``variant="paper"`` is the method as published: positions instead of accelerations, no half springs and no rotary
+    inertia unless asked for, with
+    ``linearisation`` "newton" (``passes`` of it), "extrapolated" or "frozen". Give it a pair such as (0.3, 0.5): with
+    (1/4, 1/2) it diverges.
 
     >>> import flexjax as fx
     >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-three-link"))
@@ -64,12 +68,16 @@ class TransferMatrix(AbstractFormulation):
             raise ValueError(f"chain: {self.chain!r}; expected one of {', '.join(SWEEPS)}.")
         counts = self.segments if isinstance(self.segments, tuple) else (self.segments,)
         if any(not isinstance(c, int) or c < 1 for c in counts):
-            raise ValueError(f"segments: {self.segments}; expected whole numbers of at least 1, e.g. segments=20 or segments=(20, 10).")
+            raise ValueError(f"segments: {self.segments}; expected whole numbers of at least 1, e.g. 20 or (20, 10).")
         if not (self.beta > 0 and self.gamma >= 0.5):
-            raise ValueError(f"beta, gamma: {self.beta}, {self.gamma}; expected beta > 0 and gamma >= 1/2 (below, Newmark's rule feeds energy in).")
+            raise ValueError(
+                f"beta, gamma: {self.beta}, {self.gamma}; expected beta > 0 and gamma >= 1/2 (below, energy is fed in)."
+            )
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = [f"joints.{j.name}: closes a loop; a chain of transfer matrices has two ends" for j in robot.loop_joints]
+        faults = [
+            f"joints.{j.name}: closes a loop; a chain of transfer matrices has two ends" for j in robot.loop_joints
+        ]
         if len(chain_order(robot)) != len(robot.tree_joints):
             faults.append("joints: the links branch; expected a serial arm")
         if not robot.planar:
@@ -80,7 +88,9 @@ class TransferMatrix(AbstractFormulation):
         for link in robot.links:
             for field in ("mass", "modal"):
                 if link.damping is not None and getattr(link.damping, field) is not None:
-                    faults.append(f"links.{link.name}.damping.{field}: springs between segments damp by strain rate only; expected strain_rate")
+                    faults.append(
+                        f"links.{link.name}.damping.{field}: springs damp by strain rate only; expected strain_rate"
+                    )
         if isinstance(self.segments, tuple) and len(self.segments) != len(robot.links):
             faults.append(f"segments: {len(self.segments)} numbers for {len(robot.links)} links")
         return faults
@@ -106,7 +116,11 @@ class TransferMatrixModel(AbstractModel):
 
     def term(self, drive: Drive) -> TransferTerm | PaperTerm:
         term = self.sweeps(drive)
-        return PaperTerm(term, self.formulation.linearisation, self.formulation.passes) if self.formulation.variant == "paper" else term
+        return (
+            PaperTerm(term, self.formulation.linearisation, self.formulation.passes)
+            if self.formulation.variant == "paper"
+            else term
+        )
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         mech = start_mech(self.sweeps(drive), t0, start)

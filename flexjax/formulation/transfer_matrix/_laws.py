@@ -1,4 +1,5 @@
-"""What acts in the connections: springs, motors, controllers, friction, end stops; and loads on the bodies, and the ground's motion."""
+"""What acts in the connections: springs, motors, controllers, friction, end stops; and loads on the bodies, and the
+ground's motion."""
 
 from functools import cached_property
 from typing import NamedTuple
@@ -82,7 +83,8 @@ class Kinds:
 
     @cached_property
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
-        """For rigidly held bodies: index (0 is the ground) of the body that leads, and the matrix that sums the rotations since."""
+        """For rigidly held bodies: index (0 is the ground) of the body that leads, and the matrix that sums the
+        rotations since."""
         leader, inside = np.arange(1, self.n + 1), np.zeros((self.n, self.n))
         for i in np.flatnonzero(self.rigid):
             leader[i] = 0 if i == 0 else leader[i - 1]
@@ -106,7 +108,8 @@ def on_connections(term, per_dof, where=None) -> Array:
     index = np.full(kinds.n, per_dof.shape[-1])
     pick = np.arange(per_dof.shape[-1]) if where is None else np.flatnonzero(where)
     index[kinds.first[pick]] = pick
-    return jnp.concatenate([per_dof, jnp.zeros_like(per_dof[..., :1]) if per_dof.shape[-1] else jnp.zeros((*per_dof.shape[:-1], 1), per_dof.dtype)], axis=-1)[..., index]
+    pad = jnp.zeros((*per_dof.shape[:-1], 1), per_dof.dtype)
+    return jnp.concatenate([per_dof, pad], axis=-1)[..., index]
 
 
 class Laws(eqx.Module):
@@ -151,15 +154,20 @@ def link_side(term, p: Point, target) -> tuple[Array, Array]:
 
 
 def stop_torque(joints, q, qd) -> tuple[Array, Array, Array]:
-    """(D,) torque of the end stops on the child, its slopes (taken positive) in coordinate and rate, at link-side coordinates."""
+    """(D,) torque of the end stops on the child, its slopes (taken positive) in coordinate and rate, at link-side
+    coordinates."""
     lower, upper, ks, cs = joints.stops.T
-    below, above = jnp.where(ks > 0, jnp.minimum(q - lower, 0.0), 0.0), jnp.where(ks > 0, jnp.maximum(q - upper, 0.0), 0.0)
+    below, above = (
+        jnp.where(ks > 0, jnp.minimum(q - lower, 0.0), 0.0),
+        jnp.where(ks > 0, jnp.maximum(q - upper, 0.0), 0.0),
+    )
     touching = ((below < 0) | (above > 0)).astype(q.dtype)
     return -ks * (below + above) - touching * cs * qd, touching * ks, touching * cs
 
 
 def own_torque(term, t, args, memory, x, xd) -> tuple[Array, Array, Array]:
-    """(D,) torque of drive, dampers and friction at motor-side coordinates, and its slopes (taken positive) in coordinate and rate.
+    """(D,) torque of drive, dampers and friction at motor-side coordinates, and its slopes (taken positive) in
+    coordinate and rate.
 
     A half segment next to a joint without hub is a spring in series with the controller: the gain is softened by it."""
     j, kinds = term.chain.joints, term.kinds
@@ -172,11 +180,16 @@ def own_torque(term, t, args, memory, x, xd) -> tuple[Array, Array, Array]:
         tau = term.drive.effort(term.robot, t, args, x + give * softer * tau, xd, memory)
     damping = jnp.where(kinds.motor >= 0, 0.0, j.damping)
     grip = jnp.tanh(xd / j.v_eps)
-    return tau - damping * xd - j.coulomb * grip, softer * kp, softer * kd + damping + j.coulomb / j.v_eps * (1 - grip**2)
+    return (
+        tau - damping * xd - j.coulomb * grip,
+        softer * kp,
+        softer * kd + damping + j.coulomb / j.v_eps * (1 - grip**2),
+    )
 
 
 def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1) -> Laws:
-    """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is not linear is expanded about ``star``."""
+    """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is not linear is
+    expanded about ``star``."""
     kinds, con, j = term.kinds, term.chain.connections, term.chain.joints
     dtype, first = con.spring.dtype, kinds.first
     target = targets(term, t, args)
@@ -226,7 +239,15 @@ def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1) -> 
         coupling, inertia, pull = spread[2:]
         motors = jnp.where(led[None], jnp.stack([ks / whole, pulls, gJ / whole]), motors)
     return Laws(
-        stiffness, torque, free, given, coupling, inertia, pull, motors[:, kinds.dof_of_motor], tuple(int(first[d]) for d in kinds.dof_of_motor)
+        stiffness,
+        torque,
+        free,
+        given,
+        coupling,
+        inertia,
+        pull,
+        motors[:, kinds.dof_of_motor],
+        tuple(int(first[d]) for d in kinds.dof_of_motor),
     )
 
 
@@ -250,7 +271,8 @@ def load_wrenches(term, t, args, th) -> tuple[Array, Array]:
 
 
 def station(term, span, s, th, bodies) -> tuple[Array, Array, Array]:
-    """A station of a link: weights of its bodies, the point seen from their inboard points (world axes), and the section's angle.
+    """A station of a link: weights of its bodies, the point seen from their inboard points (world axes), and the
+    section's angle.
 
     Sections turn linearly between the middles of segments, where the segments' angles are theirs."""
     from flexjax.beam import centreline_pose

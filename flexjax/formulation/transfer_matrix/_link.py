@@ -8,15 +8,18 @@ from jaxtyping import Array, Float
 from flexjax.beam import beam_properties, centreline_pose, rigid_inertia
 from flexjax.robot import Joint, Link, Payload, Robot
 
-# A hub without rotary inertia between two springs has no equation of motion of its own; this share of the first segment's inertia stands in.
+# A hub without rotary inertia between two springs has no equation of motion of its own; this share of the first
+# segment's inertia stands in.
 HUB_FLOOR = 1e-3
 
 
 class Bodies(eqx.Module):
     """Rigid bodies in the plane, stacked; body axes along the chord from the inboard point.
 
-    ``bend_in`` and ``bend_out`` are the compliances [rad/(N m)] of the half segments, ``slow_in`` and ``slow_out`` those times the retardation time of
-    their material; ``turn_in`` and ``turn_out`` the unstressed angles from section to chord and from chord to section."""
+    ``bend_in`` and ``bend_out`` are the compliances [rad/(N m)] of the half segments, ``slow_in`` and ``slow_out``
+    those times the retardation time of
+    their material; ``turn_in`` and ``turn_out`` the unstressed angles from section to chord and from chord to
+    section."""
 
     lever: Float[Array, "n 2"]  # inboard to outboard point
     mass: Float[Array, " n"]
@@ -31,7 +34,8 @@ class Bodies(eqx.Module):
 
 
 def segment_bodies(link: Link, count: int, rotary: bool) -> Bodies:
-    """Equal segments; integrals over each half by two Gauss points, exact for uniform and for linearly varying properties."""
+    """Equal segments; integrals over each half by two Gauss points, exact for uniform and for linearly varying
+    properties."""
     dtype = link.length.dtype
     dl = link.length / count
     x = np.array([-1, 1]) / (2 * np.sqrt(3)) + 0.5
@@ -54,9 +58,17 @@ def segment_bodies(link: Link, count: int, rotary: bool) -> Bodies:
     tau = jnp.zeros((), dtype) if link.damping is None or link.damping.strain_rate is None else link.damping.strain_rate
     scale = chord / dl
     return Bodies(
-        lever=jnp.stack([zero + chord, zero], -1), mass=mass, moment=jnp.stack([first * scale, zero], -1), inertia=second * scale**2,
-        bend_in=half[0], bend_out=half[1], slow_in=tau * half[0], slow_out=tau * half[1], turn_in=turn, turn_out=turn,
-    )  # fmt: skip
+        lever=jnp.stack([zero + chord, zero], -1),
+        mass=mass,
+        moment=jnp.stack([first * scale, zero], -1),
+        inertia=second * scale**2,
+        bend_in=half[0],
+        bend_out=half[1],
+        slow_in=tau * half[0],
+        slow_out=tau * half[1],
+        turn_in=turn,
+        turn_out=turn,
+    )
 
 
 def rigid_body(link: Link) -> Bodies:
@@ -66,14 +78,22 @@ def rigid_body(link: Link) -> Bodies:
     M = rigid_inertia(link)
     zero = jnp.zeros(1, dtype)
     return Bodies(
-        lever=tip.position[None, :2], mass=M[:1, 0], moment=jnp.stack([M[1, 5], -M[0, 5]])[None], inertia=M[5:, 5],
-        bend_in=zero, bend_out=zero, slow_in=zero, slow_out=zero, turn_in=zero,
+        lever=tip.position[None, :2],
+        mass=M[:1, 0],
+        moment=jnp.stack([M[1, 5], -M[0, 5]])[None],
+        inertia=M[5:, 5],
+        bend_in=zero,
+        bend_out=zero,
+        slow_in=zero,
+        slow_out=zero,
+        turn_in=zero,
         turn_out=jnp.arctan2(tip.rotation[1, 0], tip.rotation[0, 0])[None],
-    )  # fmt: skip
+    )
 
 
 def add_inertia(bodies: Bodies, where: Array, mass, at, inertia) -> Bodies:
-    """A rigid mass at ``at`` (n, 2) in body axes, with ``inertia`` about its centre, on the bodies weighted by ``where`` (n,)."""
+    """A rigid mass at ``at`` (n, 2) in body axes, with ``inertia`` about its centre, on the bodies weighted by
+    ``where`` (n,)."""
     return eqx.tree_at(
         lambda b: (b.mass, b.moment, b.inertia),
         bodies,
@@ -86,7 +106,8 @@ def add_inertia(bodies: Bodies, where: Array, mass, at, inertia) -> Bodies:
 
 
 def locate(count: int, s, length) -> tuple[Array, Array]:
-    """Weights (count,) of the segment that holds station ``s``, and the distance (count,) of s from each segment's inboard point."""
+    """Weights (count,) of the segment that holds station ``s``, and the distance (count,) of s from each segment's
+    inboard point."""
     index = jnp.clip(jnp.floor(s * count), 0, count - 1)
     numbers = jnp.arange(count, dtype=length.dtype)
     return (numbers == index).astype(length.dtype), (s - numbers / count) * length
@@ -126,10 +147,17 @@ def hub_body(joint: Joint, first: Bodies) -> Bodies:
     mass, inertia = hub_numbers(joint, dtype)
     zero = jnp.zeros(1, dtype)
     return Bodies(
-        lever=jnp.zeros((1, 2), dtype), mass=mass[None], moment=jnp.zeros((1, 2), dtype),
+        lever=jnp.zeros((1, 2), dtype),
+        mass=mass[None],
+        moment=jnp.zeros((1, 2), dtype),
         inertia=jnp.maximum(inertia, HUB_FLOOR * first.inertia[0])[None],
-        bend_in=zero, bend_out=zero, slow_in=zero, slow_out=zero, turn_in=zero, turn_out=zero,
-    )  # fmt: skip
+        bend_in=zero,
+        bend_out=zero,
+        slow_in=zero,
+        slow_out=zero,
+        turn_in=zero,
+        turn_out=zero,
+    )
 
 
 def link_bodies(robot: Robot, joint: Joint, count: int, rotary: bool, hub: bool) -> Bodies:

@@ -33,7 +33,9 @@ def snapshot(term, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
     position, velocity, _ = term.points(mech, ground)
     (th, _), (w, _), (alpha, _) = term.split(mech.q), term.split(mech.v), term.split(a)
     acceleration = inverse.acceleration + term.chain.gravity[None]
-    fields = jnp.concatenate([position[:-1], velocity[:-1], acceleration, th[:, None], w[:, None], alpha[:, None]], axis=1)
+    fields = jnp.concatenate(
+        [position[:-1], velocity[:-1], acceleration, th[:, None], w[:, None], alpha[:, None]], axis=1
+    )
     by_link = {span.link: _along(term, span, fields, moment, s) for span in lay.spans}
     rows = [by_link[i] for i in range(len(robot.links))]
     frames, twist, acc, deflection, strain, root = (jnp.stack([r[k] for r in rows]) for k in range(6))
@@ -47,15 +49,25 @@ def snapshot(term, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
     force = rotate(-root[np.array([span.link for span in order])], inverse.q[first])
     reaction = _spatial(force, inverse.n[first])
     return Snapshot(
-        q=q, qd=qd, qdd=qdd, motor=xm, effort=eff.effort, frames=frames, velocity=twist, acceleration=acc, deflection=deflection, strain=strain,
+        q=q,
+        qd=qd,
+        qdd=qdd,
+        motor=xm,
+        effort=eff.effort,
+        frames=frames,
+        velocity=twist,
+        acceleration=acc,
+        deflection=deflection,
+        strain=strain,
         reaction=reaction,
-    )  # fmt: skip
+    )
 
 
 def _along(term, span: Span, fields, moment, s):
     """Stations of one link: frames, twists, accelerations, deflections, strains, and the angle of its root section.
 
-    Sections turn linearly between the middles of segments, where the segments' angles are theirs; the ends by the half springs."""
+    Sections turn linearly between the middles of segments, where the segments' angles are theirs; the ends by the half
+    springs."""
     bodies, half = term.chain.bodies, term.layout.half
     link = term.robot.links[span.link]
     first, last = span.start, span.start + span.count - 1
@@ -65,7 +77,12 @@ def _along(term, span: Span, fields, moment, s):
     if span.rigid:
         pose = jax.vmap(lambda x: centreline_pose(link, x))(s)
         local, row = pose.position[:, :2], jnp.broadcast_to(own[0], (s.shape[0], 9))
-        root, angle, spin, turn = th[0], th[0] + jnp.arctan2(pose.rotation[:, 1, 0], pose.rotation[:, 0, 0]), zero + w[0], zero + alpha[0]
+        root, angle, spin, turn = (
+            th[0],
+            th[0] + jnp.arctan2(pose.rotation[:, 1, 0], pose.rotation[:, 0, 0]),
+            zero + w[0],
+            zero + alpha[0],
+        )
         bent = zero
     else:
         u = s * span.count
@@ -75,7 +92,9 @@ def _along(term, span: Span, fields, moment, s):
         root = th[0] - bodies.turn_in[first] - half * moment[first] * bodies.bend_in[first]
         tip = th[-1] + bodies.turn_out[last] + half * moment[last + 1] * bodies.bend_out[last]
         knots = jnp.asarray(np.concatenate([[0.0], np.arange(span.count) + 0.5, [span.count]]), th.dtype)
-        pad = jnp.stack([jnp.concatenate([root[None], th, tip[None]]), *(jnp.concatenate([x[:1], x, x[-1:]]) for x in (w, alpha))])
+        pad = jnp.stack(
+            [jnp.concatenate([root[None], th, tip[None]]), *(jnp.concatenate([x[:1], x, x[-1:]]) for x in (w, alpha))]
+        )
         j = jnp.clip(jnp.floor(u + 0.5), 0, span.count).astype(int)
         share = (u - knots[j]) / (knots[j + 1] - knots[j])
         angle, spin, turn = (1 - share)[None] * pad[:, j] + share[None] * pad[:, j + 1]

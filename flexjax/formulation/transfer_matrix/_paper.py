@@ -1,6 +1,8 @@
-"""The published form: positions and angles as unknowns of the chain, Newmark on each of them (Table I), sine and cosine linearised (eq. 6).
+"""The published form: positions and angles as unknowns of the chain, Newmark on each of them (Table I), sine and cosine
+linearised (eq. 6).
 
-Kept to reproduce the paper and to show what the acceleration level gains: with (1/4, 1/2) this form diverges, and in single precision it is useless.
+Kept to reproduce the paper and to show what the acceleration level gains: with (1/4, 1/2) this form diverges, and in
+single precision it is useless.
 """
 
 import equinox as eqx
@@ -20,7 +22,8 @@ def _mixed(c, s, v):
 
 
 class PaperTerm(AbstractChainStepTerm):
-    """q: angles of bodies and motors as in ``inner``, then x, y of the inboard points, then x, y of the centres of mass: the paper's step integrates
+    """q: angles of bodies and motors as in ``inner``, then x, y of the inboard points, then x, y of the centres of
+    mass: the paper's step integrates
     all of them."""
 
     inner: TransferTerm
@@ -48,7 +51,9 @@ class PaperTerm(AbstractChainStepTerm):
         to_com = self._centres(self.inner.split(mech.q)[0])
         w = self.inner.split(mech.v)[0]
         q = jnp.concatenate([mech.q, x[:-1].reshape(-1), (x[:-1] + to_com).reshape(-1)])
-        return Mechanical(q, jnp.concatenate([mech.v, v[:-1].reshape(-1), (v[:-1] + w[:, None] * perp(to_com)).reshape(-1)]))
+        return Mechanical(
+            q, jnp.concatenate([mech.v, v[:-1].reshape(-1), (v[:-1] + w[:, None] * perp(to_com)).reshape(-1)])
+        )
 
     def _centres(self, th):
         b = self.inner.chain.bodies
@@ -67,7 +72,9 @@ class PaperTerm(AbstractChainStepTerm):
         (th, _), (w, _), (alpha, _) = (self.inner.split(z) for z in (mech.q, mech.v, small.v))
         reach, to_com = turned(th, self.inner.chain.reach), self._centres(th)
         steps = alpha[:, None] * perp(reach) - (w**2)[:, None] * reach
-        acc = ground.point_acceleration[None] + jnp.concatenate([jnp.zeros_like(steps[:1]), jnp.cumsum(steps, axis=0)[:-1]])
+        acc = ground.point_acceleration[None] + jnp.concatenate(
+            [jnp.zeros_like(steps[:1]), jnp.cumsum(steps, axis=0)[:-1]]
+        )
         com = acc + alpha[:, None] * perp(to_com) - (w**2)[:, None] * to_com
         v = jnp.concatenate([small.q, y.mech.v[self.angles :]])
         return Mechanical(v, jnp.concatenate([small.v, acc.reshape(-1), com.reshape(-1)]))
@@ -93,9 +100,23 @@ class PaperTerm(AbstractChainStepTerm):
         small = self.reduced(predicted)
         ahead = Mechanical(q0 + dt * v0 + 0.5 * dt**2 * a0, v0 + dt * a0)
         star = inner.impose(t1, args, self.reduced(ahead), ground)
-        laws = self._positions(joint_laws(
-            inner, t1, args, y.memory, inner.point(star, ground), inner.point(small, ground), beta * dt**2, gamma * dt
-        ), t1, args, small, ground, A)  # fmt: skip
+        laws = self._positions(
+            joint_laws(
+                inner,
+                t1,
+                args,
+                y.memory,
+                inner.point(star, ground),
+                inner.point(small, ground),
+                beta * dt**2,
+                gamma * dt,
+            ),
+            t1,
+            args,
+            small,
+            ground,
+            A,
+        )
         th_old, w_old = inner.split(q0[: self.angles])[0], inner.split(v0[: self.angles])[0]
         th, held = inner.split(star.q)[0], None
         for _ in range(self.passes if self.linearisation == "newton" else 1):
@@ -106,7 +127,9 @@ class PaperTerm(AbstractChainStepTerm):
         turn_acc = A * (sol.turn - inner.relative(small.q, ground.angle))
         parent = before(A * (th - small.q[:n]), ground.acceleration)
         motors = laws.motor_acceleration(turn_acc, parent)
-        q1 = jnp.concatenate([th, predicted.q[n : self.angles] + beta * dt**2 * motors, sol.e[:, :2].reshape(-1), centre.reshape(-1)])
+        q1 = jnp.concatenate(
+            [th, predicted.q[n : self.angles] + beta * dt**2 * motors, sol.e[:, :2].reshape(-1), centre.reshape(-1)]
+        )
         a1 = A * (q1 - predicted.q)
         v1 = predicted.v + gamma * dt * a1
         fixed = inner.impose(t1, args, Mechanical(q1[: self.angles], v1[: self.angles]), ground)
@@ -126,12 +149,14 @@ class PaperTerm(AbstractChainStepTerm):
             lambda w: (w.stiffness, w.coupling, w.inertia, w.torque, w.pull, w.given),
             laws,
             (
-                stiffness, coupling, inertia,
+                stiffness,
+                coupling,
+                inertia,
                 laws.torque + stiffness * turn + coupling * parent,
                 laws.pull + inertia * parent + coupling * turn,
                 jnp.where(inner.kinds.rigid, value, 0.0),
             ),
-        )  # fmt: skip
+        )
 
     def _elements(self, t, args, laws, predicted, th, held, th_old, advance, A):
         inner, b, g = self.inner, self.inner.chain.bodies, self.inner.chain.gravity
@@ -152,7 +177,11 @@ class PaperTerm(AbstractChainStepTerm):
         force = force + b.mass[:, None] * g[None]
         torque = torque + cross(moment, jnp.broadcast_to(g, moment.shape))
         B = -A * predicted.q
-        B_th, B_I, B_C = B[:n], B[self.angles : self.angles + 2 * n].reshape(n, 2), B[self.angles + 2 * n :].reshape(n, 2)
+        B_th, B_I, B_C = (
+            B[:n],
+            B[self.angles : self.angles + 2 * n].reshape(n, 2),
+            B[self.angles + 2 * n :].reshape(n, 2),
+        )
         push = A * m_shift + b.mass[:, None] * B_C - force
         bias = b.inertia * B_th + cross(moment, B_I) - torque
         diagonal = A * b.inertia
@@ -173,7 +202,16 @@ class PaperTerm(AbstractChainStepTerm):
             axis=-2,
         )
         el = Elements(
-            column=column, row=perp(reach), shift=shift, mass=table, stiffness=laws.stiffness, torque=laws.torque, free=laws.free,
-            given=laws.given, coupling=laws.coupling, inertia=laws.inertia, pull=laws.pull,
-        )  # fmt: skip
+            column=column,
+            row=perp(reach),
+            shift=shift,
+            mass=table,
+            stiffness=laws.stiffness,
+            torque=laws.torque,
+            free=laws.free,
+            given=laws.given,
+            coupling=laws.coupling,
+            inertia=laws.inertia,
+            pull=laws.pull,
+        )
         return el, (m_column / b.mass[:, None], m_shift / b.mass[:, None])

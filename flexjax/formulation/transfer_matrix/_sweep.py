@@ -1,12 +1,16 @@
-"""Solving a chain of elements whose size does not grow with their number: Riccati sweep, plain product of transfer matrices, scan in parallel.
+"""Solving a chain of elements whose size does not grow with their number: Riccati sweep, plain product of transfer
+matrices, scan in parallel.
 
-Unknowns at a cut: e = (ax, ay, al), or positions and angle in the published form, and f = (qx, qy, n): force and torque of the inboard on the outboard
-part (n = -m of the paper). With f instead of the paper's order and sign, f = S e + p has a symmetric positive definite S at the acceleration level.
+Unknowns at a cut: e = (ax, ay, al), or positions and angle in the published form, and f = (qx, qy, n): force and torque
+of the inboard on the outboard
+part (n = -m of the paper). With f instead of the paper's order and sign, f = S e + p has a symmetric positive definite
+S at the acceleration level.
 Element i is a connection (hinge, spring, motor) followed by a rigid body:
 
-    connection   e += (0, 0, D),   n = torque - stiffness D - coupling al_I   where D is free,   D = given   where it is rigid
-                 n_I = n + coupling D + inertia al_I - pull                    (rotor of a motor that sits on the inboard side)
-    body         e_O = e_I + column al_I + shift,   q_I = q_O + ...,   n_I = n_O + row . q_O + ...,   both + [mass | bias] (e_I, 1)
+    connection   e += (0, 0, D),   n = torque - stiffness D - coupling al_I  where D is free,   D = given  where rigid
+                 n_I = n + coupling D + inertia al_I - pull   (rotor of a motor that sits on the inboard side)
+    body         e_O = e_I + column al_I + shift
+                 q_I = q_O + ...,   n_I = n_O + row . q_O + ...,   both + [mass | bias] (e_I, 1)
 """
 
 import equinox as eqx
@@ -33,7 +37,8 @@ class Elements(eqx.Module):
 
 
 class Solution(eqx.Module):
-    """What a sweep gives: e inboard of each body (behind its connection), D of each connection, and the torque n on the body."""
+    """What a sweep gives: e inboard of each body (behind its connection), D of each connection, and the torque n on the
+    body."""
 
     e: Float[Array, "n 3"]
     turn: Float[Array, " n"]
@@ -55,7 +60,8 @@ def _maps(el: Elements) -> tuple[Array, Array]:
 def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
     """f = S e + p swept from the tip, e from the root: linear cost, no loss of digits.
 
-    The carry is one array [S | p] and the body three products and one division, which XLA fuses into few kernels (0.5 us per element against 1.3 to
+    The carry is one array [S | p] and the body three products and one division, which XLA fuses into few kernels (0.5
+    us per element against 1.3 to
     2 for the same algebra on scalars)."""
     right, left = _maps(el)
     dtype = root.dtype
@@ -111,7 +117,8 @@ def _inverse3(A):
 def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
     """The same by associative scans: logarithmic depth, for devices with many cores.
 
-    Each element maps (e_I, f_O) to (e_O, f_I); composing two such maps (Redheffer's star product) keeps the stability of the Riccati sweep, which a
+    Each element maps (e_I, f_O) to (e_O, f_I); composing two such maps (Redheffer's star product) keeps the stability
+    of the Riccati sweep, which a
     tree of products of transfer matrices would lose."""
     right, left = _maps(el)
     T, t, M, b = right[:, :3, :3], right[:, :3, 3], el.mass[:, :, :3], el.mass[:, :, 3]
@@ -143,9 +150,13 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
         inv = _inverse3(eye - mul(B1, C2))
         AI, X = mul(A2, inv), mul(F1, _inverse3(eye - mul(C2, B1)))
         return (
-            mul(AI, A1), B2 + mul(mul(AI, B1), F2), vec(AI, c1 + vec(B1, d2)) + c2,
-            C1 + mul(mul(X, C2), A1), mul(X, F2), vec(X, d2 + vec(C2, c1)) + d1,
-        )  # fmt: skip
+            mul(AI, A1),
+            B2 + mul(mul(AI, B1), F2),
+            vec(AI, c1 + vec(B1, d2)) + c2,
+            C1 + mul(mul(X, C2), A1),
+            mul(X, F2),
+            vec(X, d2 + vec(C2, c1)) + d1,
+        )
 
     suffix = lax.associative_scan(star, (A, B, c, C, F, d), reverse=True)
     S, p = suffix[3], suffix[5]  # of the chain from the connection i outwards
@@ -167,7 +178,8 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
 
 
 def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array, "n 7 7"]]:
-    """(connections, bodies) as matrices on (e, f, 1), from the inboard to the outboard end. A hinge without any stiffness has none."""
+    """(connections, bodies) as matrices on (e, f, 1), from the inboard to the outboard end. A hinge without any
+    stiffness has none."""
     n, dtype = el.column.shape[0], el.column.dtype
     right, left = _maps(el)
     eye = jnp.broadcast_to(jnp.eye(7, dtype=dtype), (n, 7, 7))
@@ -178,17 +190,30 @@ def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array,
     body = body.at[:, 3:6, 3:6].set(back).at[:, 3:6, :3].set(-pushed[:, :, :3]).at[:, 3:6, 6].set(-pushed[:, :, 3])
     # D = (torque - n - coupling al) / stiffness; n is what the body gets: n_I less the rotor's share.
     soft = el.free / jnp.where(el.free > 0, el.stiffness, 1.0)
-    bend = jnp.zeros((n, 7), dtype).at[:, 5].set(-1.0).at[:, 2].set(el.inertia - el.coupling).at[:, 6].set(el.torque - el.pull)
+    bend = (
+        jnp.zeros((n, 7), dtype)
+        .at[:, 5]
+        .set(-1.0)
+        .at[:, 2]
+        .set(el.inertia - el.coupling)
+        .at[:, 6]
+        .set(el.torque - el.pull)
+    )
     D = bend * (soft / (1 - soft * el.coupling))[:, None]
     D = D.at[:, 6].add(el.given)
-    n_row = jnp.zeros((n, 7), dtype).at[:, 5].set(1.0).at[:, 2].add(-el.inertia).at[:, 6].add(el.pull) - el.coupling[:, None] * D
+    n_row = (
+        jnp.zeros((n, 7), dtype).at[:, 5].set(1.0).at[:, 2].add(-el.inertia).at[:, 6].add(el.pull)
+        - el.coupling[:, None] * D
+    )
     return eye.at[:, 2].add(D).at[:, 5].set(n_row), body
 
 
 def product(el: Elements, root: Float[Array, "3"]) -> Solution:
-    """The published way: one product of all transfer matrices, a 3 x 3 system for the root's f, and multiplication outwards.
+    """The published way: one product of all transfer matrices, a 3 x 3 system for the root's f, and multiplication
+    outwards.
 
-    Loses digits with e^Lam, Lam = L (rhoA / (EI beta dt^2))^(1/4) / sqrt 2, whatever the number of elements: kept to show that."""
+    Loses digits with e^Lam, Lam = L (rhoA / (EI beta dt^2))^(1/4) / sqrt 2, whatever the number of elements: kept to
+    show that."""
     conn, body = transfer_matrices(el)
 
     def mul(x, y):

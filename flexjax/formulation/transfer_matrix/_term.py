@@ -1,4 +1,5 @@
-"""Equations of motion at the acceleration level: Newmark on the angles of the segments, everything else by one sweep along the chain."""
+"""Equations of motion at the acceleration level: Newmark on the angles of the segments, everything else by one sweep
+along the chain."""
 
 from typing import NamedTuple
 
@@ -9,7 +10,16 @@ from jaxtyping import Array, Float
 
 from flexjax.drive import Drive
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout
-from flexjax.formulation.transfer_matrix._laws import Ground, Kinds, Point, ground_motion, joint_laws, load_wrenches, on_connections, targets
+from flexjax.formulation.transfer_matrix._laws import (
+    Ground,
+    Kinds,
+    Point,
+    ground_motion,
+    joint_laws,
+    load_wrenches,
+    on_connections,
+    targets,
+)
 from flexjax.formulation.transfer_matrix._sweep import Elements, Solution, sweep
 from flexjax.robot import Robot
 from flexjax.term import AbstractChainStepTerm, Mechanical, State
@@ -24,7 +34,8 @@ class Carried(eqx.Module):
 
 
 class Forces(NamedTuple):
-    """Inverse dynamics: force (n, 2) and torque (n,) on every body at its inboard point, those on the joint from its parent, and the points' motion."""
+    """Inverse dynamics: force (n, 2) and torque (n,) on every body at its inboard point, those on the joint from its
+    parent, and the points' motion."""
 
     q: Array
     n: Array
@@ -48,7 +59,8 @@ def turned(th, v):
 
 
 def before(x, first, whole=False):
-    """What stands inboard of each connection: ``first`` for the ground, then x of the bodies (``whole``: the last one too)."""
+    """What stands inboard of each connection: ``first`` for the ground, then x of the bodies (``whole``: the last one
+    too)."""
     return jnp.concatenate([jnp.asarray(first, x.dtype)[None], x if whole else x[:-1]])
 
 
@@ -92,13 +104,19 @@ class TransferTerm(AbstractChainStepTerm):
             value, rate, _ = on_connections(self, target, kinds.given_joint)
             held = jnp.where(kinds.rigid[None], jnp.stack([value + self.chain.connections.rest, rate]), 0.0)
             th, w = self.split(q)[0], self.split(v)[0]
-            led = jnp.stack([before(th, ground.angle, True)[leader], before(w, ground.rate, True)[leader]]) + held @ inside.T
+            led = (
+                jnp.stack([before(th, ground.angle, True)[leader], before(w, ground.rate, True)[leader]])
+                + held @ inside.T
+            )
             q = jnp.concatenate([jnp.where(kinds.rigid, led[0], th), q[n:]])
             v = jnp.concatenate([jnp.where(kinds.rigid, led[1], w), v[n:]])
         if kinds.idle_motor.any():
             dofs = np.flatnonzero(kinds.idle_motor)
             p = self.point(Mechanical(q, v), ground)
-            q, v = q.at[n + kinds.motor[dofs]].set(p.x[kinds.first[dofs]]), v.at[n + kinds.motor[dofs]].set(p.xd[kinds.first[dofs]])
+            q, v = (
+                q.at[n + kinds.motor[dofs]].set(p.x[kinds.first[dofs]]),
+                v.at[n + kinds.motor[dofs]].set(p.xd[kinds.first[dofs]]),
+            )
         return Mechanical(q, v)
 
     def relative(self, x, ground):
@@ -108,13 +126,16 @@ class TransferTerm(AbstractChainStepTerm):
     def point(self, mech: Mechanical, ground: Ground) -> Point:
         """Rotations of the connections from rest, their rates, and the motors."""
         return Point(
-            self.relative(mech.q, ground.angle) - self.chain.connections.rest, self.relative(mech.v, ground.rate),
-            self.split(mech.q)[1], self.split(mech.v)[1],
-        )  # fmt: skip
+            self.relative(mech.q, ground.angle) - self.chain.connections.rest,
+            self.relative(mech.v, ground.rate),
+            self.split(mech.q)[1],
+            self.split(mech.v)[1],
+        )
 
     # --- dynamics
     def elements(self, t, args, memory, star: Mechanical, predicted: Mechanical, ground: Ground, c2, c1):
-        """The chain's elements at the configuration ``star``; springs act at ``predicted`` + (c2, c1) times the acceleration."""
+        """The chain's elements at the configuration ``star``; springs act at ``predicted`` + (c2, c1) times the
+        acceleration."""
         b = self.chain.bodies
         (th, _), (w, _) = self.split(star.q), self.split(star.v)
         reach, moment = turned(th, self.chain.reach), turned(th, b.moment)
@@ -132,9 +153,18 @@ class TransferTerm(AbstractChainStepTerm):
         )
         laws = joint_laws(self, t, args, memory, self.point(star, ground), self.point(predicted, ground), c2, c1)
         el = Elements(
-            column=column, row=column, shift=-(w**2)[:, None] * reach, mass=mass, stiffness=laws.stiffness, torque=laws.torque,
-            free=laws.free, given=laws.given, coupling=laws.coupling, inertia=laws.inertia, pull=laws.pull,
-        )  # fmt: skip
+            column=column,
+            row=column,
+            shift=-(w**2)[:, None] * reach,
+            mass=mass,
+            stiffness=laws.stiffness,
+            torque=laws.torque,
+            free=laws.free,
+            given=laws.given,
+            coupling=laws.coupling,
+            inertia=laws.inertia,
+            pull=laws.pull,
+        )
         return el, laws
 
     def solve(self, el: Elements, laws, ground: Ground) -> tuple[Array, Solution]:
@@ -176,7 +206,8 @@ class TransferTerm(AbstractChainStepTerm):
 
     # --- what follows from the motion
     def points(self, mech: Mechanical, ground: Ground) -> tuple[Array, Array, Array]:
-        """Positions, velocities of the bodies' inboard points (n + 1, 2; the last one the tip's), and the levers in world axes."""
+        """Positions, velocities of the bodies' inboard points (n + 1, 2; the last one the tip's), and the levers in
+        world axes."""
         (th, _), (w, _) = self.split(mech.q), self.split(mech.v)
         reach = turned(th, self.chain.reach)
         return _along(ground.point, reach), _along(ground.point_velocity, w[:, None] * perp(reach)), reach
@@ -187,7 +218,9 @@ class TransferTerm(AbstractChainStepTerm):
         (th, _), (w, _), (alpha, _) = self.split(mech.q), self.split(mech.v), self.split(a)
         reach, moment = turned(th, self.chain.reach), turned(th, b.moment)
         force, torque = load_wrenches(self, t, args, th)
-        acc = _along(ground.point_acceleration - self.chain.gravity, alpha[:, None] * perp(reach) - (w**2)[:, None] * reach)[:-1]
+        acc = _along(
+            ground.point_acceleration - self.chain.gravity, alpha[:, None] * perp(reach) - (w**2)[:, None] * reach
+        )[:-1]
         own = b.mass[:, None] * acc + alpha[:, None] * perp(moment) - (w**2)[:, None] * moment - force
         q = jnp.cumsum(own[::-1], axis=0)[::-1]
         behind = jnp.concatenate([q[1:], jnp.zeros((1, 2), q.dtype)])
@@ -207,7 +240,8 @@ class TransferTerm(AbstractChainStepTerm):
         return self.powers(t, mech, a, args, y.memory)
 
     def motor_coordinates(self, y: State):
-        """Motor-side coordinates as the state alone tells them: a joint that a Motion holds is seen through its half springs."""
+        """Motor-side coordinates as the state alone tells them: a joint that a Motion holds is seen through its half
+        springs."""
         kinds = self.kinds
         zero = jnp.zeros((), y.mech.q.dtype)
         at = np.where(kinds.motor >= 0, self.layout.n + kinds.motor, kinds.first)
