@@ -47,7 +47,12 @@ def formulations() -> str:
 
 
 def api() -> str:
-    parts = ["# API", "", "Made by `docs/_make.py`: every public name, with the first paragraph of its documentation. `help(fx.simulate)` shows all of it.", ""]
+    parts = [
+        "# API",
+        "",
+        "Made by `docs/_make.py`: every public name, with the first paragraph of its documentation. `help(fx.simulate)` shows all of it.",
+        "",
+    ]
     for name in sorted(fx.__all__, key=str.lower):
         if name.startswith("__"):
             continue

@@ -30,7 +30,9 @@ with style():
     left.set(xlabel="x [m]", ylabel="y [m]", aspect="equal", title="two-link arm; dashed: rigid")
     left.legend()
     for link, part in enumerate(flexible.robot.links):
-        right.plot(ts, 1e3 * np.asarray(flexible.deflection)[:, link, -1, 1], color=COLOURS[link], label=f"{part.name} link")
+        right.plot(
+            ts, 1e3 * np.asarray(flexible.deflection)[:, link, -1, 1], color=COLOURS[link], label=f"{part.name} link"
+        )
     right.set(xlabel="time [s]", ylabel="deflection of the tip from the base tangent [mm]")
     right.legend()
     figure.savefig(Path(__file__).with_name("two-link.png"), dpi=130)

@@ -42,7 +42,10 @@ def make_formulation(text: str, robot: "Robot") -> tuple[str, "AbstractFormulati
     if not text:
         holding, refused = formulations_for(robot)
         if not holding:
-            raise ValueError(f"robot {robot.name!r}: no formulation can hold it:\n" + "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items()))
+            raise ValueError(
+                f"robot {robot.name!r}: no formulation can hold it:\n"
+                + "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items())
+            )
         elastic = any(not link.rigid for link in robot.links)
         name = next((n for n in holding if n != "RigidArm" or not elastic), "RigidArm")
         return name, holding[name]

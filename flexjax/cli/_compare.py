@@ -1,6 +1,6 @@
 """Simulate a robot in every formulation that can hold it, and write a report with figures and the 3D page. Example:
 
-  flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
+flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
 """
 
 import dataclasses
@@ -48,12 +48,34 @@ def run(args: Args):
     ts = _common.output_times(args.end, args.outputs)
     _common.say(f"comparing formulations on {robot.name} (each compiles first)")
     result = compare(robot, drive, ts, dt=args.dt, formulations=chosen)
-    head = ["formulation", "unknowns", "tip [m]", "joints [rad, m]", "energy [J]", "balance", "first [s]", "again [s]", "frequencies [Hz]"]
+    head = [
+        "formulation",
+        "unknowns",
+        "tip [m]",
+        "joints [rad, m]",
+        "energy [J]",
+        "balance",
+        "first [s]",
+        "again [s]",
+        "frequencies [Hz]",
+    ]
     rows = [
-        [r.name, r.unknowns, r.tip, r.joints, r.energy, r.balance, r.first_seconds, r.run_seconds, ", ".join(f"{f:.4g}" for f in r.frequencies)]
+        [
+            r.name,
+            r.unknowns,
+            r.tip,
+            r.joints,
+            r.energy,
+            r.balance,
+            r.first_seconds,
+            r.run_seconds,
+            ", ".join(f"{f:.4g}" for f in r.frequencies),
+        ]
         for r in result.rows
     ]
-    report = Report(f"{robot.name} in {len(rows)} formulations", f"Largest differences from {result.reference} over {args.end:g} s.")
+    report = Report(
+        f"{robot.name} in {len(rows)} formulations", f"Largest differences from {result.reference} over {args.end:g} s."
+    )
     report.heading("Agreement, frequencies, cost").table(head, rows)
     for name, why in result.refused.items():
         report.text(f"{name} cannot hold this robot: {'; '.join(why)}")
@@ -66,7 +88,10 @@ def run(args: Args):
     data = {
         "robot": robot.name,
         "reference": result.reference,
-        "rows": [dict(zip(head[:8], row[:8], strict=True)) | {"frequencies [Hz]": list(r.frequencies)} for row, r in zip(rows, result.rows, strict=True)],
+        "rows": [
+            dict(zip(head[:8], row[:8], strict=True)) | {"frequencies [Hz]": list(r.frequencies)}
+            for row, r in zip(rows, result.rows, strict=True)
+        ],
         "refused": result.refused,
         "report": str(path),
     }

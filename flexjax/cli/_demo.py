@@ -1,6 +1,6 @@
 """A tour: one arm in every formulation that can hold it, whether they agree, whether the gradients are right, and a report to open. Example:
 
-  flexjax demo --out out/demo
+flexjax demo --out out/demo
 """
 
 import dataclasses
@@ -57,7 +57,9 @@ def run(args: Args):
     _common.start()
     from flexjax.viz import Report
 
-    about = "One flexible arm, simulated in every formulation that can hold it, with what they cost and where they differ."
+    about = (
+        "One flexible arm, simulated in every formulation that can hold it, with what they cost and where they differ."
+    )
     tour = Tour(args.quick, folder, Report("flexjax: a tour", about))
     for part in PARTS:
         import_module(part).show(tour)
@@ -69,4 +71,8 @@ def run(args: Args):
     lines += [f"NOT passed: {text}" for text in failed]
     lines.append(f"report: {path.resolve()}")
     checks = [{"passed": good, "check": text} for good, text in tour.checks]
-    return "\n".join(lines), {"report": str(path), "seconds": seconds, "checks": checks, **tour.data}, 1 if failed else 0
+    return (
+        "\n".join(lines),
+        {"report": str(path), "seconds": seconds, "checks": checks, **tour.data},
+        1 if failed else 0,
+    )

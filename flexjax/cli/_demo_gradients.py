@@ -16,10 +16,11 @@ def show(tour) -> None:
 
     robot = tour.robot
     holding, _ = formulations_for(robot)
-    names = [n for n in tour.runs if n != "RigidArm"][:1] or list(tour.runs)[:1]
-    if not names:
+    if not tour.runs:
         return
-    (name,) = names
+    # The flexible formulation that compiled fastest: its derivatives compile twice more.
+    first = {row["formulation"]: row["first run [s]"] for row in tour.data["formulations"]}
+    name = min([n for n in tour.runs if n != "RigidArm"] or tour.runs, key=lambda n: first[n])
     joint = robot.tree_joints[0].name
     link = robot.links[0].name
     known = {str(path) for path in paths(robot)}
@@ -44,7 +45,20 @@ def show(tour) -> None:
         f"Derivatives of the final height of the tip in {name} by numbers of the arm and by the angle of the motion: forward mode, reverse mode, "
         "and central finite differences."
     )
-    rows = [list(row) for row in zip(table.names, table.forward.tolist(), table.reverse.tolist(), table.finite.tolist(), table.error.tolist(), strict=True)]
-    tour.report.table(["number", "forward", "reverse", "differences", "relative disagreement"], [[r[0], *(f"{x:.8g}" for x in r[1:4]), f"{r[4]:.1e}"] for r in rows])
+    rows = [
+        list(row)
+        for row in zip(
+            table.names,
+            table.forward.tolist(),
+            table.reverse.tolist(),
+            table.finite.tolist(),
+            table.error.tolist(),
+            strict=True,
+        )
+    ]
+    tour.report.table(
+        ["number", "forward", "reverse", "differences", "relative disagreement"],
+        [[r[0], *(f"{x:.8g}" for x in r[1:4]), f"{r[4]:.1e}"] for r in rows],
+    )
     tour.data["gradients"] = {row[0]: row[1:] for row in rows}
     tour.check(table.worst < LIMIT, f"gradients agree within {table.worst:.1e} (limit {LIMIT:g})")

@@ -1,6 +1,6 @@
 """A robot in tables: its parts, masses, stiffness, first frequencies of each link, and which formulations can hold it. Example:
 
-  flexjax describe two-link
+flexjax describe two-link
 """
 
 import dataclasses
@@ -40,7 +40,8 @@ def run(args: Args):
         "mass": about.mass,
         "reach": about.reach,
         "links": [
-            {"name": link.name, "length": link.length, "mass": link.mass, "frequencies_y": link.frequencies_y.tolist()} for link in about.links
+            {"name": link.name, "length": link.length, "mass": link.mass, "frequencies_y": link.frequencies_y.tolist()}
+            for link in about.links
         ],
         "formulations": list(holding),
         "refused": refused,

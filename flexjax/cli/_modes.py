@@ -1,7 +1,7 @@
 """Natural frequencies and damping ratios about the robot's home. Examples:
 
-  flexjax modes two-link
-  flexjax modes two-link --at elbow=1.2 --lock none --save modes.png
+flexjax modes two-link
+flexjax modes two-link --at elbow=1.2 --lock none --save modes.png
 """
 
 import dataclasses
@@ -56,5 +56,10 @@ def run(args: Args):
 
         plot(found, model=model).savefig(args.save)
         lines.append(f"wrote {args.save}")
-    data = {"robot": robot.name, "formulation": name, "frequencies": found.frequencies.tolist(), "damping": found.damping.tolist()}
+    data = {
+        "robot": robot.name,
+        "formulation": name,
+        "frequencies": found.frequencies.tolist(),
+        "damping": found.damping.tolist(),
+    }
     return "\n".join(lines), data, 0

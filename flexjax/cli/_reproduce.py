@@ -1,7 +1,7 @@
 """Run the experiments of a paper: compute, print the table of its claims, draw the figures. Needs a clone of the repository. Examples:
 
-  flexjax reproduce
-  flexjax reproduce 002 --quick
+flexjax reproduce
+flexjax reproduce 002 --quick
 """
 
 import dataclasses
@@ -41,7 +41,9 @@ def run(args: Args):
         if (here / script).exists():
             command = [sys.executable, str(here / script), *(["--quick"] if args.quick and script == "run.py" else [])]
             # With --json, stdout is for the result alone.
-            codes[script] = subprocess.run(command, cwd=folder.parent, stdout=sys.stderr if args.json else None, check=False).returncode
+            codes[script] = subprocess.run(
+                command, cwd=folder.parent, stdout=sys.stderr if args.json else None, check=False
+            ).returncode
             if codes[script]:
                 break
     failed = [script for script, code in codes.items() if code]
@@ -54,7 +56,9 @@ def _folder(given: str) -> Path:
     for place in places:
         if place.is_dir():
             return place.resolve()
-    raise ValueError(f"folder: {str(places[-1])!r} does not exist; the experiments come with a clone of the repository.")
+    raise ValueError(
+        f"folder: {str(places[-1])!r} does not exist; the experiments come with a clone of the repository."
+    )
 
 
 def _title(folder: Path) -> str:

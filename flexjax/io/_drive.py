@@ -20,13 +20,13 @@ KINDS = ("motion", "effort", "pd")
 def load_drive(path: str | os.PathLike) -> Drive:
     """Load a drive file. Each joint has a ``motion``, an ``effort`` or a ``pd`` controller, made of the signals of flexjax::
 
-        [joints.shoulder]
-        motion = { quintic = { start = 0.0, end = 1.0, duration = 2.0 } }
-        [joints.elbow]
-        pd = { kp = 40.0, kd = 1.0, reference = { ramp = { value = 0.5, duration = 1.0 } } }
-        [[loads]]
-        link = "fore"
-        wrench = { constant = { value = [0.0, -2.0, 0.0, 0.0, 0.0, 0.0] } }
+    [joints.shoulder]
+    motion = { quintic = { start = 0.0, end = 1.0, duration = 2.0 } }
+    [joints.elbow]
+    pd = { kp = 40.0, kd = 1.0, reference = { ramp = { value = 0.5, duration = 1.0 } } }
+    [[loads]]
+    link = "fore"
+    wrench = { constant = { value = [0.0, -2.0, 0.0, 0.0, 0.0, 0.0] } }
     """
     path = Path(path)
     try:
@@ -69,7 +69,9 @@ def parse_motion(text: str) -> tuple[str, Any]:
     try:
         numbers = [[float(x) for x in v.split(",")] if "," in v else float(v) for v in values]
     except ValueError:
-        raise ValueError(f"motion: {text!r}; expected numbers after the signal's name, e.g. shoulder=quintic:0:1:2.") from None
+        raise ValueError(
+            f"motion: {text!r}; expected numbers after the signal's name, e.g. shoulder=quintic:0:1:2."
+        ) from None
     make = _signal_function(f"motion {joint}", word)
     names = list(inspect.signature(make).parameters)
     try:
@@ -97,7 +99,9 @@ def _table(document: dict, key: str, faults: list[str]) -> dict:
 
 def _signal(where: str, table: Any, faults: list[str]):
     if not (isinstance(table, dict) and len(table) == 1):
-        faults.append(f"{where}: {table!r}; expected one signal, e.g. {{ quintic = {{ start = 0.0, end = 1.0, duration = 2.0 }} }}.")
+        faults.append(
+            f"{where}: {table!r}; expected one signal, e.g. {{ quintic = {{ start = 0.0, end = 1.0, duration = 2.0 }} }}."
+        )
         return None
     ((name, values),) = table.items()
     try:
@@ -109,11 +113,21 @@ def _signal(where: str, table: Any, faults: list[str]):
     if not isinstance(values, dict):
         faults.append(f"{where}.{name}: {values!r}; expected a table with {', '.join(parameters)}.")
         return None
-    bad = [f"{where}.{name}.{key}: unknown key; the keys here are {', '.join(parameters)}." for key in values if key not in parameters]
-    bad += [
-        f"{where}.{name}.{key}: missing." for key, p in parameters.items() if p.default is inspect.Parameter.empty and key not in values
+    bad = [
+        f"{where}.{name}.{key}: unknown key; the keys here are {', '.join(parameters)}."
+        for key in values
+        if key not in parameters
     ]
-    bad += [f"{where}.{name}.{key}: {v!r}; expected a number or a list of numbers." for key, v in values.items() if key in parameters and not _numeric(v, key)]
+    bad += [
+        f"{where}.{name}.{key}: missing."
+        for key, p in parameters.items()
+        if p.default is inspect.Parameter.empty and key not in values
+    ]
+    bad += [
+        f"{where}.{name}.{key}: {v!r}; expected a number or a list of numbers."
+        for key, v in values.items()
+        if key in parameters and not _numeric(v, key)
+    ]
     if bad:
         faults += bad
         return None
@@ -127,12 +141,18 @@ def _signal(where: str, table: Any, faults: list[str]):
 def _numeric(value: Any, key: str) -> bool:
     if isinstance(value, list):
         return bool(value) and all(_numeric(v, "") for v in value)
-    return isinstance(value, str) if key in ("ends", "method") else isinstance(value, int | float) and not isinstance(value, bool)
+    return (
+        isinstance(value, str)
+        if key in ("ends", "method")
+        else isinstance(value, int | float) and not isinstance(value, bool)
+    )
 
 
 def _actuation(where: str, table: Any, faults: list[str]):
     if not (isinstance(table, dict) and len(table) == 1 and next(iter(table)) in KINDS):
-        faults.append(f"{where}: {table!r}; expected one of {', '.join(KINDS)}, e.g. motion = {{ quintic = {{ start = 0.0, end = 1.0, duration = 2.0 }} }}.")
+        faults.append(
+            f"{where}: {table!r}; expected one of {', '.join(KINDS)}, e.g. motion = {{ quintic = {{ start = 0.0, end = 1.0, duration = 2.0 }} }}."
+        )
         return None
     ((kind, values),) = table.items()
     if kind != "pd":
@@ -142,7 +162,11 @@ def _actuation(where: str, table: Any, faults: list[str]):
     if not (isinstance(values, dict) and wanted <= set(values) <= wanted | {"limit"}):
         faults.append(f"{where}.pd: {values!r}; expected kp, kd, reference (a signal) and perhaps limit.")
         return None
-    wrong = [f"{where}.pd.{key}: {values[key]!r}; expected a number." for key in ("kp", "kd", "limit") if key in values and not _numeric(values[key], "")]
+    wrong = [
+        f"{where}.pd.{key}: {values[key]!r}; expected a number."
+        for key in ("kp", "kd", "limit")
+        if key in values and not _numeric(values[key], "")
+    ]
     faults += wrong
     reference = _signal(f"{where}.pd.reference", values["reference"], faults)
     return None if wrong or reference is None else PD(values["kp"], values["kd"], reference, values.get("limit"))

@@ -25,7 +25,10 @@ class Animation:
     @property
     def html(self) -> str:
         return render(
-            "viewer.html", title=f"{self.scene['robot']} - flexjax", scene=embedded_json(self.scene), script=asset("viewer.min.js")
+            "viewer.html",
+            title=f"{self.scene['robot']} - flexjax",
+            scene=embedded_json(self.scene),
+            script=asset("viewer.min.js"),
         )
 
     def save(self, path: str | os.PathLike, *, fps: int = 25) -> Path:

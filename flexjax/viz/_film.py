@@ -14,7 +14,9 @@ def write_film(runs: dict[str, Trajectory], path: Path, fps: int) -> None:
     """One film second is one second of the run, at ``fps`` frames per second (at most 600 frames)."""
     mp4 = path.suffix.lower() == ".mp4"
     if mp4 and not FFMpegWriter.isAvailable():
-        raise ValueError("path: mp4 films are written by ffmpeg, which is not installed; install ffmpeg, or choose .gif or .html.")
+        raise ValueError(
+            "path: mp4 films are written by ffmpeg, which is not installed; install ffmpeg, or choose .gif or .html."
+        )
     points = {name: np.asarray(traj.frames)[..., :3] for name, traj in runs.items()}
     begin = min(float(traj.ts[0]) for traj in runs.values())
     end = max(float(traj.ts[-1]) for traj in runs.values())
@@ -27,14 +29,21 @@ def write_film(runs: dict[str, Trajectory], path: Path, fps: int) -> None:
         figure = Picture(figsize=(6.4, 4.8), layout="none")  # laid out once: a solver per frame takes most of the time
         FigureCanvasAgg(figure)
         axis = figure.add_subplot(projection=None if flat else "3d")
-        axis.set(xlabel="x [m]", ylabel="y [m]", xlim=(low[0] - margin, high[0] + margin), ylim=(low[1] - margin, high[1] + margin))
+        axis.set(
+            xlabel="x [m]",
+            ylabel="y [m]",
+            xlim=(low[0] - margin, high[0] + margin),
+            ylim=(low[1] - margin, high[1] + margin),
+        )
         if flat:
             axis.set_aspect("equal")
         else:
             axis.set(zlabel="z [m]", zlim=(low[2] - margin, high[2] + margin))
             axis.set_aspect("equal")
         curves = {
-            (name, link): axis.plot(*([[]] * (2 if flat else 3)), label=name if link == 0 else None, **look(i), linewidth=2.5)[0]
+            (name, link): axis.plot(
+                *([[]] * (2 if flat else 3)), label=name if link == 0 else None, **look(i), linewidth=2.5
+            )[0]
             for i, name in enumerate(runs)
             for link in range(points[name].shape[1])
         }

@@ -18,7 +18,9 @@ from flexjax.viz._style import COLOURS, look, new_figure
 def _mode_displacements(model: AbstractModel, y: State, shapes, stations):
     """Positions (L, S, 3) at rest and complex displacements (n, L, S, 3) of the modes."""
     term = model.term(Drive())
-    flat, unravel = ravel_pytree(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(lambda: term.rate(0.0, y, None))))
+    flat, unravel = ravel_pytree(
+        jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(lambda: term.rate(0.0, y, None)))
+    )
 
     def positions(x):
         moved = State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
@@ -34,10 +36,14 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
     n = len(modes.frequencies)
     if n == 0:
         raise ValueError("plot: no mode that vibrates; expected elastic links or flexible joints.")
-    rest, moved = (np.asarray(x) for x in _mode_displacements(model, modes.at, modes.shapes, jnp.linspace(0.0, 1.0, 21)))
+    rest, moved = (
+        np.asarray(x) for x in _mode_displacements(model, modes.at, modes.shapes, jnp.linspace(0.0, 1.0, 21))
+    )
     size = float(np.max(np.ptp(rest.reshape(-1, 3), axis=0)))
     columns = min(n, 3)
-    figure, axes = new_figure(-(-n // columns), columns, size=(3.2 * columns, 2.9 * -(-n // columns)), sharex=True, sharey=True)
+    figure, axes = new_figure(
+        -(-n // columns), columns, size=(3.2 * columns, 2.9 * -(-n // columns)), sharex=True, sharey=True
+    )
     # Seen along the axis in which neither the arm nor the modes extend most.
     planes = ((0, 1), (0, 2))
     for k, axis in enumerate(axes):
@@ -52,7 +58,10 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
             for sign in (1, -1):
                 q = rest[link] + sign * u[link]
                 axis.plot(q[:, a], q[:, b], color=COLOURS[0 if sign > 0 else 1], linestyle="-" if sign > 0 else "--")
-        axis.set(title=f"mode {k + 1}: {float(modes.frequencies[k]):.4g} Hz, damping {float(modes.damping[k]):.2g}", aspect="equal")
+        axis.set(
+            title=f"mode {k + 1}: {float(modes.frequencies[k]):.4g} Hz, damping {float(modes.damping[k]):.2g}",
+            aspect="equal",
+        )
         axis.set_adjustable("datalim")
         axis.set_xlabel(f"{'xyz'[a]} [m]")
         axis.set_ylabel(f"{'xyz'[b]} [m]")
@@ -63,17 +72,23 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
     """Magnitude and phase from every input to every output."""
     A, B, C, D = (np.asarray(x) for x in (linear.A, linear.B, linear.C, linear.D))
     if B.shape[1] == 0 or C.shape[0] == 0:
-        raise ValueError("plot: the linear model has no input or no output; expected a drive with an effort, and a robot with sensors.")
+        raise ValueError(
+            "plot: the linear model has no input or no output; expected a drive with an effort, and a robot with sensors."
+        )
     poles = np.abs(np.linalg.eigvals(A)) / (2 * np.pi)
     poles = poles[poles > 1e-6 * np.max(poles, initial=1.0)]
-    low, high = (0.1 * poles.min(), 3 * np.sort(poles)[: max(1, min(12, len(poles)))].max()) if len(poles) else (0.1, 100.0)
+    low, high = (
+        (0.1 * poles.min(), 3 * np.sort(poles)[: max(1, min(12, len(poles)))].max()) if len(poles) else (0.1, 100.0)
+    )
     f = np.geomspace(low, high, 600) if frequencies is None else np.asarray(frequencies, float)
     eye = np.eye(A.shape[0])
     H = np.stack([C @ np.linalg.solve(2j * np.pi * x * eye - A, B) + D for x in f])
     figure, (top, bottom) = new_figure(2, 1, sharex=True)
     curves = [(j, k) for k in range(B.shape[1]) for j in range(C.shape[0])]
     for i, (j, k) in enumerate(curves):
-        top.loglog(f, np.maximum(np.abs(H[:, j, k]), 1e-300), label=f"{linear.inputs[k]} to {linear.outputs[j]}", **look(i))
+        top.loglog(
+            f, np.maximum(np.abs(H[:, j, k]), 1e-300), label=f"{linear.inputs[k]} to {linear.outputs[j]}", **look(i)
+        )
         bottom.semilogx(f, np.degrees(np.unwrap(np.angle(H[:, j, k]))), **look(i))
     top.set_ylabel("magnitude [output unit / input unit]")
     bottom.set(xlabel="frequency [Hz]", ylabel="phase [deg]")
@@ -95,8 +110,12 @@ def comparison(result: Comparison) -> Figure:
             gap.semilogy(traj.ts, np.maximum(away, 1e-12), **look(i))
     for i, row in enumerate(result.rows):
         f = np.asarray(row.frequencies)
-        freq.semilogy(np.arange(1, len(f) + 1) + 0.06 * (i - len(names) / 2), f, "os^Dv<>"[i % 7], color=COLOURS[i % len(COLOURS)])
-    cost.barh(names, [row.run_seconds for row in result.rows], color=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
+        freq.semilogy(
+            np.arange(1, len(f) + 1) + 0.06 * (i - len(names) / 2), f, "os^Dv<>"[i % 7], color=COLOURS[i % len(COLOURS)]
+        )
+    cost.barh(
+        names, [row.run_seconds for row in result.rows], color=[COLOURS[i % len(COLOURS)] for i in range(len(names))]
+    )
     path.set(xlabel="time [s]", ylabel="tip y [m]")
     path.legend()
     gap.set(xlabel="time [s]", ylabel="distance of tips [mm]", title=f"from {result.reference}")
@@ -113,7 +132,9 @@ def convergence(studies: dict, *, xlabel: str = "step [s]", ylabel: str = "error
     for i, (name, (steps, errors)) in enumerate(studies.items()):
         h, e = np.asarray(steps, float), np.asarray(errors, float)
         if h.shape != e.shape or h.ndim != 1 or len(h) < 2 or not (np.all(h > 0) and np.all(e > 0)):
-            raise ValueError(f"plot: study {name!r}; expected two equally long lists of at least two positive numbers (steps, errors).")
+            raise ValueError(
+                f"plot: study {name!r}; expected two equally long lists of at least two positive numbers (steps, errors)."
+            )
         slope = np.polyfit(np.log(h), np.log(e), 1)[0]
         axis.loglog(h, e, marker="os^Dv<>"[i % 7], label=f"{name}: order {slope:.2f}", **look(i))
     axis.set(xlabel=xlabel, ylabel=ylabel)

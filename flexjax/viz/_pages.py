@@ -18,7 +18,9 @@ def render(template: str, **values: Any) -> str:
     """A template of the assets folder, every value escaped unless the template says that it is safe."""
     import jinja2
 
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     return environment.from_string(asset(template)).render(**values)
 
 

@@ -37,7 +37,9 @@ def as_runs(thing: Any, action: str) -> dict[str, Trajectory]:
     runs = {name or traj.stats.formulation: traj for name, traj in runs.items()}
     shapes = {tuple(link.name for link in traj.robot.links) for traj in runs.values()}
     if len(shapes) > 1:
-        raise ValueError(f"{action}: trajectories of different robots ({', '.join(t.robot.name for t in runs.values())}); expected one robot.")
+        raise ValueError(
+            f"{action}: trajectories of different robots ({', '.join(t.robot.name for t in runs.values())}); expected one robot."
+        )
     return runs
 
 
@@ -54,7 +56,9 @@ def plot(thing: Any, what: str | None = None, **options) -> Figure:
     >>> figure.savefig("order.png")  # doctest: +SKIP
     """
     if what is None:
-        what = next((name for name, (cls, _) in OF_OTHERS.items() if cls is not dict and isinstance(thing, cls)), "joints")
+        what = next(
+            (name for name, (cls, _) in OF_OTHERS.items() if cls is not dict and isinstance(thing, cls)), "joints"
+        )
     with style():
         if what in OF_RUNS:
             return OF_RUNS[what](as_runs(thing, "plot"), **options)

@@ -19,7 +19,10 @@ def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any
     robot = traj0.robot
     sizes = [half_sizes(link, np.asarray(traj0.stations)) for link in robot.links]
     reach = max(_extent(name, np.asarray(traj.frames)) for name, traj in runs.items())
-    arms = [_arm(name, traj, sizes, budget // len(runs), COLOURS[i % len(COLOURS)]) for i, (name, traj) in enumerate(runs.items())]
+    arms = [
+        _arm(name, traj, sizes, budget // len(runs), COLOURS[i % len(COLOURS)])
+        for i, (name, traj) in enumerate(runs.items())
+    ]
     index = {link.name: i for i, link in enumerate(robot.links)}
     parents = {j.child: (index.get(j.parent, -1), j.type == "sliding") for j in robot.tree_joints}
     floor = 0.004 * reach  # thinner links could not be seen
@@ -102,7 +105,11 @@ def half_sizes(link: Link, stations: np.ndarray) -> np.ndarray:
 
 
 def _half(section: AbstractSection | None, link: Link) -> np.ndarray:
-    known = {key: float(getattr(section, key)) for key in ("height", "width", "diameter") if getattr(section, key, None) is not None}
+    known = {
+        key: float(getattr(section, key))
+        for key in ("height", "width", "diameter")
+        if getattr(section, key, None) is not None
+    }
     if "diameter" in known:
         return np.full(2, known["diameter"] / 2)
     if known:
@@ -116,4 +123,3 @@ def _half(section: AbstractSection | None, link: Link) -> np.ndarray:
 def _round(link: Link) -> bool:
     pieces = link.pieces or (link,)
     return any(getattr(piece.section, "diameter", None) is not None for piece in pieces)
-

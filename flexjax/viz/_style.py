@@ -44,7 +44,9 @@ def style() -> Iterator[None]:
         yield
 
 
-def new_figure(rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **options) -> tuple[Picture, list[Axes]]:
+def new_figure(
+    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **options
+) -> tuple[Picture, list[Axes]]:
     """A figure and its axes in one list, row by row. Call it inside :func:`style`."""
     figure = Picture(figsize=size or (6.4 * columns if columns == 1 else 4.6 * columns, 1.2 + 2.2 * rows))
     FigureCanvasAgg(figure)

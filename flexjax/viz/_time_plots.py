@@ -25,7 +25,9 @@ def joints(runs: Runs) -> Figure:
     robot = _first(runs).robot
     names, units = dof_names(robot), dof_units(robot)
     if not names:
-        raise ValueError(f"plot: the robot {robot.name!r} has no joint that moves; expected what='deflection', 'tip' or 'energy'.")
+        raise ValueError(
+            f"plot: the robot {robot.name!r} has no joint that moves; expected what='deflection', 'tip' or 'energy'."
+        )
     figure, axes = new_figure(len(names), 2, sharex=True)
     for k, (name, unit) in enumerate(zip(names, units, strict=True)):
         left, right = axes[2 * k : 2 * k + 2]
@@ -76,7 +78,9 @@ def deflection(runs: Runs) -> Figure:
             d = 1e3 * np.asarray(traj.deflection[:, link, -1])
             axis.plot(traj.ts, d[:, 1], label=label if len(runs) > 1 else "y", **look(i))
             if np.nanmax(np.abs(d[:, 2]), initial=0.0) > 0:
-                axis.plot(traj.ts, d[:, 2], label=f"{label}, z" if len(runs) > 1 else "z", alpha=0.6, **look(i + len(runs)))
+                axis.plot(
+                    traj.ts, d[:, 2], label=f"{label}, z" if len(runs) > 1 else "z", alpha=0.6, **look(i + len(runs))
+                )
         axis.set_ylabel(f"{traj0.robot.links[link].name}: tip deflection [mm]")
         if axis.get_legend_handles_labels()[1] != ["y"]:
             axis.legend(ncols=3)
@@ -129,7 +133,15 @@ def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
     for k, f in enumerate(values):
         if f <= top:
             axis.axvline(float(f), color="#777777", linewidth=0.8, linestyle=":")
-            axis.annotate(f"mode {k + 1}", (float(f), 0.98), xycoords=("data", "axes fraction"), rotation=90, va="top", ha="right", fontsize=7)
+            axis.annotate(
+                f"mode {k + 1}",
+                (float(f), 0.98),
+                xycoords=("data", "axes fraction"),
+                rotation=90,
+                va="top",
+                ha="right",
+                fontsize=7,
+            )
     axis.set(xlabel="frequency [Hz]", ylabel=f"amplitude of {signal} [mm]")
     _legend(axis, runs)
     return figure
@@ -143,7 +155,12 @@ def energy(runs: Runs) -> Figure:
         e = traj.energy
         for k, part in enumerate(("kinetic", "elastic", "gravity", "dissipated", "work")):
             values = np.asarray(getattr(e, part))
-            top.plot(traj.ts, values - (values[0] if part == "gravity" else 0.0), label=part if part != "gravity" else "gravity (change)", **look(k))
+            top.plot(
+                traj.ts,
+                values - (values[0] if part == "gravity" else 0.0),
+                label=part if part != "gravity" else "gravity (change)",
+                **look(k),
+            )
         bottom.plot(traj.ts, e.balance - e.balance[0], color="#000000")
         top.set_title(label)
         bottom.set_xlabel("time [s]")

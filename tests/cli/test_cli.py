@@ -95,7 +95,20 @@ def test_view_and_simulate_write_files(capsys, tmp_path, monkeypatch):
     assert main(["view", "run.nc", "--out", "again.html"]) == 0
     assert "two-link" in Path("again.html").read_text()
     capsys.readouterr()
-    argv = ["simulate", "metal-link", "--formulation", "rigid-arm", "--motion", "pin=quintic:0:0.5:0.05", "--end", "0.05", "--outputs", "3", "--dt", "0.025"]
+    argv = [
+        "simulate",
+        "metal-link",
+        "--formulation",
+        "rigid-arm",
+        "--motion",
+        "pin=quintic:0:0.5:0.05",
+        "--end",
+        "0.05",
+        "--outputs",
+        "3",
+        "--dt",
+        "0.025",
+    ]
     assert main([*argv, "--save", "r.nc", "tip.png", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["files"] == ["r.nc", "tip.png"] and Path("tip.png").stat().st_size > 0
@@ -117,18 +130,27 @@ def test_demo_without_any_flexible_formulation(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(_registry, "REGISTRY", {"RigidArm": _registry.REGISTRY["RigidArm"]})
     assert main(["demo", "--quick", "--out", str(tmp_path), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert [row["formulation"] for row in result["formulations"]] == ["RigidArm"] and all(c["passed"] for c in result["checks"])
+    assert [row["formulation"] for row in result["formulations"]] == ["RigidArm"] and all(
+        c["passed"] for c in result["checks"]
+    )
     assert Path(result["report"]).stat().st_size < 3_000_000
 
 
 def test_drive_files(tmp_path):
     path = tmp_path / "drive.toml"
-    path.write_text('[joints.a]\nmotion = { sine = { amplitude = 1.0 } }\n[joints.b]\nspin = 1\n[[loads]]\nlink = "x"\n[extra]\n')
+    path.write_text(
+        '[joints.a]\nmotion = { sine = { amplitude = 1.0 } }\n[joints.b]\nspin = 1\n[[loads]]\nlink = "x"\n[extra]\n'
+    )
     with pytest.raises(ValueError) as caught:
         fx.load_drive(path)
     text = str(caught.value)
-    assert all(part in text for part in ("joints.a.motion.sine.frequency: missing", "joints.b", "loads.0", "extra: unknown key"))
-    path.write_text('[joints.a]\neffort = { constant = { value = 2.0 } }\n[[loads]]\nlink = "x"\nwrench = { constant = { value = [1, 0, 0, 0, 0, 0] } }\n')
+    assert all(
+        part in text
+        for part in ("joints.a.motion.sine.frequency: missing", "joints.b", "loads.0", "extra: unknown key")
+    )
+    path.write_text(
+        '[joints.a]\neffort = { constant = { value = 2.0 } }\n[[loads]]\nlink = "x"\nwrench = { constant = { value = [1, 0, 0, 0, 0, 0] } }\n'
+    )
     drive = fx.load_drive(path)
     assert float(drive.joints["a"].signal.evaluate(0.0)[0]) == 2.0 and drive.loads[0].link == "x"
     path.write_text("[joints.a]\nmotion = { __import__ = { name = 1 } }\n")

@@ -38,7 +38,9 @@ def test_page_is_small_and_alone(page, record_number):
     assert outside(page) == []
     assert "default-src 'none'" in page
     record_number("size of the 3D page of two runs [bytes]", len(page.encode()), LIMIT)
-    assert outside('<script src="https://cdn.example/three.js"></script>') and outside("fetch('x')")  # the check finds faults
+    assert outside('<script src="https://cdn.example/three.js"></script>') and outside(
+        "fetch('x')"
+    )  # the check finds faults
 
 
 def test_scene_is_the_trajectory(page):
@@ -69,7 +71,9 @@ def test_long_runs_are_thinned_to_the_limit(record_number):
     fields = ("frames", "deflection", "strain")
     wide = [np.repeat(longer(getattr(traj, k)), 7, axis=2) for k in fields]
     long = eqx.tree_at(
-        lambda t: (t.ts, *(getattr(t, k) for k in fields), t.stations), traj, (np.linspace(0, 9, n), *wide, np.linspace(0, 1, 21))
+        lambda t: (t.ts, *(getattr(t, k) for k in fields), t.stations),
+        traj,
+        (np.linspace(0, 9, n), *wide, np.linspace(0, 1, 21)),
     )
     page = fx.animate({str(i): long for i in range(5)}).html
     record_number("size of the 3D page of five long runs [bytes]", len(page.encode()), LIMIT)
@@ -111,6 +115,8 @@ def test_report_is_one_file_and_escapes(tmp_path):
     report.figure(fx.plot(sample_trajectory()), "joints").view(fx.animate(sample_trajectory()), "moving")
     text = report.save(tmp_path / "report.html").read_text()
     assert outside(html.unescape(text)) == []
-    assert "1 &lt; 2" in text and "x &amp; y" in text and "&lt;i&gt;" in text and "1.235" in text and "NOT passed" in text
+    assert (
+        "1 &lt; 2" in text and "x &amp; y" in text and "&lt;i&gt;" in text and "1.235" in text and "NOT passed" in text
+    )
     assert "<b>" not in text.split("<figure>")[0]
     assert text.count("data:image/png;base64,") == 1

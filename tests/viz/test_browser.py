@@ -11,7 +11,9 @@ from flexjax.viz import Report
 from tests._sample import sample_trajectory
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(not os.environ.get("FLEXJAX_BROWSER"), reason="needs a browser: run `make test-browser`")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("FLEXJAX_BROWSER"), reason="needs a browser: run `make test-browser`"
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,10 @@ def open_page(browser):
 
 
 def set_slider(page, name, value):
-    page.evaluate("([id, v]) => { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input')); }", [name, value])
+    page.evaluate(
+        "([id, v]) => { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input')); }",
+        [name, value],
+    )
 
 
 def test_page_plays_and_the_slider_moves_the_arm(open_page, tmp_path):
@@ -74,7 +79,9 @@ def test_page_plays_and_the_slider_moves_the_arm(open_page, tmp_path):
 
 
 def test_report_opens_offline(open_page, tmp_path):
-    report = Report("Report").figure(fx.plot(sample_trajectory()), "joints").view(fx.animate(sample_trajectory()), "moving")
+    report = (
+        Report("Report").figure(fx.plot(sample_trajectory()), "joints").view(fx.animate(sample_trajectory()), "moving")
+    )
     page = open_page(report.save(tmp_path / "report.html"))
     assert page.evaluate("document.images[0].naturalWidth") > 0
     frame = page.frames[1]

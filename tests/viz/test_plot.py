@@ -58,7 +58,9 @@ def test_spectrum_peaks_where_the_signal_vibrates(runs):
     ts = jnp.linspace(0.0, 1.0, 501)
     wave = 0.02 * jnp.sin(2 * jnp.pi * 37.0 * ts)
     long = eqx.tree_at(
-        lambda t: (t.ts, t.deflection), traj, (ts, jnp.zeros((501, *traj.deflection.shape[1:])).at[:, 1, -1, 1].set(wave))
+        lambda t: (t.ts, t.deflection),
+        traj,
+        (ts, jnp.zeros((501, *traj.deflection.shape[1:])).at[:, 1, -1, 1].set(wave)),
     )
     figure = fx.plot(long, "spectrum", modes=[37.0, 80.0])
     f, amplitude = lines(figure.axes[0])[0].T
@@ -79,7 +81,12 @@ def test_modes_frequency_response_comparison_convergence(runs):
     rest, moved = lines(figure.axes[0])[3], lines(figure.axes[0])[4]
     assert abs(np.dot(moved[-1] - rest[-1], rest[-1])) < 1e-9 < np.linalg.norm(moved[-1] - rest[-1])
     oscillator = Linear(
-        jnp.array([[0.0, 1.0], [-400.0, -0.4]]), jnp.array([[0.0], [1.0]]), jnp.array([[1.0, 0.0]]), jnp.zeros((1, 1)), ("u",), ("y",)
+        jnp.array([[0.0, 1.0], [-400.0, -0.4]]),
+        jnp.array([[0.0], [1.0]]),
+        jnp.array([[1.0, 0.0]]),
+        jnp.zeros((1, 1)),
+        ("u",),
+        ("y",),
     )
     magnitude = lines(fx.plot(oscillator, frequencies=[1e-3, 20 / (2 * np.pi)]).axes[0])[0][:, 1]
     np.testing.assert_allclose(magnitude, [1 / 400, 1 / (0.4 * 20)], rtol=1e-5)
