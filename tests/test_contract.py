@@ -10,7 +10,7 @@ import pytest
 import flexjax as fx
 from flexjax.formulation import REGISTRY
 from flexjax.simulate import _simulate
-from tests.contract_cases import CASES
+from tests.contract_cases import AWAITED, CASES
 
 names = pytest.mark.parametrize("name", list(CASES))
 
@@ -49,7 +49,8 @@ def base_run(name):
 
 
 def test_every_registered_formulation_has_a_case():
-    assert set(CASES) == set(REGISTRY)
+    assert set(CASES) | AWAITED == set(REGISTRY)
+    assert not set(CASES) & AWAITED
 
 
 @names
@@ -76,7 +77,8 @@ def test_gradients_forward_reverse_differences(name, record_number):
     unexplained = [n for n in table.zero if not n.startswith(reasoned)]
     assert not unexplained, f"gradients that are exactly zero without a reason: {unexplained}"
     print(table)
-    record_number(f"{name}: gradients, forward = reverse = differences, relative", table.worst, case.gradient)
+    compared = np.array([not n.startswith(tuple(f"[0].{path}" for path in case.one_sided)) for n in table.names])
+    record_number(f"{name}: gradients, forward = reverse = differences, relative", np.max(table.error[compared]), case.gradient)
 
 
 @names

@@ -20,8 +20,9 @@ class GradientTable(eqx.Module):
 
     @property
     def error(self) -> np.ndarray:
-        """Disagreement per component, relative to the larger of the derivative there and the largest scaled derivative of all."""
-        size = np.maximum(np.abs(self.finite), np.max(np.abs(self.finite * self.scale), initial=0.0) / self.scale * 1e-3)
+        """Disagreement per component, relative to the derivative there, or to a hundredth of the largest scaled derivative of all where that is
+        more (below it, round-off of the differences rules)."""
+        size = np.maximum(np.abs(self.finite), np.max(np.abs(self.finite * self.scale), initial=0.0) / self.scale * 1e-2)
         gaps = np.maximum(np.abs(self.forward - self.reverse), np.abs(self.reverse - self.finite))
         return np.where(size > 0, gaps / np.where(size > 0, size, 1.0), gaps)
 
@@ -42,7 +43,7 @@ class GradientTable(eqx.Module):
         return "\n".join([*rows, f"worst relative disagreement {self.worst:.1e}"])
 
 
-def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-4, order: int = 4) -> GradientTable:
+def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, order: int = 4) -> GradientTable:
     """Derivatives of a scalar function by every float leaf of ``args`` (a tuple), three ways: forward mode, reverse mode, central differences of the given
     order (2 or 4) with a relative ``step``.
 
@@ -72,7 +73,9 @@ def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-4, 
     value = jax.eval_shape(scalar, x0)
     if value.shape != ():
         raise ValueError(f"fn: returns shape {value.shape}; expected a scalar. Sum or pick one component.")
-    scale = np.maximum(np.abs(flat), 1e-3 * np.max(np.abs(flat[np.abs(flat) < 1e3]), initial=1.0))
+    # A number that is zero is changed by the size of its neighbours in the same array, or by a tenth where all are zero.
+    largest = [np.max(np.abs(np.asarray(leaf)), initial=0.0) or 0.1 for _, leaf in paths]
+    scale = np.concatenate([np.full(n, x) for n, x in zip(sizes, largest, strict=True)]) if sizes else np.zeros(0)
     reverse = np.asarray(jax.jit(jax.grad(scalar))(x0))
     eye = np.eye(flat.size)
     # One compiled program gives values and forward derivatives.
