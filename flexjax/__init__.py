@@ -25,7 +25,7 @@ _EXPORTS: dict[str, str] = {
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
         "flexjax.formulation": "RigidArm ScrewSynthesis FiniteElement MovingBeam TransferMatrix PortHamiltonian Start cite",
-        "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark",
+        "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark ImplicitMidpoint TRBDF2",
         "flexjax.trajectory": "Trajectory Energy measure",
         "flexjax._results": "Status SimulationError",
         "flexjax.simulate": "simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics",
