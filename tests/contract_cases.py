@@ -106,4 +106,4 @@ CASES = {
 }  # fmt: skip
 
 # Their derivatives are tested in their own folders; they join here with one entry when the gradient of their step compiles in seconds.
-AWAITED = {"ScrewSynthesis", "FiniteElement", "MovingBeam"}
+AWAITED = {"ScrewSynthesis", "FiniteElement", "MovingBeam", "TransferMatrix"}

@@ -38,18 +38,28 @@ def segment_bodies(link: Link, count: int, rotary: bool) -> Bodies:
     properties."""
     dtype = link.length.dtype
     dl = link.length / count
-    x = np.array([-1, 1]) / (2 * np.sqrt(3)) + 0.5
-    local = np.concatenate([0.5 * x, 0.5 + 0.5 * x])  # in the segment, (4,)
-    s = (np.arange(count)[:, None] + local[None]) / count
-    props = beam_properties(link, jnp.asarray(s.reshape(-1), dtype))
-    rhoA, rhoI, EI = (v.reshape(count, 4) for v in (props.rhoA, props.rhoIz, props.EIz))
-    local = jnp.asarray(local, dtype)[None]
-    half = 0.25 * dl * jnp.stack([jnp.sum(1 / EI[:, :2], axis=1), jnp.sum(1 / EI[:, 2:], axis=1)])
-    mass = 0.25 * dl * jnp.sum(rhoA, axis=1)
-    first = 0.25 * dl**2 * jnp.sum(rhoA * local, axis=1)
-    second = 0.25 * dl**3 * jnp.sum(rhoA * local**2, axis=1)
+    # Every half segment is cut where pieces meet, so that the integrals depend smoothly on where that is.
+    edges = jnp.asarray(np.arange(2 * count + 1) / (2 * count), dtype)
+    ends = jnp.zeros(1, dtype)
+    if link.pieces:
+        ends = jnp.concatenate([ends, jnp.cumsum(jnp.stack([p.fraction for p in link.pieces]))[:-1]])
+    ends = jnp.concatenate([ends, jnp.ones(1, dtype)])
+    low = jnp.clip(ends[:-1, None], edges[None, :-1], edges[None, 1:])
+    high = jnp.clip(ends[1:, None], edges[None, :-1], edges[None, 1:])
+    gauss = jnp.asarray(np.array([-1, 1]) / (2 * np.sqrt(3)) + 0.5, dtype)
+    s = low[..., None] + (high - low)[..., None] * gauss[None, None]  # pieces, halves, points
+    weight = jnp.broadcast_to(0.5 * link.length * (high - low)[..., None], s.shape)
+    props = beam_properties(link, s.reshape(-1))
+    rhoA, rhoI, EI = (v.reshape(s.shape) for v in (props.rhoA, props.rhoIz, props.EIz))
+    half = jnp.sum(weight / EI, axis=(0, 2)).reshape(count, 2).T
+    along = (s - jnp.repeat(edges[:-1:2], 2)[None, :, None]) * link.length
+
+    def whole(x):
+        return jnp.sum(jnp.sum(weight * x, axis=(0, 2)).reshape(count, 2), axis=1)
+
+    mass, first, second = whole(rhoA), whole(rhoA * along), whole(rhoA * along**2)
     if rotary:
-        second = second + 0.25 * dl * jnp.sum(rhoI, axis=1)
+        second = second + whole(rhoI)
     zero = jnp.zeros(count, dtype)
     chord, turn = dl, zero
     if link.curvature is not None:
