@@ -70,6 +70,7 @@ def released(model):
     return State.fresh(Mechanical(q, jnp.zeros(m + 1).at[0].set(0.5)), q.dtype)
 
 
+@pytest.mark.slow  # a compiled run of its own
 def test_contact_crosses_element_borders(record_number):
     model = fx.FiniteElement(elements=4).bind(rider())
     traj = fx.simulate(model, None, jnp.linspace(0.0, 1.0, 6), substeps=100, start=released(model), stations=2)
@@ -80,6 +81,7 @@ def test_contact_crosses_element_borders(record_number):
     record_number("slider, energy over two crossings at dt = 2 ms, relative", drift(traj), 1e-9)
 
 
+@pytest.mark.slow  # a compiled run of its own
 def test_ran_off_link():
     model = fx.FiniteElement(elements=2).bind(rider())
     state = released(model)
@@ -88,6 +90,7 @@ def test_ran_off_link():
         fx.simulate(model, None, jnp.linspace(0.0, 0.2, 3), substeps=50, start=state, stations=2)
 
 
+@pytest.mark.slow  # a compiled run of its own
 def test_gradient_through_a_moving_contact(record_number):
     """Forward = reverse = finite differences for the bending stiffness of the carrier."""
     model = fx.FiniteElement(elements=2).bind(rider())
@@ -108,6 +111,7 @@ def test_gradient_through_a_moving_contact(record_number):
     record_number("gradient through a moving contact: against finite differences, relative", float(abs(slope / reverse - 1)), 1e-5)
 
 
+@pytest.mark.slow  # a compiled run of its own
 def test_rigid_limit(record_number):
     """A million times stiffer, the sliding and revolute arm moves as the rigid one."""
     robot = fx.load_robot("my-par")
@@ -118,6 +122,7 @@ def test_rigid_limit(record_number):
     record_number("rigid limit (E times 1e6), tip of PaR [m]", float(np.max(np.abs(soft.tip - rigid.tip))), 1e-6)
 
 
+@pytest.mark.slow  # a compiled run of its own
 def test_spin_beyond_the_linear_model_is_told(record_number):
     """The PaR link softens as it spins (first clamped frequency 6.127 rad/s): told, with the remedy."""
     from flexjax.formulation.finite_element._spin import first_frequency
