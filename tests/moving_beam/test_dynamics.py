@@ -79,6 +79,7 @@ def test_matrices_of_eq_22_are_lagranges_equations(record_number):
     record_number("003 M symmetric", float(jnp.max(jnp.abs(m.M - m.M.T)) / jnp.max(jnp.abs(m.M))), 1e-14)
 
 
+@pytest.mark.slow  # long to compile in space
 def test_structured_solve_is_the_mass_matrix(space, record_number):
     """accelerate solves M a = ... to rounding, with and without prescribed joints."""
     model, drive = space
@@ -98,6 +99,7 @@ def test_structured_solve_is_the_mass_matrix(space, record_number):
     record_number("003 balance at the acceleration found", float(jnp.max(gap(q, v))), 1e-10)
 
 
+@pytest.mark.slow  # long to compile in space
 def test_energy_with_moving_length_and_joints(space, record_number):
     """Telescope runs out while the base turns about two axes, with damping, weight and payload: energy and the actuators' work."""
     model, drive = space
