@@ -123,7 +123,7 @@ def test_deployment(order, record_number):
     drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 10.0, 4.0))})
     reference = REFERENCE["deployment"]
     ts = jnp.asarray(reference["t"])
-    # dt = 0.6 ms: the error in time of the second-order step is 7.5e-4 of the amplitude at 2.5 ms and falls with its square.
+    # dt = 0.6 ms. At 2.5 ms the error was 7.5e-4 of the amplitude; an error in time is suspected, not yet confirmed at this step.
     ys, _ = jax.jit(lambda: _march(model, drive, ts, 400, _bent(model, drive)))()
     uy = _last_node(model, np.asarray(ys.mech.q))[:, 1]
     error = np.max(np.abs(uy - np.array(reference[f"tip_{order}"]))) / 0.05
