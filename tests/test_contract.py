@@ -13,6 +13,8 @@ from flexjax.simulate import _simulate
 from tests.contract_cases import AWAITED, CASES
 
 names = pytest.mark.parametrize("name", list(CASES))
+# The rigid arm in every run; the programs of the flexible ones compile for minutes and belong to the full report.
+long = pytest.mark.parametrize("name", [n if n == "RigidArm" else pytest.param(n, marks=pytest.mark.slow) for n in CASES])
 
 
 @functools.cache
@@ -68,7 +70,7 @@ def test_energy_balance(name, record_number):
     record_number(f"{name}: energy balance, relative", np.max(np.abs(balance - balance[0])) / scale, CASES[name].balance)
 
 
-@names
+@long
 def test_gradients_forward_reverse_differences(name, record_number):
     case, robot, drive, _ = setting(name)
     table = fx.check_gradients(functools.partial(loss, name), (robot, drive))
@@ -92,7 +94,7 @@ def test_one_trace_for_changed_numbers(name):
     assert _simulate._run._cached._cache_size() == before
 
 
-@names
+@long
 def test_vmap_equals_loop_and_jit_equals_direct(name):
     _, robot, drive, _ = setting(name)
     factors = jnp.array([1.0, 0.9])
@@ -107,7 +109,7 @@ def test_vmap_equals_loop_and_jit_equals_direct(name):
     np.testing.assert_allclose(float(loss(name, robot, drive)), float(one_by_one[0]), rtol=1e-9)
 
 
-@names
+@long
 def test_single_precision_stays_single(name):
     case, robot, drive, ts = setting(name)
     model = case.formulation().bind(robot, dtype=jnp.float32)

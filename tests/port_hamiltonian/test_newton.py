@@ -36,7 +36,8 @@ def random_state(model, drive, scale=0.3, seed=0):
     return type(y)(term.retract(y.mech, dx), y.work, y.dissipated, y.memory)
 
 
-@pytest.fixture(scope="module", params=CASES)
+# The arms in space compile for a minute each.
+@pytest.fixture(scope="module", params=[pytest.param(n, marks=pytest.mark.slow) if "spatial" in n else n for n in CASES])
 def case(request):
     make, options, joints = CASES[request.param]
     model = fx.PortHamiltonian(**options).bind(make())

@@ -56,7 +56,7 @@ def test_recursion_is_lagrange(options, record_number):
         )
 
 
-@pytest.mark.parametrize("n", [2, 6, 32])
+@pytest.mark.parametrize("n", [2, pytest.param(6, marks=pytest.mark.slow), 32])
 def test_recursion_is_the_stacked_system(n, record_number):
     kinds = ("revolute", "universal", "spherical", "prismatic", "fixed", "revolute") if n == 6 else ("revolute",) * n
     model = fx.ScrewSynthesis(modes=2).bind(arm(kinds))

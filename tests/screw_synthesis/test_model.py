@@ -45,6 +45,7 @@ def test_given_functions_are_the_polynomials_they_span():
         fx.ScrewSynthesis(modes=(0, 1, 0, 0), basis={"y": (lambda s: abs(s - 0.5) ** 3,)}).bind(robot)
 
 
+@pytest.mark.slow
 def test_frame_anywhere_gives_the_same_model():
     robot = arm(("revolute", "revolute"))
     at_base, inside = (frequencies(fx.ScrewSynthesis(modes=(1, 2, 2, 1), frame=f).bind(robot)) for f in (0.0, 0.4))

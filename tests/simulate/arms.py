@@ -19,3 +19,6 @@ def pair_model():
 
 
 START = {"joint1": 0.3, "joint2": 0.8}
+
+# Built here, once: inside a traced function their numbers would be tracers, and the cache would leak them.
+planar_pair(), pair_model()

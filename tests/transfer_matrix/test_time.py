@@ -35,7 +35,7 @@ ORDERS = {
 
 
 @pytest.mark.parametrize(
-    "name", [n if i in (0, 3) else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(ORDERS)]
+    "name", [n if i == 0 else pytest.param(n, marks=pytest.mark.slow) for i, n in enumerate(ORDERS)]
 )
 def test_order_in_time(name, record_number):
     method, order = ORDERS[name]
