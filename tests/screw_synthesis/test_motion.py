@@ -81,6 +81,7 @@ def test_swing_is_the_reference_to_the_end(modes, record_number):
     _compare(case, traj, record_number, 5)
 
 
+@pytest.mark.slow
 def test_energy_is_conserved_and_the_step_is_of_second_order(record_number):
     term, y0 = swing_term()
     ends, drift = [], []
@@ -134,6 +135,7 @@ def test_free_floating_arm_keeps_its_momenta(record_number):
         )
 
 
+@pytest.mark.slow
 def test_gradients_through_a_run(record_number):
     """Forward = reverse = finite differences of the tip after a swing, with respect to a stiffness, a length and a
     start; straight at the start."""

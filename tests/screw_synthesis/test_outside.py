@@ -61,7 +61,8 @@ def exudyn_swing(links: int, elements: int = 8, dt: float = 2.5e-4):
     return np.asarray(mbs.GetNodeOutput(last, exudyn.OutputVariableType.Position))[:2]
 
 
-@pytest.mark.parametrize("links", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("links", [2, 3])
 def test_swing_in_exudyn(links, record_number):
     theirs = exudyn_swing(links)
     link = fx.BeamConstants(**(CONSTANTS | SLENDER))
