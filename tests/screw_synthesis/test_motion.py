@@ -109,6 +109,7 @@ def momenta(term, q, v):
     return gather(m.kin, pull.wrench, jnp.zeros_like(m.z))[1]
 
 
+@pytest.mark.slow
 def test_free_floating_arm_keeps_its_momenta(record_number):
     model = fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(
         arm(("free", "revolute"), gravity=(0.0, 0.0, 0.0), axes=((0, 0, 1.0), (0, 1.0, 0)))
