@@ -20,9 +20,9 @@ class GradientTable(eqx.Module):
 
     @property
     def error(self) -> np.ndarray:
-        """Disagreement per component, relative to the derivative there, or to a hundredth of the largest scaled derivative of all where that is
+        """Disagreement per component, relative to the derivative there, or to a thousandth of the largest scaled derivative of all where that is
         more (below it, round-off of the differences rules)."""
-        size = np.maximum(np.abs(self.finite), np.max(np.abs(self.finite * self.scale), initial=0.0) / self.scale * 1e-2)
+        size = np.maximum(np.abs(self.finite), np.max(np.abs(self.finite * self.scale), initial=0.0) / self.scale * 1e-3)
         gaps = np.maximum(np.abs(self.forward - self.reverse), np.abs(self.reverse - self.finite))
         return np.where(size > 0, gaps / np.where(size > 0, size, 1.0), gaps)
 
