@@ -1,0 +1,251 @@
+"""Which numbers are sought: by path, with bounds, priors, transforms and ties."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.drive import Drive
+from flexjax.formulation import Start
+from flexjax.robot import Robot, find_leaves, paths
+from flexjax.robot._fields import NUMBERS
+
+TRANSFORMS = ("none", "log", "logit")
+_LIMITS = {"ratio": (0.0, 1.0), "station": (0.0, 1.0), "fraction": (0.0, 1.0), "poisson": (-1.0, 0.5)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Free:
+    """A number to be found, or several: ``path`` as in :func:`flexjax.paths` (``links.*.material.E``), or ``drive....`` for numbers of the
+    drive, ``start.joints.<joint>``, ``start.rates.<joint>`` for the state at the start (one for each experiment).
+
+    ``bounds``: (lower, upper), either may be None. ``prior``: (mean, standard deviation). ``transform``: "log" (positive numbers),
+    "logit" (between two bounds), "none"; by default what bounds and the kind of number ask for. ``tie``: all numbers of the path are one
+    ("value"), or keep their ratios ("factor"). ``start``: where the search starts (default: what the robot says). ``scale``: the size of
+    a typical change, for numbers that start at zero.
+    """
+
+    path: str | tuple[str, ...]
+    bounds: tuple[float | None, float | None] | None = None
+    prior: tuple[float, float] | None = None
+    transform: str | None = None
+    tie: str | None = None
+    start: float | None = None
+    scale: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """One leaf (or component) that takes a parameter's value times ``factor``; ``experiment`` None: of every experiment."""
+
+    root: str
+    steps: tuple
+    component: int | None
+    experiment: int | None
+    factor: float
+
+
+class Parameters(eqx.Module):
+    """The sought numbers as one vector z of order one: z = 0 is where the search starts."""
+
+    names: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
+    kinds: tuple[str, ...] = eqx.field(static=True)
+    targets: tuple[tuple[Target, ...], ...] = eqx.field(static=True)
+    start: Float[Array, " n"]
+    lower: Float[Array, " n"]
+    upper: Float[Array, " n"]
+    scale: Float[Array, " n"]
+    prior_mean: Float[Array, " n"]
+    prior_sd: Float[Array, " n"]  # infinite where there is none
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    def _mask(self, kind: str):
+        return np.array([k == kind for k in self.kinds], bool)
+
+    def values(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The numbers themselves."""
+        log, logit = self._mask("log"), self._mask("logit")
+        low = jnp.where(jnp.isfinite(self.lower), self.lower, 0.0)
+        wide = jnp.where(logit, self.upper - low, 1.0)
+        share = jnp.where(logit, (self.start - low) / wide, 0.5)
+        between = low + wide / (1 + jnp.exp(-(jnp.where(logit, z, 0.0) + jnp.log(share / (1 - share)))))
+        above = low + jnp.where(log, self.start - low, 1.0) * jnp.exp(jnp.where(log, z, 0.0))
+        return jnp.where(log, above, jnp.where(logit, between, self.start + self.scale * z))
+
+    def inverse(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
+        """z of given numbers (inside their bounds)."""
+        log, logit = self._mask("log"), self._mask("logit")
+        low = jnp.where(jnp.isfinite(self.lower), self.lower, 0.0)
+        wide = jnp.where(logit, self.upper - low, 1.0)
+
+        def odds(value):
+            share = jnp.where(logit, (value - low) / wide, 0.5)
+            return jnp.log(share / (1 - share))
+
+        ratio = jnp.where(log, (x - low) / jnp.where(log, self.start - low, 1.0), 1.0)
+        return jnp.where(log, jnp.log(ratio), jnp.where(logit, odds(x) - odds(self.start), (x - self.start) / self.scale))
+
+    def prior_residual(self, values: Float[Array, " n"]) -> Float[Array, " n"]:
+        """(x - mean) / sd; of logarithms where the transform is one. Zero without a prior."""
+        mean, sd = self.prior_mean, self.prior_sd
+        log = self._mask("log") & (mean > 0)
+        shares = jnp.log(jnp.where(log, values, 1.0) / jnp.where(log, mean, 1.0))
+        return jnp.where(log, shares * mean, values - mean) / sd
+
+    def place(self, tree: Any, root: str, values: Float[Array, " n"], experiment: int | None = None) -> Any:
+        """``tree`` (a robot, drive or start) with the numbers in their places."""
+        leaves: dict[tuple, Any] = {}
+        for k, targets in enumerate(self.targets):
+            for target in targets:
+                if target.root != root or target.experiment not in (None, experiment):
+                    continue
+                value = values[k] * target.factor
+                if target.component is None:
+                    leaves[target.steps] = value
+                else:
+                    old = leaves.get(target.steps, _leaf(tree, target.steps))
+                    leaves[target.steps] = jnp.asarray(old).at[target.component].set(value)
+        if not leaves:
+            return tree
+        old = [_leaf(tree, steps) for steps in leaves]
+        new = [jnp.reshape(jnp.asarray(v, jnp.asarray(o).dtype), jnp.shape(o)) for v, o in zip(leaves.values(), old, strict=True)]
+        return eqx.tree_at(lambda t: [_leaf(t, steps) for steps in leaves], tree, new)
+
+
+def _leaf(tree, steps):
+    for step in steps:
+        tree = getattr(tree, step) if isinstance(tree, eqx.Module) else tree[step]
+    return tree
+
+
+def parameters(free, robot: Robot, drives: list[Drive], starts: list[Start], labels: list[str], sizes: dict[str, float]) -> Parameters:
+    """Expand ``free`` on a robot and on the drives and starts of the experiments. ``sizes``: typical size of the readings of sensors."""
+    free = [free] if isinstance(free, str | Free) else list(free.items()) if isinstance(free, dict) else list(free)
+    if not free:
+        raise ValueError("free: nothing is sought; expected paths such as 'links.*.material.E' (fx.paths(robot) lists them).")
+    rows: list[dict] = []
+    for item in free:
+        item = _as_free(item)
+        found = [f for path in ([item.path] if isinstance(item.path, str) else item.path) for f in _found(path, robot, drives, starts, labels)]
+        rows += [_row(item, [one], sizes) for one in found] if item.tie is None else [_row(item, found, sizes)]
+    names = [row["name"] for row in rows]
+    twice = sorted({n for n in names if names.count(n) > 1})
+    seen = [(t.root, t.steps, t.component, t.experiment) for row in rows for t in row["targets"]]
+    if twice or len(set(seen)) < len(seen):
+        raise ValueError(f"free: {', '.join(twice) or 'a number'} is named twice; expected each number once.")
+    column = lambda key: jnp.asarray([row[key] for row in rows], robot.gravity.dtype)  # noqa: E731
+    return Parameters(
+        tuple(names), tuple(r["unit"] for r in rows), tuple(r["kind"] for r in rows), tuple(tuple(r["targets"]) for r in rows),
+        *(column(k) for k in ("start", "lower", "upper", "scale", "prior_mean", "prior_sd")),
+    )  # fmt: skip
+
+
+def _as_free(item) -> Free:
+    if isinstance(item, Free):
+        return item
+    if isinstance(item, str):
+        return Free(item)
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+        if isinstance(item[1], Free):
+            return dataclasses.replace(item[1], path=item[0])
+        return Free(item[0], bounds=tuple(item[1]))
+    raise ValueError(f"free: {item!r}; expected a path, fx.Free(path, ...), or a dict of path: (lower, upper).")
+
+
+def _found(path: str, robot, drives, starts, labels):
+    """(name, unit, rule, value, Target) of every number that a path leads to."""
+    root, _, rest = path.partition(".")
+    if root == "drive":
+        values = []
+        for e, drive in enumerate(drives):
+            for f in find_leaves(drive, rest):
+                values.append((e, f))
+        first = [f for e, f in values if e == 0]
+        return [(f"drive.{f.path}", "", "finite", _number(f), Target("drive", f.steps, f.component, None, 1.0)) for f in first]
+    if root == "start":
+        out = []
+        for e, start in enumerate(starts):
+            for f in find_leaves(start, rest):
+                name = f"start.{f.path}" + (f" of {labels[e]}" if len(starts) > 1 else "")
+                joint = robot.joints[robot.joint_index(f.path.split(".")[1])]
+                unit = "m" if joint.type in ("sliding", "prismatic") else "rad"
+                unit += "/s" if f.path.startswith("rates") else ""
+                out.append((name, unit, "finite", _number(f), Target("start", f.steps, f.component, e, 1.0)))
+        return out
+    units = paths(robot)
+    out = []
+    for f in find_leaves(robot, path):
+        whole = f.path if f.component is None else f.path.rpartition(".")[0]
+        unit, rule = units[whole].unit, _rule(robot, f)
+        shape = np.shape(f.value)
+        if f.component is not None or shape == ():
+            out.append((f.path, unit, rule, _number(f), Target("robot", f.steps, f.component, None, 1.0)))
+        else:
+            out += [(f"{f.path}.{k}", unit, rule, float(f.value[k]), Target("robot", f.steps, k, None, 1.0)) for k in range(shape[0])]
+    return out
+
+
+def _number(found) -> float:
+    value = np.asarray(found.value, float)
+    return float(value.reshape(-1)[0] if found.component is None else value[found.component])
+
+
+def _rule(robot, found) -> str:
+    owner = _leaf(robot, found.steps[:-1])
+    number = NUMBERS.get(type(owner).__name__, {}).get(found.steps[-1])
+    return "finite" if number is None else number.rule
+
+
+def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
+    name, unit, rule, value = found[0][:4]
+    targets = [f[4] for f in found]
+    if item.tie is not None:
+        if item.tie not in ("value", "factor"):
+            raise ValueError(f"free {item.path!r}: tie = {item.tie!r}; expected 'value' (all equal) or 'factor' (ratios kept).")
+        if item.tie == "factor":
+            targets = [dataclasses.replace(t, factor=f[3]) for t, f in zip(targets, found, strict=True)]
+            unit, value = "", 1.0
+        path = item.path if isinstance(item.path, str) else " = ".join(item.path)
+        name = path if item.tie == "value" else f"factor of {path}"
+    where = f"free {name!r}"
+    value = value if item.start is None else float(item.start)
+    lower, upper = item.bounds or (None, None)
+    limits = _LIMITS.get(rule)
+    if limits and item.transform in (None, "logit"):
+        lower, upper = limits[0] if lower is None else lower, limits[1] if upper is None else upper
+    kind = item.transform
+    if kind is None:
+        both = lower is not None and upper is not None
+        positive = rule in ("positive", "not negative") and value > 0 or item.tie == "factor"
+        kind = "logit" if both else "log" if positive and upper is None or lower is not None and upper is None else "none"
+    if kind not in TRANSFORMS:
+        raise ValueError(f"{where}: transform = {kind!r}; expected one of {', '.join(TRANSFORMS)}.")
+    if kind == "logit" and (lower is None or upper is None or not lower < upper):
+        raise ValueError(f"{where}: bounds = {(lower, upper)}; a logit transform needs a lower and a larger upper bound.")
+    if kind == "log" and lower is None:
+        lower = 0.0
+    if kind == "none" and (lower is not None or upper is not None):
+        raise ValueError(f"{where}: bounds = {(lower, upper)} with transform 'none'; give both bounds, or a lower one only.")
+    if (lower is not None and not value > lower) or (upper is not None and not value < upper):
+        raise ValueError(
+            f"{where}: starts at {value:g}, not inside {(lower, upper)}; give Free(..., start=...) inside the bounds"
+            f"{', or transform=' + repr('none') if value == 0 else ''}."
+        )
+    if not np.isfinite(value):
+        raise ValueError(f"{where}: starts at {value}; expected a finite number.")
+    size = sizes.get(name, 1.0) if item.scale is None else float(item.scale)
+    scale = size if item.scale is not None or value == 0 else abs(value)
+    mean, sd = item.prior or (value, np.inf)
+    if not sd > 0 or (kind == "log" and item.prior and not mean > 0):
+        raise ValueError(f"{where}: prior = {item.prior}; expected (mean, positive standard deviation){', mean above zero' if kind == 'log' else ''}.")
+    return {
+        "name": name, "unit": unit, "kind": kind, "targets": targets, "start": value, "scale": scale, "prior_mean": mean, "prior_sd": sd,
+        "lower": -np.inf if lower is None else lower, "upper": np.inf if upper is None else upper,
+    }  # fmt: skip

@@ -1,0 +1,134 @@
+"""What residuals and their derivatives say: noise, covariance, what the data cannot see, whether anything is left in the residuals."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+
+class Rows(NamedTuple):
+    """Where each residual comes from: number of its channel (-1: a prior, -2: a gap), of its run in time order (-1: none), of its sample."""
+
+    channel: np.ndarray
+    series: np.ndarray
+    sample: np.ndarray
+    names: tuple[str, ...]
+
+
+def rows_of(problem, measured) -> Rows:
+    names: list[str] = []
+    channel, series, sample = [], [], []
+    runs = 0
+    for k, group in enumerate(problem.groups):
+        index = []
+        for s in group.sensors:
+            if s not in names:
+                names.append(s)
+            index.append(names.index(s))
+        w = np.asarray(measured.weights[k])
+        if measured.lines is not None:
+            lines = np.asarray(measured.lines[k])
+            shape = (2, w.shape[0], len(lines), len(index))
+            used = np.broadcast_to(lines[None, None, :, None] > 0, shape).copy()
+            used[1] &= lines[None, :, None] > 0.9  # the constant and the last line are real
+            c = np.where(used, np.broadcast_to(np.array(index), shape), -2)
+            run = np.full(shape, -1)
+            n = np.zeros(shape, int)
+        else:
+            c = np.where(w > 0, np.broadcast_to(np.array(index), w.shape), -2)
+            run = np.broadcast_to(runs + np.arange(w.shape[0])[:, None, None], w.shape)
+            n = np.broadcast_to(np.arange(w.shape[1])[None, :, None], w.shape)
+        runs += w.shape[0]
+        for store, x in ((channel, c), (series, run), (sample, n)):
+            store.append(x.reshape(-1))
+    for data, value in zip(problem.others, measured.other_values, strict=True):
+        names.append(data.name)
+        channel.append(np.full(value.shape[0], len(names) - 1))
+        series.append(np.full(value.shape[0], -1))
+        sample.append(np.zeros(value.shape[0], int))
+    p = problem.parameters.size
+    for store, x in ((channel, -1), (series, -1), (sample, 0)):
+        store.append(np.full(p, x))
+    return Rows(np.concatenate(channel), np.concatenate(series), np.concatenate(sample), tuple(names))
+
+
+def noise_factors(r: np.ndarray, rows: Rows, p: int) -> dict[str, float]:
+    """Root mean square of each channel's weighted residuals, corrected for the number of parameters."""
+    total = int((rows.channel >= 0).sum())
+    factors = {}
+    for k, name in enumerate(rows.names):
+        own = rows.channel == k
+        free = own.sum() * max(1.0 - p / max(total, 1), 1.0 / max(total, 1))
+        factors[name] = float(np.sqrt(np.sum(r[own] ** 2) / max(free, 1.0)))
+    return factors
+
+
+class Precision(NamedTuple):
+    covariance: np.ndarray  # of z
+    singular: np.ndarray  # of the data's Jacobian by relative changes, largest first
+    directions: np.ndarray  # columns: the combinations of relative changes that go with them
+
+
+def precision(J: np.ndarray, data_rows: np.ndarray, relative: np.ndarray) -> Precision:
+    """``J`` by z, rows in units of the noise; ``relative``: change of z that is a relative change of one of the number."""
+    p = J.shape[1]
+    _, s, vt = np.linalg.svd(J, full_matrices=False)
+    floor = np.finfo(float).eps * max(J.shape) * (s[0] if len(s) and s[0] > 0 else 1.0)
+    covariance = (vt.T / np.maximum(s, floor) ** 2) @ vt
+    _, own, directions = np.linalg.svd(J[data_rows] * relative[None, :], full_matrices=False)
+    if len(own) < p:  # fewer data than parameters
+        full = np.linalg.svd(J[data_rows] * relative[None, :], full_matrices=True)
+        own, directions = np.concatenate([own, np.zeros(p - len(own))]), full[2]
+    return Precision(covariance, own, directions.T)
+
+
+def robust_covariance(J: np.ndarray, r: np.ndarray, rows: Rows, covariance: np.ndarray) -> np.ndarray:
+    """The covariance when neighbouring residuals are alike (Newey and West): what model errors leave behind counts once, not in every sample."""
+    p = J.shape[1]
+    middle = np.zeros((p, p))
+    loose = rows.series < 0
+    middle += J[loose].T @ J[loose]
+    for run in np.unique(rows.series[~loose]):
+        own = rows.series == run
+        n = int(rows.sample[own].max()) + 1
+        score = np.zeros((n, p))
+        np.add.at(score, rows.sample[own], J[own] * np.where(rows.channel[own] >= 0, r[own], 0.0)[:, None])
+        lags = int(np.sqrt(n))
+        middle += score.T @ score
+        for lag in range(1, lags + 1):
+            cross = (1 - lag / (lags + 1)) * (score[lag:].T @ score[:-lag])
+            middle += cross + cross.T
+    return covariance @ middle @ covariance
+
+
+class Whiteness(NamedTuple):
+    """Autocorrelation of a residual series: share of lags outside the 95 % band (about 0.05 if nothing is left), Ljung-Box p-value."""
+
+    outside: float
+    p_value: float
+    autocorrelation: np.ndarray
+
+    @property
+    def white(self) -> bool:
+        return self.p_value > 0.01
+
+
+def whiteness(error: np.ndarray) -> Whiteness:
+    e = error[np.isfinite(error)]
+    n = len(e)
+    lags = max(1, min(40, n // 5))
+    e = e - e.mean()
+    power = float(e @ e)
+    if n < 8 or power == 0:
+        return Whiteness(0.0, 1.0, np.zeros(lags))
+    a = np.array([e[k:] @ e[:-k] for k in range(1, lags + 1)]) / power
+    q = n * (n + 2) * np.sum(a**2 / (n - np.arange(1, lags + 1)))
+    return Whiteness(float(np.mean(np.abs(a) > 1.96 / np.sqrt(n))), float(stats.chi2.sf(q, lags)), a)
+
+
+def fit_percent(measured: np.ndarray, predicted: np.ndarray) -> float:
+    """100 (1 - |error| / |measured - mean|) over the samples that were measured: 100 is perfect, 0 is as good as the mean."""
+    good = np.isfinite(measured)
+    y, e = measured[good], (predicted - measured)[good]
+    spread = np.linalg.norm(y - y.mean())
+    return float(100 * (1 - np.linalg.norm(e) / spread)) if spread > 0 else float("nan")
