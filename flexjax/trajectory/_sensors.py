@@ -60,14 +60,17 @@ def _lowpass(ts, x, frequency, zeta):
     # Augmented with the input and its slope, one matrix exponential per step is the exact solution.
     full = jnp.zeros((4, 4), ts.dtype).at[:2, :2].set(A).at[:2, 2].set(b).at[2, 3].set(1.0)
 
+    # All of them before the loop, side by side: inside it they would be computed one after the other.
+    dts = jnp.diff(ts)
+    moves = jax.vmap(lambda dt: jax.scipy.linalg.expm(full * dt)[:2])(dts)
+
     def step(state, row):
-        dt, u0, u1 = row
-        slope = (u1 - u0) / dt
-        new = (jax.scipy.linalg.expm(full * dt) @ jnp.concatenate([state, jnp.stack([u0, slope])]))[:2]
+        move, u0, slope = row
+        new = move @ jnp.concatenate([state, jnp.stack([u0, slope])])
         return new, new[0]
 
     start = jnp.stack([x[0], jnp.zeros_like(x[0])])
-    _, rest = jax.lax.scan(step, start, (jnp.diff(ts), x[:-1], x[1:]))
+    _, rest = jax.lax.scan(step, start, (moves, x[:-1], jnp.diff(x) / dts))
     return jnp.concatenate([x[:1], rest])
 
 
