@@ -10,6 +10,8 @@ from flexjax.screw import se3
 def move(layout: Layout, q, dx):
     """``q`` displaced by ``dx`` (nv,)."""
     table = layout.q_of_v()
+    if not layout.balls:
+        return q + dx
     plain = table >= 0
     q1 = q.at[table[plain]].add(dx[plain])
     for s in layout.balls:
@@ -40,6 +42,8 @@ def locked(layout: Layout, prescribed: np.ndarray) -> np.ndarray:
 
 def to_v(layout: Layout, per_dof):
     """(D,) motor-side numbers placed in v: flexible joints' at their motors."""
+    if not layout.motors:
+        return jnp.pad(per_dof, (0, layout.nv - layout.dofs))
     motors = np.array(layout.motors, int)
     on_joint = jnp.zeros(layout.nv, per_dof.dtype).at[: layout.dofs].set(per_dof)
     return on_joint.at[motors].set(0.0).at[layout.v_motors].set(per_dof[motors])
@@ -48,6 +52,8 @@ def to_v(layout: Layout, per_dof):
 def joint_coordinates(layout: Layout, q):
     """Link-side joint coordinates (D,): rotation vectors for balls."""
     table = layout.q_of_v()[: layout.dofs]
+    if not layout.balls:
+        return q[: layout.dofs]
     out = q[np.maximum(table, 0)]
     for s in layout.balls:
         out = out.at[s.v_start : s.v_start + 3].set(se3.quat_log(q[s.q_start : s.q_start + 4]))
@@ -56,6 +62,8 @@ def joint_coordinates(layout: Layout, q):
 
 def motor_side(layout: Layout, q, v):
     """Motor-side joint coordinates and rates (D,)."""
+    if not layout.motors:
+        return joint_coordinates(layout, q), v[: layout.dofs]
     motors = np.array(layout.motors, int)
     return joint_coordinates(layout, q).at[motors].set(q[layout.q_motors]), v[: layout.dofs].at[motors].set(
         v[layout.v_motors]

@@ -48,15 +48,25 @@ def behind(x: Float[Array, "B ..."], first: Array) -> Array:
     return jnp.concatenate([first[None], x[:-1]])
 
 
+def _in_order(layout: Layout) -> bool:
+    """Every stage has one joint coordinate, in robot order: no tables are needed, and traces stay short."""
+    index, _ = layout.dof_table()
+    return index.shape == (layout.dofs, 1) and bool(np.all(index[:, 0] == np.arange(layout.dofs)))
+
+
 def pad(layout: Layout, v: Array) -> Array:
     """(B, width) rates of the joints, zero where padded."""
     index, _ = layout.dof_table()
+    if _in_order(layout):
+        return v[: layout.dofs, None]
     return jnp.concatenate([v, jnp.zeros(1, v.dtype)])[index]
 
 
 def scatter(layout: Layout, padded: Array) -> Array:
     """(D,) in robot order, from (B, width)."""
     index, mask = layout.dof_table()
+    if _in_order(layout):
+        return padded[:, 0]
     return jnp.zeros(layout.dofs, padded.dtype).at[index[mask]].set(padded[mask])
 
 
@@ -64,6 +74,8 @@ def pad_shapes(layout: Layout, x: Array) -> Array:
     """(B, m) shape coordinates (or rates, forces) of the stages, from q or v; zero where padded."""
     index, _ = layout.shape_table()
     tail = x[x.shape[0] - sum(layout.shapes) :]
+    if len(set(layout.shapes)) == 1 and not layout.extends:
+        return tail.reshape(len(layout.stages), -1)
     parts = [tail, x[: layout.dofs]] if layout.extends else [tail]
     return jnp.concatenate([*parts, jnp.zeros(1, x.dtype)])[index]
 
@@ -72,6 +84,9 @@ def scatter_shapes(layout: Layout, padded: Array) -> Array:
     """(nv,) with the shape coordinates' numbers from (B, m), zero elsewhere."""
     index, mask = layout.shape_table()
     total = sum(layout.shapes)
+    if not layout.extends:
+        flat = padded.reshape(-1) if len(set(layout.shapes)) == 1 else padded.reshape(-1)[np.flatnonzero(mask)]
+        return jnp.pad(flat, (layout.nv - total, 0))
     where = np.where(index < total, index + layout.nv - total, index - total)
     return jnp.zeros(layout.nv, padded.dtype).at[where[mask]].set(padded[mask])
 

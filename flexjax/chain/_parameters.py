@@ -35,9 +35,9 @@ class Parameters(eqx.Module):
     rotor_axis: Float[Array, "B dim"]  # a pure rotation about the joint axis, in parent body axes
     stiffness: Float[Array, " D"]  # spring of a flexible joint, zero elsewhere
     damping: Float[Array, " D"]
-    coulomb: Float[Array, " D"]
-    v_eps: Float[Array, " D"]
-    stops: Float[Array, "D 4"]  # lower, upper, stiffness, damping
+    coulomb: Float[Array, " D"] | None  # None, like the stops, where no joint has any: what is absent costs no code
+    v_eps: Float[Array, " D"] | None
+    stops: Float[Array, "D 4"] | None  # lower, upper, stiffness, damping
 
     @property
     def space(self):
@@ -191,4 +191,8 @@ def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
     stacked = {
         k: (jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype)) for k, v in per_dof.items()
     }
+    if all(j.friction is None for j in robot.tree_joints):
+        stacked["coulomb"] = stacked["v_eps"] = None
+    if all(j.stops is None for j in robot.tree_joints):
+        stacked["stops"] = None
     return Parameters(before, after, joint_screw, screw, inertia, gravity, rotor, gear, axis, **stacked)

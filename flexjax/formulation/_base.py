@@ -97,12 +97,29 @@ class AbstractFormulation(eqx.Module):
         """Static facts of the robot that this formulation cannot hold; empty if it can."""
 
     @abc.abstractmethod
+    def build(self, robot: Robot) -> AbstractModel:
+        """The model of a robot that is not refused, its numbers all of one precision; pure and traceable in them. Called by ``bind``, compiled."""
+
+    def doubts(self, robot: Robot) -> list[str]:
+        """Warnings of the chosen options, given whenever a robot is bound."""
+        return []
+
     def bind(self, robot: Robot, *, dtype=None) -> AbstractModel:
         """The model; pure and traceable in the robot's numbers. Raises ValueError on refusals."""
+        robot = _prepare(self, robot, dtype)
+        for doubt in self.doubts(robot):
+            warnings.warn(doubt, stacklevel=2)
+        return _build(self, robot)
 
 
-def prepare(formulation: AbstractFormulation, robot: Robot, dtype) -> Robot:
-    """What every ``bind`` does first: refuse, and cast the robot once."""
+@eqx.filter_jit
+def _build(formulation: AbstractFormulation, robot: Robot) -> AbstractModel:
+    # One program for all numbers of a robot: hundreds of small operations run eagerly take seconds.
+    return formulation.build(robot)
+
+
+def _prepare(formulation: AbstractFormulation, robot: Robot, dtype) -> Robot:
+    """Refuse, and cast the robot once."""
     refusals = formulation.refusals(robot)
     if refusals:
         from flexjax.formulation._registry import formulations_for

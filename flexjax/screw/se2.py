@@ -5,6 +5,7 @@ embedding of the plane in z = 0.
 """
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix2, Pose7, Scalar, Vector2
@@ -24,7 +25,7 @@ def identity(dtype=None) -> Pose:
 
 def _quarter(p: Vector2) -> Vector2:
     """p turned by +90 degrees: the plane's e_z x p."""
-    return jnp.stack([-p[1], p[0]])
+    return p[::-1] * np.array([-1.0, 1.0], p.dtype)
 
 
 def _similarity(a: Scalar, b: Scalar) -> Matrix2:
@@ -34,8 +35,13 @@ def _similarity(a: Scalar, b: Scalar) -> Matrix2:
 
 def _with_bottom(block: Matrix2, column: Vector2, last: float) -> Matrix3:
     """[[block, column], [0 0 last]]: the form of every operator on planar twists."""
-    bottom = jnp.concatenate([jnp.zeros_like(column), jnp.full((1,), last, column.dtype)])
-    return jnp.concatenate([jnp.concatenate([block, column[:, None]], axis=1), bottom[None, :]], axis=0)
+    bottom = np.array([[0.0, 0.0, last]], column.dtype)
+    return jnp.concatenate([jnp.concatenate([block, column[:, None]], axis=1), bottom], axis=0)
+
+
+# ad(twist) = _AD @ twist: one product instead of a matrix put together from its entries.
+_AD = np.zeros((3, 3, 3))
+_AD[0, 1, 2], _AD[1, 0, 2], _AD[0, 2, 1], _AD[1, 2, 0] = -1.0, 1.0, 1.0, -1.0
 
 
 def rotation_exp(rotvec: RotationVector) -> Matrix2:
@@ -76,7 +82,7 @@ def adjoint_inverse(pose: Pose) -> Matrix3:
 
 def ad(twist: Twist) -> Matrix3:
     """The matrix of the Lie bracket: ad(a) @ b = [a, b] = d/dt adjoint(exp(t a)) b at t = 0."""
-    return _with_bottom(_similarity(jnp.zeros_like(twist[2]), twist[2]), -_quarter(twist[:2]), 0.0)
+    return jnp.sum(_AD.astype(twist.dtype) * twist[None, None, :], axis=2)
 
 
 def ad_star(twist: Twist) -> Matrix3:

@@ -1,4 +1,4 @@
-"""The fixed-grid time loop: a two-level scan (outputs, steps) over the public ``init`` and ``step`` of diffrax solvers.
+"""The fixed-grid time loop: one scan over the public ``init`` and ``step`` of diffrax solvers.
 
 Unlike ``diffeqsolve`` it differentiates in forward and reverse mode by default, and its reverse mode recomputes nothing that rounds differently.
 """
@@ -11,7 +11,7 @@ import jax.tree_util as jtu
 from jax import lax
 
 from flexjax._results import Status
-from flexjax.simulate._grid import interval_grid
+from flexjax.simulate._grid import TimeGrid, time_grid
 from flexjax.term import State
 
 
@@ -35,50 +35,70 @@ def _finite(tree):
 
 
 def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: bool, report=None):
-    """States at ``ts`` (stacked), and the final lane. The first failure freezes the lane."""
+    """States at ``ts`` (stacked), and the final lane. The first failure freezes the lane. ``checkpoint``: reverse mode recomputes chunks of steps instead of
+    storing every one."""
     term = model.term(drive)
     breaks = drive.breaks()
     dtype = ts.dtype
 
-    def step(lane: Lane, row):
-        t0, t1, jump = row
+    nominal = (ts[-1] - ts[0]) / ((ts.shape[0] - 1) * substeps)
 
-        def go():
-            memory = drive.sample(t0, t1, *term.motor_coordinates(lane.y), lane.y.memory) if lane.y.memory else lane.y.memory
-            y = State(lane.y.mech, lane.y.work, lane.y.dissipated, memory)
-            middle = 0.5 * (t0 + t1)
-            y1, _, _, solver_state, result = solver.step(term, t0, t1, y, middle, lane.solver_state, jump if breaks.shape[0] else False)
-            newton = jnp.where(result == diffrax.RESULTS.successful, int(Status.ok), int(Status.newton_failed))
-            code, where = model.failure(t1, y1, drive)
-            finite = _finite(y1)
-            code = jnp.where(finite, jnp.where(newton != 0, newton, code), int(Status.non_finite)).astype(jnp.int32)
-            bad = code != 0
-            # A failed step leaves the lane at its last good state; its derivative must not see the bad one.
-            return Lane(
-                _choose(bad, lane.y, y1), _choose(bad, lane.solver_state, solver_state), code,
-                jnp.where(bad, t1, lane.t_fail), jnp.where(bad & (newton == 0) & finite, where, lane.where), lane.steps + 1,
-            )  # fmt: skip
+    def step(lane: Lane, t0, t1, jump) -> Lane:
+        # A step of no length, and every step after a failure, is computed and thrown away: a branch around it would double what is to be compiled.
+        going = lane.status == 0
+        if breaks.shape[0]:
+            going = going & (t1 > t0)
+            t1 = jnp.where(t1 > t0, t1, t0 + nominal)
+        memory = drive.sample(t0, t1, *term.motor_coordinates(lane.y), lane.y.memory) if lane.y.memory else lane.y.memory
+        y = State(lane.y.mech, lane.y.work, lane.y.dissipated, memory)
+        middle = 0.5 * (t0 + t1)
+        y1, _, _, solver_state, result = solver.step(term, t0, t1, y, middle, lane.solver_state, jump if breaks.shape[0] else False)
+        newton = jnp.where(result == diffrax.RESULTS.successful, int(Status.ok), int(Status.newton_failed))
+        code, where = model.failure(t1, y1, drive)
+        finite = _finite(y1)
+        code = jnp.where(finite, jnp.where(newton != 0, newton, code), int(Status.non_finite)).astype(jnp.int32)
+        good, bad = going & (code == 0), going & (code != 0)
+        # A failed step leaves the lane at its last good state; its derivative must not see the bad one.
+        return Lane(
+            _choose(good, y1, lane.y), _choose(good, solver_state, lane.solver_state), jnp.where(going, code, lane.status),
+            jnp.where(bad, t1, lane.t_fail), jnp.where(bad & (newton == 0) & finite, where, lane.where), lane.steps + going,
+        )  # fmt: skip
 
-        lane = lax.cond((t1 > t0) & (lane.status == 0), go, lambda: lane)
-        return lane, None
-
-    def interval(lane: Lane, row):
-        k, t0, t1 = row
-        grid, jumps = interval_grid(t0, t1, substeps, breaks)
-        lane, _ = lax.scan(step, lane, (grid[:-1], grid[1:], jumps))
+    def one(carry, row: TimeGrid):
+        lane, outputs = carry
+        lane = step(lane, row.t0, row.t1, row.jump)
         if report is not None:
-            report(k, lane)
-        return lane, lane.y
+            report(row.slot, ts.shape[0] - 1)
+        # The last place takes what is no output.
+        return (lane, jtu.tree_map(lambda all, x: all.at[row.slot].set(x), outputs, lane.y)), None
 
     first = ts[0] + 0.5 * (ts[1] - ts[0]) / substeps
     solver_state = solver.init(term, ts[0], ts[1], y0, _inside_first_piece(ts[0], first, breaks))
     zero = jnp.zeros((), jnp.int32)
     lane = Lane(y0, solver_state, zero, jnp.full((), jnp.nan, dtype), zero - 1, zero)
     lane = _strong(lane)
-    body = jax.checkpoint(interval) if checkpoint else interval
-    lane, ys = lax.scan(body, lane, (jnp.arange(ts.shape[0] - 1), ts[:-1], ts[1:]))
-    ys = jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b]), y0, ys)
+    outputs = jtu.tree_map(lambda x: jnp.zeros((ts.shape[0], *jnp.shape(x)), jnp.result_type(x)), lane.y)
+    grid = time_grid(ts, substeps, breaks)
+    if checkpoint:
+        rows = _chunks(grid, ts.shape[0])
+        (lane, outputs), _ = lax.scan(jax.checkpoint(lambda carry, chunk: lax.scan(one, carry, chunk)), (lane, outputs), rows)
+    else:
+        (lane, outputs), _ = lax.scan(one, (lane, outputs), grid)
+    ys = jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b[:-1]]), y0, outputs)
     return ys, lane
+
+
+def _chunks(grid: TimeGrid, outputs: int) -> TimeGrid:
+    """The rows in about as many chunks as make storing their starts (with all outputs each) cost as much as storing the steps of one of them."""
+    count = grid.t0.shape[0]
+    chunks = max(1, round((20 * count / outputs) ** 0.5))
+    size = -(-count // chunks)
+    missing = size * chunks - count
+    end = grid.t1[-1]
+    filled = TimeGrid(
+        *(jnp.concatenate([x, jnp.full(missing, fill, x.dtype)]) for x, fill in zip((grid.t0, grid.t1, grid.jump, grid.slot), (end, end, False, outputs - 1)))
+    )
+    return jtu.tree_map(lambda x: x.reshape(chunks, size), filled)
 
 
 def _inside_first_piece(t0, first, breaks):

@@ -169,8 +169,8 @@ def _run_with_bar(model, drive, ts, substeps, solver, start, stations):
         def advance(k):
             bar.update(int(k) + 1 - bar.n)
 
-        def report(k, lane):
-            jax.debug.callback(advance, k)
+        def report(k, outputs):
+            jax.lax.cond(k < outputs, lambda: jax.debug.callback(advance, k), lambda: None)
 
         traj = _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, report)
         jax.block_until_ready(traj.ts)

@@ -18,7 +18,8 @@ BLOCK = 3
 def band_apply(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, "B m"]:
     m = x.shape[1]
     padded = jnp.pad(x, ((0, 0), (BAND, BAND)))
-    return sum(band[:, :, k] * padded[:, k : k + m] for k in range(2 * BAND + 1))
+    windows = jnp.stack([lax.slice_in_dim(padded, k, k + m, axis=1) for k in range(2 * BAND + 1)], axis=2)
+    return jnp.sum(band * windows, axis=2)
 
 
 def band_apply_transpose(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, "B m"]:

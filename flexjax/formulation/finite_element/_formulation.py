@@ -10,7 +10,7 @@ from jaxtyping import Array
 from flexjax.beam import Cubics, bspline_cubics, hermite_cubics
 from flexjax.chain import Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ChainTerm, ran_off_link, serial_layout, serial_refusals
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
 from flexjax.formulation.finite_element._refusals import is_elastic, refusals
@@ -74,8 +74,7 @@ class FiniteElement(AbstractFormulation):
         basis = ("bspline" if carrier else "hermite") if self.basis == "auto" else self.basis
         return BASES[basis](count)
 
-    def bind(self, robot: Robot, *, dtype=None) -> "FiniteElementModel":
-        robot = prepare(self, robot, dtype)
+    def build(self, robot: Robot) -> "FiniteElementModel":
         by_name = {name: self.table(robot, name, n) for name, n in self.counts(robot).items()}
         layout = serial_layout(robot, {name: c.size for name, c in by_name.items()}, planar=True)
         par = chain_parameters(robot, layout)

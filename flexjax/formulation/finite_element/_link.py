@@ -282,7 +282,23 @@ class FiniteElementLinks(AbstractLinks):
         return self._section(eta, self._station(eta, s))
 
     def tip(self, eta) -> Tip:
-        return self.section(eta, jnp.ones_like(self.length))
+        if self._extends:
+            return self.section(eta, jnp.ones_like(self.length))
+        return self._section(eta, self._end(eta.dtype))
+
+    def _end(self, dtype) -> Station:
+        """The sections at the ends of links of constant length: plain numbers."""
+        m = self.numbers.a.shape[1]
+        f = np.zeros((3, len(self.tables), m + 1))
+        x = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 2.0, 6.0]])
+        for b, table in enumerate(self.tables):
+            if table is not None:
+                count = table.elements
+                index = np.where(table.index < table.size, table.index, m)[-1]
+                f[:, b, index] += np.array([[1.0], [count], [count**2]]) * (x @ table.powers[-1])
+        f = jnp.asarray(f[:, :, :m], dtype)
+        one = jnp.ones(len(self.tables), dtype)
+        return Station(self.numbers.length, one, one, f[0], f[1], f[2])
 
     def strain(self, eta, s):
         at = self._station(eta, s)

@@ -1,6 +1,5 @@
 """The nonlinear moving beam of variable length on a joint frame with arbitrary motion."""
 
-import warnings
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from jaxtyping import Array
 from flexjax._results import Status
 from flexjax.beam._polynomial import hilbert
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.moving_beam import _carrier, _layout
 from flexjax.formulation.moving_beam._chain import Hardware, MovingBeamTerm, joint_hardware
 from flexjax.formulation.moving_beam._generator import scaled, tables
@@ -73,14 +72,15 @@ class MovingBeam(AbstractFormulation):
             faults.append("inertia='constant' with a variable length; expected 'complete'")
         return faults
 
-    def bind(self, robot: Robot, *, dtype=None) -> "MovingBeamModel":
-        robot = prepare(self, robot, dtype)
-        if not is_bounded(self.terms):
-            warnings.warn(
-                "the chosen order couples extension and slope without the fourth power of the slope: its energy is unbounded below. Trust it for "
-                "deflections below 0.3 radii of gyration; near one radius it collapses (Status.energy_collapse). order='complete' does not.",
-                stacklevel=2,
-            )
+    def doubts(self, robot: Robot) -> list[str]:
+        if is_bounded(self.terms):
+            return []
+        return [
+            "the chosen order couples extension and slope without the fourth power of the slope: its energy is unbounded below. Trust it for "
+            "deflections below 0.3 radii of gyration; near one radius it collapses (Status.energy_collapse). order='complete' does not."
+        ]
+
+    def build(self, robot: Robot) -> "MovingBeamModel":
         lay = _layout.layout(robot, self.elements)
         return MovingBeamModel(
             robot, self, lay, _carrier.carrier(robot, lay), _carrier.arm(robot, lay, self.rotary), _carrier.payloads(robot, lay), joint_hardware(robot)

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.port_hamiltonian._chain import PortTerm
 from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan, loop_numbers, loop_plans
 from flexjax.formulation.port_hamiltonian._observe import snapshot
@@ -54,8 +54,7 @@ class PortHamiltonian(AbstractFormulation):
     def refusals(self, robot: Robot) -> list[str]:
         return refusals(robot)
 
-    def bind(self, robot: Robot, *, dtype=None) -> "PortHamiltonianModel":
-        robot = prepare(self, robot, dtype)
+    def build(self, robot: Robot) -> "PortHamiltonianModel":
         st = structure(robot, self.elements)
         numbers = mechanism_numbers(robot, st, blend=self.mass, coupling=self.coupling, drag=self.drag, density=self.strain_energy)
         return PortHamiltonianModel(robot, self, st, loop_plans(robot, st), numbers, loop_numbers(robot, st))

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from flexjax.chain import ChainTerm, Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.robot import Robot
 from flexjax.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.term import Mechanical, State
@@ -27,10 +27,9 @@ class RigidArm(AbstractFormulation):
     def refusals(self, robot: Robot) -> list[str]:
         return serial_refusals(robot)
 
-    def bind(self, robot: Robot, *, dtype=None) -> "RigidArmModel":
-        robot = prepare(self, robot, dtype)
+    def build(self, robot: Robot) -> "RigidArmModel":
         layout = serial_layout(robot)
-        return RigidArmModel(robot, self, layout, eqx.filter_jit(chain_parameters)(robot, layout))
+        return RigidArmModel(robot, self, layout, chain_parameters(robot, layout))
 
 
 class RigidArmModel(AbstractModel):

@@ -23,7 +23,7 @@ from flexjax.chain import (
     serial_refusals,
 )
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
@@ -115,8 +115,7 @@ class ScrewSynthesis(AbstractFormulation):
                 )
         return faults
 
-    def bind(self, robot: Robot, *, dtype=None) -> "ScrewSynthesisModel":
-        robot = prepare(self, robot, dtype)
+    def build(self, robot: Robot) -> "ScrewSynthesisModel":
         counts = self.counts(robot)
         shapes = {link.name: sum(counts) for link in robot.links if _is_flexible(link) and sum(counts)}
         # Links move in space: a planar robot is one whose links bend in the plane only.

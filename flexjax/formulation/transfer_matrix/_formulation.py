@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start, prepare
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.transfer_matrix._balance import energies
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout, build_chain, chain_layout, chain_order
 from flexjax.formulation.transfer_matrix._observe import snapshot
@@ -95,8 +95,7 @@ class TransferMatrix(AbstractFormulation):
             faults.append(f"segments: {len(self.segments)} numbers for {len(robot.links)} links")
         return faults
 
-    def bind(self, robot: Robot, *, dtype=None) -> "TransferMatrixModel":
-        robot = prepare(self, robot, dtype)
+    def build(self, robot: Robot) -> "TransferMatrixModel":
         segments = self.segments if isinstance(self.segments, tuple) else (self.segments,) * len(robot.links)
         published = self.variant == "paper"
         half, rotary = (not published if x is None else x for x in (self.half_springs, self.rotary))
