@@ -90,18 +90,25 @@ def eigenfunctions(count: int, bending: bool) -> list[Legendre]:
 
     def bend(k):
         b = _root_clamped_free(k)
-        # cosh - cos - sigma (sinh - sin), with the growing exponentials cancelled by hand
+        # cosh + cos - sigma (sinh + sin), with the growing exponentials cancelled by hand
         sigma = (np.sinh(b) - np.sin(b)) / (np.cosh(b) + np.cos(b))
         shrink = (np.cos(b) + np.sin(b) + np.exp(-b)) / (2 * (np.cosh(b) + np.cos(b)))  # (1 - sigma)/2
         return lambda x: (
-            shrink * np.exp(b * x) + 0.5 * (1 + sigma) * np.exp(-b * x) - np.cos(b * x) + sigma * np.sin(b * x)
+            b**2
+            * (shrink * np.exp(b * x) + 0.5 * (1 + sigma) * np.exp(-b * x) + np.cos(b * x) - sigma * np.sin(b * x))
         )
 
     def stretch(k):
-        return lambda x: np.sqrt(2) * np.sin((k + 0.5) * np.pi * x)
+        b = (k + 0.5) * np.pi
+        return lambda x: np.sqrt(2) * b * np.cos(b * x)
 
+    # The highest derivative is expanded and integrated from the clamp: integration damps the round-off of the series,
+    # and the conditions of the clamped end hold by construction. A slope read off the series of the function itself
+    # is wrong by round-off times the square of the degree.
+    derivative, order = (bend, 2) if bending else (stretch, 1)
     return [
-        series_of((bend if bending else stretch)(k), 24 + 4 * count) * (1 if k % 2 == 0 else -1) for k in range(count)
+        series_of(derivative(k), 24 + 4 * count).integ(order, lbnd=0.0) * (1 if k % 2 == 0 else -1)
+        for k in range(count)
     ]
 
 

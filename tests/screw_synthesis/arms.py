@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -54,14 +55,15 @@ def somewhere(model, seed=0, bend=0.02, speed=1.0):
     return term, term.move(q, scale * rng.normal(size=lay.nv)), jnp.asarray(speed * rng.normal(size=lay.nv))
 
 
+@eqx.filter_jit
+def matrices(term, q):
+    """Mass and stiffness about ``q`` at rest."""
+    unit = jnp.eye(term.layout.nv, dtype=q.dtype)
+    return jax.vmap(lambda e: term.momentum(q, e))(unit), jax.jacfwd(term.potential_gradient)(q)
+
+
 def frequencies(model):
     """Natural frequencies [rad/s] about the straight, unloaded configuration, all joints free."""
-    term, lay = model.term(fx.Drive()), model.layout
     q = model.initial_state(fx.Drive(), jnp.zeros(()), Start()).mech.q
-
-    @jax.jit
-    def matrices(term, q):
-        return jax.vmap(lambda e: term.momentum(q, e))(jnp.eye(lay.nv)), jax.jacfwd(term.potential_gradient)(q)
-
-    M, K = (np.asarray(x) for x in matrices(term, q))
+    M, K = (np.asarray(x) for x in matrices(model.term(fx.Drive()), q))
     return np.sqrt(np.maximum(scipy.linalg.eigh(0.5 * (K + K.T), 0.5 * (M + M.T))[0], 0.0))
