@@ -38,7 +38,7 @@ def test_single_link(half, record_number):
 
 @pytest.fixture(scope="module")
 def three_acceleration():
-    method = fx.TransferMatrix(segments=20, beta=0.7, gamma=0.51, rotary=False)
+    method = fx.TransferMatrix(segments=20, beta=0.7, gamma=0.51, rotary=False, linearisation="extrapolated")
     return fx.simulate(method.bind(fx.load_robot("li-zhang-three-link")), three_drive(), TS, dt=1e-3)
 
 

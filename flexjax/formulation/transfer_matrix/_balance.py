@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -69,10 +70,33 @@ def rotor_torque(term, motor_acc):
     return torque
 
 
+class Exchange(eqx.Module):
+    """Forces through which energy enters (drive, loads, base) and leaves (dampers, friction), with the coordinates
+    along which they act and their rates; vectors of equal length."""
+
+    force: Array
+    place: Array
+    rate: Array
+    lost: Array
+    lost_place: Array
+    lost_rate: Array
+
+    def powers(self) -> tuple[Array, Array]:
+        """(power of the drive, power dissipated)."""
+        return jnp.sum(self.force * self.rate), jnp.sum(self.lost * self.lost_rate)
+
+    def since(self, old: "Exchange") -> tuple[Array, Array]:
+        """(work, dissipated energy) between two instants: mean forces times displacements.
+
+        The step's own quadrature: with the pair (1/4, 1/2) a linear chain keeps its balance to rounding, also where
+        stiff modes alternate from step to step; the mean of the powers would count their squares."""
+        work = 0.5 * jnp.sum((old.force + self.force) * (self.place - old.place))
+        return work, 0.5 * jnp.sum((old.lost + self.lost) * (self.lost_place - old.lost_place))
+
+
 class Efforts(NamedTuple):
     effort: Array  # (D,) of the motors
-    power: Array
-    dissipation: Array
+    exchange: Exchange
     reactions: object  # Forces, or None
 
 
@@ -90,29 +114,31 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool) -> Effo
         n = jnp.where(kinds.rigid, inverse.n, n)
     xm, xmd = motor_side(term, p, target)
     lost = j.coulomb * jnp.tanh(xmd / j.v_eps) + jnp.where(kinds.motor >= 0, 0.0, j.damping) * xmd
-    dissipation = -jnp.sum(sp.viscous * sp.stretch_rate) + jnp.sum(lost * xmd)
     effort = n[kinds.first] + lost
     if kinds.rotor.any():
         parent = jnp.concatenate([ground.acceleration[None], term.split(a)[0][:-1]])
         effort = effort + j.gear * rotor(parent)[kinds.first]
     if not kinds.given.all():
         effort = jnp.where(kinds.given, effort, own_torque(term, t, args, memory, xm, xmd)[0] + lost)
-    power = jnp.sum(effort * xmd)
+    gain = [(effort, xm, xmd)]
+    loss = [(-sp.viscous, sp.stretch, sp.stretch_rate), (lost, xm, xmd)]
     if kinds.stops.any():
         q, qd = link_side(term, p, target)
-        dissipation = dissipation + jnp.sum(jnp.where(kinds.given_joint, 0.0, stop_torque(j, q, qd)[2] * qd**2))
+        loss.append((jnp.where(kinds.given_joint, 0.0, stop_torque(j, q, qd)[2] * qd), q, qd))
     if term.drive.loads:
-        force, torque = load_wrenches(term, t, args, term.split(mech.q)[0])
-        _, velocity, _ = term.points(mech, ground)
-        power = power + jnp.sum(force * velocity[:-1]) + jnp.sum(torque * term.split(mech.v)[0])
+        (th, _), (w, _) = term.split(mech.q), term.split(mech.v)
+        force, torque = load_wrenches(term, t, args, th)
+        position, velocity, _ = term.points(mech, ground)
+        gain += [(force.reshape(-1), position[:-1].reshape(-1), velocity[:-1].reshape(-1)), (torque, th, w)]
     if term.drive.base is not None and inverse is not None:
-        power = power + jnp.sum(inverse.q[0] * ground.point_velocity) + inverse.n_parent[0] * ground.rate
-    return Efforts(effort, power, dissipation, inverse)
+        gain.append((inverse.q[0], ground.point, ground.point_velocity))
+        gain.append((inverse.n_parent[:1], ground.angle[None], ground.rate[None]))
+    columns = [jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)]
+    return Efforts(effort, Exchange(*columns), inverse)
 
 
-def powers(term, t, mech: Mechanical, a, args, memory) -> tuple[Array, Array]:
-    e = efforts(term, t, mech, a, args, memory, forces=needs_forces(term))
-    return e.power, e.dissipation
+def exchange(term, t, mech: Mechanical, a, args, memory) -> Exchange:
+    return efforts(term, t, mech, a, args, memory, forces=needs_forces(term)).exchange
 
 
 def energies(term, t, mech: Mechanical, args) -> tuple[Array, Array, Array]:

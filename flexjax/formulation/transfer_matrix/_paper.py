@@ -88,7 +88,8 @@ class PaperTerm(AbstractChainStepTerm):
     def start(self, t, y: State, args) -> Carried:
         a = self.rate(t, y, args).v
         mech = self.reduced(y.mech)
-        return Carried(a, *self.inner.powers(t, mech, a[: self.angles], args, y.memory))
+        exchange = self.inner.exchange(t, mech, a[: self.angles], args, y.memory)
+        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), exchange)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         inner, n = self.inner, self.inner.layout.n
@@ -134,10 +135,7 @@ class PaperTerm(AbstractChainStepTerm):
         v1 = predicted.v + gamma * dt * a1
         fixed = inner.impose(t1, args, Mechanical(q1[: self.angles], v1[: self.angles]), ground)
         mech = Mechanical(jnp.concatenate([fixed.q, q1[self.angles :]]), jnp.concatenate([fixed.v, v1[self.angles :]]))
-        drive, dissipation = inner.powers(t1, fixed, a1[: self.angles], args, y.memory)
-        work = y.work + 0.5 * dt * (carried.drive + drive)
-        dissipated = y.dissipated + 0.5 * dt * (carried.dissipation + dissipation)
-        return State(mech, work, dissipated, y.memory), Carried(a1, drive, dissipation), jnp.asarray(True)
+        return inner.finish(t1, y, carried, args, beta, dt, mech, a1, fixed)
 
     def _positions(self, laws, t, args, small: Mechanical, ground: Ground, A):
         """The connections' laws in terms of rotations instead of accelerations: al = A (th - predicted)."""

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.drive import Drive
@@ -25,12 +26,18 @@ from flexjax.robot import Robot
 from flexjax.term import AbstractChainStepTerm, Mechanical, State
 
 
+LINEARISATIONS = ("history", "extrapolated")
+
+
 class Carried(eqx.Module):
-    """Accelerations of bodies and motors, and the powers of drive and dampers, at the end of the last step."""
+    """What the end of the last step hands over: accelerations of bodies and motors; the mean rates of that step and
+    their change since the one before; its length; and the forces through which energy comes and goes."""
 
     acceleration: Float[Array, " nv"]
-    drive: Float[Array, ""]
-    dissipation: Float[Array, ""]
+    slope: Float[Array, " nv"]
+    bend: Float[Array, " nv"]
+    step: Float[Array, ""]
+    exchange: eqx.Module
 
 
 class Forces(NamedTuple):
@@ -72,6 +79,8 @@ class TransferTerm(AbstractChainStepTerm):
     drive: Drive
     layout: Layout = eqx.field(static=True)
     sweep: str = eqx.field(static=True)
+    linearisation: str = eqx.field(static=True)
+    passes: int = eqx.field(static=True)
 
     # --- coordinates
     @property
@@ -106,7 +115,7 @@ class TransferTerm(AbstractChainStepTerm):
             th, w = self.split(q)[0], self.split(v)[0]
             led = (
                 jnp.stack([before(th, ground.angle, True)[leader], before(w, ground.rate, True)[leader]])
-                + held @ inside.T
+                + held @ jnp.asarray(inside.T, held.dtype)
             )
             q = jnp.concatenate([jnp.where(kinds.rigid, led[0], th), q[n:]])
             v = jnp.concatenate([jnp.where(kinds.rigid, led[1], w), v[n:]])
@@ -135,18 +144,23 @@ class TransferTerm(AbstractChainStepTerm):
     # --- dynamics
     def elements(self, t, args, memory, star: Mechanical, predicted: Mechanical, ground: Ground, c2, c1):
         """The chain's elements at the configuration ``star``; springs act at ``predicted`` + (c2, c1) times the
-        acceleration."""
+        acceleration, and so does the spin in the centrifugal terms, expanded about that of ``star``."""
         b = self.chain.bodies
         (th, _), (w, _) = self.split(star.q), self.split(star.v)
         reach, moment = turned(th, self.chain.reach), turned(th, b.moment)
         force, torque = load_wrenches(self, t, args, th)
-        column = perp(reach)
+        row, column, moment_column, squared = perp(reach), perp(reach), perp(moment), w**2
+        if self.linearisation == "history":
+            # w^2 with w = predicted + c1 al, without its square in c1: one part known, one in proportion to al.
+            squared = w * (2 * self.split(predicted.v)[0] - w)
+            column = column - (2 * c1 * w)[:, None] * reach
+            moment_column = moment_column - (2 * c1 * w)[:, None] * moment
         zero = jnp.zeros_like(b.mass)
-        push = -(w**2)[:, None] * moment - force
+        push = -squared[:, None] * moment - force
         mass = jnp.stack(
             [
-                jnp.stack([b.mass, zero, -moment[:, 1], push[:, 0]], -1),
-                jnp.stack([zero, b.mass, moment[:, 0], push[:, 1]], -1),
+                jnp.stack([b.mass, zero, moment_column[:, 0], push[:, 0]], -1),
+                jnp.stack([zero, b.mass, moment_column[:, 1], push[:, 1]], -1),
                 jnp.stack([-moment[:, 1], moment[:, 0], b.inertia, -torque], -1),
             ],
             axis=-2,
@@ -154,8 +168,8 @@ class TransferTerm(AbstractChainStepTerm):
         laws = joint_laws(self, t, args, memory, self.point(star, ground), self.point(predicted, ground), c2, c1)
         el = Elements(
             column=column,
-            row=column,
-            shift=-(w**2)[:, None] * reach,
+            row=row,
+            shift=-squared[:, None] * reach,
             mass=mass,
             stiffness=laws.stiffness,
             torque=laws.torque,
@@ -188,21 +202,53 @@ class TransferTerm(AbstractChainStepTerm):
 
     def start(self, t, y: State, args) -> Carried:
         mech, a = self.accelerate(t, y, args)
-        return Carried(a, *self.powers(t, mech, a, args, y.memory))
+        zero = jnp.zeros((), a.dtype)
+        return Carried(a, mech.v, jnp.zeros_like(a), zero, self.exchange(t, mech, a, args, y.memory))
+
+    def ahead(self, mech: Mechanical, carried: Carried, dt) -> Mechanical:
+        """A first guess at the end of the step, where the geometry is taken.
+
+        "extrapolated": from rates and accelerations. Of a mode with dt omega > 1 the latter are many times the angles
+        that the step will give, and chains whose segments are short or whose bodies are light run away. "history": from
+        the angles of the last steps, as small in such modes as the angles are."""
+        if self.linearisation == "extrapolated":
+            a = carried.acceleration
+            return Mechanical(mech.q + dt * mech.v + 0.5 * dt**2 * a, mech.v + dt * a)
+        lag = 0.5 * (dt + carried.step)
+        slope = carried.slope + lag * carried.bend  # the mean rate of the step to come
+        return Mechanical(mech.q + dt * slope, slope + 0.5 * dt * carried.bend)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         dt = t1 - t0
         q0, v0, a0 = y.mech.q, y.mech.v, carried.acceleration
         ground = self.ground(t1, args)
-        star = self.impose(t1, args, Mechanical(q0 + dt * v0 + 0.5 * dt**2 * a0, v0 + dt * a0), ground)
+        star = self.impose(t1, args, self.ahead(y.mech, carried, dt), ground)
         predicted = Mechanical(q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0)
-        el, laws = self.elements(t1, args, y.memory, star, predicted, ground, beta * dt**2, gamma * dt)
-        a1, _ = self.solve(el, laws, ground)
-        mech = self.impose(t1, args, Mechanical(predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1), ground)
-        drive, dissipation = self.powers(t1, mech, a1, args, y.memory)
-        work = y.work + 0.5 * dt * (carried.drive + drive)
-        dissipated = y.dissipated + 0.5 * dt * (carried.dissipation + dissipation)
-        return State(mech, work, dissipated, y.memory), Carried(a1, drive, dissipation), jnp.asarray(True)
+
+        def sweep_once(star, _):
+            el, laws = self.elements(t1, args, y.memory, star, predicted, ground, beta * dt**2, gamma * dt)
+            a1, _ = self.solve(el, laws, ground)
+            mech = Mechanical(predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1)
+            return self.impose(t1, args, mech, ground), a1
+
+        # A loop rather than copies: the step compiles once whatever the number of passes.
+        if self.passes == 1:
+            mech, a1 = sweep_once(star, None)
+        else:
+            mech, a1 = lax.scan(sweep_once, star, length=self.passes)
+            a1 = a1[-1]
+        return self.finish(t1, y, carried, args, beta, dt, mech, a1, mech)
+
+    def finish(self, t1, y: State, carried: Carried, args, beta, dt, mech, a1, small):
+        """The new state ``mech`` with the energies exchanged in the step, and what it hands on; ``small``: its angles
+        alone."""
+        n = small.q.shape[0]
+        new = self.exchange(t1, small, a1[:n], args, y.memory)
+        work, lost = new.since(carried.exchange)
+        slope = y.mech.v + dt * ((0.5 - beta) * carried.acceleration + beta * a1)
+        bend = 2 * (slope - carried.slope) / (dt + carried.step)
+        state = State(mech, y.work + work, y.dissipated + lost, y.memory)
+        return state, Carried(a1, slope, bend, dt, new), jnp.asarray(True)
 
     # --- what follows from the motion
     def points(self, mech: Mechanical, ground: Ground) -> tuple[Array, Array, Array]:
@@ -230,14 +276,14 @@ class TransferTerm(AbstractChainStepTerm):
         n = jnp.cumsum(n_own[::-1])[::-1]
         return Forces(q, n, n + rotor, acc)
 
-    def powers(self, t, mech: Mechanical, a, args, memory) -> tuple[Array, Array]:
-        from flexjax.formulation.transfer_matrix._balance import powers
+    def exchange(self, t, mech: Mechanical, a, args, memory):
+        from flexjax.formulation.transfer_matrix._balance import exchange
 
-        return powers(self, t, mech, a, args, memory)
+        return exchange(self, t, mech, a, args, memory)
 
     def power(self, t, y: State, args):
         mech, a = self.accelerate(t, y, args)
-        return self.powers(t, mech, a, args, y.memory)
+        return self.exchange(t, mech, a, args, y.memory).powers()
 
     def motor_coordinates(self, y: State):
         """Motor-side coordinates as the state alone tells them: a joint that a Motion holds is seen through its half
