@@ -150,7 +150,7 @@ class Experiment:
 
     def without(self, begin: float, end: float, *sensors: str) -> "Experiment":
         """The readings (of these sensors, or of all) from ``begin`` to ``end`` made a gap: the model runs through it, the loss does not see it."""
-        gap = (self.ts >= begin) & (self.ts <= end)
+        gap = (self.ts >= begin - 1e-9) & (self.ts <= end + 1e-9)
         new = {k: np.where(gap & (not sensors or k in sensors), np.nan, v) for k, v in self.sensors.items()}
         return dataclasses.replace(self, sensors=new)
 
@@ -280,7 +280,7 @@ def _resampled(ts, values, grid, step) -> np.ndarray:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean, at = total / count, centre / count
         known = count > 0
-        slope = np.gradient(np.interp(grid, at[known], mean[known]), step) if known.sum() > 1 else np.zeros(len(grid))
+        slope = np.interp(grid, at[known], np.gradient(mean[known], at[known])) if known.sum() > 1 else np.zeros(len(grid))
         return np.where(known, mean + slope * (grid - np.where(known, at, grid)), np.nan)
     new = np.interp(grid, ts[good], values[good])
     near = np.clip(np.searchsorted(ts, grid), 1, len(ts) - 1)

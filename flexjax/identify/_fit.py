@@ -1,4 +1,4 @@
-"""Search: Levenberg-Marquardt of optimistix step by step (a bar, interruption, checkpoints) or whole under vmap; optax for large problems."""
+"""Search: Levenberg-Marquardt of optimistix step by step, with a bar, interruption and checkpoints; optax for large problems."""
 
 import os
 import tempfile
@@ -49,9 +49,6 @@ def _advance(solver, z, state, args):
     return z, state, done, result == optx.RESULTS.successful, loss, (r, J, state.aux)
 
 
-at_point = eqx.filter_jit(residuals_and_jacobian)
-
-
 @eqx.filter_jit
 def loss_of(z, problem: Problem, measured: Measured):
     return 0.5 * jnp.sum(residuals(z, problem, measured)[0] ** 2)
@@ -85,20 +82,8 @@ def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=Non
 
 
 def _fit(problem, measured, z, history, status, evaluations, there=None) -> Fit:
-    r, J, predicted = at_point(jnp.asarray(z), problem, measured) if there is None else there
+    r, J, predicted = residuals_and_jacobian(jnp.asarray(z), problem, measured) if there is None else there
     return Fit(np.asarray(z), 0.5 * float(jnp.sum(r**2)), history, status, evaluations, np.asarray(r), np.array(J), predicted)
-
-
-@eqx.filter_jit
-def solve_batch(problem, measured, z0, max_steps: int, rtol: float = 1e-8, atol: float = 1e-8, over_data: bool = False):
-    """Whole solves under vmap over rows of ``z0``, and over a leading axis of the measured values where ``over_data``: (z, loss) of each."""
-
-    def one(z, values):
-        data = eqx.tree_at(lambda m: m.values, measured, values)
-        found = optx.least_squares(for_solver, lm(rtol, atol), z, (problem, data), options={"jac": "fwd"}, max_steps=max_steps, throw=False, has_aux=True)
-        return found.value, 0.5 * jnp.sum(residuals(found.value, problem, data)[0] ** 2)
-
-    return jax.vmap(one, in_axes=(0, 0 if over_data else None))(z0, measured.values)
 
 
 def spread_starts(problem: Problem, n: int, spread: float, key) -> jax.Array:

@@ -4,13 +4,13 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from flexjax.formulation import AbstractModel
 from flexjax.identify import _fit
+from flexjax.identify._batch import solve_batch
 from flexjax.identify._data import FrequencyResponse, Modal
 from flexjax.identify._experiment import Experiment
 from flexjax.identify._problem import Problem, build, measure_data
@@ -18,7 +18,6 @@ from flexjax.identify._result import Comparison, Identification
 from flexjax.identify._statistics import noise_factors, precision, robust_covariance, rows_of
 
 Data = Experiment | Modal | FrequencyResponse
-_predict = eqx.filter_jit(lambda problem, z: problem.predict(z))
 
 
 def identify(
@@ -125,8 +124,9 @@ def _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint):
 
 def _multi_start(problem, measured, starts, spread, seed, max_steps):
     z0 = _fit.spread_starts(problem, starts, spread, jax.random.key(seed))
-    zs, losses = _fit.solve_batch(problem, measured, z0, min(max_steps, 30), 1e-6, 1e-6)
-    losses = np.where(np.isfinite(np.asarray(losses)), np.asarray(losses), np.inf)
+    zs, r, _ = solve_batch(problem, measured, z0, min(max_steps, 30))
+    losses = 0.5 * np.sum(np.asarray(r) ** 2, axis=1)
+    losses = np.where(np.isfinite(losses), losses, np.inf)
     return np.asarray(zs)[int(np.argmin(losses))], np.sort(losses)
 
 
@@ -186,7 +186,7 @@ def _finish(model, data, checks, problem, checked, measured, known, fit, finals,
     outer = np.outer(slope, slope)
     return Identification(
         names=par.names, units=par.units, start=np.asarray(par.start), values=values, covariance=known_rows.covariance * outer, robust_covariance=robust * outer,
-        noise=noise, model=fitted, training=_compare(problem, data, fit.predicted), validation=() if checked is None else _compare(checked, checks, _predict(checked, z)),
+        noise=noise, model=fitted, training=_compare(problem, data, fit.predicted), validation=() if checked is None else _compare(checked, checks, checked.predict(z)),
         singular_values=known_rows.singular, directions=known_rows.directions, sizes=sizes, loss=fit.loss, history=fit.history, status=fit.status,
         evaluations=fit.evaluations, seconds=time.perf_counter() - begin, samples=int((rows.channel >= 0).sum()), noise_known=all(known.values()), starts=finals, problem=problem,
         measured=measured, z=np.asarray(fit.z), z_covariance=known_rows.covariance, z_robust=robust,

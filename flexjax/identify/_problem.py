@@ -57,6 +57,7 @@ class Problem(eqx.Module):
     def rebound(self, z) -> AbstractModel:
         return self.model.rebind(self.parameters.place(self.model.robot, "robot", self.parameters.values(z)))
 
+    @eqx.filter_jit
     def predict(self, z) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """Readings of every group (E, T, S), and the predictions of the other data."""
         model = self.rebound(z)
@@ -102,8 +103,11 @@ def residuals(z: Float[Array, " p"], problem: Problem, measured: Measured):
     return jnp.concatenate(parts), predicted
 
 
+@eqx.filter_jit
 def residuals_and_jacobian(z, problem: Problem, measured: Measured):
-    """(N,), (N, p) and predictions: forward mode, one run of the model with all tangents beside it; nothing of the run is stored."""
+    """(N,), (N, p) and predictions: forward mode, one run of the model with all tangents beside it; nothing of the run is stored.
+
+    Under a jit of its own: solvers ask for it in several places, and tracing the model is the larger part of compiling it."""
 
     def both(z):
         r, predicted = residuals(z, problem, measured)
@@ -117,7 +121,8 @@ def residuals_and_jacobian(z, problem: Problem, measured: Measured):
 def for_solver(z, args):
     """The residuals with their derivative as a ready matrix, so that a solver that linearises stores N x p numbers and not the run. The
     predictions beside them are taken as constant."""
-    return residuals(z, *args)
+    r, _, predicted = residuals_and_jacobian(z, *args)
+    return r, predicted
 
 
 @for_solver.def_jvp

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import stats
 
 from flexjax.formulation import AbstractModel
+from flexjax.identify._bootstrap import Bootstrap, repeat
 from flexjax.identify._experiment import Experiment
 from flexjax.identify._statistics import Whiteness, fit_percent, whiteness
 
@@ -108,6 +109,11 @@ class Identification:
         values = self.problem.parameters.values
         with np.errstate(over="ignore"):
             return np.stack([np.asarray(values(jnp.asarray(self.z - half))), np.asarray(values(jnp.asarray(self.z + half)))], axis=1)
+
+    def bootstrap(self, n: int = 100, *, seed: int = 0, level: float = 0.95, max_steps: int = 30) -> Bootstrap:
+        """Fit ``n`` records simulated at the estimates with fresh noise (under vmap): how estimates scatter, and how often the intervals
+        cover the numbers that the records were made with."""
+        return repeat(self.problem, self.measured, self.z, self.noise, n=n, seed=seed, level=level, max_steps=max_steps)
 
     @property
     def unseen(self) -> list[str]:

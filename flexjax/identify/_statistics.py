@@ -117,10 +117,10 @@ def whiteness(error: np.ndarray) -> Whiteness:
     e = error[np.isfinite(error)]
     n = len(e)
     lags = max(1, min(40, n // 5))
+    if n < 8 or np.ptp(e) == 0:
+        return Whiteness(0.0, 1.0, np.zeros(lags))
     e = e - e.mean()
     power = float(e @ e)
-    if n < 8 or power == 0:
-        return Whiteness(0.0, 1.0, np.zeros(lags))
     a = np.array([e[k:] @ e[:-k] for k in range(1, lags + 1)]) / power
     q = n * (n + 2) * np.sum(a**2 / (n - np.arange(1, lags + 1)))
     return Whiteness(float(np.mean(np.abs(a) > 1.96 / np.sqrt(n))), float(stats.chi2.sf(q, lags)), a)

@@ -1,5 +1,6 @@
 """Figures, the 3D page, and reports."""
 
 from flexjax.viz._animate import Animation as Animation, animate as animate
+from flexjax.viz._identify import identification_report as identification_report
 from flexjax.viz._plot import plot as plot
 from flexjax.viz._report import Report as Report

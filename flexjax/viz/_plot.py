@@ -5,9 +5,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from flexjax.io._dataset import check_single
+from flexjax.identify import Identification
 from flexjax.simulate import Comparison, Linear, Modes
 from flexjax.trajectory import Trajectory
-from flexjax.viz import _model_plots, _time_plots
+from flexjax.viz import _identify, _model_plots, _time_plots
 from flexjax.viz._style import style
 
 OF_RUNS = {
@@ -24,6 +25,7 @@ OF_OTHERS = {
     "frequency response": (Linear, _model_plots.frequency_response),
     "comparison": (Comparison, _model_plots.comparison),
     "convergence": (dict, _model_plots.convergence),
+    **{name: (Identification, draw) for name, draw in _identify.FIGURES.items()},
 }
 
 
@@ -49,7 +51,8 @@ def plot(thing: Any, what: str | None = None, **options) -> Figure:
     Of a trajectory, or of ``{name: trajectory}`` to see several together: ``what`` is "joints" (default), "tip", "deflection", "strain",
     "spectrum" (``modes=fx.modes(model)`` adds lines at the natural frequencies) or "energy". Of ``fx.modes(model)``: mode shapes
     (``model=model`` is needed). Of ``fx.linearise(...)``: the frequency response. Of ``fx.compare(...)``: the comparison, or any
-    figure of trajectories. Of ``{name: (steps, errors)}`` with ``what="convergence"``: a convergence study.
+    figure of trajectories. Of ``fx.identify(...)``: "fits" (default), "validation", "correlation", "autocorrelation", "responses" or "history".
+    Of ``{name: (steps, errors)}`` with ``what="convergence"``: a convergence study.
 
     >>> import flexjax as fx
     >>> figure = fx.plot({"Newmark": ([0.1, 0.05], [4e-3, 1e-3])}, "convergence")

@@ -52,6 +52,10 @@ class Report:
     def figure(self, figure: Figure, caption: str) -> "Report":
         return self._add("figure", source=data_url(png(figure)), text=caption)
 
+    def image(self, data: bytes, caption: str) -> "Report":
+        """A picture that is there already, as the bytes of a PNG file."""
+        return self._add("figure", source=data_url(data), text=caption)
+
     def view(self, animation: Animation, caption: str) -> "Report":
         """An interactive 3D view inside the report."""
         return self._add("frame", html=animation.frame(), text=caption)

@@ -1,0 +1,82 @@
+"""Stage 1 of a flexible two-link rig: what closed-loop steps tell about the link, and what they cannot.
+
+    python experiments/identify_quanser/run.py [--quick]
+
+The model is driven by the measured hub angle and predicts the deflection channel. Two records are fitted, three predicted; an ARX model is fitted to
+the same two. Writes results/quanser.json and .npz; plot.py draws them.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+jax.config.update("jax_enable_x64", True)
+
+import identify_tools as tools  # noqa: E402
+
+import flexjax as fx  # noqa: E402
+
+TRAIN = ("step_10deg", "step_neg_20deg")
+CHECK = ("step_20deg", "step_30deg", "step_neg_10deg")
+STEP = 0.01
+
+
+def read(name: str) -> fx.Experiment:
+    path = tools.find_data(f"quanser_2dsfl/steps/lqg_{name}_run01.csv")
+    record = fx.Experiment.read(path, time="t_s", motions={"hub": "th1_hub_rad"}, sensors={"deflection": "defl1_rad"}, name=name)
+    # The encoder's steps have no acceleration that a model could follow: 12 Hz is six times the rig's own frequency.
+    return record.smooth(12.0).resample(STEP)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="fewer segments")
+    args = parser.parse_args()
+    train, check = [read(n) for n in TRAIN], [read(n) for n in CHECK]
+    arm = fx.load_robot(HERE / "arm.toml")
+    model = fx.TransferMatrix(segments=3 if args.quick else 6).bind(arm)
+    numbers, arrays = {}, {}
+    nominal = float(fx.modes(model).frequencies[0])
+    print(f"nominal model: {nominal:.3f} Hz (the rig rings at about 1.82 Hz)")
+
+    free = ["payloads.stage2.inertia", "links.link.damping.strain_rate", "sensors.deflection.gain", "sensors.deflection.offset"]
+    result = fx.identify(model, train, free, validation=check, dt=STEP)
+    print(result)
+    mode = fx.modes(result.model)
+    frequency, zeta = float(mode.frequencies[0]), float(mode.damping[0])
+    print(f"identified: {frequency:.3f} Hz, damping ratio {zeta:.3f}")
+
+    greedy = fx.identify(result.model, train, [*free, "links.link.material.E", "payloads.stage2.mass"], dt=STEP)
+    print("\nwith Young's modulus and the mass of the load sought as well:")
+    print(greedy)
+
+    order, theta = tools.best_arx([(e.motions["hub"], e.sensors["deflection"]) for e in train])
+    print(f"\nARX of order {order} (hub angle to deflection), free run")
+    rows = []
+    for role, comparisons in (("fit", result.training), ("validation", result.validation)):
+        for c in comparisons:
+            u, y = c.data.motions["hub"], c.data.sensors["deflection"]
+            black = tools.run_arx(theta, u, y, order)
+            fits = c.fits["deflection"], tools.fit_percent(y, np.nan_to_num(black, nan=1e6))
+            rows.append({"record": c.data.name, "role": role, "flexjax": fits[0], "arx": fits[1]})
+            print(f"{role:<11}{c.data.name:<16} flexjax {fits[0]:6.2f} %   ARX {fits[1]:6.2f} %")
+            for key, value in (("t", c.data.ts), ("hub", u), ("measured", y), ("model", c.predicted["deflection"]), ("arx", black)):
+                arrays[f"{c.data.name}.{key}"] = value
+    numbers |= {
+        "nominal frequency [Hz]": nominal, "frequency [Hz]": frequency, "damping ratio": zeta, "estimates": result.estimates,
+        "intervals 95 %": {n: list(map(float, i)) for n, i in zip(result.names, result.intervals(), strict=True)},
+        "robust intervals 95 %": {n: list(map(float, i)) for n, i in zip(result.names, result.intervals(robust=True), strict=True)},
+        "residuals white": result.white, "fits": rows, "arx order": order,
+        "not determined when E and mass are free": greedy.unseen, "greedy estimates": greedy.estimates,
+        "greedy standard errors": dict(zip(greedy.names, map(float, greedy.standard_errors), strict=True)),
+    }  # fmt: skip
+    tools.save(HERE / "results", "quanser", numbers, arrays)
+
+
+if __name__ == "__main__":
+    main()

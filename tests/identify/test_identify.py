@@ -1,0 +1,112 @@
+"""Identification on the smallest arm: recovery, coverage, noise, gaps, interruption, checkpoints."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.identify import _fit
+from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record, study
+
+DT = 0.01
+TRUE = np.array([50.0, 0.04, 0.36])
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fx.RigidArm().bind(joint_arm())
+
+
+@pytest.fixture(scope="module")
+def noisy(model):
+    return filled(joint_record(), model, free=JOINT_FREE, at=TRUE, noise=0.02, dt=DT)
+
+
+@pytest.fixture(scope="module")
+def result(model, noisy):
+    return fx.identify(model, noisy, JOINT_FREE, dt=DT)
+
+
+def test_recovery_and_coverage(model, record_number):
+    worst, noisy = study(model, joint_record(), JOINT_FREE, dt=DT)
+    record_number("identify RigidArm: largest relative error over 100 arms within 30 %, no noise", worst, 1e-3)
+    for name, share in zip(JOINT_FREE, noisy.coverage, strict=True):
+        record_number(f"identify RigidArm: coverage of 95 % intervals, 2 % noise, {name}", share, (0.90, 0.99), "in")
+
+
+def test_noisy_fit(result, noisy):
+    assert result.status == "converged"
+    assert np.all(np.abs(result.values - TRUE) < 4 * result.standard_errors)
+    low_high = result.intervals(0.999)
+    assert np.all((low_high[:, 0] < TRUE) & (TRUE < low_high[:, 1]))
+    for s, y in noisy.sensors.items():
+        assert result.noise[s] == pytest.approx(0.02 * np.std(y), rel=0.15)
+    assert all(97.5 < f < 98.5 for f in result.training[0].fits.values())
+    assert result.white and result.unseen == [] and result.undetermined == []
+    np.testing.assert_allclose(np.diag(result.correlation), 1.0)
+    np.testing.assert_allclose(np.sqrt(np.diag(result.robust_covariance)), result.standard_errors, rtol=0.5)
+    assert float(result.robot.payloads[0].mass) == result.estimates["payloads.load.mass"]
+    text = str(result)
+    assert "joints.pin.stiffness" in text and "N m/rad" in text and "95 % interval" in text and "angle 9" in text
+
+
+def test_gaps_do_not_count(model, noisy, result):
+    """Garbage that is then declared a gap changes the estimates by no more than the samples lost."""
+    bad = dataclasses.replace(noisy, sensors={k: np.where((noisy.ts > 0.8) & (noisy.ts < 1.0), 50.0, v) for k, v in noisy.sensors.items()})
+    again = fx.identify(model, bad.without(0.8, 1.0), JOINT_FREE, dt=DT)
+    assert again.samples < result.samples
+    assert np.all(np.abs(again.values - result.values) < 2 * result.standard_errors)
+
+
+def test_interruption_keeps_the_best(model, noisy, result, monkeypatch):
+    real, calls = _fit._advance, []
+
+    def interrupted(*args):
+        calls.append(1)
+        if len(calls) > 4:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(_fit, "_advance", interrupted)
+    part = fx.identify(model, noisy, JOINT_FREE, dt=DT)
+    assert part.status == "interrupted" and len(part.history) == 4
+    assert part.loss == min(part.history) < part.history[0]
+    assert "interrupted" in str(part)
+
+
+def test_checkpoint_and_resume(model, noisy, result, tmp_path, capfd):
+    path = tmp_path / "fit.npz"
+    first = fx.identify(model, noisy, JOINT_FREE, dt=DT, max_steps=3, checkpoint=path, progress=True)
+    assert first.status == "stopped at max_steps" and path.exists()
+    assert "loss" in capfd.readouterr().err
+    second = fx.identify(model, noisy, JOINT_FREE, dt=DT, checkpoint=path)
+    assert second.history[: len(first.history)] == pytest.approx(first.history) and second.history[3] <= first.history[-1]
+    np.testing.assert_allclose(second.values, result.values, rtol=1e-4)
+    with pytest.raises(ValueError, match="another problem"):
+        fx.identify(model, noisy, JOINT_FREE[:2], dt=DT, checkpoint=path)
+    with pytest.raises(ValueError, match="ends in .npz"):
+        fx.identify(model, noisy, JOINT_FREE, dt=DT, checkpoint=tmp_path / "fit.txt")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"experiments": []}, "none; expected fx.Experiment"),
+        ({"experiments": [3]}, "int; expected fx.Experiment"),
+        ({"free": "joints.pin.stifness"}, "did you mean 'stiffness'"),
+        ({"free": "start.joints.pins"}, "no such joint|has no 'pins'"),
+        ({"method": "newton"}, "expected 'lm' or an optax optimiser"),
+        ({"batch": 2}, "needs method=optax"),
+    ],
+)
+def test_bad_requests_are_refused(model, noisy, change, message):
+    with pytest.raises(ValueError, match=message):
+        fx.identify(**({"model": model, "experiments": noisy, "free": JOINT_FREE, "dt": DT} | change))
+
+
+def test_data_that_do_not_fit_are_refused(model, noisy):
+    with pytest.raises(ValueError, match="did you mean 'angle'"):
+        fx.identify(model, dataclasses.replace(noisy, sensors={"angel": noisy.ts}), JOINT_FREE)
+    with pytest.raises(ValueError, match="no reading|no measured sample|no number at all"):
+        fx.identify(model, noisy.without(-1, 10), JOINT_FREE, dt=DT)
