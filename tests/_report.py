@@ -71,6 +71,14 @@ def age(path: Path = REPORT) -> str:
     return line + (f"; {since} commits since" if since else "")
 
 
+def number(nodeid: str, name: str, value, limit, relation: str) -> dict:
+    """What is kept of one measured number."""
+    value = float(value)
+    limit = [float(x) for x in limit] if relation == "in" else float(limit)
+    passed = holds(value, limit, relation)
+    return {"name": name, "value": value, "relation": relation, "limit": limit, "passed": passed, "test": nodeid}
+
+
 class Reporter:
     """What one pytest run measured."""
 
@@ -78,14 +86,6 @@ class Reporter:
         self.numbers: list[dict] = []
         self.outcomes: dict[str, str] = {}
         self.start = time.monotonic()
-
-    def add(self, nodeid: str, name: str, value, limit, relation: str) -> bool:
-        value = float(value)
-        limit = [float(x) for x in limit] if relation == "in" else float(limit)
-        passed = holds(value, limit, relation)
-        entry = {"name": name, "value": value, "relation": relation, "limit": limit, "passed": passed, "test": nodeid}
-        self.numbers.append(entry)
-        return passed
 
     def write(self, path: Path):
         counts: dict[str, int] = {}
@@ -108,6 +108,7 @@ class Reporter:
         path.write_text(json.dumps(report, indent=1) + "\n")
 
 
+NUMBER = "flexjax-number"
 REPORTER = pytest.StashKey[Reporter]()
 
 
@@ -117,16 +118,22 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.stash[REPORTER] = Reporter()
+    config.pluginmanager.register(Collector(config.stash[REPORTER]), "flexjax-numbers")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item, call):
-    report = yield
-    outcomes = item.config.stash[REPORTER].outcomes
-    if report.failed or (report.when == "call" and not report.failed) or report.skipped:
-        if outcomes.get(report.nodeid) != "failed":
-            outcomes[report.nodeid] = report.outcome
-    return report
+class Collector:
+    """Takes the numbers from the reports of the tests, so that they arrive from parallel workers too."""
+
+    def __init__(self, reporter: Reporter):
+        self.reporter = reporter
+
+    def pytest_runtest_logreport(self, report):
+        outcomes = self.reporter.outcomes
+        if report.failed or report.when == "call" or report.skipped:
+            if outcomes.get(report.nodeid) != "failed":
+                outcomes[report.nodeid] = report.outcome
+        if report.when == "teardown":
+            self.reporter.numbers += [entry for key, entry in report.user_properties if key == NUMBER]
 
 
 def pytest_terminal_summary(terminalreporter, config):
@@ -148,12 +155,11 @@ def pytest_terminal_summary(terminalreporter, config):
 @pytest.fixture
 def record_number(request):
     """`record_number(name, value, limit, relation="<=")`: print, keep and assert a measured number; returns it."""
-    reporter = request.config.stash[REPORTER]
 
     def record(name: str, value, limit, relation: str = "<=") -> float:
-        passed = reporter.add(request.node.nodeid, name, value, limit, relation)
-        value = float(value)
-        assert passed, f"{name}: {value:.6g} is not {relation} {limit}"
-        return value
+        entry = number(request.node.nodeid, name, value, limit, relation)
+        request.node.user_properties.append((NUMBER, entry))
+        assert entry["passed"], f"{name}: {entry['value']:.6g} is not {relation} {limit}"
+        return entry["value"]
 
     return record

@@ -34,8 +34,7 @@ def test_unknown_relation_is_refused():
 
 def test_report_is_valid_json_even_with_nan(tmp_path):
     reporter = _report.Reporter()
-    assert reporter.add("t::a", "good", 0.5, 1.0, "<=")
-    assert not reporter.add("t::b", "bad", math.nan, 1.0, "<=")
+    reporter.numbers = [_report.number("t::a", "good", 0.5, 1.0, "<="), _report.number("t::b", "bad", math.nan, 1.0, "<=")]
     reporter.outcomes = {"t::a": "passed", "t::b": "failed"}
     path = tmp_path / "report.json"
     reporter.write(path)
@@ -57,8 +56,8 @@ def test_no_git_is_no_error(monkeypatch):
 
 
 def test_record_number_keeps_and_asserts(request, record_number):
-    kept = request.config.stash[_report.REPORTER].numbers
+    kept = request.node.user_properties
     assert record_number("within", 0.5, 1.0) == 0.5
     with pytest.raises(AssertionError, match="beyond: 2 is not <= 1.0"):
         record_number("beyond", 2.0, 1.0)
-    assert [kept.pop()["name"], kept.pop()["name"]] == ["beyond", "within"]  # and out of the real report again
+    assert [kept.pop()[1]["name"], kept.pop()[1]["name"]] == ["beyond", "within"]  # and out of the real report again
