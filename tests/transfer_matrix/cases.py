@@ -5,6 +5,7 @@ import json
 from functools import cache
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -53,6 +54,35 @@ def bent_state(model, drive, speed=2.0):
     return State(
         Mechanical(y.mech.q.at[:n].set(th), y.mech.v.at[:n].set(w)), y.work, y.dissipated, y.memory
     ), 50.0 * jnp.cos(2.0 * s)
+
+
+def marcher(method, robot, drive, end):
+    """A compiled function of the number of steps to ``end``: the tip there, and the energies at the start and at the
+    end. The number is traced, so that refining the step compiles once."""
+    from flexjax.formulation import Start
+
+    model = method.bind(robot)
+    term = model.term(drive)
+    inner = getattr(term, "inner", term)
+
+    def reduced(y):
+        return y.mech if inner is term else term.reduced(y.mech)
+
+    @jax.jit
+    def run(steps):
+        dt = end / steps
+        t0 = jnp.asarray(0.0)
+        y0 = model.initial_state(drive, t0, Start())
+
+        def step(i, carry):
+            y, carried, _ = term.advance(i * dt, (i + 1) * dt, carry[0], carry[1], None, method.beta, method.gamma)
+            return y, carried
+
+        y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, y0, None)))
+        tip = inner.points(reduced(y), inner.ground(end, None))[0][-1]
+        return tip, model.energy(t0, y0, drive), model.energy(end, y, drive)
+
+    return run
 
 
 def extended_sweep(el, root):
