@@ -1,6 +1,6 @@
 # Needs Python 3.11+ with pip and venv, and make. Everything else goes into .venv, once per content of pyproject.toml and constraints.txt.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-browser bench lint clean
+.PHONY: help demo test test-full test-browser bench docs experiments lint clean
 SHELL := /bin/sh
 
 PYTHON ?= python3
@@ -11,6 +11,10 @@ KEY := $(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
 CORE := $(VENV)/.core-$(KEY)
 TEST := $(VENV)/.test-$(KEY)
 DEV := $(VENV)/.dev-$(KEY)
+DOCS := $(VENV)/.docs-$(KEY)
+
+# Most of a test's time is compilation on one core. A file's tests stay together, because they share compiled programs.
+WORKERS ?= --numprocesses auto --maxprocesses 4 --dist loadfile
 
 # Compiled programs are kept between runs. Set here and in tests/conftest.py; importing flexjax sets nothing.
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/xla
@@ -32,32 +36,40 @@ demo: $(CORE)  ## a tour that ends with a report to open in a browser
 	@$(PY) -m flexjax demo
 
 test: $(TEST)  ## all tests that are not slow; says how old the full report is
-	@$(PY) -m pytest -m "not slow"
+	@$(PY) -m pytest -m "not slow" $(WORKERS)
 
 test-full: $(TEST)  ## every test; writes tests/full-report.json
-	@$(PY) -m pytest --full-report tests/full-report.json
+	@$(PY) -m pytest --full-report tests/full-report.json $(WORKERS)
 
 test-browser: $(TEST)  ## the 3D page and the report in Chromium (apt install chromium)
-	@$(PY) -m pip install --quiet playwright
+	@$(PY) -m pip install --quiet --editable '.[browser]' --constraint constraints.txt
 	@FLEXJAX_BROWSER=1 $(PY) -m pytest tests/viz/test_browser.py
 
 bench: $(TEST)  ## benchmarks, results in benchmarks/results/
 	@$(PY) -m benchmarks.metal_link
 
+docs: $(DOCS)  ## the documentation as a site in out/docs; a broken link is an error
+	@$(PY) -m zensical build --strict --config-file mkdocs.yml
+	@echo "open out/docs/index.html"
+
+experiments: $(TEST)  ## every paper's experiments in their quick form, and one index page: experiments/index.html
+	@$(PY) -m flexjax reproduce all --quick
+
 lint: $(DEV)  ## ruff and pyright
 	@$(VENV)/bin/ruff check .
-	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/pyright
 
 clean:  ## remove the virtual environment, caches and outputs
-	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis out benchmarks/results
+	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis out benchmarks/results experiments/index.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(CORE):
 	$(call install,)
 $(TEST):
 	$(call install,[test$(comma)outside])
-	@touch $(CORE)
+	@touch $(CORE) $(DOCS)
+$(DOCS): $(CORE)
+	$(call install,[docs])
 $(DEV): $(TEST)
 	$(call install,[dev])
 comma := ,
