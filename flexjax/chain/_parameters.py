@@ -4,13 +4,15 @@ and motors.
 Computed in space and, for planar robots, cut down to the plane, so that there is one set of formulas.
 """
 
+import dataclasses
+
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.beam import centreline_pose, rigid_inertia
+from flexjax.chain._alike import map_alike
 from flexjax.chain._layout import Layout, Stage
 from flexjax.robot import Joint, Payload, Robot
 from flexjax.screw import se2, se3
@@ -109,15 +111,28 @@ def hub_inertia(joint: Joint, like) -> Array:
     return se3.body_inertia(mass, jnp.zeros(3, like.dtype), about)
 
 
-def _stage_numbers(robot: Robot, stage: Stage, width: int, flexible: frozenset[str]):
-    like = robot.gravity
-    eye = se3.identity(like.dtype)
+def _stage_items(robot: Robot, stage: Stage, flexible: frozenset[str]):
+    """What the numbers of a stage depend on: (static facts, parts of the robot without their names)."""
     joint = robot.joints[stage.joint]
     # A flexible link's tip moves: what follows is then placed from the tip section, not from the link's frame.
     at_frame = joint.parent == "ground" or joint.parent in flexible
-    parent_tip = (
-        eye if at_frame else centreline_pose(robot.links[robot.link_index(joint.parent)], jnp.ones((), like.dtype))
+    parent = None if at_frame else robot.links[robot.link_index(joint.parent)]
+    link = None if stage.link < 0 or robot.links[stage.link].name in flexible else robot.links[stage.link]
+    payloads = () if link is None else tuple(p for p in robot.payloads if p.link == link.name)
+    facts = dataclasses.replace(stage, joint=0, v_start=0, q_start=0, link=min(stage.link, 0))
+    nameless = (
+        dataclasses.replace(joint, name="", parent="", child=""),
+        None if parent is None else dataclasses.replace(parent, name=""),
+        None if link is None else dataclasses.replace(link, name=""),
+        tuple(dataclasses.replace(p, name="", link="") for p in payloads),
     )
+    return facts, nameless
+
+
+def _stage_numbers(stage: Stage, parts, width: int, like):
+    joint, parent, link, payloads = parts
+    eye = se3.identity(like.dtype)
+    parent_tip = eye if parent is None else centreline_pose(parent, jnp.ones((), like.dtype))
     place = _placement(joint, like)
     first = (
         stage.extends
@@ -129,20 +144,16 @@ def _stage_numbers(robot: Robot, stage: Stage, width: int, flexible: frozenset[s
     else:
         before, after = (se3.compose(parent_tip, place) if first else eye), eye
     if joint.type == "prismatic" and joint.axis is None and stage.part == 0 and not stage.extends:
-        child = robot.links[stage.link]
-        before = se3.compose(before, se3.Pose(eye.rotation, jnp.zeros(3, like.dtype).at[0].set(-child.length)))
+        before = se3.compose(before, se3.Pose(eye.rotation, jnp.zeros(3, like.dtype).at[0].set(-link.length)))
     screw = _screw(joint, stage, like)
     screw = jnp.pad(screw, ((0, 0), (0, width - screw.shape[1])))
     inertia = jnp.zeros((6, 6), like.dtype)
     if stage.hub or stage.extends or (stage.link >= 0 and joint.type != "prismatic"):
         inertia = inertia + hub_inertia(joint, like)
-    if stage.link >= 0:
-        link = robot.links[stage.link]
-        rigid = link.name not in flexible
-        inertia = inertia + rigid_inertia(link) if rigid else inertia
-        for payload in robot.payloads:
-            if payload.link == link.name and rigid:
-                inertia = inertia + payload_inertia(payload, centreline_pose(link, payload.s))
+    if link is not None:
+        inertia = inertia + rigid_inertia(link)
+        for payload in payloads:
+            inertia = inertia + payload_inertia(payload, centreline_pose(link, payload.s))
     motor = joint.motor if stage.dofs == 1 else None
     rotor = _or_zero(None if motor is None else motor.rotor, like)
     gear = jnp.ones((), like.dtype) if motor is None else motor.gear
@@ -165,9 +176,9 @@ def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
     """All numbers of the chain but those of flexible links; pure and traceable in the robot's leaves."""
     like = robot.gravity
     flexible = frozenset(robot.links[s.link].name for s, m in zip(layout.stages, layout.shapes, strict=False) if m)
-    rows = [_stage_numbers(robot, s, layout.width, flexible) for s in layout.stages]
-    before, after, joint_screw, screw, inertia, rotor, gear, axis = jax.tree_util.tree_map(
-        lambda *x: jnp.stack(x), *rows
+    before, after, joint_screw, screw, inertia, rotor, gear, axis = map_alike(
+        lambda stage, parts: _stage_numbers(stage, parts, layout.width, like),
+        [_stage_items(robot, s, flexible) for s in layout.stages],
     )
     gravity = robot.gravity
     if layout.planar:

@@ -1,6 +1,9 @@
 """The numbers of modal links from the robot: inertia-shape integrals by quadrature, stiffness, damping. Pure and
 traceable in the robot's leaves."""
 
+import dataclasses
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
@@ -8,9 +11,10 @@ import numpy as np
 
 from flexjax.beam import ShapeFunctions, beam_properties, link_quadrature
 from flexjax.chain import AbstractLinks, Layout
+from flexjax.chain._alike import map_alike
 from flexjax.chain._parameters import spread_inertia
 from flexjax.formulation.screw_synthesis._link import Integrals, ModalLinks, Stretch, fields
-from flexjax.robot import Link, Robot
+from flexjax.robot import Link, Payload, Robot
 from flexjax.screw import se3
 
 
@@ -48,9 +52,9 @@ def _damping(link: Link, Mee, K, mass_of_beam):
 
 
 def link_integrals(
-    robot: Robot, link: Link, basis: ShapeFunctions, points: int, stiffening: bool, origin: float
+    link: Link, payloads: tuple[Payload, ...], basis: ShapeFunctions, points: int, stiffening: bool, origin: float
 ) -> tuple[Integrals, Stretch | None]:
-    """Of one link. Payloads join as points with rotary inertia that move as the section does to first order in its
+    """Of one link with what it carries. Payloads join as points with rotary inertia that move as the section does to first order in its
     rotation, like the link's own sections."""
     L = link.length
     s, w = link_quadrature(link, points)
@@ -62,9 +66,7 @@ def link_integrals(
     r0 = jnp.zeros((s.shape[0], 3), L.dtype).at[:, 0].set(L * (s - origin))
     Phi, Psi = f.Phi, f.Psi
     of_beam = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi)
-    for payload in robot.payloads:
-        if payload.link != link.name:
-            continue
+    for payload in payloads:
         offset = jnp.zeros(3, L.dtype) if payload.offset is None else payload.offset
         at = fields(basis, L, payload.s)
         mu = jnp.concatenate([mu, payload.mass[None]])
@@ -93,10 +95,6 @@ def link_integrals(
     return integrals, stretch
 
 
-def _padded(x, shape):
-    return jnp.pad(x, [(0, n - k) for n, k in zip(shape, x.shape, strict=True)])
-
-
 def modal_links(
     robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening: bool, origin: float = 0.0
 ) -> ModalLinks:
@@ -107,41 +105,31 @@ def modal_links(
     # degree.
     points = min(2 * degree + 2, 48) if stiffening else degree + 3
     flexible = tuple(n > 0 for n in layout.shapes)
-    rows = {
-        i: link_integrals(robot, robot.links[s.link], basis, points, stiffening, origin)
-        for i, s in enumerate(layout.stages)
-        if flexible[i]
-    }
-    first = next(iter(rows.values()))
-    integrals = jtu.tree_map(jnp.zeros_like, first[0])
-    blank = _resting(integrals, basis.size)
-    stations = max((r[1].EA.shape[0] for r in rows.values() if r[1] is not None), default=0)
-    stretches = []
-    for i in range(len(layout.stages)):
-        if stiffening:
-            one = rows[i][1] if flexible[i] else jtu.tree_map(jnp.zeros_like, first[1])
-            stretches.append(jtu.tree_map(lambda x: _padded(x, (stations, *x.shape[1:])), one))
-    stack = [rows[i][0] if flexible[i] else blank for i in range(len(layout.stages))]
+    elastic = [robot.links[s.link] for s, on in zip(layout.stages, flexible, strict=True) if on]
+    stations = points * max(max(len(link.pieces), 1) for link in elastic)
     one = jnp.ones((), robot.gravity.dtype)
-    length = jnp.stack([robot.links[s.link].length if flexible[i] else one for i, s in enumerate(layout.stages)])
+
+    def numbers(on: bool, parts):
+        link, payloads = parts
+        integrals, stretch = link_integrals(link, payloads, basis, points, stiffening, origin)
+        if stretch is not None:
+            stretch = jtu.tree_map(lambda x: jnp.pad(x, [(0, stations - x.shape[0])] + [(0, 0)] * (x.ndim - 1)), stretch)
+        return (integrals, stretch, link.length) if on else (*_resting(integrals, stretch), one)
+
+    items = []
+    for s, on in zip(layout.stages, flexible, strict=True):
+        link = robot.links[s.link] if on else elastic[0]  # for the shapes of its zeros
+        payloads = tuple(dataclasses.replace(p, name="", link="") for p in robot.payloads if p.link == link.name)
+        items.append((on, (dataclasses.replace(link, name=""), payloads)))
+    integrals, stretch, length = map_alike(numbers, items)
     end = jax.vmap(lambda L: fields(basis, L, one))(length)
-    return ModalLinks(
-        jtu.tree_map(lambda *x: jnp.stack(x), *stack),
-        length,
-        end,
-        basis,
-        flexible,
-        jtu.tree_map(lambda *x: jnp.stack(x), *stretches) if stiffening else None,
-        origin,
-    )
+    return ModalLinks(integrals, length, end, basis, flexible, stretch, origin)
 
 
-def _resting(integrals: Integrals, size: int) -> Integrals:
+def _resting(integrals: Integrals, stretch: Stretch | None) -> tuple[Integrals, Stretch | None]:
     """Zeros with a unit mass matrix: padded coordinates rest."""
-    values = {k: getattr(integrals, k) for k in Integrals.__annotations__} | {
-        "Mee": jnp.asarray(np.eye(size), integrals.Mee.dtype)
-    }
-    return Integrals(**values)
+    zeros, stretch = jtu.tree_map(jnp.zeros_like, (integrals, stretch))
+    return eqx.tree_at(lambda i: i.Mee, zeros, jnp.eye(zeros.Mee.shape[0], dtype=zeros.Mee.dtype)), stretch
 
 
 def lowest_bending(links: AbstractLinks, stage: int) -> float:
