@@ -74,7 +74,8 @@ def chain_order(robot: Robot) -> list[int]:
         at = robot.joints[order[-1]].child
 
 
-def chain_layout(robot: Robot, segments: tuple[int, ...], half: bool) -> Layout:
+def chain_layout(robot: Robot, segments: tuple[int, ...], half: bool, hubs: bool = True) -> Layout:
+    """``hubs``: a hub next to a half spring is a body of its own."""
     slices = robot.dof_slices()
     flexible = [j.name for j in robot.tree_joints if j.flexible]
     spans, n = [], 0
@@ -82,7 +83,7 @@ def chain_layout(robot: Robot, segments: tuple[int, ...], half: bool) -> Layout:
         joint = robot.joints[i]
         index = robot.link_index(joint.child)
         rigid = is_rigid(robot.links[index])
-        hub = 1 if joint.hub is not None and not rigid and half else 0
+        hub = 1 if joint.hub is not None and not rigid and half and hubs else 0
         count = 1 if rigid else segments[index]
         dof = slices[joint.name].start if joint.dofs else -1
         motor = flexible.index(joint.name) if joint.flexible else -1

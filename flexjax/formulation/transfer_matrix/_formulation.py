@@ -12,9 +12,12 @@ from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.transfer_matrix._balance import energies
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout, build_chain, chain_layout, chain_order
+from flexjax.formulation.transfer_matrix._link import is_rigid
 from flexjax.formulation.transfer_matrix._observe import snapshot
 from flexjax.formulation.transfer_matrix._paper import LINEARISATIONS as PAPER_LINEARISATIONS
 from flexjax.formulation.transfer_matrix._paper import PaperTerm
+from flexjax.formulation.transfer_matrix._spatial_chain import spatial_chain
+from flexjax.formulation.transfer_matrix._spatial_model import SpatialTransferMatrixModel
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS
 from flexjax.formulation.transfer_matrix._term import LINEARISATIONS, TransferTerm
 from flexjax.robot import Robot
@@ -88,10 +91,11 @@ class TransferMatrix(AbstractFormulation):
         if len(chain_order(robot)) != len(robot.tree_joints):
             faults.append("joints: the links branch; expected a serial arm")
         if not robot.planar:
-            faults.append("planar: false; expected a robot in the plane z = 0")
+            faults += spatial_refusals(self, robot)
+        types = ("revolute", "fixed") if robot.planar else ("revolute", "universal", "fixed")
         for j in robot.tree_joints:
-            if j.type not in ("revolute", "fixed"):
-                faults.append(f"joints.{j.name}.type: {j.type}; expected revolute or fixed")
+            if j.type not in types:
+                faults.append(f"joints.{j.name}.type: {j.type}; expected {', '.join(types[:-1])} or {types[-1]}")
         for link in robot.links:
             for field in ("mass", "modal"):
                 if link.damping is not None and getattr(link.damping, field) is not None:
@@ -104,10 +108,37 @@ class TransferMatrix(AbstractFormulation):
 
     def build(self, robot: Robot) -> "TransferMatrixModel":
         segments = self.segments if isinstance(self.segments, tuple) else (self.segments,) * len(robot.links)
+        if not robot.planar:
+            layout = chain_layout(robot, segments, True, hubs=False)
+            return SpatialTransferMatrixModel(robot, self, layout, spatial_chain(robot, layout))
         published = self.variant == "paper"
         half, rotary = (not published if x is None else x for x in (self.half_springs, self.rotary))
         layout = chain_layout(robot, segments, half)
         return TransferMatrixModel(robot, self, layout, build_chain(robot, layout, rotary))
+
+
+def spatial_refusals(method: TransferMatrix, robot: Robot) -> list[str]:
+    """What the plane can hold and the spatial chain cannot."""
+    faults = []
+    for field, wanted in (("variant", "acceleration"), ("chain", "riccati")):
+        if getattr(method, field) != wanted:
+            faults.append(f"{field}: {getattr(method, field)}; expected {wanted} for a robot in space")
+    if method.half_springs is False or method.rotary is False:
+        faults.append("half_springs, rotary: false; expected true or none for a robot in space")
+    rigid = {"ground": True} | {link.name: is_rigid(link) for link in robot.links}
+    for link in robot.links:
+        if link.curvature is not None and not rigid[link.name]:
+            faults.append(f"links.{link.name}.curvature: expected straight flexible links in space")
+    for j in robot.tree_joints:
+        if rigid.get(j.parent, False) and rigid.get(j.child, False):
+            faults.append(f"joints.{j.name}: between two rigid bodies; expected a flexible link on one side")
+        if j.motor is not None and j.motor.rotor is not None:
+            faults.append(f"joints.{j.name}.motor.rotor: expected none in space")
+        if j.stops is not None:
+            faults.append(f"joints.{j.name}.stops: expected none in space")
+        if j.flexible and j.type != "revolute":
+            faults.append(f"joints.{j.name}.stiffness: expected a revolute joint")
+    return faults
 
 
 class TransferMatrixModel(AbstractModel):

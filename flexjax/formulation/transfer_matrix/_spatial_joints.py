@@ -1,0 +1,143 @@
+"""Connections in space: how far a spring is bent, which way a joint may turn, and the moment that follows."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from flexjax.formulation.transfer_matrix._chain import Layout
+from flexjax.formulation.transfer_matrix._sweep import _inverse3 as inverse3
+from flexjax.robot import Robot
+from flexjax.screw import se3
+
+
+class Sites:
+    """Static: where the joint coordinates (D, robot order) sit, and which of them a Motion holds."""
+
+    def __init__(self, robot: Robot, layout: Layout, prescribed: np.ndarray):
+        self.n, self.dofs = layout.n, layout.dofs
+        self.given = prescribed
+        self.at = np.zeros((layout.dofs, 2), int)  # (connection, column)
+        self.free = np.zeros((layout.n, 2), bool)  # axes about which a connection may turn
+        self.pairs = []  # connections of free joints: (connection, number of axes)
+        for s in layout.joints:
+            count = robot.joints[s.joint].dofs
+            for j in range(count):
+                self.at[s.dof + j] = s.first, j
+                self.free[s.first, j] = not prescribed[s.dof]
+            if not prescribed[s.dof]:
+                self.pairs.append((s.first, count))
+
+    def spread(self, per_dof) -> Array:
+        """(n, 2) from (D,), zero where no axis is."""
+        index = np.full((self.n, 2), self.dofs)
+        index[self.at[:, 0], self.at[:, 1]] = np.arange(self.dofs)
+        return jnp.concatenate([per_dof, jnp.zeros(1, per_dof.dtype)])[index]
+
+    def gather(self, per_axis) -> Array:
+        """(D,) from (n, 2)."""
+        return per_axis[self.at[:, 0], self.at[:, 1]]
+
+
+class Bends(NamedTuple):
+    """Of every connection: joint angles (n, 2) and rates, bending vector (n, 3) in the outboard body's axes and its
+    rate; what the relative angular velocity in world axes gives of each (n, 3, 3) and (n, 2, 3); ``axes`` (n, 3, 2) of
+    the joint in world axes; stiffness and damping matrices (n, 3, 3)."""
+
+    angle: Array
+    angle_rate: Array
+    bend: Array
+    bend_rate: Array
+    of_bend: Array
+    of_angle: Array
+    axes: Array
+    stiffness: Array
+    damping: Array
+
+    def moment(self) -> Array:
+        """(n, 3) elastic and viscous moment in the coordinates of the bending vector."""
+        return matvec(self.stiffness, self.bend) + matvec(self.damping, self.bend_rate)
+
+
+def matvec(a, x):
+    return jnp.sum(a * x[..., None, :], axis=-1)
+
+
+def matmul(a, b):
+    return jnp.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
+
+
+def transpose(a):
+    return jnp.swapaxes(a, -1, -2)
+
+
+def _free_angles(Q, axes, count: int) -> Array:
+    """Angles (2,) of a free joint from the rotation Q across it: what is left bends about directions it cannot turn."""
+    if count == 1:
+        quat = se3.matrix_to_quat(Q)
+        angle = 2 * jnp.arctan2(jnp.sum(quat[1:] * axes[0]), quat[0])
+        return jnp.stack([angle, jnp.zeros_like(angle)])
+    B = jnp.stack([axes[0], axes[1], jnp.cross(axes[0], axes[1])])
+    R = matmul(matmul(B, Q), B.T)
+    return jnp.stack([jnp.arctan2(-R[1, 2], R[2, 2]), jnp.arcsin(jnp.clip(R[0, 2], -1.0, 1.0))])
+
+
+def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
+    """At rotations ``R`` (n, 3, 3) and angular velocities ``w`` (n, 3) of the bodies; ``target`` (D,) and its rate of
+    the joints that a Motion holds."""
+    eye = jnp.eye(3, dtype=R.dtype)
+    parent = jnp.concatenate([eye[None], R[:-1]])
+    w_rel = w - jnp.concatenate([jnp.zeros((1, 3), w.dtype), w[:-1]])
+    Q = matmul(transpose(chain.fix), matmul(transpose(parent), R))
+    angle, rate = sites.spread(target), sites.spread(target_rate)
+    for i, count in sites.pairs:
+        angle = angle.at[i].set(_free_angles(Q[i], chain.axes[i], count))
+    outer = jnp.concatenate([jnp.zeros((1, 3), w.dtype), chain.give_out[:-1]])
+    outer_slow = jnp.concatenate([jnp.zeros((1, 3), w.dtype), chain.slow_out[:-1]])
+    free = jnp.asarray(sites.free, R.dtype)
+
+    def one(Q, R, w_rel, fix, axes, angle, rate, free, give, give_out, slow, slow_out, joint_give, joint_slow):
+        first, second = (se3.rotation_exp(axes[j] * angle[j]) for j in (0, 1))
+        turn = matmul(first, second)
+        bend = se3.rotation_log(matmul(turn.T, Q))
+        back = se3.so3_dexp_inv(bend)
+        A = matmul(se3.rotation_exp(-bend), jnp.stack([matvec(second.T, axes[0]), axes[1]], -1))  # body axes
+        across = matmul(fix, turn)
+
+        def both(own, other, joint):
+            other = matmul(across.T * other[None], across)
+            return eye * own[None] + other + joint * axes[0][:, None] * axes[0][None]
+
+        K, E = inverse3(both(give, give_out, joint_give)), axes * free[:, None]
+        late = both(slow, slow_out, joint_slow)
+        KE = matmul(K, E.T)
+        K = K - matmul(KE, matmul(_inverse2(matmul(E, KE) + _absent(free)), KE.T))
+        turned = matmul(back, A)  # what the joint's rates take from the rate of bending
+        solve = _inverse2(matmul(E, turned * free[None]) + _absent(free))
+        of_angle = matmul(solve, matmul(E, back)) * free[:, None]
+        of_bend = back - matmul(turned, of_angle)
+        of_angle, of_bend = matmul(of_angle, R.T), matmul(of_bend, R.T)
+        held = rate * (1 - free)
+        bend_rate = matvec(of_bend, w_rel) - matvec(turned, held)
+        rate = held + matvec(of_angle, w_rel)
+        return angle, rate, bend, bend_rate, of_bend, of_angle, matmul(R, A), K, matmul(matmul(K, late), K)
+
+    return Bends(
+        *jax.vmap(one)(
+            Q, R, w_rel, chain.fix, chain.axes, angle, rate, free, chain.give_in, outer, chain.slow_in, outer_slow,
+            chain.joint_give, chain.joint_slow,
+        )  # fmt: skip
+    )
+
+
+def _absent(free):
+    """Ones on the diagonal where there is no free axis."""
+    return jnp.eye(2, dtype=free.dtype) * (1 - free)[None]
+
+
+def _inverse2(a):
+    det = a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0]
+    rows = jnp.stack([jnp.stack([a[1, 1], -a[0, 1]]), jnp.stack([-a[1, 0], a[0, 0]])])
+    return rows / det

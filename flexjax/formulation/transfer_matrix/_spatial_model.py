@@ -1,0 +1,170 @@
+"""A spatial chain as a model: where it starts, and one instant of it in the common terms."""
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax._results import Status
+from flexjax.beam import beam_properties, centreline_pose
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation.transfer_matrix._chain import Layout, Span
+from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
+from flexjax.formulation.transfer_matrix._spatial_joints import matvec, transpose
+from flexjax.formulation.transfer_matrix._spatial_term import SpatialTerm
+from flexjax.robot import Robot
+from flexjax.screw import se3
+from flexjax.solver import ChainNewmark
+from flexjax.term import Mechanical, State
+from flexjax.trajectory import Energy, Snapshot
+
+
+class SpatialTransferMatrixModel(AbstractModel):
+    robot: Robot
+    formulation: AbstractFormulation
+    layout: Layout = eqx.field(static=True)
+    chain: SpatialChain
+
+    def term(self, drive: Drive) -> SpatialTerm:
+        faults = [name for name, there in (("loads", drive.loads), ("base", drive.base)) if there]
+        prescribed = drive.prescribed(self.robot)
+        for s in self.layout.joints:
+            joint = self.robot.joints[s.joint]
+            if joint.flexible and not prescribed[s.dof]:
+                faults.append(f"joints.{joint.name} (a flexible joint without a Motion)")
+        if faults:
+            raise ValueError(
+                f"drive: {', '.join(faults)}; expected none of these on a spatial arm of transfer matrices. "
+                "PortHamiltonian and FiniteElement hold them."
+            )
+        method = self.formulation
+        linearisation = method.linearisation or "history"
+        passes = method.passes or (2 if linearisation == "history" else 1)
+        return SpatialTerm(self.robot, self.chain, drive, self.layout, linearisation, passes)
+
+    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        """Undeformed links at the joint coordinates of ``start``; prescribed joints as the drive says."""
+        x, xd, _ = start.vectors(self.robot)
+        value, rate, _ = drive.motion(self.robot, t0, None)
+        prescribed = drive.prescribed(self.robot)
+        x, xd = jnp.where(prescribed, value, x), jnp.where(prescribed, rate, xd)
+        R, w, quats, spins = jnp.eye(3, dtype=x.dtype), jnp.zeros(3, x.dtype), [], []
+        for span in self.layout.spans:
+            R = R @ self.chain.fix[span.first]
+            for j in range(self.robot.joints[span.joint].dofs):
+                axis = self.chain.axes[span.first, j]
+                w = w + R @ axis * xd[span.dof + j]
+                R = R @ se3.rotation_exp(axis * x[span.dof + j])
+            quats += [se3.matrix_to_quat(R)] * span.count
+            spins += [w] * span.count
+        mech = Mechanical(jnp.concatenate(quats), jnp.concatenate(spins))
+        return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
+
+    def observe(self, t, y: State, drive: Drive, s, at=None) -> Snapshot:
+        return snapshot(self.term(drive), t, y, s, at)
+
+    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+        return Energy(*self.term(drive).energies(t, y, at), y.dissipated, y.work)
+
+    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
+        return ChainNewmark(self.formulation.beta, self.formulation.gamma)
+
+    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+        return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
+
+
+def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
+    lay, robot, sites = term.layout, term.robot, term.sites
+    R, w, e, f = term.solve(t, y, args)
+    b = term.bends(t, args, R, w)
+    effort, lost = term.efforts(t, args, y.memory, b)
+    position, velocity = term.points(y.mech)
+    acc, alpha = e[:, :3] + term.chain.gravity[None], e[:, 3:]
+    # Moment on each body from its parent without that of dampers, in the body's axes; behind the tip there is none.
+    torque = sites.spread(jnp.where(sites.given, 0.0, effort - lost))
+    moment = matvec(transpose(b.of_angle), torque) - matvec(transpose(b.of_bend), matvec(b.stiffness, b.bend))
+    fields = (R, position[:-1], velocity[:-1], acc, w, alpha, matvec(transpose(R), moment))
+    by_link = {span.link: _along(term, span, fields, s) for span in lay.spans}
+    rows = [by_link[i] for i in range(len(robot.links))]
+    frames, twist, rate, deflection, strain, root = (jnp.stack([r[k] for r in rows]) for k in range(6))
+    value, _, _ = term.drive.motion(robot, t, args)
+    (q, qd), (_, qdd) = _link_side(term, t, args, y.mech, alpha)
+    order = sorted(lay.spans, key=lambda span: span.joint)
+    first, child = np.array([x.first for x in order]), np.array([x.link for x in order])
+    inward = transpose(root[child])
+    reaction = jnp.concatenate([matvec(inward, f[first, :3]), matvec(inward, f[first, 3:])], axis=1)
+    motor = jnp.where(sites.given, value, sites.gather(b.angle))
+    return Snapshot(
+        q=q, qd=qd, qdd=qdd, motor=motor, effort=effort,
+        frames=frames, velocity=twist, acceleration=rate, deflection=deflection, strain=strain, reaction=reaction,
+    )  # fmt: skip
+
+
+def _link_side(term: SpatialTerm, t, args, mech: Mechanical, alpha):
+    """Joint coordinates and rates (D,) on the link's side of joint springs, and their derivatives along the motion."""
+    chain, sites = term.chain, term.sites
+
+    def spring(stiffness, bend):
+        turn = chain.joint_give * jnp.sum(matvec(stiffness, bend) * chain.axes[:, 0], axis=1)
+        return jnp.stack([turn, jnp.zeros_like(turn)], -1)
+
+    def coordinates(t, mech):
+        b = term.bends(t, args, term.rotations(mech.q), mech.v.reshape(-1, 3))
+        angle, rate = b.angle + spring(b.stiffness, b.bend), b.angle_rate + spring(b.stiffness, b.bend_rate)
+        return sites.gather(angle), sites.gather(rate)
+
+    tangent = term.ambient(mech, Mechanical(mech.v, alpha.reshape(-1)))
+    return jax.jvp(coordinates, (t, mech), (jnp.ones_like(t), tangent))
+
+
+def _along(term: SpatialTerm, span: Span, fields, s):
+    """Stations of one link: frames, twists, accelerations, deflections, strains, and the rotation of its root section.
+
+    Sections turn evenly between the middles of segments, where the segments' axes are theirs; the ends by their half
+    springs."""
+    chain, link = term.chain, term.robot.links[span.link]
+    first, last = span.start, span.start + span.count - 1
+    R, x, v, a, w, alpha, moment = (z[first : last + 1] for z in fields)
+    zero = jnp.zeros((s.shape[0], 3), s.dtype)
+    if span.rigid:
+        pose = jax.vmap(lambda u: centreline_pose(link, u))(s)
+        k, local, root = np.zeros(s.shape[0], int), pose.position, R[0]
+        section = jnp.matmul(R[:1], pose.rotation)
+        spin, turn, bent, shape = w[k], alpha[k], zero, None
+    else:
+        u = s * span.count
+        k = jnp.clip(jnp.floor(u), 0, span.count - 1).astype(int)
+        part = (u - k)[:, None]
+        ahead = jnp.asarray([[1.0, 0.0, 0.0]], s.dtype)
+        local = part * ahead * chain.reach[first, 0]
+        after = fields[6][last + 1 : last + 2]
+        after = jnp.zeros((1, 3), s.dtype) if after.shape[0] == 0 else after
+        over = fields[0][last].T @ (fields[0][min(last + 1, term.layout.n - 1)] @ after[0])
+        nodes = jnp.concatenate([moment, over[None]])
+        root = R[0] @ se3.rotation_exp(moment[0] * chain.give_in[first])
+        tip = R[-1] @ se3.rotation_exp(-over * chain.give_out[last])
+        knots = jnp.asarray(np.concatenate([[0.0], np.arange(span.count) + 0.5, [span.count]]), s.dtype)
+        ends = jnp.concatenate([root[None], R, tip[None]])
+        steps = jax.vmap(se3.rotation_log)(jnp.matmul(transpose(ends[:-1]), ends[1:]))
+        j = jnp.clip(jnp.floor(u + 0.5), 0, span.count).astype(int)
+        share = ((u - knots[j]) / (knots[j + 1] - knots[j]))[:, None]
+        section = jnp.matmul(ends[j], jax.vmap(se3.rotation_exp)(share * steps[j]))
+        spin, turn = (
+            (1 - share) * z[jnp.maximum(j - 1, 0)] + share * z[jnp.minimum(j, span.count - 1)] for z in (w, alpha)
+        )
+        props = beam_properties(link, s)
+        bent = -((1 - part) * nodes[k] + part * nodes[k + 1]) / jnp.stack([props.GJ, props.EIy, props.EIz], -1)
+        shape = s[:, None] * ahead * link.length
+    point = matvec(R[k], local)
+    r = x[k] + point
+    inner = transpose(section)
+    vel = matvec(inner, v[k] + jnp.cross(w[k], point))
+    acc = matvec(inner, a[k] + jnp.cross(alpha[k], point) + jnp.cross(w[k], jnp.cross(w[k], point)))
+    twist = jnp.concatenate([vel, matvec(inner, spin)], axis=1)
+    rate = jnp.concatenate([acc, matvec(inner, turn)], axis=1)
+    frames = jnp.concatenate([r, jax.vmap(se3.matrix_to_quat)(section)], axis=1)
+    deflection = zero if shape is None else matvec(jnp.broadcast_to(root.T[None], section.shape), r - x[:1]) - shape
+    return frames, twist, rate, deflection, jnp.concatenate([zero, bent], axis=1), root
