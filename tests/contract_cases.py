@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Callable
 
 import flexjax as fx
+from tests.finite_element import contract as finite_element
+from tests.moving_beam import contract as moving_beam
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Case:
     steps: int = 12
     gradient: float = 1e-6  # largest relative disagreement of the three derivatives
     rigid: float = 1e-5  # largest difference from the rigid arm, relative to its motion, when every link is a million times stiffer
+    long: bool = False  # its programs compile for a minute: all of it in the full report only
     one_sided: tuple[str, ...] = ()  # numbers at the end of their range, where differences step outside it
 
 
@@ -92,6 +95,14 @@ _PLANAR = {
     "gravity[2]": "a planar arm does not feel gravity across its plane",
     "sensors[0].position[1]": "a planar arm has no strain across its plane",
 }
+_ACROSS = "across the plane"
+_FLAT = {
+    "gravity[2]": _ACROSS, "sensors[0].position[1]": _ACROSS, "sensors[1].direction[2]": _ACROSS, "payloads[0].offset[2]": _ACROSS,
+    **{f"joints[{i}].rotation[{k}]": _ACROSS for i in range(3) for k in (0, 1)}, **{f"joints[{i}].offset[2]": _ACROSS for i in range(3)},
+    **{f"drive.loads[{i}].wrench.parts[{k}]": _ACROSS for i in range(2) for k in (2, 3, 4)},
+    "joints[2].home": "a Motion says where the joint is", "joints[1].stops.lower": "the stop at the other end is not touched",
+    "links[0].body.com[2]": _ACROSS, **{f"links[0].body.inertia[{k}]": _ACROSS for k in (0, 1, 3, 4, 5)},
+}  # fmt: skip
 _ELASTIC = "elastic constants do not matter where every link is rigid"
 
 CASES = {
@@ -116,7 +127,15 @@ CASES = {
         lambda: fx.TransferMatrix(segments=4), elastic_pair, pair_drive, {}, balance=1e-3, one_sided=("payloads[0].s",),
         zero=_PLANAR | {f"links[{i}].material.nu": "planar segments neither shear nor twist" for i in (0, 1)},
     ),
+    "FiniteElement": Case(
+        lambda: fx.FiniteElement(elements=2), finite_element.arm, finite_element.drive, {}, balance=1e-10, long=True,
+        zero=_FLAT | {f"links[{i}].material.nu": "bending in the plane neither shears nor twists" for i in range(3)},
+    ),
+    "MovingBeam": Case(
+        lambda: fx.MovingBeam(elements=3), moving_beam.arm, moving_beam.drive, {}, balance=1e-6, long=True,
+        zero=_FLAT | {f"links[{i}].material.nu": "bending in the plane neither shears nor twists" for i in (1, 2)},
+    ),
 }  # fmt: skip
 
 # Their derivatives are tested in their own folders; they join here with one entry when the gradient of their step compiles in seconds.
-AWAITED = {"ScrewSynthesis", "FiniteElement", "MovingBeam"}
+AWAITED = {"ScrewSynthesis"}

@@ -2,6 +2,7 @@
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,10 +11,10 @@ import pytest
 import flexjax as fx
 from flexjax.formulation import REGISTRY
 from flexjax.simulate import _simulate
-from tests.contract_cases import AWAITED, CASES
+from tests.contract_cases import AWAITED, CASES, elastic_pair, pair_drive, pendulum
 
-names = pytest.mark.parametrize("name", list(CASES))
-# The rigid arm in every run; the programs of the flexible ones compile for minutes and belong to the full report.
+# Programs of arms with sliding and telescoping joints, and gradients of all flexible ones, compile for a minute or more: they belong to the full report.
+names = pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if case.long else n for n, case in CASES.items()])
 long = pytest.mark.parametrize("name", [n if n == "RigidArm" else pytest.param(n, marks=pytest.mark.slow) for n in CASES])
 
 
@@ -75,7 +76,7 @@ def test_gradients_forward_reverse_differences(name, record_number):
     case, robot, drive, _ = setting(name)
     table = fx.check_gradients(functools.partial(loss, name), (robot, drive))
     assert np.all(np.isfinite(table.reverse)) and np.all(np.isfinite(table.forward))
-    reasoned = tuple(f"[0].{path}" for path in case.zero)
+    reasoned = tuple(f"[1].{path[6:]}" if path.startswith("drive.") else f"[0].{path}" for path in case.zero)
     unexplained = [n for n in table.zero if not n.startswith(reasoned)]
     assert not unexplained, f"gradients that are exactly zero without a reason: {unexplained}"
     print(table)
@@ -117,3 +118,52 @@ def test_single_precision_stays_single(name):
     assert {x.dtype for x in jax.tree_util.tree_leaves(traj) if jnp.issubdtype(x.dtype, jnp.floating)} == {jnp.dtype("float32")}
     assert int(traj.status) == 0
     np.testing.assert_allclose(np.asarray(traj.tip), np.asarray(base_run(name).tip), atol=2e-3)
+
+
+FLEXIBLE = [n for n in CASES if n != "RigidArm"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FLEXIBLE)
+def test_rigid_limit(name, record_number):
+    """Every elastic constant a million times larger: the rigid arm's motion, with the program that is compiled already."""
+    case, robot, drive, ts = setting(name)
+    stiff = eqx.tree_at(lambda r: [link.material.E for link in r.links if link.material is not None], robot, replace_fn=lambda E: 1e6 * E)
+    stiff = run(name, stiff, drive)
+    rigid = fx.simulate(fx.RigidArm().bind(robot), drive, ts, dt=case.dt, start=case.start, stations=5)
+    assert int(stiff.status) == 0
+    gap = max(float(np.max(np.abs(a - b))) for a, b in ((stiff.tip, rigid.tip), (stiff.q, rigid.q)))
+    moved = float(np.max(np.abs(rigid.tip - rigid.tip[0])))
+    record_number(f"{name}: rigid limit, tip and joints, relative to the motion", gap / moved, case.rigid)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", list(CASES))
+def test_order_of_the_default_solver(name, record_number):
+    """On a smooth motion: springs, dampers and controllers without stops, friction or breaks."""
+    robot, drive = (pendulum(), None) if name == "MovingBeam" else (elastic_pair(), fx.Drive(joints={"elbow": fx.PD(3.0, 0.1, fx.constant(0.6))}))
+    model = CASES[name].formulation().bind(robot)
+    ends = [fx.simulate(model, drive, jnp.array([0.0, 0.2]), substeps=n, stations=2).tip[-1] for n in (200, 400, 800)]
+    order = np.log2(np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1] - ends[2]))
+    record_number(f"{name}: order of the default solver", order, (1.85, 2.15), "in")
+
+
+@pytest.mark.slow
+def test_formulations_agree_on_shared_robots(record_number):
+    """One link that all hold, and two links that all serial ones hold: what they differ by, against what bending changes."""
+    fine = {
+        "RigidArm": fx.RigidArm(), "ScrewSynthesis": fx.ScrewSynthesis(modes=4), "FiniteElement": fx.FiniteElement(elements=6),
+        "TransferMatrix": fx.TransferMatrix(segments=24), "MovingBeam": fx.MovingBeam(elements=4), "PortHamiltonian": fx.PortHamiltonian(elements=16),
+    }  # fmt: skip
+    assert set(fine) == set(REGISTRY)
+    drives = (fx.Drive(joints={"root": fx.Motion(fx.quintic(0.0, 0.3, 0.4))}), pair_drive())
+    for robot, drive in zip((pendulum(), elastic_pair()), drives, strict=True):
+        table = fx.compare(robot, drive, jnp.linspace(0.0, 0.3, 13), formulations=fine, n_modes=2, dt=5e-4, stations=2)
+        print(table)
+        rows = {row.name: row for row in table.rows}
+        assert set(rows) >= set(fine) - {"MovingBeam"}
+        frequencies = np.array([row.frequencies for n, row in rows.items() if n != "RigidArm"])
+        record_number(f"{robot.name}: spread of frequencies", np.max(np.ptp(frequencies, axis=0) / np.mean(frequencies, axis=0)), 0.01)
+        for n, row in rows.items():
+            if n != "RigidArm":
+                record_number(f"{robot.name}: {n}, tip from the reference, relative to bending", row.tip / rows["RigidArm"].tip, 0.02)

@@ -21,6 +21,22 @@ from flexjax.solver._newton import implicit_solve, stop
 from flexjax.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
 
 
+# Compiled as a function of its own: it is needed four times in a step (Newton, its derivative, the end), and is traced once.
+@eqx.filter_jit
+def _path(term, points: int, tm, dt, q0, v0, v1, args, memory):
+    """(mean velocity, mean forces of the drive, of dampers, what is missing of the momentum balance)."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    stations = jnp.asarray(np.concatenate([[0.0], 0.5 * (nodes + 1), [1.0]]), q0.dtype)
+    weights = jnp.asarray(np.concatenate([[0.0], 0.5 * weights, [0.0]]), q0.dtype)
+    u = 0.5 * (v0 + v1)
+    # Both ends of the path are stations too, with no weight: their momenta come out of the same sweep.
+    pa, pb, gradient = jax.vmap(lambda s: term.lagrangian(term.move(q0, s * dt * u), v0, v1))(stations)
+    p0, p1 = pa[0], pb[-1]
+    driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, memory)
+    gap = p1 - p0 - dt * (weights @ gradient + driven + damped + term.gyration(u, 0.5 * (p0 + p1)))
+    return u, driven, damped, gap
+
+
 class DiscreteGradient(diffrax.AbstractSolver):
     """Energy-conserving, second order, no numerical damping: energy, work of the drive and dissipation balance to rounding.
 
@@ -45,18 +61,9 @@ class DiscreteGradient(diffrax.AbstractSolver):
         q0, v0 = y0.mech.q, y0.mech.v
         mask, q_p, _, _ = term.prescribed(t1, args)
         v_p = 2 * term.displacement(q0, q_p) / dt - v0
-        nodes, weights = np.polynomial.legendre.leggauss(self.points)
-        stations = jnp.asarray(np.concatenate([[0.0], 0.5 * (nodes + 1), [1.0]]), q0.dtype)
-        weights = jnp.asarray(np.concatenate([[0.0], 0.5 * weights, [0.0]]), q0.dtype)
 
         def path(v1):
-            u = 0.5 * (v0 + v1)
-            # Both ends of the path are stations too, with no weight: their momenta come out of the same sweep.
-            pa, pb, gradient = jax.vmap(lambda s: term.lagrangian(term.move(q0, s * dt * u), v0, v1))(stations)
-            p0, p1 = pa[0], pb[-1]
-            driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, y0.memory)
-            gap = p1 - p0 - dt * (weights @ gradient + driven + damped + term.gyration(u, 0.5 * (p0 + p1)))
-            return u, driven, damped, gap
+            return _path(term, self.points, tm, dt, q0, v0, v1, args, y0.memory)
 
         def residual(v1):
             return jnp.where(mask, v1 - v_p, path(v1)[3])

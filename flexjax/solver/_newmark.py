@@ -40,6 +40,12 @@ def _after_jump(made_jump, term, t0, y0, args, state) -> Accelerations:
     return lax.cond(made_jump, lambda: _start(term, t0, y0, args), lambda: state)
 
 
+# A function of its own: Newton and its derivative need it several times, and it is traced once.
+@eqx.filter_jit
+def _balance(term: AbstractSecondOrderTerm, *args):
+    return term.balance(*args)
+
+
 def _step(term: AbstractSecondOrderTerm, t0, t1, y0: State, args, old: Accelerations, beta, gamma, alpha_m, alpha_f):
     dt = t1 - t0
     q0, v0 = y0.mech.q, y0.mech.v
@@ -53,7 +59,7 @@ def _step(term: AbstractSecondOrderTerm, t0, t1, y0: State, args, old: Accelerat
 
     def residual(acc):
         q1, v1, _ = advance(acc)
-        return jnp.where(mask, acc - a_p, term.balance(t1, q1, v1, acc, args, y0.memory))
+        return jnp.where(mask, acc - a_p, _balance(term, t1, q1, v1, acc, args, y0.memory))
 
     guess = stop(jnp.where(mask, a_p, old.true))
     share = (1 - alpha_f) / (1 - alpha_m)

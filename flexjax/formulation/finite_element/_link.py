@@ -223,37 +223,44 @@ class FiniteElementLinks(AbstractLinks):
         x = s * n.length + through * (L - n.length)
         out = (x >= 0).astype(eta.dtype)
         xi = jnp.maximum(x / L, 0.0)
-        rows = []
-        for b, table in enumerate(self.tables):
-            if table is None:
-                rows.append(jnp.zeros((3, m), eta.dtype))
-                continue
-            count = table.elements
-            element = jax.lax.stop_gradient(jnp.clip(jnp.floor(xi[b] * count), 0, count - 1).astype(int))
-            local = local_functions(jnp.asarray(table.powers, eta.dtype)[element], xi[b] * count - element)
-            local = local * jnp.array([[1.0], [count], [count**2]], eta.dtype)
-            index = jnp.asarray(np.where(table.index < table.size, table.index, m))[element]
-            rows.append(jnp.zeros((3, m + 1), eta.dtype).at[:, index].add(local)[:, :m])
-        f = jnp.stack(rows) * out[:, None, None]
+        powers, index, counts = self._padded_tables
+
+        def row(powers, index, count, xi):
+            element = jax.lax.stop_gradient(jnp.clip(jnp.floor(xi * count), 0, count - 1).astype(int))
+            local = local_functions(powers[element], xi * count - element) * jnp.stack([jnp.ones_like(count), count, count**2])[:, None]
+            return jnp.zeros((3, m + 1), eta.dtype).at[:, index[element]].add(local)[:, :m]
+
+        f = jax.vmap(row)(jnp.asarray(powers, eta.dtype), jnp.asarray(index), jnp.asarray(counts, eta.dtype), xi) * out[:, None, None]
         return Station(x, xi, out, f[:, 0], f[:, 1], f[:, 2])
+
+    @property
+    def _padded_tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(powers (B, E, 4, 4), places of the coefficients (B, E, 4), numbers of elements (B,)) of all stages alike, so that traces do not grow with the
+        links: no functions where a stage has no elastic link."""
+        B, m = len(self.tables), self.numbers.a.shape[1]
+        counts = np.array([1 if t is None else t.elements for t in self.tables])
+        powers, index = np.zeros((B, counts.max(), 4, 4)), np.full((B, counts.max(), 4), m)
+        for b, table in enumerate(self.tables):
+            if table is not None:
+                powers[b, : counts[b]] = table.powers
+                index[b, : counts[b]] = np.where(table.index < table.size, table.index, m)
+        return powers, index, counts
 
     def _shortening(self, c, L, xi):
         """-1/2 int_0^s w'^2 of every link, by elements."""
         nodes, weights = np.polynomial.legendre.leggauss(4)
-        out = []
-        for b, table in enumerate(self.tables):
-            if table is None:
-                out.append(jnp.zeros((), c.dtype))
-                continue
-            count, padded = table.elements, jnp.pad(c[b], (0, 1))
-            index = np.where(table.index < table.size, table.index, c.shape[1])
-            span = jnp.clip(xi[b] * count - jnp.arange(count), 0.0, 1.0)
+        powers, index, counts = self._padded_tables
+
+        def one(powers, index, count, c, xi, L):
+            span = jnp.clip(xi * count - jnp.arange(powers.shape[0]), 0.0, 1.0)
             x = span[:, None] * jnp.asarray(0.5 * (nodes + 1), c.dtype)[None, :]
-            slopes = jax.vmap(lambda p, row: jax.vmap(lambda s: local_functions(p, s)[1])(row))(jnp.asarray(table.powers, c.dtype), x)
-            slope = jnp.sum(slopes * padded[index][:, None, :], axis=2)
+            slopes = jax.vmap(lambda p, row: jax.vmap(lambda s: local_functions(p, s)[1])(row))(powers, x)
+            slope = jnp.sum(slopes * c[index][:, None, :], axis=2)
             square = jnp.sum(slope**2 * jnp.asarray(0.5 * weights, c.dtype)[None, :], axis=1)
-            out.append(-0.5 * jnp.sum(span * square) * count / L[b])
-        return jnp.stack(out)
+            return -0.5 * jnp.sum(span * square) * count / L
+
+        tables = (jnp.asarray(powers, c.dtype), jnp.asarray(index), jnp.asarray(counts, c.dtype))
+        return jax.vmap(one)(*tables, jnp.pad(c, ((0, 0), (0, 1))), xi, L)
 
     def _section(self, eta, at: Station, stretched: bool = True) -> Tip:
         c, L = self._split(eta)
