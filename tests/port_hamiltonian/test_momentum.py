@@ -20,7 +20,7 @@ def _flyer(elements):
 
 def _momenta(model, mech):
     """(linear, angular about the origin) in world axes."""
-    P = model.term(fx.Drive())._momentum(mech.V)[0]
+    P = model.assembly(fx.Drive()).momentum(mech.V)[0]
     R, x = turn_matrix(mech.turn)[0], mech.x[0]
     force, spin = mv(R, P[:, :3]), mv(R, P[:, 3:])
     return jnp.sum(force, axis=0), jnp.sum(jnp.cross(x, force) + spin, axis=0)

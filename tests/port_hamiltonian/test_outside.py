@@ -67,10 +67,9 @@ def test_swing_in_space_against_exudyn(record_number):
     theirs = [exudyn_swing(n, 5e-4) for n in (40, 80)]
     limit = (4 * theirs[1] - theirs[0]) / 3  # Exudyn's own error falls with the square of its elements
     record_number("Exudyn's swing in space, 80 elements against its limit [m]", np.linalg.norm(theirs[1] - limit), 1e-4)
-    ours, errors = [our_swing(n, 5e-4) for n in (10, 40)], []
-    for tip, bent in ours:
-        errors.append(np.linalg.norm(tip - limit))
-    record_number("swing in space: tip off the base's tangent, over the length", np.linalg.norm(bent) / LENGTH, 0.1, ">=")
+    ours = [our_swing(n, 5e-4) for n in (10, 40)]
+    errors = [np.linalg.norm(tip - limit) for tip, _ in ours]
+    record_number("swing in space: tip off the base's tangent, over the length", np.linalg.norm(ours[1][1]) / LENGTH, 0.1, ">=")
     record_number("swing in space: tip against Exudyn, 40 elements each, over the length", np.linalg.norm(ours[1][0] - theirs[0]) / LENGTH, 1e-3)
     record_number("swing in space: tip against Exudyn's limit, 40 elements, over the length", errors[1] / LENGTH, 1e-3)
     record_number("swing in space: order of the difference from Exudyn's limit", 0.5 * np.log2(errors[0] / errors[1]), (1.8, 2.2), "in")

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _joint, _loops
 from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mv, rotate_by, turn_matrix
-from flexjax.formulation.port_hamiltonian._chain import PortTerm, _at, _pad_back, _pad_front
+from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front, pick
 from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._link import strain_rate
@@ -28,50 +28,50 @@ class Accelerations(eqx.Module):
     loss: Array
 
 
-def _base_twists(term: PortTerm, joint: JointStage, ground, v, nodes, eps):
+def _base_twists(arm: Assembly, joint: JointStage, ground, v, nodes, eps):
     """(V_0 (L, d), twists that the joints hang on) with poses moved on by the time eps."""
-    st = term.st
-    y = term._spread(v)
+    st = arm.st
+    y = arm.spread(v)
     if not any(st.rigid):
         parents = jnp.concatenate([nodes[:, -1], ground[None]])[np.array(st.parents)]
-        return jax.vmap(lambda j, s, Vp, y: _joint.base_twist(j, s, eps, Vp, y))(term.num.joints, joint, parents, y), parents
+        return jax.vmap(lambda j, s, Vp, y: _joint.base_twist(j, s, eps, Vp, y))(arm.num.joints, joint, parents, y), parents
     V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
     for i in st.order:
         p = st.parents[i]
         parents[i] = ground if p < 0 else tips[p]
-        V0[i] = _joint.base_twist(_at(term.num.joints, i), _at(joint, i), eps, parents[i], y[i])
+        V0[i] = _joint.base_twist(pick(arm.num.joints, i), pick(joint, i), eps, parents[i], y[i])
         tips[i] = V0[i] if st.rigid[i] else nodes[i, -1]
     return jnp.stack(V0), jnp.stack(parents)
 
 
-def assemble(term: PortTerm, t, q, v, nodes, Q, args) -> PortState:
+def assemble(arm: Assembly, t, q, v, nodes, Q, args) -> PortState:
     """The state with poses from coordinates and strains, and base twists from the joints."""
-    turn, x = term.shape(t, q, Q, args)
+    turn, x = arm.shape(t, q, Q, args)
     probe = PortState(q, v, jnp.concatenate([nodes[:, :1], nodes], axis=1), Q, turn, x)
     R = turn_matrix(turn)
     zero = jnp.zeros((), q.dtype)
-    joint, ground = term._joint_stage(probe, R, zero, t, args)
-    V0, _ = _base_twists(term, joint, ground, v, nodes, zero)
+    joint, ground = arm.joint_stage(probe, R, zero, t, args)
+    V0, _ = _base_twists(arm, joint, ground, v, nodes, zero)
     return PortState(q, v, jnp.concatenate([V0[:, None], nodes], axis=1), Q, turn, x)
 
 
-def rigid_twists(term: PortTerm, t, q, v, Q, args):
+def rigid_twists(arm: Assembly, t, q, v, Q, args):
     """Twists (L, N, d) of nodes 1..N when joints move at rates v and no strain changes: E+ V_k = E- V_{k-1} along each link."""
-    st = term.st
-    turn, x = term.shape(t, q, Q, args)
+    st = arm.st
+    turn, x = arm.shape(t, q, Q, args)
     R = turn_matrix(turn)
     probe = PortState(q, v, jnp.zeros((st.links, st.elements + 1, st.dim), q.dtype), Q, turn, x)
     zero = jnp.zeros((), q.dtype)
-    joint, ground = term._joint_stage(probe, R, zero, t, args)
-    half = 0.5 * ad(Q + term.num.elements.rest)
+    joint, ground = arm.joint_stage(probe, R, zero, t, args)
+    half = 0.5 * ad(Q + arm.num.elements.rest)
     eye = eye_like(half)
     carry = jnp.linalg.solve(eye + half, eye - half)
-    y = term._spread(v)
+    y = arm.spread(v)
     tips: list = [None] * st.links
     nodes: list = [None] * st.links
     for i in st.order:
         p = st.parents[i]
-        V0 = _joint.base_twist(_at(term.num.joints, i), _at(joint, i), zero, ground if p < 0 else tips[p], y[i])
+        V0 = _joint.base_twist(pick(arm.num.joints, i), pick(joint, i), zero, ground if p < 0 else tips[p], y[i])
         if st.rigid[i]:
             nodes[i], tips[i] = jnp.zeros((st.elements, st.dim), q.dtype), V0
             continue
@@ -84,17 +84,17 @@ def rigid_twists(term: PortTerm, t, q, v, Q, args):
     return jnp.stack(nodes)
 
 
-def _convection(term: PortTerm, joint: JointStage, ground, ground_rate, v, nodes, X):
+def _convection(arm: Assembly, joint: JointStage, ground, ground_rate, v, nodes, X):
     """(C_0 (L, d), what arrives from the parents): parts of V_0' and of the parents' accelerations that no unknown acceleration makes."""
-    st = term.st
-    y = term._spread(v)
+    st = arm.st
+    y = arm.spread(v)
     zero = jnp.zeros((), v.dtype)
-    _, twists = _base_twists(term, joint, ground, v, nodes, zero)
+    _, twists = _base_twists(arm, joint, ground, v, nodes, zero)
 
     def turning(j, s, Vp, y):
         return jax.jvp(lambda e: _joint.base_twist(j, s, e, Vp, y), (zero,), (jnp.ones_like(zero),))[1]
 
-    own = jax.vmap(turning)(term.num.joints, joint, twists, y)
+    own = jax.vmap(turning)(arm.num.joints, joint, twists, y)
     if not any(st.rigid):
         roots = np.array([p < 0 for p in st.parents])
         parents = jnp.where(roots[:, None], ground_rate[None], jnp.zeros_like(own))
@@ -108,17 +108,17 @@ def _convection(term: PortTerm, joint: JointStage, ground, ground_rate, v, nodes
     return jnp.stack(C0), jnp.stack(parents)
 
 
-def _loop_terms(term: PortTerm, R, x, V, ground):
+def _loop_terms(arm: Assembly, R, x, V, ground):
     """(columns, rows, right-hand sides) of the loops at acceleration level."""
-    st = term.st
-    m = _loops.total(term.plans)
+    st = arm.st
+    m = _loops.total(arm.plans)
     columns = jnp.zeros((st.links, 2, st.dim, m), V.dtype)
     rows = jnp.zeros((st.links, 2, m, st.dim), V.dtype)
     sides = jnp.zeros(m, V.dtype)
     zero = jnp.zeros((), V.dtype)
     ground_R, ground_x, ground_V, ground_rate = ground
-    for k, plan in enumerate(term.plans):
-        n = term.loops[k]
+    for k, plan in enumerate(arm.plans):
+        n = arm.loops[k]
         here = slice(plan.start, plan.start + plan.count)
         ends = []
         for link, end, lever in ((plan.parent, plan.parent_end, n.parent_lever), (plan.child, plan.child_end, n.child_lever)):
@@ -126,11 +126,11 @@ def _loop_terms(term: PortTerm, R, x, V, ground):
             ends.append((ground_V, ground_R, ground_x, lever) if link < 0 else (V[link, at], R[link, at], x[link, at], lever))
 
         def opening(Vp, Vc, eps, plan=plan, n=n, ends=ends):
-            def moved(e):
+            def moved(time):
                 poses = []
                 for W, (_, R, x, _) in ((Vp, ends[0]), (Vc, ends[1])):
                     lin = x.shape[0]
-                    poses += [rotate_by(R, e * W[lin:]), x + e * (R @ W[:lin]) + 0.5 * e**2 * (R @ _turning(W, lin))]
+                    poses += [rotate_by(R, time * W[lin:]), x + time * (R @ W[:lin]) + 0.5 * time**2 * (R @ _turning(W, lin))]
                 return _loops.gap(plan, n, *poses)
 
             return jax.jvp(moved, (eps,), (jnp.ones_like(eps),))[1]
@@ -155,20 +155,20 @@ def _turning(W, lin):
     return W[lin:] * jnp.stack([-W[1], W[0]]) if lin == 2 else jnp.cross(W[3:], W[:3])
 
 
-def accelerations(term: PortTerm, t, mech: PortState, args, memory) -> Accelerations:
-    num, st = term.num, term.st
+def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerations:
+    num, st = arm.num, arm.st
     R = turn_matrix(mech.turn)
     zero = jnp.zeros((), R.dtype)
-    joint, ground = term._joint_stage(mech, R, zero, t, args)
-    ground_R, ground_x, _ = term.ground(t, args)
+    joint, ground = arm.joint_stage(mech, R, zero, t, args)
+    ground_R, ground_x, _ = arm.ground(t, args)
     ground_rate = jnp.zeros_like(ground)
-    if term.drive.base is not None:
-        ground_rate = term.drive.base.motion(t, args)[2]
+    if arm.drive.base is not None:
+        ground_rate = arm.drive.base.motion(t, args)[2]
         ground_rate = ground_rate[np.array([0, 1, 5])] if st.planar else ground_rate
     nodes = mech.V[:, 1:]
-    V0, parents = _base_twists(term, joint, ground, mech.v, nodes, zero)
+    V0, parents = _base_twists(arm, joint, ground, mech.v, nodes, zero)
     V = jnp.concatenate([V0[:, None], nodes], axis=1)
-    y = term._spread(mech.v)
+    y = arm.spread(mech.v)
     X, A = jax.vmap(lambda j, s, Vp, y: _joint.maps(j, s, zero, Vp, y))(num.joints, joint, parents, y)
     k, n = A.shape[2], st.unknowns
     B = jnp.concatenate([A, jnp.zeros((*A.shape[:2], n - k), A.dtype)], axis=2)
@@ -182,44 +182,44 @@ def accelerations(term: PortTerm, t, mech: PortState, args, memory) -> Accelerat
         damped = num.elements.damping(strain)
         w, loss = w + damped, jnp.sum(damped * strain)
     half = 0.5 * mv(jnp.swapaxes(ad(kappa), -1, -2), w)
-    pull = node_forces(term, t, mech, R, args)
+    pull = node_forces(arm, t, mech, R, args)
     lost, drag = pull.damping(V)
-    P = term._momentum(V)
-    rows = mv(coad_of(P), V) + _pad_back(w - half) - _pad_front(w + half) + pull.wrench(R, zero, V) - drag
+    P = arm.momentum(V)
+    rows = mv(coad_of(P), V) + pad_back(w - half) - pad_front(w + half) + pull.wrench(R, zero, V) - drag
 
     # the matrix: inertia only
     off = num.mass_off[:, :, None, :] * jnp.eye(st.dim, dtype=R.dtype)[None, None]
-    live, locked = term._masks()
+    live, locked = arm.masks()
     free = (live & ~locked)[..., None]
     axis = jnp.concatenate([jnp.zeros((st.links, st.lin), R.dtype), num.joints.rotor_axis], axis=1)
     J = num.joints.rotor[:, None, None]
     gears = num.joints.gears
     T, S = J * gears[:, :, None] * gears[:, None, :], J * gears[:, :, None] * axis[:, None, :]
     Z, E = jnp.swapaxes(S, 1, 2), J * axis[:, :, None] * axis[:, None, :]
-    columns, loop_rows, loop_sides = _loop_terms(term, R, mech.x, V, (ground_R, ground_x, ground, ground_rate))
+    columns, loop_rows, loop_sides = _loop_terms(arm, R, mech.x, V, (ground_R, ground_x, ground, ground_rate))
     blocks = LinkedBlocks(
-        lower=_pad_front(off), diag=num.mass, upper=_pad_back(off), X=X, B=B, A=jnp.where(free, jnp.swapaxes(B, 1, 2), 0.0),
+        lower=pad_front(off), diag=num.mass, upper=pad_back(off), X=X, B=B, A=jnp.where(free, jnp.swapaxes(B, 1, 2), 0.0),
         T=jnp.where(free, T, eye_like(T)), S=jnp.where(free, S, 0.0), Y=jnp.swapaxes(X, 1, 2), Z=Z, E=E,
         border_columns=columns, border_rows=loop_rows, corner=jnp.zeros((loop_sides.shape[0],) * 2, R.dtype),
         parents=st.parents, order=st.order, base_attached=st.rigid,
     )  # fmt: skip
 
-    forces = joint_forces(term, t, mech.q, mech.v, args, memory)
-    wanted = term._spread(term._to_v(term.drive.motion(term.robot, t, args)[2]))
-    C0, arriving = _convection(term, joint, ground, ground_rate, mech.v, nodes, X)
+    forces = joint_forces(arm, t, mech.q, mech.v, args, memory)
+    wanted = arm.spread(arm.to_v(arm.drive.motion(arm.robot, t, args)[2]))
+    C0, arriving = _convection(arm, joint, ground, ground_rate, mech.v, nodes, X)
     # Momentum changes by the known part of the base accelerations.
     known = jnp.concatenate([C0[:, None], jnp.zeros_like(nodes)], axis=1)
     applied = rows
-    rows = rows - term._momentum(known)
+    rows = rows - arm.momentum(known)
     gyro = jnp.zeros_like(arriving)
-    if term._rotors:
+    if arm.rotors:
         spin = jax.vmap(_joint.spin_of)(num.joints, parents, y)
         gyro = jax.vmap(lambda a, s, Vp: mv(coad_of(s * a), Vp))(axis, spin, parents)
     for i in range(st.links):
         p = st.parents[i]
         if p >= 0:
             rows = rows.at[p, 0 if st.rigid[p] else -1].add(gyro[i] - E[i] @ arriving[i])
-    r_joint = term._spread(forces.total) - mv(S, arriving)
+    r_joint = arm.spread(forces.total) - mv(S, arriving)
     r_joint = jnp.where(locked, wanted, jnp.where(live, r_joint, 0.0))
     loop_sides = loop_sides - jnp.einsum("led,lemd->m", jnp.stack([known[:, 0], known[:, -1]], axis=1), loop_rows)
     full_rows, r_joint = _pass_on(blocks, rows, r_joint)
@@ -237,22 +237,22 @@ def accelerations(term: PortTerm, t, mech: PortState, args, memory) -> Accelerat
         return solve_linked(quiet.transpose(), *b)
 
     yd, Vd, multipliers = lax.custom_linear_solve(matvec, right, solve, solve_transposed)
-    parent_rate, V0d = _base_rates(term, X, B, C0, ground_rate, yd, Vd)
+    parent_rate, V0d = _base_rates(arm, X, B, C0, ground_rate, yd, Vd)
     Vdot = jnp.concatenate([V0d[:, None], Vd], axis=1)
     # What node 0 lacks is the joint's wrench.
-    lack = term._momentum(Vdot) - applied
-    if term.plans:
+    lack = arm.momentum(Vdot) - applied
+    if arm.plans:
         lack = lack.at[:, 0].add(columns[:, 0] @ multipliers)
-    reaction = _reactions(term, X, lack, J, axis, gears, gyro, parent_rate, yd)
+    reaction = _reactions(arm, X, lack, J, axis, gears, gyro, parent_rate, yd)
     taken = jnp.sum(B * reaction[:, :, None], axis=1) + gears * (J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None])
-    gap = term._collect(taken) - forces.total
-    effort = forces.driven + jnp.where(term._collect(jnp.where(locked, 1.0, 0.0)) > 0, gap, 0.0)
+    gap = arm.collect(taken) - forces.total
+    effort = forces.driven + jnp.where(arm.collect(jnp.where(locked, 1.0, 0.0)) > 0, gap, 0.0)
     power = jnp.sum(effort * mech.v) + pull.power(R, zero, V)
-    if term.drive.base is not None:
+    if arm.drive.base is not None:
         given = mv(jnp.swapaxes(X, 1, 2), reaction) + axis * (J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None]) - gyro
         roots = np.array([p < 0 for p in st.parents])
         power = power + jnp.sum(jnp.where(roots[:, None], given, 0.0) * ground[None])
-    tangent = PortTangent(mech.v, term._collect(yd), Vd, strain)
+    tangent = PortTangent(mech.v, arm.collect(yd), Vd, strain)
     return Accelerations(tangent, V, Vdot, reaction, effort, power, loss + lost - jnp.sum(forces.damped * mech.v))
 
 
@@ -267,9 +267,9 @@ def _pass_on(blocks: LinkedBlocks, rows, r_joint):
     return rows, r_joint
 
 
-def _base_rates(term: PortTerm, X, B, C0, ground_rate, yd, Vd):
+def _base_rates(arm: Assembly, X, B, C0, ground_rate, yd, Vd):
     """(accelerations of what the joints hang on, V_0')."""
-    st = term.st
+    st = arm.st
     free, parents, tips, V0 = [None] * st.links, [None] * st.links, [None] * st.links, [None] * st.links
     for i in st.order:
         p = st.parents[i]
@@ -283,9 +283,9 @@ def _base_rates(term: PortTerm, X, B, C0, ground_rate, yd, Vd):
     return jnp.stack(parents), jnp.stack(V0)
 
 
-def _reactions(term: PortTerm, X, lack, J, axis, gears, gyro, parent_rate, yd):
+def _reactions(arm: Assembly, X, lack, J, axis, gears, gyro, parent_rate, yd):
     """Wrench of every joint on its child, rigid links' children included."""
-    st = term.st
+    st = arm.st
     rows = lack[:, 0]
     spin_rate = J[:, 0, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))
     for i in reversed(st.order):
@@ -295,9 +295,9 @@ def _reactions(term: PortTerm, X, lack, J, axis, gears, gyro, parent_rate, yd):
     return rows
 
 
-def ambient(term: PortTerm, mech: PortState, dx: PortTangent) -> PortState:
+def ambient(arm: Assembly, mech: PortState, dx: PortTangent) -> PortState:
     """Time derivative of all numbers of the state along ``dx``, poses by their twists."""
-    st = term.st
+    st = arm.st
     table = st.q_of_v()
     plain = table >= 0
     q = jnp.zeros_like(mech.q).at[table[plain]].set(dx.q[plain])
@@ -306,10 +306,10 @@ def ambient(term: PortTerm, mech: PortState, dx: PortTangent) -> PortState:
         q = q.at[at : at + 4].set(0.5 * se3.quat_multiply(mech.q[at : at + 4], spin))
     R = turn_matrix(mech.turn)
     zero = jnp.zeros((), q.dtype)
-    joint, ground = term._joint_stage(mech, R, zero, zero, None)
+    joint, ground = arm.joint_stage(mech, R, zero, zero, None)
 
     def base(v, nodes, eps):
-        return _base_twists(term, joint, ground, v, nodes, eps)[0]
+        return _base_twists(arm, joint, ground, v, nodes, eps)[0]
 
     V0 = jax.jvp(base, (mech.v, mech.V[:, 1:], zero), (dx.v, dx.V, jnp.ones_like(zero)))[1]
     w = mech.V[..., st.lin :]

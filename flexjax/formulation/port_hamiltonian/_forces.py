@@ -89,11 +89,11 @@ class NodeForces(eqx.Module):
         return out
 
 
-def node_forces(term, t, mech, R, args) -> NodeForces:
-    num, st = term.num, term.st
+def node_forces(arm, t, mech, R, args) -> NodeForces:
+    num, st = arm.num, arm.st
     weight = num.weight[..., None] * num.gravity[None, None]
     dipole = None if num.moment is None else num.moment[..., :, None] * num.gravity[None, None, None]
-    loads = _loads(term, t, args) if term.drive.loads else (None, None, None, None)
+    loads = _loads(arm, t, args) if arm.drive.loads else (None, None, None, None)
     relative = damping = None
     if num.deformation_damping is not None:
         space = space_of(st.dim)
@@ -107,13 +107,13 @@ def node_forces(term, t, mech, R, args) -> NodeForces:
     return NodeForces(weight, dipole, *loads, num.drag, relative, damping)
 
 
-def _loads(term, t, args):
+def _loads(arm, t, args):
     """(forces, dipoles, moments in world axes, wrenches in body axes) of the drive's loads on the nodes."""
-    st, robot, lin, dtype = term.st, term.robot, term.st.lin, term.num.gravity.dtype
+    st, robot, lin, dtype = arm.st, arm.robot, arm.st.lin, arm.num.gravity.dtype
     K, ang = st.elements + 1, st.dim - st.lin
     force, moment = jnp.zeros((st.links, K, lin), dtype), jnp.zeros((st.links, K, ang), dtype)
     body, dipole = jnp.zeros((st.links, K, st.dim), dtype), jnp.zeros((st.links, K, lin, lin), dtype)
-    for load in term.drive.loads:
+    for load in arm.drive.loads:
         i = robot.link_index(load.link)
         w = jnp.asarray(load.wrench.evaluate(t, args)[0], dtype)
         f, m = (w[:2], w[5:]) if st.planar else (w[:3], w[3:])
@@ -133,7 +133,7 @@ def _loads(term, t, args):
             force, moment = force.at[i].add(share * f[None]), moment.at[i].add(share * m[None])
         else:
             body = body.at[i].add(share * jnp.concatenate([f, m])[None])
-    follower = any(load.frame == "section" for load in term.drive.loads)
+    follower = any(load.frame == "section" for load in arm.drive.loads)
     return force, dipole if any(st.rigid) else None, moment, body if follower else None
 
 
@@ -149,13 +149,13 @@ class JointForces(eqx.Module):
         return self.elastic + self.driven + self.damped
 
 
-def joint_forces(term, t, q, v, args, memory) -> JointForces:
-    num, st, D = term.num, term.st, term.st.total_dofs
-    x, xd = term.coordinates(q), v[:D]
-    xm, xmd = term.motor_side(q, v)
-    driven = term._to_v(term.drive.effort(term.robot, t, args, xm, xmd, memory)) if term.drive.joints else jnp.zeros_like(v)
+def joint_forces(arm, t, q, v, args, memory) -> JointForces:
+    num, st, D = arm.num, arm.st, arm.st.total_dofs
+    x, xd = arm.coordinates(q), v[:D]
+    xm, xmd = arm.motor_side(q, v)
+    driven = arm.to_v(arm.drive.effort(arm.robot, t, args, xm, xmd, memory)) if arm.drive.joints else jnp.zeros_like(v)
     hardware = any(
-        part is not None for j in term.robot.tree_joints for part in (j.stiffness, j.damping, j.friction, j.stops)
+        part is not None for j in arm.robot.tree_joints for part in (j.stiffness, j.damping, j.friction, j.stops)
     )
     if not hardware:
         return JointForces(jnp.zeros_like(v), driven, jnp.zeros_like(v))
@@ -169,18 +169,7 @@ def joint_forces(term, t, q, v, args, memory) -> JointForces:
     damper = num.damping * jnp.where(flexible, xd - xmd, xd)
     pad = jnp.zeros(st.nv - D, v.dtype)
     on_motor = np.concatenate([np.zeros(D), np.ones(st.nv - D)])
-    elastic = jnp.concatenate([-stretch - ks * (below + above), pad]) + on_motor * term._to_v(stretch)
-    damped = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), pad]) + on_motor * term._to_v(damper)
-    damped = damped - term._to_v(num.coulomb * jnp.tanh(xmd / num.v_eps))
+    elastic = jnp.concatenate([-stretch - ks * (below + above), pad]) + on_motor * arm.to_v(stretch)
+    damped = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), pad]) + on_motor * arm.to_v(damper)
+    damped = damped - arm.to_v(num.coulomb * jnp.tanh(xmd / num.v_eps))
     return JointForces(elastic, driven, damped)
-
-
-def joint_energy(term, q):
-    """Energy in joint springs and end stops."""
-    num = term.num
-    x = term.coordinates(q)
-    xm, _ = term.motor_side(q, jnp.zeros(term.st.nv, q.dtype))
-    lower, upper, ks, _ = num.stops.T
-    held = ks > 0
-    over = jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0) ** 2 + jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0) ** 2
-    return 0.5 * jnp.sum(num.stiffness * (x - xm) ** 2) + 0.5 * jnp.sum(ks * over)

@@ -11,6 +11,7 @@ from jaxtyping import Array
 from flexjax._results import Status
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import PortTerm
 from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan, loop_numbers, loop_plans
 from flexjax.formulation.port_hamiltonian._observe import snapshot
@@ -68,18 +69,21 @@ class PortHamiltonianModel(AbstractModel):
     numbers: Numbers
     loops: tuple[LoopNumbers, ...]
 
+    def assembly(self, drive: Drive) -> Assembly:
+        return Assembly(self.robot, self.numbers, self.loops, drive, self.st, self.plans)
+
     def term(self, drive: Drive) -> PortTerm:
-        return PortTerm(self.robot, self.numbers, self.loops, drive, self.st, self.plans)
+        return PortTerm(self.assembly(drive))
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
-        mech = first_state(self.term(drive), t0, start)
+        mech = first_state(self.assembly(drive), t0, start)
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
-        return snapshot(self.term(drive), t, y, s, at)
+        return snapshot(self.assembly(drive), t, y, s, at)
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
-        return Energy(*self.term(drive).energies(y.mech), y.dissipated, y.work)
+        return Energy(*self.assembly(drive).energies(y.mech), y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ImplicitMidpoint()

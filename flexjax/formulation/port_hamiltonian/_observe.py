@@ -8,47 +8,47 @@ from jaxtyping import Array, Float
 from flexjax.beam import centreline_pose
 from flexjax.chain._observe import point_acceleration, spatial_pose, spatial_vector
 from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
-from flexjax.formulation.port_hamiltonian._chain import PortTerm
+from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._dynamics import Accelerations, accelerations
 from flexjax.screw import se3
 from flexjax.term import State
 from flexjax.trajectory import Snapshot
 
 
-def snapshot(term: PortTerm, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
-    st, robot, mech = term.st, term.robot, y.mech
-    a = accelerations(term, t, mech, at, y.memory)
-    xm, _ = term.motor_side(mech.q, mech.v)
+def snapshot(arm: Assembly, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
+    st, robot, mech = arm.st, arm.robot, y.mech
+    a = accelerations(arm, t, mech, at, y.memory)
+    xm, _ = arm.motor_side(mech.q, mech.v)
     D = st.total_dofs
     motors = np.array([st.v_start[i] for i in st.motors], int)
     effort = a.effort[:D].at[motors].set(a.effort[D:])
     R = turn_matrix(mech.turn)
-    parts = jax.vmap(lambda R, x, V, V_rate, Q, l, rest: _flexible(term, R, x, V, V_rate, Q, l, rest, s))(
-        R, mech.x, a.V, a.rate, mech.Q, term.num.elements.length, term.num.elements.rest[:, 0]
+    parts = jax.vmap(lambda R, x, V, V_rate, Q, l, rest: _flexible(arm, R, x, V, V_rate, Q, l, rest, s))(
+        R, mech.x, a.V, a.rate, mech.Q, arm.num.elements.length, arm.num.elements.rest[:, 0]
     )
     for i in np.flatnonzero(st.rigid):
-        parts = jax.tree_util.tree_map(lambda whole, part, i=i: whole.at[i].set(part), parts, _rigid(term, i, R, mech, a, s))
+        parts = jax.tree_util.tree_map(lambda whole, part, i=i: whole.at[i].set(part), parts, _rigid(arm, i, R, mech, a, s))
     frames, velocity, acceleration, deflection, strain = parts
     reaction = jnp.zeros((len(robot.joints), 6), mech.v.dtype)
     for i, j in enumerate(st.joint_of):
         reaction = reaction.at[j].set(spatial_vector(a.reaction[i], st.planar))
     return Snapshot(
-        q=term.coordinates(mech.q), qd=mech.v[:D], qdd=a.tangent.v[:D], motor=xm, effort=effort, frames=frames,
+        q=arm.coordinates(mech.q), qd=mech.v[:D], qdd=a.tangent.v[:D], motor=xm, effort=effort, frames=frames,
         velocity=velocity, acceleration=acceleration, deflection=deflection, strain=strain, reaction=reaction,
     )  # fmt: skip
 
 
-def _pose(term: PortTerm, R, x):
-    return spatial_pose(se3.Pose(R, x), term.st.planar)
+def _pose(arm: Assembly, R, x):
+    return spatial_pose(se3.Pose(R, x), arm.st.planar)
 
 
-def _rigid(term: PortTerm, i, R, mech, a: Accelerations, s):
-    planar = term.st.planar
-    pose = _pose(term, R[i, 0], mech.x[i, 0])
+def _rigid(arm: Assembly, i, R, mech, a: Accelerations, s):
+    planar = arm.st.planar
+    pose = _pose(arm, R[i, 0], mech.x[i, 0])
     V, V_rate = spatial_vector(a.V[i, 0], planar), spatial_vector(a.rate[i, 0], planar)
 
     def station(s):
-        section = centreline_pose(term.robot.links[i], s)
+        section = centreline_pose(arm.robot.links[i], s)
         back = se3.adjoint_inverse(section)
         v, r = back @ V, back @ V_rate
         return se3.to_pose7(se3.compose(pose, section)), v, point_acceleration(v, r)
@@ -58,10 +58,10 @@ def _rigid(term: PortTerm, i, R, mech, a: Accelerations, s):
     return frames, velocity, acceleration, zero[:, :3], zero
 
 
-def _flexible(term: PortTerm, R, x, V, V_rate, Q, length, rest, s):
+def _flexible(arm: Assembly, R, x, V, V_rate, Q, length, rest, s):
     """Between nodes along the screw that leads from one to the next; strains linear between the centres of the elements."""
-    planar, n = term.st.planar, term.st.elements
-    poses = jax.vmap(lambda r, x: _pose(term, r, x))(R, x)
+    planar, n = arm.st.planar, arm.st.elements
+    poses = jax.vmap(lambda r, x: _pose(arm, r, x))(R, x)
     between = jax.vmap(lambda p, q: se3.log(se3.compose(se3.inverse(p), q)))(
         jax.tree_util.tree_map(lambda x: x[:-1], poses), jax.tree_util.tree_map(lambda x: x[1:], poses)
     )

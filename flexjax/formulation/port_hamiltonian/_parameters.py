@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.beam import beam_properties, centreline_pose, rigid_inertia
@@ -68,8 +69,11 @@ def _share(table: Array, length, n: int, blend: float):
 
 
 def _station_weights(s, n: int):
-    """(n+1,) linear shape functions of the nodes at station s."""
-    return jnp.maximum(0.0, 1.0 - jnp.abs(s * n - jnp.arange(n + 1, dtype=s.dtype)))
+    """(n+1,) linear shape functions of the nodes at station s. On a node they have a kink; their derivative there is that of the element behind it, on the
+    tip that of the last element."""
+    element = jnp.clip(jnp.floor(lax.stop_gradient(s) * n), 0, n - 1)
+    part, node = s * n - element, jnp.arange(n + 1, dtype=s.dtype)
+    return jnp.where(node == element, 1.0 - part, jnp.where(node == element + 1, part, 0.0))
 
 
 def _mass_and_moment(inertia6):

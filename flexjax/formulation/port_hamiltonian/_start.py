@@ -8,7 +8,7 @@ from jax import lax
 from flexjax.formulation._base import Start
 from flexjax.formulation.port_hamiltonian import _loops
 from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
-from flexjax.formulation.port_hamiltonian._chain import PortTerm
+from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._dynamics import assemble, rigid_twists
 from flexjax.screw import se3
 from flexjax.term import PortState
@@ -17,12 +17,12 @@ from flexjax.term import PortState
 _CLOSURE_ITERATIONS = 12
 
 
-def first_state(term: PortTerm, t0, start: Start) -> PortState:
-    st, robot = term.st, term.robot
+def first_state(arm: Assembly, t0, start: Start) -> PortState:
+    st, robot = arm.st, arm.robot
     x, xd, xm = start.vectors(robot)
     motors = np.array([st.v_start[i] for i in st.motors], int)
-    target, rate, _ = term.drive.motion(robot, t0, None)
-    prescribed = term.drive.prescribed(robot)
+    target, rate, _ = arm.drive.motion(robot, t0, None)
+    prescribed = arm.drive.prescribed(robot)
     # Under a Motion a flexible joint starts unstretched on its motor unless the start names it.
     named = {field: np.zeros(st.total_dofs, bool) for field in ("joints", "rates")}
     for field, mask in named.items():
@@ -44,14 +44,14 @@ def first_state(term: PortTerm, t0, start: Start) -> PortState:
     q = q.at[st.nq - len(motors) :].set(xm[motors]) if len(motors) else q
     v = jnp.concatenate([xd, motor_rates[motors]])
     Q = jnp.zeros((st.links, st.elements, st.dim), x.dtype)
-    if term.plans:
-        q, v = _close(term, t0, q, v, Q, prescribed, named)
-    return assemble(term, t0, q, v, rigid_twists(term, t0, q, v, Q, None), Q, None)
+    if arm.plans:
+        q, v = _close(arm, t0, q, v, Q, prescribed, named)
+    return assemble(arm, t0, q, v, rigid_twists(arm, t0, q, v, Q, None), Q, None)
 
 
-def _close(term: PortTerm, t0, q, v, Q, prescribed, named):
+def _close(arm: Assembly, t0, q, v, Q, prescribed, named):
     """Move joints that neither a Motion nor the start fixes (all but the prescribed ones if that leaves none) until the loops close."""
-    st = term.st
+    st = arm.st
     movable = ~prescribed & ~named["joints"]
     if not movable.any():
         movable = ~prescribed
@@ -59,12 +59,12 @@ def _close(term: PortTerm, t0, q, v, Q, prescribed, named):
     free[: st.total_dofs] = movable
 
     def gaps(dv, q=q):
-        moved = term._move_q(q, dv)
-        turn, x = term.shape(t0, moved, Q, None)
+        moved = arm.move_q(q, dv)
+        turn, x = arm.shape(t0, moved, Q, None)
         R = turn_matrix(turn)
-        ground_R, ground_x, _ = term.ground(t0, None)
+        ground_R, ground_x, _ = arm.ground(t0, None)
         found = []
-        for plan, n in zip(term.plans, term.loops, strict=True):
+        for plan, n in zip(arm.plans, arm.loops, strict=True):
             ends = []
             for link, end in ((plan.parent, plan.parent_end), (plan.child, plan.child_end)):
                 at = 0 if end == 0 else -1
@@ -78,7 +78,7 @@ def _close(term: PortTerm, t0, q, v, Q, prescribed, named):
     def correct(q, _):
         J = jax.jacfwd(lambda dv: gaps(dv, q))(zero)[:, columns]
         step = jnp.linalg.lstsq(J, gaps(zero, q), rcond=1e-10)[0]
-        return term._move_q(q, zero.at[columns].set(-step)), None
+        return arm.move_q(q, zero.at[columns].set(-step)), None
 
     # Newton on values, then one differentiable correction: the derivative of the closed position.
     closed = lax.scan(correct, lax.stop_gradient(q), None, length=_CLOSURE_ITERATIONS)[0]

@@ -1,0 +1,204 @@
+"""A stage z = z* + h f(z) of a mechanism: its unknowns, one pass over the mechanism, what vanishes at the solution, where the stage leads."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.formulation.port_hamiltonian import _joint, _loops
+from flexjax.formulation.port_hamiltonian._algebra import coad_of, mv, rotate_by, turn_matrix, turn_move
+from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front, pick
+from flexjax.formulation.port_hamiltonian._forces import JointForces, NodeForces, joint_forces, node_forces
+from flexjax.formulation.port_hamiltonian._joint import JointStage
+from flexjax.formulation.port_hamiltonian._loops import Side
+from flexjax.solver._block_tridiagonal import LinkedBlocks, solve_linked
+from flexjax.term import PortState
+
+
+class Unknowns(eqx.Module):
+    """Joint rates, twists of nodes 1..N, multipliers of loops. Residuals have the same form."""
+
+    joints: Float[Array, "L n"]
+    nodes: Float[Array, "L N d"]
+    loops: Float[Array, " m"]
+
+
+class NewtonMatrix(eqx.Module):
+    blocks: LinkedBlocks
+
+    def solve(self, r: Unknowns) -> Unknowns:
+        return Unknowns(*solve_linked(self.blocks, r.joints, r.nodes, r.loops))
+
+    def transpose(self) -> "NewtonMatrix":
+        return NewtonMatrix(self.blocks.transpose())
+
+
+class Stage(eqx.Module):
+    """What a stage starts from and what does not change in its iteration."""
+
+    t: Array
+    h: Array
+    factor: Array
+    start: PortState
+    rotation: Float[Array, "L K D D"]
+    momentum: Float[Array, "L K d"]
+    joint: JointStage
+    ground: Float[Array, " d"]
+    target: Float[Array, "L n"]
+    pull: NodeForces
+    args: Array | None
+    memory: dict
+
+
+class Evaluation(eqx.Module):
+    """One pass over the mechanism."""
+
+    V: Float[Array, "L K d"]
+    parent: Float[Array, "L d"]  # twist of what each joint hangs on
+    rows: Float[Array, "L K d"]  # wrench that each node lacks, children included
+    given: Float[Array, "L d"]  # wrench that the parent gives through each joint
+    taken: Float[Array, "L n"]
+    forces: JointForces
+    Q: Float[Array, "L N d"]
+    loss: Array
+
+
+def prepare(arm: Assembly, t, mech: PortState, h, arrival, args, memory) -> Stage:
+    R = turn_matrix(mech.turn)
+    when, factor = arrival
+    target = arm.spread(arm.to_v(arm.drive.motion(arm.robot, when, args)[0]) - arm.plain_v(mech.q)) / (factor * h)
+    joint, ground = arm.joint_stage(mech, R, h, t, args)
+    pull = node_forces(arm, t, mech, R, args)
+    return Stage(t, h, jnp.asarray(factor, R.dtype), mech, R, arm.momentum(mech.V), joint, ground, target, pull, args, memory)
+
+
+def guess(arm: Assembly, mech: PortState) -> Unknowns:
+    return Unknowns(arm.spread(mech.v), mech.V[:, 1:], jnp.zeros(_loops.total(arm.plans), mech.v.dtype))
+
+
+def sides(arm: Assembly, stage: Stage, V, k):
+    plan, numbers = arm.plans[k], arm.loops[k]
+
+    def side(link, end, lever):
+        if link < 0:
+            R, x, W = arm.ground(stage.t, stage.args)
+            return Side(W, rotate_by(R, -stage.h * W[arm.st.lin :]), x - stage.h * mv(R, W[: arm.st.lin]), lever)
+        at = 0 if end == 0 else -1
+        return Side(V[link, at], stage.rotation[link, at], stage.start.x[link, at], lever)
+
+    return side(plan.parent, plan.parent_end, numbers.parent_lever), side(plan.child, plan.child_end, numbers.child_lever)
+
+
+def outwards(arm: Assembly, stage: Stage, u: Unknowns):
+    """(twists of all nodes, twists that the joints hang on)."""
+    st = arm.st
+    if st.links == 1 or not any(st.rigid):
+        tips = jnp.concatenate([u.nodes[:, -1], stage.ground[None]])[np.array(st.parents)]
+        V0 = jax.vmap(lambda j, s, Vp, y: _joint.base_twist(j, s, stage.h, Vp, y))(arm.num.joints, stage.joint, tips, u.joints)
+        return jnp.concatenate([V0[:, None], u.nodes], axis=1), tips
+    V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
+    for i in st.order:
+        p = st.parents[i]
+        parents[i] = stage.ground if p < 0 else tips[p]
+        V0[i] = _joint.base_twist(pick(arm.num.joints, i), pick(stage.joint, i), stage.h, parents[i], u.joints[i])
+        tips[i] = V0[i] if st.rigid[i] else u.nodes[i, -1]
+    return jnp.concatenate([jnp.stack(V0)[:, None], u.nodes], axis=1), jnp.stack(parents)
+
+
+def evaluate(arm: Assembly, stage: Stage, u: Unknowns) -> Evaluation:
+    num, h = arm.num, stage.h
+    V, parents = outwards(arm, stage, u)
+    P = arm.momentum(V)
+    rows = (P - stage.momentum) / h - mv(coad_of(P), V)
+    fa, fb, Q, loss = num.elements.forces(stage.start.Q, h, V)
+    rows = rows - pad_back(fa) - pad_front(fb) - stage.pull.wrench(stage.rotation, h, V)
+    lost, damped = stage.pull.damping(V)
+    rows, loss = rows + damped, loss + lost
+    for k, plan in enumerate(arm.plans):
+        parent, child = sides(arm, stage, V, k)
+        wp, wc = _loops.wrenches(plan, arm.loops[k], h, parent, child, u.loops[plan.start : plan.start + plan.count])
+        rows = rows.at[plan.child, 0 if plan.child_end == 0 else -1].add(wc)
+        if plan.parent >= 0:
+            rows = rows.at[plan.parent, 0 if plan.parent_end == 0 else -1].add(wp)
+    rows, given, taken = inwards(arm, stage, rows, parents, u.joints)
+    v = arm.collect(u.joints)
+    forces = joint_forces(arm, stage.t, arm.move_q(stage.start.q, h * v), v, stage.args, stage.memory)
+    return Evaluation(V, parents, rows, given, taken, forces, Q, loss)
+
+
+def inwards(arm: Assembly, stage: Stage, rows, parents, y):
+    """Hand the wrenches of the joints to the parents, tips first."""
+    st = arm.st
+    rotors = arm.rotors
+
+    def one(j, s, Vp, y, F):
+        return _joint.transmit(j, s, stage.h, Vp, y, F, rotors)[1:]
+
+    if not any(st.rigid):
+        given, taken = jax.vmap(one)(arm.num.joints, stage.joint, parents, y, rows[:, 0])
+        inner = [i for i in range(st.links) if st.parents[i] >= 0]
+        if inner:
+            rows = rows.at[np.array([st.parents[i] for i in inner]), -1].add(given[np.array(inner)])
+        return rows, given, taken
+    given, taken = [None] * st.links, [None] * st.links
+    for i in reversed(st.order):
+        given[i], taken[i] = one(pick(arm.num.joints, i), pick(stage.joint, i), parents[i], y[i], rows[i, 0])
+        p = st.parents[i]
+        if p >= 0:
+            rows = rows.at[p, 0 if st.rigid[p] else -1].add(given[i])
+    return rows, jnp.stack(given), jnp.stack(taken)
+
+
+def residual(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation | None = None) -> Unknowns:
+    """What vanishes at the solution; ``e`` if the pass over the mechanism was made already."""
+    e = evaluate(arm, stage, u) if e is None else e
+    live, locked = arm.masks()
+    free = e.taken - arm.spread(e.forces.total)
+    joints = jnp.where(locked, u.joints - stage.target, jnp.where(live, free, u.joints))
+    loops = [
+        _loops.rows(plan, arm.loops[k], stage.h, stage.factor, *sides(arm, stage, e.V, k)) for k, plan in enumerate(arm.plans)
+    ]
+    return Unknowns(joints, e.rows[:, 1:], jnp.concatenate(loops) if loops else u.loops)
+
+
+def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor):
+    e = evaluate(arm, stage, u)
+    start, h, lin = stage.start, stage.h, arm.st.lin
+    step = factor * h
+    v = arm.collect(u.joints)
+    w = e.V[..., lin:]
+    R = rotate_by(stage.rotation, h * w)
+    mech = PortState(
+        q=arm.move_q(start.q, step * v),
+        v=start.v + factor * (v - start.v),
+        V=start.V + factor * (e.V - start.V),
+        Q=start.Q + factor * (e.Q - start.Q),
+        turn=turn_move(start.turn, step * w),
+        x=start.x + step * mv(R, e.V[..., :lin]),
+    )
+    live, locked = arm.masks()
+    effort = jnp.where(locked, e.taken - arm.spread(e.forces.total), 0.0)
+    power = jnp.sum(v * e.forces.driven) + jnp.sum(effort * u.joints) + stage.pull.power(R, h, e.V)
+    roots = np.array([p < 0 for p in arm.st.parents])
+    power = power + jnp.sum(jnp.where(roots[:, None], e.given, 0.0) * stage.ground[None])
+    for k, plan in enumerate(arm.plans):
+        if plan.parent < 0:
+            parent, child = sides(arm, stage, e.V, k)
+            wp, _ = _loops.wrenches(plan, arm.loops[k], h, parent, child, u.loops[plan.start : plan.start + plan.count])
+            power = power + jnp.sum(wp * stage.ground)
+    return mech, power, e.loss - jnp.sum(v * e.forces.damped)
+
+
+def blend(arm: Assembly, a: PortState, b: PortState, weight, step, unknowns) -> PortState:
+    st = arm.st
+    V = 0.5 * (a.V + b.V)  # of the midpoint stage that led from a to b
+    v = arm.collect(unknowns.joints)
+
+    def mix(p, q):
+        return q + weight * (p - q)
+
+    return PortState(
+        q=arm.move_q(b.q, -weight * step * v), v=mix(a.v, b.v), V=mix(a.V, b.V), Q=mix(a.Q, b.Q),
+        turn=turn_move(b.turn, -weight * step * V[..., st.lin :]), x=mix(a.x, b.x),
+    )  # fmt: skip
