@@ -114,6 +114,18 @@ def _sweep_many(size, batched, el: Elements, root):
 
 
 @jax.custom_jvp
+def _sweep_for_jvp(el: Elements, root) -> tuple[Array, Array]:
+    return _sweep_one(el, root)
+
+
+@_sweep_for_jvp.defjvp
+def _sweep_twice(primals, tangents):
+    """Second derivatives (frequencies and linear models by numbers of the robot) pass through the plain sweep: jax cannot batch the derivative of
+    a function with a batching rule of its own."""
+    return jax.jvp(_swept, primals, tangents)
+
+
+@jax.custom_jvp
 def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
     """f = S e + p swept from the tip, e from the root: linear cost, no loss of digits.
 
@@ -126,7 +138,7 @@ def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
 @riccati.defjvp
 def _riccati_jvp(primals, tangents):
     (el, root), (d, d_root) = primals, tangents
-    X, e_in = _sweep_one(el, root)
+    X, e_in = _sweep_for_jvp(el, root)
     turn = _turn(el, X[:, 2])
     sol = _finish(X[:, 2], turn, e_in)
     e, D, al = sol.e, sol.turn, e_in[:, 2]
