@@ -1,0 +1,102 @@
+"""Cost against the number of links: serial arms in space of 2 to 100 equal flexible links (paper 000), falling from
+rest with a torque on the first joint.
+
+python -m benchmarks.many_links
+
+Timed apart: binding (with its compilation), compilation of a march of implicit energy-conserving steps, and one such
+step. The slope is that of a straight line through the logarithms; the work is linear in the number of links if it does
+not exceed one.
+"""
+
+import time
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks._harness import fresh_compilations, measure, row, save, show_environment
+
+jax.config.update("jax_enable_x64", True)
+
+import flexjax as fx  # noqa: E402
+from flexjax.formulation import Start  # noqa: E402
+
+SIZES = (2, 5, 10, 20, 50, 100)
+MODES = (1, 1, 1, 1)
+DT, STEPS = 1e-3, 20
+LINK = {
+    "EA": 9e4, "EIy": 675.0, "EIz": 168.75, "GJ": 178.0,
+    "rhoA": 0.54, "rhoIx": 0.00050625, "rhoIy": 0.000405, "rhoIz": 0.00010125,
+}  # fmt: skip
+
+
+def many_links(n: int, length: float = 0.2) -> fx.Robot:
+    """Equal links, joint axes along z and y by turns."""
+    links = [fx.Link(f"link{i}", length, constants=fx.BeamConstants(**LINK)) for i in range(n)]
+    axes = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0))
+    parents = ["ground", *(link.name for link in links)]
+    joints = [fx.Joint(f"joint{i}", "revolute", parents[i], f"link{i}", axis=axes[i % 2]) for i in range(n)]
+    return fx.Robot.serial(links, joints, planar=False)
+
+
+def fall(term, solver, y, dt, steps):
+    """``steps`` steps: (state, energy before, energy less work after)."""
+    state = solver.init(term, 0.0 * dt, dt, y, 0.5 * dt)
+
+    def body(k, carry):
+        y, state = carry
+        y, _, _, state, _ = solver.step(term, k * dt, (k + 1) * dt, y, (k + 0.5) * dt, state, False)
+        return y, state
+
+    end, _ = jax.lax.fori_loop(0, steps, body, (y, state))
+    before, after = (sum(term.energies(0.0, x.mech.q, x.mech.v, None)) for x in (y, end))
+    return end, before, after - end.work
+
+
+def one_size(n: int) -> dict:
+    robot = many_links(n)
+    begun = time.perf_counter()
+    model = jax.block_until_ready(fx.ScrewSynthesis(modes=MODES).bind(robot))
+    bind = time.perf_counter() - begun
+    drive = fx.Drive(joints={"joint0": fx.Effort(fx.constant(0.2))})
+    y = model.initial_state(drive, jnp.zeros(()), Start())
+    arrays, static = eqx.partition(model.term(drive), eqx.is_array)
+    solver = model.default_solver(drive)
+    (_, before, after), step = measure(
+        lambda a, y: fall(eqx.combine(a, static), solver, y, jnp.asarray(DT), STEPS), arrays, y
+    )
+    return row(
+        f"{n} links",
+        links=n,
+        coordinates=model.layout.nv,
+        bind=bind,
+        step_compile=step.compile,
+        step_cpu=step.cpu / STEPS,
+        energy_less_work=float(after - before),
+    )
+
+
+def slope(rows: list[dict], what: str) -> float:
+    return float(np.polyfit(np.log([r["links"] for r in rows]), np.log([r[what] for r in rows]), 1)[0])
+
+
+def main():
+    fresh_compilations()
+    show_environment()
+    rows = []
+    for n in SIZES:
+        r = one_size(n)
+        rows.append(r)
+        print(
+            f"{n:4d} links, {r['coordinates']:4d} coordinates: bind {r['bind']:5.1f} s, compile {r['step_compile']:5.1f} s; "
+            f"CPU per step {1e3 * r['step_cpu']:8.3f} ms; energy - work {r['energy_less_work']:8.1e} J",
+            flush=True,
+        )
+    line = slope(rows, "step_cpu")
+    print(f"slope of the step {line:.3f} (linear: 1)")
+    print(save("many_links", rows, dt=DT, modes=MODES, slope=line))
+
+
+if __name__ == "__main__":
+    main()
