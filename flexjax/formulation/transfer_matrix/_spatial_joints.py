@@ -44,7 +44,9 @@ class Sites:
 class Bends(NamedTuple):
     """Of every connection: joint angles (n, 2) and rates, bending vector (n, 3) in the outboard body's axes and its
     rate; what the relative angular velocity in world axes gives of each (n, 3, 3) and (n, 2, 3); ``axes`` (n, 3, 2) of
-    the joint in world axes; stiffness and damping matrices (n, 3, 3)."""
+    the joint in world axes; stiffness and damping matrices (n, 3, 3). ``give`` (n, 2): compliance of the half segments
+    about free axes; ``drag`` (n, 2): derivative of the elastic energy by the joint's angles, as the half segment of
+    the parent turns against that of the child."""
 
     angle: Array
     angle_rate: Array
@@ -55,6 +57,8 @@ class Bends(NamedTuple):
     axes: Array
     stiffness: Array
     damping: Array
+    give: Array
+    drag: Array
 
     def moment(self) -> Array:
         """(n, 3) elastic and viscous moment in the coordinates of the bending vector."""
@@ -106,12 +110,14 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
         A = matmul(se3.rotation_exp(-bend), jnp.stack([matvec(second.T, axes[0]), axes[1]], -1))  # body axes
         across = matmul(fix, turn)
 
-        def both(own, other, joint):
-            other = matmul(across.T * other[None], across)
-            return eye * own[None] + other + joint * axes[0][:, None] * axes[0][None]
+        def parents(other):
+            return matmul(across.T * other[None], across)
 
-        K, E = inverse3(both(give, give_out, joint_give)), axes * free[:, None]
-        late = both(slow, slow_out, joint_slow)
+        def both(own, other, joint):
+            return eye * own[None] + parents(other) + joint * axes[0][:, None] * axes[0][None]
+
+        C, E = both(give, give_out, joint_give), axes * free[:, None]
+        K, late = inverse3(C), both(slow, slow_out, joint_slow)
         KE = matmul(K, E.T)
         K = K - matmul(KE, matmul(_inverse2(matmul(E, KE) + _absent(free)), KE.T))
         turned = matmul(back, A)  # what the joint's rates take from the rate of bending
@@ -119,10 +125,14 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
         of_angle = matmul(solve, matmul(E, back)) * free[:, None]
         of_bend = back - matmul(turned, of_angle)
         of_angle, of_bend = matmul(of_angle, R.T), matmul(of_bend, R.T)
+        moment = matvec(K, bend)
+        turns = jnp.stack([matvec(second.T, axes[0]), axes[1]])
+        drag = -matvec(turns, jnp.cross(moment, matvec(parents(give_out), moment)))
+        axis_give = jnp.sum(E * matmul(E, C), axis=1)
         held = rate * (1 - free)
         bend_rate = matvec(of_bend, w_rel) - matvec(turned, held)
         rate = held + matvec(of_angle, w_rel)
-        return angle, rate, bend, bend_rate, of_bend, of_angle, matmul(R, A), K, matmul(matmul(K, late), K)
+        return angle, rate, bend, bend_rate, of_bend, of_angle, matmul(R, A), K, matmul(matmul(K, late), K), axis_give, drag
 
     return Bends(
         *jax.vmap(one)(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.drive import Drive
+from flexjax.drive import PD, Drive
 from flexjax.formulation.transfer_matrix._balance import Exchange
 from flexjax.formulation.transfer_matrix._chain import Layout
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
@@ -77,10 +77,16 @@ class SpatialTerm(AbstractChainStepTerm):
         c, sites = self.chain, self.sites
         x, xd = sites.gather(b.angle), sites.gather(b.angle_rate)
         kp, kd = self.drive.stiffness(self.robot)
+        effort = self.drive.effort(self.robot, t, args, x, xd, memory)
+        softer = jnp.ones_like(x)
+        if any(isinstance(act, PD) for act in self.drive.joints.values()):
+            # The half segments next to the joint are springs in series with the controller, as in the plane.
+            give = sites.gather(b.give)
+            softer = 1 / (1 + kp * give)
+            effort = self.drive.effort(self.robot, t, args, x + give * softer * effort, xd, memory)
         grip = jnp.tanh(xd / c.v_eps)
         lost = c.damping * xd + c.coulomb * grip
-        effort = self.drive.effort(self.robot, t, args, x, xd, memory)
-        return effort, lost, kp, kd + c.damping + c.coulomb / c.v_eps * (1 - grip**2)
+        return effort, lost, softer * kp, softer * kd + c.damping + c.coulomb / c.v_eps * (1 - grip**2)
 
     def sweep(self, t, args, memory, R, w, turn_ahead, w_ahead, c2, c1):
         """(e (n, 6) of the bodies' inboard points, f (n, 6) on the bodies there) at rotations R and angular velocities
@@ -137,6 +143,7 @@ class SpatialTerm(AbstractChainStepTerm):
         turn, spin = _across(turn_ahead), _across(w_ahead)
         effort, lost, kx, kd = self.own_effort(t, args, memory, b)
         tau, kx, kd = (sites.spread(x) for x in (effort - lost, kx, kd))
+        tau = tau - b.drag  # of_angle takes the free axes only
         bend = b.bend + matvec(b.of_bend, turn)
         rate = b.bend_rate + matvec(b.of_bend, spin)
         elastic = matvec(b.stiffness, bend) + matvec(b.damping, rate)
@@ -191,7 +198,7 @@ class SpatialTerm(AbstractChainStepTerm):
         """(D,) efforts of the motors, and what dampers and friction take of them."""
         effort, lost, _, _ = self.own_effort(t, args, memory, b)
         held = matvec(transpose(b.axes), -matvec(transpose(b.of_bend), b.moment()))
-        return jnp.where(self.sites.given, self.sites.gather(held) + lost, effort), lost
+        return jnp.where(self.sites.given, self.sites.gather(held + b.drag) + lost, effort), lost
 
     def exchange(self, t, y: State, args) -> Exchange:
         b = self.bends(t, args, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
