@@ -29,9 +29,9 @@ _EXPORTS: dict[str, str] = {
         "flexjax.trajectory": "Trajectory Energy measure",
         "flexjax._results": "Status SimulationError",
         "flexjax.simulate": "simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics",
-        "flexjax.identify": "Experiment Modal FrequencyResponse Free identify",
+        "flexjax.identify": "Experiment Modal FrequencyResponse Free identify datasets load_dataset",
         "flexjax.io": "load_drive to_dataset save_trajectory load_trajectory to_csv to_mat",
-        "flexjax.viz": "plot animate",
+        "flexjax.viz": "plot animate identification_report",
     }.items()
     for name in names.split()
 }

@@ -15,6 +15,7 @@ COMMANDS = {
     "simulate": ("flexjax.cli._simulate", "simulate a robot and save the run, figures, the 3D page"),
     "compare": ("flexjax.cli._compare", "the same robot in every formulation that can hold it, as a report"),
     "modes": ("flexjax.cli._modes", "natural frequencies and damping of a robot"),
+    "identify": ("flexjax.cli._identify", "numbers of a robot from measured data, with their uncertainty"),
     "view": ("flexjax.cli._view", "saved runs as one 3D page"),
     "describe": ("flexjax.cli._describe", "a robot in tables: parts, masses, stiffness, who can hold it"),
     "examples": ("flexjax.cli._examples", "the robots that ship with flexjax; copy one to start from"),
@@ -27,6 +28,7 @@ EXAMPLES = """examples:
   flexjax describe arm.toml
   flexjax simulate arm.toml --motion shoulder=quintic:0:1:0.5 --end 1 --save run.nc arm.html
   flexjax modes two-link
+  flexjax identify arm.toml run.csv --free 'links.*.material.E' --report fit.html
   flexjax view run.nc --out again.html"""
 
 

@@ -64,10 +64,10 @@ def solve_batch(problem: Problem, measured: Measured, z0: jax.Array, max_steps: 
 
 
 def _finished(lane: _Lane):
-    """A full Gauss-Newton step would gain less than a millionth of the loss of one sample, or nothing but rounding is left."""
+    """A full Gauss-Newton step would gain less than a ten-thousandth of the loss of one sample, or nothing but rounding is left."""
     J, r = lane.jacobian, lane.residual
     loss = 0.5 * jnp.sum(r**2)
     slope = J.T @ r
     gram = J.T @ J
     gain = 0.5 * slope @ jnp.linalg.solve(gram + 1e-12 * jnp.diag(jnp.diag(gram) + 1e-30), slope)
-    return (gain <= 1e-6 * loss / r.shape[0]) | (loss < 1e-20 * r.shape[0])
+    return (gain <= 1e-4 * loss / r.shape[0]) | (loss < 1e-20 * r.shape[0])

@@ -8,7 +8,7 @@ from flexjax.io._dataset import check_single
 from flexjax.identify import Identification
 from flexjax.simulate import Comparison, Linear, Modes
 from flexjax.trajectory import Trajectory
-from flexjax.viz import _identify, _model_plots, _time_plots
+from flexjax.viz import _identify_plots, _model_plots, _time_plots
 from flexjax.viz._style import style
 
 OF_RUNS = {
@@ -25,7 +25,7 @@ OF_OTHERS = {
     "frequency response": (Linear, _model_plots.frequency_response),
     "comparison": (Comparison, _model_plots.comparison),
     "convergence": (dict, _model_plots.convergence),
-    **{name: (Identification, draw) for name, draw in _identify.FIGURES.items()},
+    **{name: (Identification, draw) for name, draw in _identify_plots.FIGURES.items()},
 }
 
 
