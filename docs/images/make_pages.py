@@ -1,0 +1,36 @@
+"""Photographs of the 3D page and of the report of the tour, in Chromium, without a network: docs/images/page.png and report.png.
+
+make demo
+python docs/images/make_pages.py            # pip install 'flexjax[browser]', apt install chromium
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+HERE = Path(__file__).parent
+DEMO = HERE.parent.parent / "out" / "demo"
+FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+SET = "([id, v]) => { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input')); }"
+
+if __name__ == "__main__":
+    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    said = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
+        for source, target, size in (("arm.html", "page.png", (1100, 620)), ("report.html", "report.png", (1100, 1400))):
+            page = browser.new_context(viewport=dict(zip(("width", "height"), size, strict=True)), offline=True).new_page()
+            page.on("console", lambda m: said.append(m.text))
+            page.on("pageerror", lambda e: said.append(str(e)))
+            page.goto((DEMO / source).as_uri())
+            page.wait_for_timeout(1500)
+            if source == "arm.html":
+                page.evaluate(SET, ["time", "0.2"])
+                page.evaluate(SET, ["scale", "3"])
+                page.check("#ghost")
+                page.wait_for_timeout(500)
+            page.screenshot(path=HERE / target)
+        browser.close()
+    sys.exit(f"the console said: {said}" if said else 0)
