@@ -29,7 +29,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax.trajectory": "Trajectory Energy measure",
         "flexjax._results": "Status SimulationError",
         "flexjax.simulate": "simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics",
-        "flexjax.identify": "Experiment Modal FrequencyResponse Free identify datasets load_dataset",
+        "flexjax.identify": "Experiment Modal FrequencyResponse Free identify design sample_posterior datasets load_dataset",
         "flexjax.io": "load_drive to_dataset save_trajectory load_trajectory to_csv to_mat",
         "flexjax.viz": "plot animate identification_report",
     }.items()

@@ -15,7 +15,7 @@ jax.config.update("jax_enable_x64", True)
 import flexjax as fx  # noqa: E402
 from flexjax.identify import _dataset  # noqa: E402
 
-TRUE = {"joints.shoulder.stiffness": 38.0, "joints.shoulder.damping": 0.062, "payloads.tool.mass": 0.31}
+TRUE = _dataset.TRUTH["bench-arm"]
 STEP, SAMPLES, NOISE = 0.01, 301, 0.02
 TONES = {"fit": (0.6, 1.7, 3.3, 5.1), "check": (0.9, 2.3, 4.2, 5.9)}
 

@@ -51,6 +51,13 @@ def main():
     frequency, zeta = float(mode.frequencies[0]), float(mode.damping[0])
     print(f"identified: {frequency:.3f} Hz, damping ratio {zeta:.3f}")
 
+    soft_arm = fx.load_robot(HERE / "arm-soft-hub.toml")
+    soft = fx.identify(
+        fx.TransferMatrix(segments=3 if args.quick else 6).bind(soft_arm), train, [*free, "joints.hub.stiffness", "joints.hub.damping"], validation=check, dt=STEP
+    )
+    print("\nwith a flexible gear between encoder and link:")
+    print(soft)
+
     greedy = fx.identify(result.model, train, [*free, "links.link.material.E", "payloads.stage2.mass"], dt=STEP)
     print("\nwith Young's modulus and the mass of the load sought as well:")
     print(greedy)
@@ -58,20 +65,22 @@ def main():
     order, theta = tools.best_arx([(e.motions["hub"], e.sensors["deflection"]) for e in train])
     print(f"\nARX of order {order} (hub angle to deflection), free run")
     rows = []
-    for role, comparisons in (("fit", result.training), ("validation", result.validation)):
-        for c in comparisons:
+    for role, comparisons, others in (("fit", result.training, soft.training), ("validation", result.validation, soft.validation)):
+        for c, gear in zip(comparisons, others, strict=True):
             u, y = c.data.motions["hub"], c.data.sensors["deflection"]
             black = tools.run_arx(theta, u, y, order)
             fits = c.fits["deflection"], tools.fit_percent(y, np.nan_to_num(black, nan=1e6))
-            rows.append({"record": c.data.name, "role": role, "flexjax": fits[0], "arx": fits[1]})
-            print(f"{role:<11}{c.data.name:<16} flexjax {fits[0]:6.2f} %   ARX {fits[1]:6.2f} %")
-            for key, value in (("t", c.data.ts), ("hub", u), ("measured", y), ("model", c.predicted["deflection"]), ("arx", black)):
+            rows.append({"record": c.data.name, "role": role, "stiff gear": fits[0], "flexjax": gear.fits["deflection"], "arx": fits[1]})
+            print(f"{role:<11}{c.data.name:<16} stiff gear {fits[0]:6.2f} %   flexible gear {gear.fits['deflection']:6.2f} %   ARX {fits[1]:6.2f} %")
+            for key, value in (("t", c.data.ts), ("hub", u), ("measured", y), ("model", gear.predicted["deflection"]), ("arx", black)):
                 arrays[f"{c.data.name}.{key}"] = value
     numbers |= {
         "nominal frequency [Hz]": nominal, "frequency [Hz]": frequency, "damping ratio": zeta, "estimates": result.estimates,
         "intervals 95 %": {n: list(map(float, i)) for n, i in zip(result.names, result.intervals(), strict=True)},
         "robust intervals 95 %": {n: list(map(float, i)) for n, i in zip(result.names, result.intervals(robust=True), strict=True)},
         "residuals white": result.white, "fits": rows, "arx order": order,
+        "flexible gear": soft.estimates, "flexible gear standard errors": dict(zip(soft.names, map(float, soft.standard_errors), strict=True)),
+        "not determined with a flexible gear": soft.unseen,
         "not determined when E and mass are free": greedy.unseen, "greedy estimates": greedy.estimates,
         "greedy standard errors": dict(zip(greedy.names, map(float, greedy.standard_errors), strict=True)),
     }  # fmt: skip

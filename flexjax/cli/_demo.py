@@ -15,6 +15,7 @@ from flexjax.cli import _common
 PARTS = (
     "flexjax.cli._demo_formulations",
     "flexjax.cli._demo_gradients",
+    "flexjax.cli._demo_identify",
 )
 
 

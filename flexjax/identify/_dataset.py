@@ -10,12 +10,18 @@ from flexjax.robot import Robot, load_robot
 FOLDER = Path(__file__).with_name("data")
 
 
+# The numbers with which the records were simulated, where they differ from the robot file (experiments/identify_bench_arm/make_data.py).
+TRUTH = {"bench-arm": {"joints.shoulder.stiffness": 38.0, "joints.shoulder.damping": 0.062, "payloads.tool.mass": 0.31}}
+
+
 class Dataset(NamedTuple):
-    """``robot`` is what one would write down before identifying; ``training`` and ``validation`` are two records."""
+    """``robot`` is what one would write down before identifying; ``training`` and ``validation`` are two records; ``truth`` are the numbers that the
+    records were made with."""
 
     robot: Robot
     training: Experiment
     validation: Experiment
+    truth: dict[str, float]
 
 
 def datasets() -> list[str]:
@@ -37,4 +43,5 @@ def load_dataset(name: str) -> Dataset:
         load_robot(FOLDER / f"{name}.toml"),
         Experiment.read(FOLDER / f"{name}-fit.csv", name="fit"),
         Experiment.read(FOLDER / f"{name}-check.csv", name="check"),
+        TRUTH[name],
     )

@@ -148,6 +148,15 @@ class Experiment:
         """Two experiments, before and after a time: one to fit, one to check."""
         return self.window(self.ts[0], time), self.window(time, self.ts[-1])
 
+    def windows(self, n: int) -> list["Experiment"]:
+        """``n`` experiments of equal length, one after the other. A long or chaotic record is fitted by short runs whose starts are sought with the rest
+        (``free=[..., "start.joints.*", "start.rates.*"]``): errors cannot grow over the whole of it."""
+        size = len(self.ts) // n
+        if n < 1 or size < 2:
+            raise ValueError(f"windows: {n} of a record of {len(self.ts)} samples; expected at least 1, with two samples each.")
+        parts = [slice(k * size, (k + 1) * size) for k in range(n)]
+        return [dataclasses.replace(self._mapped(lambda x, p=p: x[p], ts=self.ts[p]), name=f"{self.name}/{k + 1}") for k, p in enumerate(parts)]
+
     def without(self, begin: float, end: float, *sensors: str) -> "Experiment":
         """The readings (of these sensors, or of all) from ``begin`` to ``end`` made a gap: the model runs through it, the loss does not see it."""
         gap = (self.ts >= begin - 1e-9) & (self.ts <= end + 1e-9)

@@ -132,7 +132,7 @@ def parameters(free, robot: Robot, drives: list[Drive], starts: list[Start], lab
         raise ValueError("free: nothing is sought; expected paths such as 'links.*.material.E' (fx.paths(robot) lists them).")
     rows: list[dict] = []
     for item in free:
-        item = _as_free(item)
+        item = as_free(item)
         found = [f for path in ([item.path] if isinstance(item.path, str) else item.path) for f in _found(path, robot, drives, starts, labels)]
         rows += [_row(item, [one], sizes) for one in found] if item.tie is None else [_row(item, found, sizes)]
     names = [row["name"] for row in rows]
@@ -147,7 +147,7 @@ def parameters(free, robot: Robot, drives: list[Drive], starts: list[Start], lab
     )  # fmt: skip
 
 
-def _as_free(item) -> Free:
+def as_free(item) -> Free:
     if isinstance(item, Free):
         return item
     if isinstance(item, str):

@@ -1,0 +1,33 @@
+"""Draws results/daisy.npz: measured lines, the identified beam, the rational baseline."""
+
+from pathlib import Path
+
+import numpy as np
+
+from flexjax.viz._style import COLOURS, new_figure, style
+
+HERE = Path(__file__).resolve().parent
+
+
+def main():
+    path = HERE / "results" / "daisy.npz"
+    if not path.exists():
+        print("nothing to draw: run run.py first")
+        return
+    data = np.load(path)
+    with style():
+        figure, (top, bottom) = new_figure(2, 1, size=(7.5, 5.4), sharex=True)
+        for axis, part in ((top, np.abs), (bottom, lambda H: np.degrees(np.angle(H)))):
+            axis.plot(data["train.f"], part(data["train.H"]), ".", color=COLOURS[-1], label="measured, fitted")
+            axis.plot(data["check.f"], part(data["check.H"]), "x", color=COLOURS[0], markersize=4, label="measured, validation")
+            axis.plot(data["f"], part(data["model"]), color=COLOURS[1], label="beam")
+            axis.plot(data["f"], part(data["rational"]), color=COLOURS[2], linestyle=":", label="rational 4/4")
+        top.set_yscale("log")
+        top.set_ylabel("magnitude [units not stated]")
+        bottom.set(xlabel="frequency [Hz]", ylabel="phase [deg]")
+        top.legend(ncols=2)
+        figure.savefig(HERE / "results" / "daisy.png")
+
+
+if __name__ == "__main__":
+    main()

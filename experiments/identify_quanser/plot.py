@@ -1,0 +1,39 @@
+"""Draws results/quanser.npz: measured deflection, the identified model, the ARX baseline, record by record."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+from flexjax.viz._style import COLOURS, new_figure, style
+
+HERE = Path(__file__).resolve().parent
+
+
+def main():
+    path = HERE / "results" / "quanser.npz"
+    if not path.exists():
+        print("nothing to draw: run run.py first")
+        return
+    data, numbers = np.load(path), json.loads((HERE / "results" / "quanser.json").read_text())
+    rows = numbers["fits"]
+    with style():
+        figure, axes = new_figure(len(rows), 2, size=(10.5, 1.0 + 1.7 * len(rows)), sharex=True)
+        for row, left, right in zip(rows, axes[::2], axes[1::2], strict=True):
+            get = lambda key, row=row: data[f"{row['record']}.{key}"]  # noqa: E731
+            left.plot(get("t"), 1e3 * get("measured"), color=COLOURS[-1], linewidth=1.0, label="measured")
+            left.plot(get("t"), 1e3 * get("model"), color=COLOURS[1], linestyle="--", label="flexjax")
+            left.plot(get("t"), 1e3 * get("arx"), color=COLOURS[2], linestyle=":", label="ARX")
+            left.set_title(f"{row['role']}, {row['record']}: flexjax {row['flexjax']:.1f} %, ARX {row['arx']:.1f} %", loc="left")
+            left.set_ylabel("deflection [mrad]")
+            right.plot(get("t"), 1e3 * (get("measured") - get("model")), color=COLOURS[1], linewidth=0.9, label="flexjax")
+            right.plot(get("t"), 1e3 * (get("measured") - get("arx")), color=COLOURS[2], linewidth=0.9, linestyle=":", label="ARX")
+            right.set_title("residual [mrad]", loc="left")
+        axes[0].legend(ncols=3)
+        for axis in axes[-2:]:
+            axis.set_xlabel("time [s]")
+        figure.savefig(HERE / "results" / "quanser.png")
+
+
+if __name__ == "__main__":
+    main()
