@@ -37,8 +37,9 @@ def rational(frequencies, H, weight, order=4, rounds=30):
         b = H * powers[:, order] * w
         x = np.linalg.lstsq(np.concatenate([A.real, A.imag]), np.concatenate([b.real, b.imag]), rcond=None)[0]
         denominator = powers[:, :order] @ x[order + 1 :] + powers[:, order]
-    return lambda f: (np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1) @ x[: order + 1]) / (
-        np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1) @ np.append(x[order + 1 :], 1.0)
+    return lambda f: (
+        (np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1) @ x[: order + 1])
+        / (np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1) @ np.append(x[order + 1 :], 1.0))
     )
 
 
@@ -54,7 +55,9 @@ def main():
     parser.add_argument("--segments", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    record = fx.Experiment.read(tools.find_data("daisy_robot_arm/robot_arm.dat"), rate=RATE, currents={"motor": "0"}, sensors={"acceleration": "1"}, name="DaISy 96-009")
+    record = fx.Experiment.read(
+        tools.find_data("daisy_robot_arm/robot_arm.dat"), rate=RATE, currents={"motor": "0"}, sensors={"acceleration": "1"}, name="DaISy 96-009"
+    )
     response = fx.FrequencyResponse.from_period(record, "motor", "acceleration", LINES)
     train, check = response.pick(slice(0, None, 2)), response.pick(slice(1, None, 2))
     model = fx.TransferMatrix(segments=args.segments).bind(fx.load_robot(HERE / "arm.toml"))

@@ -53,7 +53,11 @@ def main():
 
     soft_arm = fx.load_robot(HERE / "arm-soft-hub.toml")
     soft = fx.identify(
-        fx.TransferMatrix(segments=3 if args.quick else 6).bind(soft_arm), train, [*free, "joints.hub.stiffness", "joints.hub.damping"], validation=check, dt=STEP
+        fx.TransferMatrix(segments=3 if args.quick else 6).bind(soft_arm),
+        train,
+        [*free, "joints.hub.stiffness", "joints.hub.damping"],
+        validation=check,
+        dt=STEP,
     )
     print("\nwith a flexible gear between encoder and link:")
     print(soft)

@@ -111,9 +111,7 @@ def run(args: Args):
     low_high = result.intervals()
     numbers = {
         n: {"unit": u, "start": float(a), "estimate": float(v), "standard_error": float(se), "interval": [float(lo), float(hi)]}
-        for n, u, a, v, se, (lo, hi) in zip(
-            result.names, result.units, result.start, result.values, result.standard_errors, low_high, strict=True
-        )
+        for n, u, a, v, se, (lo, hi) in zip(result.names, result.units, result.start, result.values, result.standard_errors, low_high, strict=True)
     }
     data_out = {
         "robot": robot.name,

@@ -36,7 +36,11 @@ class Modal:
 
     def __post_init__(self):
         f = np.atleast_1d(np.array(self.frequencies, float))
-        z = np.full(f.shape, np.nan) if self.damping is None else np.atleast_1d(np.array([np.nan if x is None else x for x in np.atleast_1d(self.damping)], float))
+        z = (
+            np.full(f.shape, np.nan)
+            if self.damping is None
+            else np.atleast_1d(np.array([np.nan if x is None else x for x in np.atleast_1d(self.damping)], float))
+        )
         index = tuple(range(len(f))) if self.index is None else tuple(int(i) for i in self.index)
         if f.ndim != 1 or not np.all(f > 0):
             raise ValueError(f"modal {self.name!r}: frequencies = {self.frequencies}; expected positive numbers in Hz.")
@@ -67,7 +71,9 @@ class Modal:
     def predict(self, model) -> jax.Array:
         found = modes(model, self.at, lock=self.lock, drive=self.drive, n=max(self.index) + 1)
         if found.frequencies.shape[0] <= max(self.index):
-            raise ValueError(f"modal {self.name!r}: the model has {found.frequencies.shape[0]} modes; expected {max(self.index) + 1}. Refine it, or lock='none'.")
+            raise ValueError(
+                f"modal {self.name!r}: the model has {found.frequencies.shape[0]} modes; expected {max(self.index) + 1}. Refine it, or lock='none'."
+            )
         pick = np.array(self.index)
         damped = np.flatnonzero(np.isfinite(self.damping))
         return jnp.concatenate([jnp.log(found.frequencies[pick]), found.damping[pick][damped]])
@@ -178,7 +184,9 @@ class FrequencyResponse:
         """The model's complex response at these frequencies [Hz] (default: the measured ones)."""
         linear = linearise(model, self.drive, self.at)
         if self.input not in linear.inputs:
-            raise ValueError(f"{self.name}: the effort of {self.input!r} is no input of the linearised model ({', '.join(linear.inputs)}); free that joint in drive.")
+            raise ValueError(
+                f"{self.name}: the effort of {self.input!r} is no input of the linearised model ({', '.join(linear.inputs)}); free that joint in drive."
+            )
         b = linear.B[:, linear.inputs.index(self.input)]
         row = linear.outputs.index(self.output)
         c, d = linear.C[row], linear.D[row, linear.inputs.index(self.input)]

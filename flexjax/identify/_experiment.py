@@ -326,7 +326,9 @@ class _Table:
             return np.arange(len(next(iter(self.columns.values())).values)) / rate, ""
         name = name or next((n for n in TIME_NAMES if n in self.columns), None)
         if name is None:
-            raise ValueError(f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has {', '.join(self.columns)}. Name it with time=..., or give rate=... in Hz.")
+            raise ValueError(
+                f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has {', '.join(self.columns)}. Name it with time=..., or give rate=... in Hz."
+            )
         values, unit = self.values(name, "time"), self.unit(name)
         if unit is not None and unit.kind != "time":
             raise ValueError(f"{self.where}: time: column {name!r} is in units of {unit.kind}; expected seconds.")

@@ -43,7 +43,8 @@ def _advance(solver, z, state, args):
     done, result = solver.terminate(for_solver, z, args, {"jac": "fwd"}, state, frozenset())
     r, J = state.f_info.residual, state.f_info.jac.as_matrix()
     loss = 0.5 * jnp.sum(r**2)
-    # What a full Gauss-Newton step could still gain. Below a ten-thousandth of the loss of one sample the numbers are within a hundredth of their standard errors.
+    # What a full Gauss-Newton step could still gain. Below a
+    # ten-thousandth of the loss of one sample the numbers are within a hundredth of their standard errors.
     left = 0.5 * jnp.sum((jnp.linalg.pinv(J, rtol=1e-10).T @ (J.T @ r)) * r)
     done = done | (left <= 1e-4 * loss / r.shape[0])
     return z, state, done, result == optx.RESULTS.successful, loss, (r, J, state.aux)
@@ -169,5 +170,8 @@ def resume(path, problem: Problem) -> tuple[np.ndarray, list[float]] | None:
         names, z, start, history = tuple(kept["names"].tolist()), kept["z"], kept["start"], kept["history"].tolist()
     par = problem.parameters
     if names != par.names or not np.allclose(start, np.asarray(par.start), rtol=1e-12):
-        raise ValueError(f"checkpoint {str(path)!r}: belongs to another problem ({', '.join(names)}); expected {', '.join(par.names)} from the same start. Delete it or choose another name.")
+        raise ValueError(
+            f"checkpoint {str(path)!r}: belongs to another problem ({', '.join(names)}); expected {', '.join(par.names)} from the same start. "
+            "Delete it or choose another name."
+        )
     return z, history

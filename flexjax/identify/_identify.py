@@ -105,7 +105,7 @@ def _listed(field: str, data) -> list:
 
 
 def _same_starts(problem: Problem) -> None:
-    raise ValueError("validation: starts are sought for each experiment, so data that are only predicted would have none; leave validation out, or give Experiment(start=...).")
+    raise ValueError("validation: starts are sought for each experiment, so data that are only predicted would have none; leave validation out.")
 
 
 def _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint):
@@ -185,10 +185,13 @@ def _finish(model, data, checks, problem, checked, measured, known, fit, finals,
     fitted = model.rebind(par.place(model.robot, "robot", par.values(z)))
     outer = np.outer(slope, slope)
     return Identification(
-        names=par.names, units=par.units, start=np.asarray(par.start), values=values, covariance=known_rows.covariance * outer, robust_covariance=robust * outer,
-        noise=noise, model=fitted, training=_compare(problem, data, fit.predicted), validation=() if checked is None else _compare(checked, checks, checked.predict(z)),
+        names=par.names, units=par.units, start=np.asarray(par.start), values=values, covariance=known_rows.covariance * outer,
+        robust_covariance=robust * outer,
+        noise=noise, model=fitted, training=_compare(problem, data, fit.predicted),
+        validation=() if checked is None else _compare(checked, checks, checked.predict(z)),
         singular_values=known_rows.singular, directions=known_rows.directions, sizes=sizes, loss=fit.loss, history=fit.history, status=fit.status,
-        evaluations=fit.evaluations, seconds=time.perf_counter() - begin, samples=int((rows.channel >= 0).sum()), noise_known=all(known.values()), starts=finals, problem=problem,
+        evaluations=fit.evaluations, seconds=time.perf_counter() - begin, samples=int((rows.channel >= 0).sum()), noise_known=all(known.values()),
+        starts=finals, problem=problem,
         measured=measured, z=np.asarray(fit.z), z_covariance=known_rows.covariance, z_robust=robust,
     )  # fmt: skip
 

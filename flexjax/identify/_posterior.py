@@ -83,6 +83,4 @@ def sample_posterior(result: Identification, draws: int = 500, *, warmup: int = 
     found = [chain(key) for key in jax.random.split(jax.random.key(seed), chains)]
     z = jnp.stack([f[0] for f in found])
     values = jax.vmap(jax.vmap(problem.parameters.values))(z)
-    return Posterior(
-        result.names, np.asarray(values), float(np.mean([np.mean(f[1]) for f in found])), int(sum(np.sum(f[2]) for f in found))
-    )
+    return Posterior(result.names, np.asarray(values), float(np.mean([np.mean(f[1]) for f in found])), int(sum(np.sum(f[2]) for f in found)))

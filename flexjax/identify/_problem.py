@@ -226,7 +226,9 @@ def measure_data(problem: Problem, data, noise: dict[str, float] | None = None, 
         if band is not None:
             ts = np.asarray(group.ts[0])
             f = np.fft.rfftfreq(len(ts), (ts[-1] - ts[0]) / (len(ts) - 1))
-            lines.append(jnp.asarray(((f >= band[0]) & (f <= band[1])) * np.where((f == 0) | (2 * f >= 1 / (ts[1] - ts[0]) * (1 - 1e-9)), 0.5**0.5, 1.0), dtype))
+            lines.append(
+                jnp.asarray(((f >= band[0]) & (f <= band[1])) * np.where((f == 0) | (2 * f >= 1 / (ts[1] - ts[0]) * (1 - 1e-9)), 0.5**0.5, 1.0), dtype)
+            )
             if not np.any(np.asarray(lines[-1])):
                 raise ValueError(f"band: {band} Hz holds no line of a record of {len(ts)} samples, which has {f[1]:g} to {f[-1]:g} Hz.")
     ov, ow = [], []

@@ -76,9 +76,7 @@ def _text(path: Path) -> dict[str, Column]:
         for c, cell in enumerate(row):
             number = _number(cell)
             if number is None:
-                raise ValueError(
-                    f"{where}, line {line_number}, column {names[c]!r}: {cell!r}; expected a number, or an empty cell for a gap."
-                )
+                raise ValueError(f"{where}, line {line_number}, column {names[c]!r}: {cell!r}; expected a number, or an empty cell for a gap.")
             values[r, c] = number
     columns = {}
     for c, header in enumerate(names):
@@ -112,9 +110,7 @@ def _mat(path: Path) -> dict[str, Column]:
     try:
         content = loadmat(path, simplify_cells=True)
     except NotImplementedError:
-        raise ValueError(
-            f"data file {str(path)!r}: is a MATLAB 7.3 file; save it with '-v7', or as CSV or netCDF."
-        ) from None
+        raise ValueError(f"data file {str(path)!r}: is a MATLAB 7.3 file; save it with '-v7', or as CSV or netCDF.") from None
     units = content.get("units", {})
     units = {k: str(v) for k, v in units.items()} if isinstance(units, dict) else {}
     return _arrays({k: v for k, v in content.items() if not k.startswith("__")}, units)

@@ -144,7 +144,8 @@ class Identification:
         low_high = self.intervals()
         width = max(len(n) for n in self.names)
         lines = [
-            f"identification of {self.robot.name} ({type(self.model.formulation).__name__}): {self.status} after {self.evaluations} evaluations in {self.seconds:.1f} s, {self.samples} samples",
+            f"identification of {self.robot.name} ({type(self.model.formulation).__name__}): {self.status} after {self.evaluations} evaluations in "
+            f"{self.seconds:.1f} s, {self.samples} samples",
             f"{'number':<{width}}  {'start':>11}  {'estimate':>13}  {'std. error':>10}  {'95 % interval':>25}  unit",
         ]
         for n, u, a, v, se, (lo, hi) in zip(self.names, self.units, self.start, self.values, self.standard_errors, low_high, strict=True):
@@ -165,6 +166,10 @@ class Identification:
                     measured, predicted = c.data.shown(c.data.measured()[0]), c.predicted
                     fits = "".join(f", fit {f:.2f} %" for f in c.fits.values())
                     few = len(measured) <= 8
-                    text = ", ".join(f"{n} {p:.5g} (measured {m:.5g})" for n, p, m in zip(c.data.channels, predicted, measured, strict=True)) if few else f"{len(measured)} values{fits}"
+                    text = (
+                        ", ".join(f"{n} {p:.5g} (measured {m:.5g})" for n, p, m in zip(c.data.channels, predicted, measured, strict=True))
+                        if few
+                        else f"{len(measured)} values{fits}"
+                    )
                 lines.append(f"{label}, {c.data.name}: {text}")
         return lines

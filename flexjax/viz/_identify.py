@@ -9,7 +9,10 @@ from flexjax.viz._style import style
 def identification_report(result: Identification, remarks: tuple[str, ...] = ()) -> Report:
     """Everything that an identification found, as a page."""
     name = type(result.model.formulation).__name__
-    report = Report(f"Identification of {result.robot.name}", f"{name}, {result.samples} samples, {result.status} after {result.evaluations} evaluations in {result.seconds:.1f} s.")
+    report = Report(
+        f"Identification of {result.robot.name}",
+        f"{name}, {result.samples} samples, {result.status} after {result.evaluations} evaluations in {result.seconds:.1f} s.",
+    )
     low_high, robust = result.intervals(), result.intervals(robust=True)
     white = result.white
     head = ["number", "unit", "start", "estimate", "standard error", "95 % interval"] + ([] if white else ["95 % interval, coloured residuals"])
@@ -27,11 +30,19 @@ def identification_report(result: Identification, remarks: tuple[str, ...] = ())
     if not result.unseen:
         report.verdict(True, "every combination of the sought numbers is determined by the data")
     if any(c.whiteness for c in result.training):
-        report.verdict(white, "the residuals are white: nothing that the model misses is left in them" if white else "white residuals: the model misses something, so the plain intervals are too narrow")
+        report.verdict(
+            white,
+            "the residuals are white: nothing that the model misses is left in them"
+            if white
+            else "white residuals: the model misses something, so the plain intervals are too narrow",
+        )
     with style():
         report.figure(correlations(result), "Correlation of the estimates; relative standard error of each combination of numbers.")
         report.heading("Fit")
-        report.table(["data", "role", "channel", "fit [%]", "white"], [row for label, cs in (("fitted", result.training), ("validation", result.validation)) for c in cs for row in _fit_rows(c, label)])
+        report.table(
+            ["data", "role", "channel", "fit [%]", "white"],
+            [row for label, cs in (("fitted", result.training), ("validation", result.validation)) for c in cs for row in _fit_rows(c, label)],
+        )
         for which, caption in (("training", "Fitted data."), ("validation", "Data that were not fitted.")):
             if any(isinstance(c.data, Experiment) for c in getattr(result, which)):
                 report.figure(fits(result, which), caption)

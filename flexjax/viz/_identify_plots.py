@@ -79,7 +79,10 @@ def responses(result: Identification) -> Figure:
     figure, axes = new_figure(2, len(comparisons), size=(max(6.4, 4.6 * len(comparisons)), 5.0), sharex="col")
     for k, c in enumerate(comparisons):
         top, bottom = axes[k], axes[len(comparisons) + k]
-        for label, H, style_ in (("measured", c.data.values, {"color": COLOURS[-1], "marker": ".", "linestyle": "none", "markersize": 4}), ("model", c.predicted, {"color": COLOURS[1]})):
+        for label, H, style_ in (
+            ("measured", c.data.values, {"color": COLOURS[-1], "marker": ".", "linestyle": "none", "markersize": 4}),
+            ("model", c.predicted, {"color": COLOURS[1]}),
+        ):
             top.semilogy(c.data.frequencies, np.abs(H), label=label, **style_)
             bottom.plot(c.data.frequencies, np.degrees(np.angle(H)), **style_)
         top.set_title(f"{c.data.name}: fit {next(iter(c.fits.values())):.2f} %", loc="left")

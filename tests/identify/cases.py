@@ -57,3 +57,26 @@ def study(model, experiment, free, *, n=100, dt, noise=0.02, spread=0.3, seed=0)
     sd = {s: noise * float(jnp.std(y[0, ..., k])) for k, s in enumerate(problem.groups[0].sensors)}
     noisy = repeat(problem, measured, np.zeros(len(free)), sd, n=n, seed=seed)
     return float(np.max(np.abs(clean.values / clean.truth - 1))), noisy
+
+
+def flexible_arm(flexible_joint=True) -> fx.Robot:
+    """One elastic link with a payload, on a joint that may be flexible; moves in the horizontal plane."""
+    link = fx.Link("link", 0.5, section=fx.Rectangle(0.03, 0.003), material=fx.Material(E=70e9, nu=0.33, rho=2700.0), damping=fx.Damping(strain_rate=5e-3))
+    soft = {"stiffness": 60.0, "damping": 0.05} if flexible_joint else {}
+    joint = fx.Joint("pin", "revolute", "ground", "link", hub=fx.Hub(0.0, 2e-3), **soft)
+    sensors = (
+        fx.Sensor("angle", "encoder", "pin"),
+        fx.Sensor("gauge", "strain_gauge", "link", s=0.0, position=(0.0015, 0.0)),
+        fx.Sensor("tip", "tip", "link", direction=(0.0, 1.0, 0.0)),
+    )
+    return fx.Robot("elastic bench", (link,), (joint,), (fx.Payload("load", "link", 0.2),), sensors, planar=True, gravity=(0, 0, 0))
+
+
+ELASTIC_FREE = ["links.link.material.E", "links.link.damping.strain_rate", "payloads.load.mass", "joints.pin.stiffness"]
+
+
+def flexible_record(flexible_joint=True, samples=121, step=0.005) -> fx.Experiment:
+    """Inputs of a run in which the motor follows a sum of sines; an encoder on the motor itself would tell nothing."""
+    ts = step * np.arange(samples)
+    names = ("angle", "gauge", "tip") if flexible_joint else ("gauge", "tip")
+    return fx.Experiment(ts, {s: 0 * ts for s in names}, motions={"pin": tones(ts, size=0.1, frequencies=(1.7, 3.1, 5.3, 7.9))})
