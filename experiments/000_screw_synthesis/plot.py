@@ -17,18 +17,26 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 def printed():
     data = np.load(RESULTS / "printed.npz")
-    t = data["dt"] * (1 + np.arange(data["energy"].shape[1]))
-    fig, axes = plt.subplots(1, 2, figsize=(11, 4.2), sharex=True)
+    names = [str(n) for n in data["names"]]
+    t = data["dt"] * np.arange(data["energy"].shape[1])
     momentum = np.linalg.norm((data["momentum"] - data["momentum"][:, :1])[:, :, 3:], axis=-1)
-    for i, name in enumerate(data["names"]):
-        style = {"color": "black", "linewidth": 2.5} if i == 0 else {}
-        axes[0].semilogy(t, np.abs(data["energy"][i] - data["energy"][i, 0]) + 1e-16, label=str(name), **style)
-        axes[1].semilogy(t, momentum[i] + 1e-16, **style)
-    axes[0].set(title="two-link swing: change of energy [J]", xlabel="t [s]", ylim=(1e-13, 1e4))
-    axes[1].set(title="free-floating arm: change of angular momentum", xlabel="t [s]", ylim=(1e-13, 1e4))
-    fig.legend(loc="lower center", ncols=3, fontsize=8, frameon=False)
-    fig.tight_layout(rect=(0, 0.17, 1, 1))
-    fig.savefig(RESULTS / "printed.png", dpi=150)
+    panels = [
+        ("two-link swing: change of energy [J]", np.abs(data["energy"] - data["energy"][:, :1])),
+        ("free-floating arm: change of energy [J]", np.abs(data["free_energy"] - data["free_energy"][:, :1])),
+        ("free-floating arm: change of angular momentum [kg m²/s]", momentum),
+    ]
+    fig, axes = plt.subplots(1, 3, figsize=(15, 5.6), sharex=True)
+    lines = [{"color": plt.get_cmap("tab10")(i % 10), "linestyle": "-" if i < 10 else "--"} for i in range(len(names))]
+    for axis, (title, values) in zip(axes, panels, strict=True):
+        for i in range(1, len(names)):
+            axis.semilogy(t[1:], np.where(values[i] < 1e4, values[i], np.nan)[1:], label=names[i], **lines[i])
+        axis.semilogy(t[1:], values[0, 1:], color="black", linewidth=2.5, label="all corrected")
+        axis.set(title=title, xlabel="t [s]", ylim=(1e-13, 1e4))
+        axis.title.set_fontsize(10)
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="lower center", ncols=3, fontsize=8, frameon=False)
+    fig.tight_layout(rect=(0, 0.2, 1, 1))
+    fig.savefig(RESULTS / "printed.png", dpi=110)
 
 
 def arms():
@@ -42,8 +50,8 @@ def arms():
     largest = data[f"tips{sizes[-1]}"]
     for k in np.linspace(0, len(largest) - 1, 6).astype(int):
         points = np.concatenate([np.zeros((1, 3)), largest[k]])
-        axes[1].plot(points[:, 0], points[:, 1], label=f"output {k}")
-    axes[1].set(xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links under gravity and torque", aspect="equal")
+        axes[1].plot(points[:, 0], points[:, 1], label=f"t = {data['ts'][k]:.2f} s")
+    axes[1].set(xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links under gravity and torque (axes not to one scale)")
     axes[1].legend(frameon=False, fontsize=8)
     fig.tight_layout()
     fig.savefig(RESULTS / "arms.png", dpi=150)
