@@ -1,0 +1,282 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # Adding a formulation
+#
+# A sixth formulation in one file: the *pseudo-rigid-body* model of compliant mechanisms (L. L. Howell, *Compliant Mechanisms*, 2001). A link is a
+# rigid rod with one pivot at a distance of (1 - g) L from its base and a spring there, with g = 0.8517 and a stiffness of 2.65 g EI/L, fitted so that
+# the tip of a cantilever follows the elastica up to large deflections. One unknown per link, crude in its frequencies, good in its statics.
+#
+# What a formulation writes: which robots it refuses, how it builds a model, and what its links are. Joints, motors, drives, the elimination along the
+# chain, the time step, modes, equilibria, sensors and files are there already.
+
+# %%
+import os
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import flexjax as fx
+from flexjax.beam import beam_properties
+from flexjax.chain import (
+    AbstractLinks, ChainTerm, Layout, Mass, Parameters, Tip, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals,
+)  # fmt: skip
+from flexjax.formulation import REGISTRY, AbstractFormulation, AbstractModel
+from flexjax.screw import se3
+from flexjax.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.term import Mechanical, State
+from flexjax.trajectory import Energy
+
+jax.config.update("jax_enable_x64", True)
+SHORT = bool(os.environ.get("FLEXJAX_SHORT"))
+PIVOT, SPRING = 0.8517, 2.65  # g and the stiffness coefficient of Howell's table for a force across the tip
+
+# %% [markdown]
+# ## The links
+#
+# All links at once, arrays stacked over them (B). The shape coordinate `eta` is the angle of the outer part. In the link's frame a point at x stands
+# at
+#
+# $$ r(x) = (x, 0) \quad (x < p), \qquad r(x) = (p + (x - p)\cos\eta,\ (x - p)\sin\eta) \quad (x > p), \qquad p = (1 - g) L $$
+#
+# Mass points (Gauss stations of both parts) carry the inertia, so that kinetic energy and velocity products are sums over points: with the frame's
+# twist $z = (u, \omega)$ a point has the velocity $u + \omega \times r + r_\eta \dot\eta$, and an acceleration of $\omega \times u + \omega \times
+# (\omega \times r) + 2 \omega \times r_\eta \dot\eta + r_{\eta\eta} \dot\eta^2$ beyond those of frame and shape.
+
+
+# %%
+def cross(spin, vector):
+    """ez spin x vector, over points: (B,) and (B, k, 2)."""
+    return spin[:, None, None] * jnp.stack([-vector[..., 1], vector[..., 0]], -1)
+
+
+class PivotLinks(AbstractLinks):
+    """``arm``: distances x - p of the mass points from the pivot, negative on the inner part (B, k); ``mass_at``: their masses."""
+
+    length: jax.Array
+    pivot: jax.Array
+    arm: jax.Array
+    mass_at: jax.Array
+    spring: jax.Array
+    damper: jax.Array
+
+    def _points(self, eta, arm):
+        """Positions of points at ``arm`` from the pivot, and their first and second derivative by eta: (B, k, 2) each."""
+        cos, sin = jnp.cos(eta), jnp.sin(eta)  # (B, 1)
+        out, inside = jnp.maximum(arm, 0.0), jnp.minimum(arm, 0.0)
+        r = jnp.stack([self.pivot[:, None] + inside + out * cos, out * sin], -1)
+        return r, jnp.stack([-out * sin, out * cos], -1), jnp.stack([-out * cos, -out * sin], -1)
+
+    def mass(self, eta):
+        r, d, _ = self._points(eta, self.arm)
+        m = self.mass_at
+        total, first = jnp.sum(m, 1), jnp.sum(m[..., None] * r, 1)
+        second = jnp.sum(m * jnp.sum(r * r, -1), 1)
+        zero = jnp.zeros_like(total)
+        rows = [[total, zero, -first[:, 1]], [zero, total, first[:, 0]], [-first[:, 1], first[:, 0], second]]
+        zz = jnp.stack([jnp.stack(row, 1) for row in rows], 1)
+        turning = jnp.sum(m * (r[..., 0] * d[..., 1] - r[..., 1] * d[..., 0]), 1)
+        ze = jnp.concatenate([jnp.sum(m[..., None] * d, 1), turning[:, None]], 1)[:, :, None]
+        return Mass(zz, ze, jnp.sum(m * jnp.sum(d * d, -1), 1)[:, None])
+
+    def apply(self, mass, x):
+        return mass.ee * x
+
+    def bias(self, eta, rate, z):
+        r, d, dd = self._points(eta, self.arm)
+        u, spin = z[:, None, :2], z[:, 2]
+        a = cross(spin, u) - (spin**2)[:, None, None] * r + 2 * cross(spin, d * rate[..., None]) + dd * (rate**2)[..., None]
+        f = self.mass_at[..., None] * a
+        moment = jnp.sum(r[..., 0] * f[..., 1] - r[..., 1] * f[..., 0], 1)
+        return jnp.concatenate([jnp.sum(f, 1), moment[:, None]], 1), jnp.sum(d * f, (1, 2))[:, None]
+
+    def elastic_energy(self, eta):
+        return 0.5 * self.spring * eta[:, 0] ** 2
+
+    def elastic_force(self, eta):
+        return self.spring[:, None] * eta
+
+    def damping_force(self, rate):
+        return self.damper[:, None] * rate
+
+    def factor(self, eta, mass, cv, cq):
+        return mass.ee if cq is None else mass.ee + cv * self.damper[:, None] + cq * self.spring[:, None]
+
+    def solve(self, factors, rhs):
+        return rhs / factors[:, :, None]
+
+    def section(self, eta, s):
+        at = (s * self.length - self.pivot)[:, None]
+        r, _, _ = self._points(eta, at)
+        out = jnp.maximum(at, 0.0)
+        turn = jnp.where(at > 0, eta, 0.0)[:, 0]
+        cos, sin = jnp.cos(turn), jnp.sin(turn)
+        R = jnp.stack([jnp.stack([cos, -sin], 1), jnp.stack([sin, cos], 1)], 1)
+        # The twist of the section per rate of eta, in the section's own axes: across, and turning.
+        S = jnp.stack([jnp.zeros_like(out), out, (at > 0).astype(eta.dtype)], 1)
+        return Tip(se3.Pose(R, r[:, 0]), S)
+
+    def tip(self, eta):
+        return self.section(eta, jnp.ones_like(self.length))
+
+    def strain(self, eta, s):
+        """Deflection; there is no curvature in a rod with a pivot, so strains are zero."""
+        r, _, _ = self._points(eta, (s * self.length - self.pivot)[:, None])
+        straight = jnp.stack([s * self.length, jnp.zeros_like(s)], 1)
+        gap = r[:, 0] - straight
+        return jnp.pad(gap, ((0, 0), (0, 1))), jnp.zeros((s.shape[0], 6), eta.dtype)
+
+
+# %% [markdown]
+# ## The formulation and its model
+#
+# `refusals` speaks about static facts only, one sentence each: field, value, what was expected. `build` is pure: it may be called inside a trace,
+# with every number of the robot traced. `bind` comes with the base class.
+
+
+# %%
+class PseudoRigid(AbstractFormulation):
+    """Links as rigid rods with one pivot and a spring (Howell's pseudo-rigid-body model); planar arms with revolute and fixed joints."""
+
+    paper: ClassVar[str] = "L. L. Howell, Compliant Mechanisms, Wiley, 2001."
+
+    def refusals(self, robot):
+        faults = serial_refusals(robot)
+        if not robot.planar:
+            faults.append("planar: false; expected a robot in the plane z = 0")
+        for joint in robot.tree_joints:
+            if joint.type not in ("revolute", "fixed"):
+                faults.append(f"joints.{joint.name}.type: {joint.type}; expected revolute or fixed")
+        for link in robot.links:
+            if link.rigid or link.body is not None or link.pieces or link.section_end is not None or link.curvature is not None:
+                faults.append(f"links.{link.name}: rigid, curved, tapered or in pieces; expected a uniform, straight, elastic link")
+            if link.damping is not None and (link.damping.mass is not None or link.damping.modal is not None):
+                faults.append(f"links.{link.name}.damping: by mass or by mode; expected strain_rate")
+        for payload in robot.payloads:
+            if payload.offset is not None or payload.inertia is not None:
+                faults.append(f"payloads.{payload.name}: offset or inertia; expected a point on the axis")
+        return faults
+
+    def build(self, robot):
+        layout = serial_layout(robot, {link.name: 1 for link in robot.links}, planar=True)
+        x, w = (0.5 * np.polynomial.legendre.leggauss(2)[0] + 0.5, 0.5 * np.polynomial.legendre.leggauss(2)[1])
+        rows = []
+        for stage in layout.stages:
+            link = robot.links[stage.link]
+            p = jax.tree.map(lambda a: a[0], beam_properties(link, jnp.zeros(1, link.length.dtype)))
+            L, pivot = link.length, (1 - PIVOT) * link.length
+            arm = [pivot * (x - 1), (L - pivot) * x]
+            mass = [p.rhoA * pivot * w, p.rhoA * (L - pivot) * w]
+            # Every link has a place for every payload; it is empty where the payload is another link's.
+            for payload in robot.payloads:
+                arm.append((payload.s * L - pivot)[None])
+                mass.append(jnp.where(payload.link == link.name, payload.mass, 0.0)[None])
+            k = PIVOT * SPRING * p.EIz / L
+            tau = jnp.zeros_like(L) if link.damping is None else link.damping.strain_rate
+            rows.append(PivotLinks(L, pivot, jnp.concatenate(arm), jnp.concatenate(mass), k, tau * k))
+        links = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
+        return PseudoRigidModel(robot, self, layout, chain_parameters(robot, layout), links)
+
+
+class PseudoRigidModel(AbstractModel):
+    robot: fx.Robot
+    formulation: PseudoRigid
+    layout: Layout = eqx.field(static=True)
+    par: Parameters
+    links: PivotLinks
+
+    def term(self, drive):
+        return ChainTerm(self.robot, self.par, drive, self.layout, self.links)
+
+    def initial_state(self, drive, t0, start):
+        q, v = chain_start(self.term(drive), t0, start)
+        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+
+    def observe(self, t, y, drive, s, at=None):
+        return chain_snapshot(self.term(drive), t, y, s, at)
+
+    def energy(self, t, y, drive, at=None):
+        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
+        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
+
+    def default_solver(self, drive) -> diffrax.AbstractSolver:
+        return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
+
+    def failure(self, t, y, drive):
+        return ran_off_link(self.term(drive), y)
+
+
+# %% [markdown]
+# ## Register it
+#
+# One line. In the package it stands in `flexjax/formulation/_registry.py`; here the dictionary is changed for this session. From now on `fx.compare`,
+# `formulations_for` and the command line know it.
+
+# %%
+REGISTRY["PseudoRigid"] = f"{__name__}.PseudoRigid"
+arm = fx.load_robot("metal-link")
+model = PseudoRigid().bind(arm)
+
+# %% [markdown]
+# ## Does it do what it should?
+#
+# Statics first: a force across the tip with P L^2/EI = 2 bends a cantilever by 0.4935 of its length (elastica).
+
+# %%
+EI = 7e10 * 0.01**4 / 12
+force = fx.constant(jnp.array([0.0, 2.0 * EI, 0.0, 0.0, 0.0, 0.0]))
+cantilever = fx.Robot.serial(arm.links, [fx.Joint("clamp", "fixed", "ground", "link")], gravity=(0.0, 0.0, 0.0), planar=True)
+clamped, loaded = PseudoRigid().bind(cantilever), fx.Drive(loads=[fx.Load("link", force)])
+rest = fx.equilibrium(clamped, loaded)
+tip = clamped.observe(0.0, rest, loaded, jnp.ones(1)).frames[0, 0, :2]
+print(f"tip at ({float(tip[0]):.4f}, {float(tip[1]):.4f}) m; elastica (0.8394, 0.4935) m")
+assert abs(tip[1] - 0.4935) < 5e-3
+
+# %% [markdown]
+# Energy in a swing, and derivatives by forward mode, reverse mode and differences. These are two checks of `tests/test_contract.py`, which a
+# formulation in the package has to pass with one line in `tests/contract_cases.py`.
+
+# %%
+ts = jnp.linspace(0.0, 0.2 if SHORT else 1.0, 11)
+traj = fx.simulate(model, None, ts, dt=5e-3)
+balance = np.asarray(traj.energy.balance)
+print(f"energy balance within {np.max(np.abs(balance - balance[0])):.1e} J")
+assert np.max(np.abs(balance - balance[0])) < 1e-10
+
+early = ts[:4]  # outside the function: inside it, times would be traced, and the number of steps unknown
+
+
+def height(E, length):
+    changed = PseudoRigid().bind(arm.replace("links.link.material.E", E).replace("links.link.length", length))
+    return fx.simulate(changed, None, early, dt=1e-2).tip[-1, 1]
+
+
+table = fx.check_gradients(height, (jnp.asarray(7e10), jnp.asarray(1.0)))
+print(table)
+assert table.worst < 1e-6
+
+# %% [markdown]
+# And side by side with a formulation that is not crude. The first frequency is 6 % low: one pivot has the statics of a link, not its inertia.
+
+# %%
+drive = fx.Drive(joints={"pin": fx.Motion(fx.quintic(0.0, 0.6, 0.2))})
+others = {"PseudoRigid": PseudoRigid(), "RigidArm": fx.RigidArm(), "FiniteElement": fx.FiniteElement()}
+result = fx.compare(arm, drive, jnp.linspace(0.0, 0.2, 11), formulations=others, n_modes=1, dt=2e-3)
+print(result)
+rows = {row.name: row for row in result.rows}
+assert rows["PseudoRigid"].tip < 0.5 * rows["RigidArm"].tip
+assert 0.9 < rows["PseudoRigid"].frequencies[0] / rows["FiniteElement"].frequencies[0] < 1.0
