@@ -87,6 +87,19 @@ def stability():
     fig.savefig(RESULTS / "stability.png", dpi=130)
 
 
+def orders():
+    r = load("orders")
+    fig, ax = plt.subplots(figsize=(7, 4))
+    for key in (k for k in r.files if k.startswith("orders.")):
+        ax.loglog(1e3 * r["orders_dt"], 1e3 * r[key], "o-", ms=3, lw=1, label=key.removeprefix("orders."))
+    for power, style in ((1, "k:"), (2, "k--")):
+        ax.loglog(1e3 * r["orders_dt"], 0.02 * (r["orders_dt"] / r["orders_dt"][0]) ** power, style, lw=0.8)
+    ax.set(xlabel="dt [ms]", ylabel="change of the tip when dt is halved [mm]", title="dotted: order 1, dashed: order 2")
+    ax.legend(fontsize=7)
+    fig.tight_layout()
+    fig.savefig(RESULTS / "orders.png", dpi=130)
+
+
 def digits():
     r = load("digits")
     fig, ax = plt.subplots(figsize=(7, 4))
@@ -113,6 +126,6 @@ def digits():
 
 
 if __name__ == "__main__":
-    for figure in (single, three, stability, digits):
+    for figure in (single, three, stability, orders, digits):
         if load(figure.__name__) is not None:
             figure()

@@ -1,0 +1,37 @@
+"""The same planar arm in three formulations, each refined: what is left is what only one of them models."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+
+SLENDER = fx.Material(E=20e9, nu=0.3, rho=2000.0)
+
+
+def arm() -> fx.Robot:
+    links = (
+        fx.Link("a", 0.5, section=fx.Rectangle(0.01, 0.008), material=SLENDER),
+        fx.Link("b", 0.4, section=fx.Rectangle(0.01, 0.006), material=SLENDER),
+    )
+    joints = (
+        fx.Joint("j1", "revolute", "ground", "a"),
+        fx.Joint("j2", "revolute", "a", "b"),
+    )
+    return fx.Robot("pair", links, joints, (fx.Payload("p", "b", 0.05),), (), planar=True)
+
+
+def _tips(method, substeps):
+    motion = fx.Drive(joints={n: fx.Motion(fx.quintic(0.0, 0.6, 0.4)) for n in ("j1", "j2")})
+    traj = fx.simulate(method.bind(arm()), motion, jnp.linspace(0.0, 0.4, 5), substeps=substeps, stations=2)
+    return np.asarray(traj.tip[1:, :2]), np.abs(np.asarray(traj.deflection)).max()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["FiniteElement", "PortHamiltonian"])
+def test_agreement_as_meshes_grow(name, record_number):
+    other = {"FiniteElement": lambda: fx.FiniteElement(elements=4), "PortHamiltonian": lambda: fx.PortHamiltonian(elements=16)}
+    want, bent = _tips(other[name](), 100)
+    gaps = [np.abs(_tips(fx.TransferMatrix(segments=n), 100)[0] - want).max() / bent for n in (4, 8, 16)]
+    record_number(f"tip against {name}, 16 segments, relative to the bending", gaps[2], 5e-3)
+    record_number(f"tip against {name}: fall from 4 to 16 segments", gaps[0] / gaps[2], 4.0, ">")
