@@ -30,8 +30,8 @@ def _tips(method, substeps):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["FiniteElement", "PortHamiltonian"])
 def test_agreement_as_meshes_grow(name, record_number):
-    other = {"FiniteElement": lambda: fx.FiniteElement(elements=4), "PortHamiltonian": lambda: fx.PortHamiltonian(elements=16)}
-    want, bent = _tips(other[name](), 100)
+    other = fx.FiniteElement(elements=4) if name == "FiniteElement" else fx.PortHamiltonian(elements=16)
+    want, bent = _tips(other, 100)
     gaps = [np.abs(_tips(fx.TransferMatrix(segments=n), 100)[0] - want).max() / bent for n in (4, 8, 16)]
     record_number(f"tip against {name}, 16 segments, relative to the bending", gaps[2], 5e-3)
     record_number(f"tip against {name}: fall from 4 to 16 segments", gaps[0] / gaps[2], 4.0, ">")

@@ -14,8 +14,7 @@ from flexjax.formulation.transfer_matrix._balance import energies
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout, build_chain, chain_layout, chain_order
 from flexjax.formulation.transfer_matrix._link import is_rigid
 from flexjax.formulation.transfer_matrix._observe import snapshot
-from flexjax.formulation.transfer_matrix._paper import LINEARISATIONS as PAPER_LINEARISATIONS
-from flexjax.formulation.transfer_matrix._paper import PaperTerm
+from flexjax.formulation.transfer_matrix._paper import LINEARISATIONS as PAPER_LINEARISATIONS, PaperTerm
 from flexjax.formulation.transfer_matrix._spatial_chain import spatial_chain
 from flexjax.formulation.transfer_matrix._spatial_model import SpatialTransferMatrixModel
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS

@@ -132,7 +132,8 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
         held = rate * (1 - free)
         bend_rate = matvec(of_bend, w_rel) - matvec(turned, held)
         rate = held + matvec(of_angle, w_rel)
-        return angle, rate, bend, bend_rate, of_bend, of_angle, matmul(R, A), K, matmul(matmul(K, late), K), axis_give, drag
+        damping = matmul(matmul(K, late), K)
+        return angle, rate, bend, bend_rate, of_bend, of_angle, matmul(R, A), K, damping, axis_give, drag
 
     return Bends(
         *jax.vmap(one)(

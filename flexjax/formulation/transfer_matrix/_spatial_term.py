@@ -1,4 +1,5 @@
-"""The acceleration level in space: thirteen numbers at a cut [a, alpha, force, moment, 1], one sweep with 6 x 6 matrices.
+"""The acceleration level in space: thirteen numbers at a cut [a, alpha, force, moment, 1], one sweep with 6 x 6
+matrices.
 
 Rotations of the segments are unit quaternions, moved by rotation vectors in world axes; no angles are added.
 """

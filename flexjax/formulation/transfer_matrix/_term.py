@@ -25,7 +25,6 @@ from flexjax.formulation.transfer_matrix._sweep import Elements, Solution, sweep
 from flexjax.robot import Robot
 from flexjax.term import AbstractChainStepTerm, Mechanical, State
 
-
 LINEARISATIONS = ("history", "extrapolated")
 
 
