@@ -34,10 +34,14 @@ class Assembly(eqx.Module):
         return any(j.motor is not None and j.motor.rotor is not None for j in self.robot.tree_joints)
 
     @property
+    def passive_hardware(self) -> bool:
+        """Whether a joint has a spring, a damper, friction or stops."""
+        return any(p is not None for j in self.robot.tree_joints for p in (j.stiffness, j.damping, j.friction, j.stops))
+
+    @property
     def joint_hardware(self) -> bool:
         """Whether anything acts in a joint that depends on its motion."""
-        parts = [p for j in self.robot.tree_joints for p in (j.stiffness, j.damping, j.friction, j.stops)]
-        return bool(self.drive.joints) or any(p is not None for p in parts)
+        return bool(self.drive.joints) or self.passive_hardware
 
     def masks(self):
         """(L, n) static: live unknowns, and those that a Motion fixes (the motor of a flexible joint, else the joint)."""
@@ -159,6 +163,11 @@ class Assembly(eqx.Module):
             turn = turn.at[:, 1:].set(turn[:, :1] + kz)
         return turn, x
 
+    def between(self, V):
+        """Twists (L, N, d) at which the elements take the twists of their ends: the mean, or as alpha says."""
+        a = 0.5 if self.num.alpha is None else self.num.alpha
+        return a * V[:, :-1] + (1 - a) * V[:, 1:]
+
     def momentum(self, V):
         P = mv(self.num.mass, V)
         couple = self.num.mass_off
@@ -178,6 +187,8 @@ class Assembly(eqx.Module):
         """(kinetic, elastic, gravity)."""
         num, st = self.num, self.st
         kinetic = 0.5 * jnp.sum(y.V * self.momentum(y.V))
+        if num.inertia is not None:
+            kinetic = kinetic + 0.5 * jnp.sum(num.inertia * self.between(y.V) ** 2)
         rigid = np.array(st.rigid)
         if rigid.any():
             kinetic = kinetic - 0.5 * jnp.sum(jnp.where(rigid[:, None, None], y.V[:, 1:] ** 2, 0.0))

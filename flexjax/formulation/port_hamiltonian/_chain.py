@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from flexjax.drive import Drive, Feedback
 from flexjax.formulation.port_hamiltonian import _dynamics, _loops, _newton, _stage
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
+from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
 from flexjax.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
 
 
@@ -36,7 +37,7 @@ class PortTerm(AbstractPortHamiltonianTerm):
         return _newton.linearise(self.arm, stage, unknowns)
 
     def arrive(self, stage, unknowns, factor):
-        return _stage.arrive(self.arm, stage, unknowns, factor)
+        return _stage.arrive(self.arm, stage, unknowns, factor, _stage.evaluate(self.arm, stage, unknowns))
 
     def blend(self, a: PortState, b: PortState, weight, step, unknowns) -> PortState:
         return _stage.blend(self.arm, a, b, weight, step, unknowns)
@@ -45,8 +46,11 @@ class PortTerm(AbstractPortHamiltonianTerm):
         return self.arm.settle(t, mech, args)
 
     # --- the differential equation itself
+    def instant(self, t, mech: PortState, args, memory) -> Accelerations:
+        return _dynamics.accelerations(self.arm, t, mech, args, memory)
+
     def rate(self, t, y: State, args) -> PortTangent:
-        return _dynamics.accelerations(self.arm, t, y.mech, args, y.memory).tangent
+        return self.instant(t, y.mech, args, y.memory).tangent
 
     def retract(self, mech: PortState, dx: PortTangent) -> PortState:
         q, Q = self.arm.move_q(mech.q, dx.q), mech.Q + dx.Q
@@ -56,7 +60,7 @@ class PortTerm(AbstractPortHamiltonianTerm):
         return _dynamics.ambient(self.arm, mech, dx)
 
     def power(self, t, y: State, args):
-        a = _dynamics.accelerations(self.arm, t, y.mech, args, y.memory)
+        a = self.instant(t, y.mech, args, y.memory)
         return a.power, a.loss
 
     def motor_coordinates(self, y: State):

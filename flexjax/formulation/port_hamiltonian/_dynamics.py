@@ -63,9 +63,9 @@ def rigid_twists(arm: Assembly, t, q, v, Q, args):
     probe = PortState(q, v, jnp.zeros((st.links, st.elements + 1, st.dim), q.dtype), Q, turn, x)
     zero = jnp.zeros((), q.dtype)
     joint, ground = arm.joint_stage(probe, R, zero, t, args)
-    half = 0.5 * ad(Q + arm.num.elements.rest)
-    eye = eye_like(half)
-    carry = jnp.linalg.solve(eye + half, eye - half)
+    turn = ad(Q + arm.num.elements.rest)
+    eye, a = eye_like(turn), 0.5 if arm.num.alpha is None else arm.num.alpha
+    carry = jnp.linalg.solve(eye + (1 - a) * turn, eye - a * turn)
     y = arm.spread(v)
     tips: list = [None] * st.links
     nodes: list = [None] * st.links

@@ -154,10 +154,7 @@ def joint_forces(arm, t, q, v, args, memory) -> JointForces:
     x, xd = arm.coordinates(q), v[:D]
     xm, xmd = arm.motor_side(q, v)
     driven = arm.to_v(arm.drive.effort(arm.robot, t, args, xm, xmd, memory)) if arm.drive.joints else jnp.zeros_like(v)
-    hardware = any(
-        part is not None for j in arm.robot.tree_joints for part in (j.stiffness, j.damping, j.friction, j.stops)
-    )
-    if not hardware:
+    if not arm.passive_hardware:
         return JointForces(jnp.zeros_like(v), driven, jnp.zeros_like(v))
     lower, upper, ks, cs = num.stops.T
     held = ks > 0
@@ -168,8 +165,8 @@ def joint_forces(arm, t, q, v, args, memory) -> JointForces:
     stretch = jnp.where(flexible, num.stiffness * (x - xm), 0.0)
     damper = num.damping * jnp.where(flexible, xd - xmd, xd)
     pad = jnp.zeros(st.nv - D, v.dtype)
-    on_motor = np.concatenate([np.zeros(D), np.ones(st.nv - D)])
-    elastic = jnp.concatenate([-stretch - ks * (below + above), pad]) + on_motor * arm.to_v(stretch)
-    damped = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), pad]) + on_motor * arm.to_v(damper)
+    on_motor = np.arange(st.nv) >= D
+    elastic = jnp.concatenate([-stretch - ks * (below + above), pad]) + jnp.where(on_motor, arm.to_v(stretch), 0.0)
+    damped = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), pad]) + jnp.where(on_motor, arm.to_v(damper), 0.0)
     damped = damped - arm.to_v(num.coulomb * jnp.tanh(xmd / num.v_eps))
     return JointForces(elastic, driven, damped)

@@ -15,6 +15,7 @@ from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import PortTerm
 from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan, loop_numbers, loop_plans
 from flexjax.formulation.port_hamiltonian._observe import snapshot
+from flexjax.formulation.port_hamiltonian._paper_chain import PaperTerm, paper_refusals
 from flexjax.formulation.port_hamiltonian._parameters import Numbers, mechanism_numbers
 from flexjax.formulation.port_hamiltonian._start import first_state
 from flexjax.formulation.port_hamiltonian._structure import Structure, refusals, structure
@@ -29,7 +30,8 @@ class PortHamiltonian(AbstractFormulation):
 
     ``mass``: 1 for the consistent inertia of the elements, 0 for lumped (better in high modes), or between. ``drag``: six viscous coefficients
     per length [linear; angular] on the absolute twist, the damping port of the paper. ``coupling``: 3 x 3 compliance C_c between linear and angular
-    strain. ``strain_energy``: your own density U(q, stiffness) of the strain q [linear; angular] (planar robots: three components).
+    strain. ``scheme``: "staggered" (twists on nodes, strains on elements) or "paper" (Fig. 3 of the paper, with ``alpha`` in (0, 1); dense algebra and massless
+    nodes, for comparisons). ``strain_energy``: your own density U(q, stiffness) of the strain q [linear; angular] (planar robots: three components).
 
     >>> import flexjax as fx
     >>> model = fx.PortHamiltonian(elements=8).bind(fx.load_robot("metal-link"))
@@ -43,6 +45,8 @@ class PortHamiltonian(AbstractFormulation):
     drag: tuple[float, ...] | None = eqx.field(static=True, default=None)
     coupling: tuple[tuple[float, ...], ...] | None = eqx.field(static=True, default=None)
     strain_energy: Callable | None = eqx.field(static=True, default=None)
+    scheme: str = eqx.field(static=True, default="staggered")
+    alpha: float = eqx.field(static=True, default=0.5)
 
     def __check_init__(self):
         if int(self.elements) != self.elements or self.elements < 1:
@@ -51,13 +55,20 @@ class PortHamiltonian(AbstractFormulation):
             raise ValueError(f"mass: {self.mass}; expected a number from 0 (lumped) to 1 (consistent).")
         if self.drag is not None and len(self.drag) != 6:
             raise ValueError(f"drag: {len(self.drag)} numbers; expected six, [linear; angular].")
+        if self.scheme not in ("staggered", "paper"):
+            raise ValueError(f"scheme: {self.scheme!r}; expected 'staggered' or 'paper'.")
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha: {self.alpha}; expected a number between 0 and 1, ends excluded.")
 
     def refusals(self, robot: Robot) -> list[str]:
-        return refusals(robot)
+        return refusals(robot) + (paper_refusals(robot) if self.scheme == "paper" else [])
 
     def build(self, robot: Robot) -> "PortHamiltonianModel":
         st = structure(robot, self.elements)
-        numbers = mechanism_numbers(robot, st, blend=self.mass, coupling=self.coupling, drag=self.drag, density=self.strain_energy)
+        alpha = self.alpha if self.scheme == "paper" else None
+        numbers = mechanism_numbers(
+            robot, st, blend=self.mass, coupling=self.coupling, drag=self.drag, density=self.strain_energy, alpha=alpha
+        )
         return PortHamiltonianModel(robot, self, st, loop_plans(robot, st), numbers, loop_numbers(robot, st))
 
 
@@ -72,15 +83,16 @@ class PortHamiltonianModel(AbstractModel):
     def assembly(self, drive: Drive) -> Assembly:
         return Assembly(self.robot, self.numbers, self.loops, drive, self.st, self.plans)
 
-    def term(self, drive: Drive) -> PortTerm:
-        return PortTerm(self.assembly(drive))
+    def term(self, drive: Drive) -> PortTerm | PaperTerm:
+        arm = self.assembly(drive)
+        return PortTerm(arm) if arm.num.alpha is None else PaperTerm(arm)
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         mech = first_state(self.assembly(drive), t0, start)
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
-        return snapshot(self.assembly(drive), t, y, s, at)
+        return snapshot(self.assembly(drive), y, s, self.term(drive).instant(t, y.mech, at, y.memory))
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
         return Energy(*self.assembly(drive).energies(y.mech), y.dissipated, y.work)

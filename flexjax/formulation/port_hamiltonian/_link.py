@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mm, mv, resolvent, transpose
 
 # Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(4)
+_NODES, _WEIGHTS = (tuple(map(float, x)) for x in np.polynomial.legendre.leggauss(4))
 
 
 class Elements(eqx.Module):

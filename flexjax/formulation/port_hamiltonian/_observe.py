@@ -9,15 +9,14 @@ from flexjax.beam import centreline_pose
 from flexjax.chain._observe import point_acceleration, spatial_pose, spatial_vector
 from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
-from flexjax.formulation.port_hamiltonian._dynamics import Accelerations, accelerations
+from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
 from flexjax.screw import se3
 from flexjax.term import State
 from flexjax.trajectory import Snapshot
 
 
-def snapshot(arm: Assembly, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
+def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], a: Accelerations) -> Snapshot:
     st, robot, mech = arm.st, arm.robot, y.mech
-    a = accelerations(arm, t, mech, at, y.memory)
     xm, _ = arm.motor_side(mech.q, mech.v)
     D = st.total_dofs
     motors = np.array([st.v_start[i] for i in st.motors], int)

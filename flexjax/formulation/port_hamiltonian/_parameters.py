@@ -25,6 +25,8 @@ class Numbers(eqx.Module):
     elements: Elements
     mass: Float[Array, "L K d d"]  # diagonal blocks
     mass_off: Float[Array, "L N d"]  # coupling of neighbouring nodes, diagonal
+    inertia: Float[Array, "L N d"] | None  # of whole elements, in the paper's scheme; the nodes then have none
+    alpha: Float[Array, ""] | None  # where on its element the paper's scheme takes efforts
     weight: Float[Array, "L K"]
     moment: Float[Array, "L K lin"] | None  # first moment of mass about the node
     deformation_damping: Float[Array, " L"] | None
@@ -95,7 +97,7 @@ def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float):
         # Nodes that a rigid link does not need: unit inertia, no force, never moving.
         mass_matrix = extra.at[1:].add(eye[None])
         zero = jnp.zeros((n, 6), like.dtype)
-        return zero, mass_matrix, zero, mass, moment
+        return zero, mass_matrix, zero, mass, moment, zero
     stiffness, table = _element_table(link, n)
     diagonal, off = _share(table, link.length, n, blend)
     for p in payloads:
@@ -110,7 +112,7 @@ def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float):
         extra = extra + jax.vmap(attached)(jnp.arange(n + 1, dtype=like.dtype), weights)
     mass, moment = jax.vmap(_mass_and_moment)(extra)
     lumped, _ = _share(table, link.length, n, 0.0)
-    return stiffness, extra + diagonal[:, :, None] * eye[None], off, mass + lumped[:, 0], moment
+    return stiffness, extra + diagonal[:, :, None] * eye[None], off, mass + lumped[:, 0], moment, link.length / n * table
 
 
 def _joint_numbers(robot: Robot, st: Structure, i: int) -> JointNumbers:
@@ -159,11 +161,11 @@ def _per_dof(robot: Robot):
     return {k: jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype) for k, v in rows.items()}
 
 
-def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, drag, density) -> Numbers:
+def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, drag, density, alpha: float | None) -> Numbers:
     """All numbers; pure and traceable in the robot's leaves."""
     like, n = robot.gravity, st.elements
     rows = [_link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend) for i in range(st.links)]
-    stiffness, mass, off, weight, moment = (jnp.stack(x) for x in zip(*rows, strict=True))
+    stiffness, mass, off, weight, moment, inertia = (jnp.stack(x) for x in zip(*rows, strict=True))
     joints = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *[_joint_numbers(robot, st, i) for i in range(st.links)])
     lengths = jnp.stack([link.length for link in robot.links])
     ahead = jnp.array([1.0, 0.0, 0.0], like.dtype)
@@ -178,12 +180,16 @@ def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, dr
     gravity = robot.gravity
     if st.planar:
         stiffness, mass, off, rest = stiffness[..., PLANAR], mass[..., PLANAR, :][..., PLANAR], off[..., PLANAR], rest[..., PLANAR]
-        moment, gravity = moment[..., :2], gravity[:2]
+        moment, gravity, inertia = moment[..., :2], gravity[:2], inertia[..., PLANAR]
         dragged = None if dragged is None else dragged[..., PLANAR]
         joints = JointNumbers(
             joints.rotation[:, :2, :2], joints.offset[:, :2], joints.first[:, 2:], joints.second[:, 2:], joints.shift[:, :2],
             joints.ball[:, 2:], joints.rotor, joints.gears, joints.rotor_axis[:, 2:],
         )  # fmt: skip
+    if alpha is None:
+        inertia = None
+    else:
+        mass, off, alpha = jnp.zeros_like(mass), jnp.zeros_like(off), jnp.asarray(alpha, like.dtype)
     per_length = stiffness / l[:, None, None]
     if coupling is not None:
         per_length = _coupled(stiffness, coupling, st, like) / l[:, None, None, None]
@@ -193,7 +199,8 @@ def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, dr
     deformation = None if all(m is None for m in damped) else jnp.stack([_or_zero(m, like) for m in damped])
     offset = any(p.offset is not None for p in robot.payloads) or any(st.rigid) or bool(robot.payloads)
     return Numbers(
-        elements=Elements(l, rest, per_length, tau, density), mass=mass, mass_off=off, weight=weight, moment=moment if offset else None,
+        elements=Elements(l, rest, per_length, tau, density), mass=mass, mass_off=off, inertia=inertia, alpha=alpha,
+        weight=weight, moment=moment if offset else None,
         deformation_damping=deformation, drag=dragged, joints=joints, gravity=gravity, **_per_dof(robot),
     )  # fmt: skip
 

@@ -106,25 +106,30 @@ def outwards(arm: Assembly, stage: Stage, u: Unknowns):
     return jnp.concatenate([jnp.stack(V0)[:, None], u.nodes], axis=1), jnp.stack(parents)
 
 
-def evaluate(arm: Assembly, stage: Stage, u: Unknowns) -> Evaluation:
-    num, h = arm.num, stage.h
-    V, parents = outwards(arm, stage, u)
-    P = arm.momentum(V)
-    rows = (P - stage.momentum) / h - mv(coad_of(P), V)
-    fa, fb, Q, loss = num.elements.forces(stage.start.Q, h, V)
-    rows = rows - pad_back(fa) - pad_front(fb) - stage.pull.wrench(stage.rotation, h, V)
+def node_needs(arm: Assembly, stage: Stage, V, multipliers):
+    """(wrenches that nodes lack because of weight, loads, drag and loops, power that drag takes)."""
     lost, damped = stage.pull.damping(V)
-    rows, loss = rows + damped, loss + lost
+    rows = damped - stage.pull.wrench(stage.rotation, stage.h, V)
     for k, plan in enumerate(arm.plans):
         parent, child = sides(arm, stage, V, k)
-        wp, wc = _loops.wrenches(plan, arm.loops[k], h, parent, child, u.loops[plan.start : plan.start + plan.count])
+        wp, wc = _loops.wrenches(plan, arm.loops[k], stage.h, parent, child, multipliers[plan.start : plan.start + plan.count])
         rows = rows.at[plan.child, 0 if plan.child_end == 0 else -1].add(wc)
         if plan.parent >= 0:
             rows = rows.at[plan.parent, 0 if plan.parent_end == 0 else -1].add(wp)
+    return rows, lost
+
+
+def evaluate(arm: Assembly, stage: Stage, u: Unknowns) -> Evaluation:
+    h = stage.h
+    V, parents = outwards(arm, stage, u)
+    P = arm.momentum(V)
+    needs, lost = node_needs(arm, stage, V, u.loops)
+    fa, fb, Q, loss = arm.num.elements.forces(stage.start.Q, h, V)
+    rows = (P - stage.momentum) / h - mv(coad_of(P), V) - pad_back(fa) - pad_front(fb) + needs
     rows, given, taken = inwards(arm, stage, rows, parents, u.joints)
     v = arm.collect(u.joints)
     forces = joint_forces(arm, stage.t, arm.move_q(stage.start.q, h * v), v, stage.args, stage.memory)
-    return Evaluation(V, parents, rows, given, taken, forces, Q, loss)
+    return Evaluation(V, parents, rows, given, taken, forces, Q, loss + lost)
 
 
 def inwards(arm: Assembly, stage: Stage, rows, parents, y):
@@ -153,17 +158,23 @@ def inwards(arm: Assembly, stage: Stage, rows, parents, y):
 def residual(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation | None = None) -> Unknowns:
     """What vanishes at the solution; ``e`` if the pass over the mechanism was made already."""
     e = evaluate(arm, stage, u) if e is None else e
+    joints, loops = interconnection(arm, stage, u, e)
+    return Unknowns(joints, e.rows[:, 1:], loops)
+
+
+def interconnection(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation):
+    """Residuals of the joints and of the loops."""
     live, locked = arm.masks()
     free = e.taken - arm.spread(e.forces.total)
     joints = jnp.where(locked, u.joints - stage.target, jnp.where(live, free, u.joints))
     loops = [
         _loops.rows(plan, arm.loops[k], stage.h, stage.factor, *sides(arm, stage, e.V, k)) for k, plan in enumerate(arm.plans)
     ]
-    return Unknowns(joints, e.rows[:, 1:], jnp.concatenate(loops) if loops else u.loops)
+    return joints, jnp.concatenate(loops) if loops else u.loops
 
 
-def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor):
-    e = evaluate(arm, stage, u)
+def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor, e: Evaluation):
+    """(z* + factor h f, power of the drive, power dissipated)."""
     start, h, lin = stage.start, stage.h, arm.st.lin
     step = factor * h
     v = arm.collect(u.joints)

@@ -1,0 +1,77 @@
+"""The paper's own elements as a model: power, energy, frequencies and the step response of an independent implementation of the same element."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from tests.port_hamiltonian import zoo
+from tests.port_hamiltonian.test_newton import random_state
+from tests.port_hamiltonian.test_statics_modes import DENSITY, cantilever
+from tests.port_hamiltonian.test_step import REFERENCE
+from tests.screw.laws import quick_jit
+
+LOADS = [fx.Load("b", fx.constant((1.0, -2.0, 0.0, 0.0, 0.0, 0.3)), s=0.6), fx.Load("a", fx.constant((0.5, 0.2, 0.0, 0.0, 0.0, -0.1)), frame="section")]
+JOINTS = {"j1": fx.PD(3.0, 0.2, fx.constant(0.3)), "j2": fx.PD(2.0, 0.3, fx.sine(0.4, 1.0))}
+
+
+def pair():
+    """Two links, one curved, one damped, on plain joints."""
+    links = [
+        fx.Link("a", 0.8, constants=zoo.constants(), curvature=(0.0, 0.0, 0.5)),
+        fx.Link("b", 0.6, constants=zoo.constants(), damping=fx.Damping(strain_rate=1e-3)),
+    ]
+    return fx.Robot("pair", links, [fx.Joint("j1", "revolute", "ground", "a"), fx.Joint("j2", "revolute", "a", "b", home=0.4)], planar=True)
+
+
+@pytest.mark.parametrize("alpha", [0.3, pytest.param(0.5, marks=pytest.mark.slow)])
+def test_power_and_energy_balance(alpha, record_number):
+    model = fx.PortHamiltonian(elements=3, scheme="paper", alpha=alpha).bind(pair())
+    drive = fx.Drive(joints=JOINTS, loads=LOADS)
+
+    @quick_jit
+    def check():
+        y = random_state(model, drive)
+        term = model.term(drive)
+        t = jnp.asarray(0.1)
+        rate = term.ambient(y.mech, term.rate(t, y, None))
+        parts = jax.jvp(lambda m: jnp.stack(term.energies(m)), (y.mech,), (rate,))[1]
+        power, loss = term.power(t, y, None)
+        return jnp.sum(parts) - power + loss, jnp.sum(jnp.abs(parts)) + jnp.abs(power) + loss
+
+    gap, scale = check()
+    record_number(f"paper's scheme, alpha = {alpha}: power balance, random state", abs(gap) / scale, 1e-12)
+    traj = fx.simulate(model, drive, jnp.array([0.0, 0.05, 0.1]), substeps=50)
+    b = np.asarray(traj.energy.balance)
+    record_number(f"paper's scheme, alpha = {alpha}: energy balance over 100 steps", np.max(np.abs(b - b[0])) / np.max(np.abs(traj.energy.work)), 1e-11)
+
+
+def test_frequencies_are_those_of_the_element(record_number):
+    model = fx.PortHamiltonian(elements=10, scheme="paper").bind(cantilever(DENSITY))
+    found = 2 * np.pi * np.asarray(fx.modes(model, n=3).frequencies)
+    wanted = np.array(REFERENCE["linear"]["density"]["N10"]["first"][:3])
+    record_number("paper's scheme: modes against the element's frequencies, N = 10", np.max(np.abs(found / wanted - 1)), 1e-8)
+
+
+@pytest.mark.slow
+def test_step_response_of_the_paper(record_number):
+    """N = 20, alpha = 1/2, K = 15, R = 3, Table I as densities: the same numbers as an independent implementation, to the error in time of either."""
+    ref = REFERENCE["cases"]["step_density"]
+    model = fx.PortHamiltonian(elements=20, scheme="paper").bind(fx.load_robot("macchelli-single-link"))
+    drive = fx.Drive(joints={"joint": fx.PD(15.0, 3.0, fx.constant(1.0))})
+    ts = jnp.asarray([0.0, *(t for t in ref["t"] if t <= 0.1)])
+    traj = fx.simulate(model, drive, ts, dt=5e-5, stations=2, throw=False)
+    wanted = np.array(ref["theta"])[: len(ts) - 1]
+    record_number("paper's scheme: step response against an independent implementation [rad]", np.max(np.abs(np.asarray(traj.q[1:, 0]) - wanted)), 2e-5)
+    b = np.asarray(traj.energy.balance)
+    record_number("paper's scheme: energy balance of the step response over the work", np.max(np.abs(b)) / float(traj.energy.work[-1]), 1e-11)
+
+
+def test_bodies_on_massless_nodes_are_refused():
+    told = " ".join(fx.PortHamiltonian(scheme="paper").refusals(zoo.planar()))
+    assert "joints.elbow.stiffness" in told and "payloads.p" in told
+    with pytest.raises(ValueError, match="scheme"):
+        fx.PortHamiltonian(scheme="papre")
+    with pytest.raises(ValueError, match="alpha"):
+        fx.PortHamiltonian(scheme="paper", alpha=1.0)
