@@ -60,23 +60,30 @@ value_and_gradient = eqx.filter_jit(eqx.filter_value_and_grad(loss_of))
 
 def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=None, checkpoint=None, history=()) -> Fit:
     """Step by step from the host. Interrupted, it returns the best so far."""
-    solver, args = lm(rtol, atol), (problem, measured)
-    z, history, status, n = jnp.asarray(z0), list(history), "stopped at max_steps", 0
+    solver, z0 = lm(rtol, atol), jnp.asarray(z0)
+    history, status, n = list(history), "stopped at max_steps", 0
     best, there = (np.inf, np.asarray(z0)), None
+    w, scale = jnp.zeros_like(z0), jnp.ones_like(z0)
     try:
-        state = _begin(solver, z, args)
+        state = _begin(solver, w, (problem, measured, z0, scale))
         for n in range(1, max_steps + 1):
-            z, state, done, good, loss, point = _advance(solver, z, state, args)
+            w, state, done, good, loss, point = _advance(solver, w, state, (problem, measured, z0, scale))
             loss = float(loss)
             history.append(loss)
             if loss < best[0]:
-                best, there = (loss, np.asarray(z)), point
+                r, J, predicted = point
+                best, there = (loss, np.asarray(z0 + scale * w)), (r, J / scale[None, :], predicted)
                 _keep(checkpoint, problem, best, history)
             if bar is not None:
                 bar(n, loss)
             if bool(done):
                 status = "converged" if bool(good) else "stopped: a linear solve failed"
                 break
+            if n == 1 and there is not None:
+                # Now the slopes are known: from here on in units in which each number does as much as the others, and the solver's first damping (one) halves
+                # the first step. A full one from far away lands in other valleys.
+                scale = 1 / jnp.maximum(jnp.linalg.norm(there[1], axis=0), 1e-3 * jnp.max(jnp.linalg.norm(there[1], axis=0)) + 1e-12)
+                state = _begin(solver, w, (problem, measured, z0, scale))
     except KeyboardInterrupt:
         status = "interrupted"
     return _fit(problem, measured, best[1], history, status, n, there)

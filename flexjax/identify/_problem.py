@@ -118,18 +118,19 @@ def residuals_and_jacobian(z, problem: Problem, measured: Measured):
 
 
 @eqx.filter_custom_jvp
-def for_solver(z, args):
-    """The residuals with their derivative as a ready matrix, so that a solver that linearises stores N x p numbers and not the run. The
-    predictions beside them are taken as constant."""
-    r, _, predicted = residuals_and_jacobian(z, *args)
+def for_solver(w, args):
+    """Residuals at z = z0 + scale * w, with their derivative as a ready matrix, so that a solver that linearises stores N x p numbers and not the run.
+    The predictions beside them are taken as constant."""
+    problem, measured, z0, scale = args
+    r, _, predicted = residuals_and_jacobian(z0 + scale * w, problem, measured)
     return r, predicted
 
 
 @for_solver.def_jvp
 def _for_solver_jvp(primals, tangents):
-    (z, args), (dz, _) = primals, tangents
-    r, jacobian, predicted = residuals_and_jacobian(z, *args)
-    return (r, predicted), (jacobian @ dz, jax.tree_util.tree_map(jnp.zeros_like, predicted))
+    (w, (problem, measured, z0, scale)), (dw, _) = primals, tangents
+    r, jacobian, predicted = residuals_and_jacobian(z0 + scale * w, problem, measured)
+    return (r, predicted), (jacobian @ (scale * dw), jax.tree_util.tree_map(jnp.zeros_like, predicted))
 
 
 # ---- building -----------------------------------------------------------------------------------------------------------
