@@ -1,0 +1,123 @@
+"""A new user's way: every command and every block of the README and of the quickstart, in order, in an empty folder.
+
+Commands of flexjax run in this process (they share what is compiled); `make` targets are looked up; whatever else a page shows
+fails here, so that no command goes unseen.
+"""
+
+import re
+import shlex
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {"README": ROOT / "README.md", "quickstart": ROOT / "docs" / "quickstart.md"}
+# What is not run, and why.
+NOT_RUN = {
+    r"make \w[\w-]*": "a target of the Makefile; looked up there",
+    r"\. \.venv/bin/activate": "the tests run in that environment",
+}
+SLOW = ("compare", "demo")  # one program per formulation: minutes to compile
+BLOCK = r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<block>.*?)^```$"
+COMMANDS = r"(?P<commands>(?:^    (?:flexjax|make|pip|python|git) [^\n]*\n)+)"
+STEP = re.compile(f"{BLOCK}|{COMMANDS}", re.M | re.S)
+
+
+def steps(page: str) -> list[tuple[str, str, str]]:
+    """(kind, name, text) in the order of the page; commands one by one, without their comments."""
+    found = []
+    for match in STEP.finditer(PAGES[page].read_text(encoding="utf-8")):
+        language = match["language"]
+        if match["commands"] or language == "sh":
+            lines = (match["commands"] or match["block"]).splitlines()
+            found += [("command", "", line.split("  #")[0].split("   #")[0].strip()) for line in lines if line.strip()]
+        else:
+            found.append((language, match["title"] or "", match["block"]))
+    return found
+
+
+def targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+
+
+def run_command(line: str) -> None:
+    for pattern in NOT_RUN:
+        if re.fullmatch(pattern, line):
+            assert not line.startswith("make ") or line.split()[1] in targets(), line
+            return
+    program, *arguments = shlex.split(line)
+    assert program == "flexjax", f"no way to run {line!r} here: add one, or a reason to NOT_RUN"
+    assert main(arguments) == 0, line
+
+
+def walk(page: str, space: dict, slow: bool) -> None:
+    for kind, name, text in steps(page):
+        heavy = kind == "command" and text.startswith("flexjax ") and text.split()[1] in SLOW
+        if kind == "command" and (slow or not heavy):
+            run_command(text)
+        elif kind == "python" and not slow:
+            exec(compile(text, page, "exec"), space)
+        elif kind == "toml":
+            Path(name or "drive.toml").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def user(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with jax.numpy_rank_promotion("allow"):  # as a user has it
+        yield tmp_path
+
+
+def test_quickstart(user, capsys):
+    space = {}
+    walk("quickstart", space, slow=False)
+    out = capsys.readouterr().out
+    assert "my arm" in out and "formulations that can hold it" in out
+    assert {"arm.toml", "other.toml", "run.nc", "record.csv", "arm.html", "deflection.png"} <= {p.name for p in user.iterdir()}
+    # The same run in Python and by the command gives the same record.
+    np.testing.assert_allclose(fx.load_trajectory("run.nc").tip, space["traj"].tip, rtol=0, atol=1e-12)
+    assert abs(float(space["traj"].q[-1, 0]) - 1.0) < 1e-12
+    # The robot that the record was made with is found again; between its samples the motor's motion is a spline.
+    assert float(fx.load_robot("found.toml").links[0].material.E) == pytest.approx(7e10, rel=1e-3)
+    assert Path("found.html").stat().st_size > 10_000
+
+
+def test_readme(user, capsys):
+    space = {}
+    walk("README", space, slow=False)
+    assert "height" in capsys.readouterr().out
+    assert {"tip.png", "arm.html", "run.nc", "arm.toml", "sensors.csv", "again.html", "drive.toml"} <= {p.name for p in user.iterdir()}
+    # What the example prints is right: the height is that of a link turned by 0.5 rad, give or take its bending, and its slope with it.
+    height, (by_E, by_angle) = space["height"], space["slopes"]
+    assert abs(height - np.sin(0.5)) < 0.05 and abs(by_angle - np.cos(0.5)) < 0.1
+    h = 1e-3
+    compiled = jax.jit(space["tip"])
+    finite = (compiled(7e10, 0.5 + h) - compiled(7e10, 0.5 - h)) / (2 * h)
+    assert float(by_angle) == pytest.approx(float(finite), rel=1e-5)
+    assert float(by_E) != 0
+
+
+@pytest.mark.slow
+def test_readme_commands_that_compile_everything(user):
+    assert main(["examples", "--copy", "two-link", "arm.toml"]) == 0
+    heavy = [text for kind, _, text in steps("README") if kind == "command" and text.startswith("flexjax ") and text.split()[1] in SLOW]
+    assert heavy
+    for line in heavy:
+        run_command(line)
+    assert Path("compare.html").stat().st_size > 100_000
+
+
+def test_pages_show_what_they_should():
+    """The parser sees the pages as a reader does: commands, blocks and files are all there."""
+    for page in PAGES:
+        kinds = [kind for kind, _, _ in steps(page)]
+        assert kinds.count("command") >= 5 and kinds.count("python") >= 2 and kinds.count("toml") >= 1
+        text = PAGES[page].read_text(encoding="utf-8")
+        assert text.count("```") == 2 * (len(re.findall(r"^```\w", text, re.M)))
+        shown = len(re.findall(r"^(?:    )?flexjax \w", text, re.M)) + text.count("flexjax --help\n")
+        assert shown == len([t for k, _, t in steps(page) if k == "command" and t.startswith("flexjax")])
