@@ -178,14 +178,16 @@ def digits(cfg, quick, out, numbers):
 
     c = cfg["digits"]
     sizes, steps = (c["segments"][:2], c["steps"][::2]) if quick else (c["segments"], c["steps"])
+    kinds = ("product", "riccati", "parallel")
+    solve = {kind: jax.jit(SWEEPS[kind]) for kind in kinds}
     table = np.zeros((3, len(sizes), len(steps)))
     for i, n in enumerate(sizes):
         model = fx.TransferMatrix(segments=n, rotary=False).bind(fx.load_robot("li-zhang-single-link"))
         for j, dt in enumerate(steps):
             el, root = _position_elements(model, jnp.asarray(dt))
             exact, _ = extended_sweep(el, root)
-            for k, kind in enumerate(("product", "riccati", "parallel")):
-                e = np.asarray(jax.jit(SWEEPS[kind])(el, root).e)
+            for k, kind in enumerate(kinds):
+                e = np.asarray(solve[kind](el, root).e)
                 table[k, i, j] = np.abs(e[:, :2] - exact[:, :2]).max() / np.abs(exact[:, :2]).max()
     out["digits"], out["digits_sizes"], out["digits_steps"] = table, np.array(sizes), np.array(steps)
     numbers["digits.riccati.worst"], numbers["digits.product.worst"] = float(table[1].max()), float(table[0].max())

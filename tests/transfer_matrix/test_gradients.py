@@ -77,6 +77,7 @@ def _run(chain, dtype):
     return fx.simulate(model, drive, jnp.linspace(0.0, 0.1, 3), dt=2e-3, stations=2)
 
 
+@pytest.mark.slow
 def test_single_precision(record_number):
     single, double = _run("riccati", jnp.float32), _run("riccati", jnp.float64)
     assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(single) if jnp.issubdtype(x.dtype, jnp.floating))

@@ -96,7 +96,10 @@ def _slope(model, drive, start, t):
     return jax.jvp(energy, (0.0,), (1.0,))[1], *term.power(t, y, None)
 
 
-@pytest.mark.parametrize("name", DRIVES)
+SOME = ["efforts", *(pytest.param(n, marks=pytest.mark.slow) for n in ("motions", "mixed"))]
+
+
+@pytest.mark.parametrize("name", SOME)
 def test_rigid_links_equal_the_rigid_chain(name, record_number):
     drive, start = DRIVES[name]
     robot, t, s = equipped_arm(), jnp.asarray(0.23), jnp.array([0.0, 0.3, 1.0])
@@ -111,7 +114,7 @@ def test_rigid_links_equal_the_rigid_chain(name, record_number):
     record_number(f"rigid links against the rigid chain, {name}", worst, 1e-11)
 
 
-@pytest.mark.parametrize("rigid", [True, False])
+@pytest.mark.parametrize("rigid", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_energy_rate_is_power(rigid, record_number):
     """d/dt of the energies along the equations of motion = power of drive, loads and base, less dissipation."""
     model = fx.TransferMatrix(segments=3).bind(equipped_arm(rigid))

@@ -18,7 +18,7 @@ def _rows(times):
     return np.array([round(t / 0.05) for t in times])
 
 
-@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("half", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_single_link(half, record_number):
     row = reference()["single"][f"run E6.9e+10 half{int(half)} be0.7 ga0.8"]
     method = fx.TransferMatrix(segments=60, beta=0.7, gamma=0.8, variant="paper", half_springs=half)
@@ -56,6 +56,7 @@ def test_three_links_acceleration_level(three_acceleration, record_number):
     )
 
 
+@pytest.mark.slow
 def test_three_links_published(three_acceleration, record_number):
     row = reference()["three"]["flex1 half1"]
     at, want = _rows(row["t"]), np.array(row["samples"])
@@ -121,6 +122,7 @@ def test_frequencies(half, record_number):
     )
 
 
+@pytest.mark.slow
 def test_locked_motor_frequencies(record_number):
     """Table III at the final pose 30, 60, 90 degrees: flexible joints lower the frequency, as the paper says."""
     drive = fx.Drive(joints={f"joint{i}": fx.Motion(fx.constant(np.pi / 6)) for i in (1, 2, 3)})

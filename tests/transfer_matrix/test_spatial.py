@@ -80,6 +80,7 @@ def test_planar_motion_equals_the_planar_version(record_number):
     record_number("planar motion in space against the plane: energies [J]", np.abs(a - b).max(), 1e-10)
 
 
+@pytest.mark.slow
 def test_energy_rate_is_power_in_space(record_number):
     """d/dt of the energies along the equations of motion = power of drive less dissipation, at a bent moving state."""
     model = fx.TransferMatrix(segments=3).bind(swing_arm())
