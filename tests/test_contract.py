@@ -75,11 +75,11 @@ def test_energy_balance(name, record_number):
 def test_gradients_forward_reverse_differences(name, record_number):
     case, robot, drive, _ = setting(name)
     table = fx.check_gradients(functools.partial(loss, name), (robot, drive))
+    print(table)
     assert np.all(np.isfinite(table.reverse)) and np.all(np.isfinite(table.forward))
     reasoned = tuple(f"[1].{path[6:]}" if path.startswith("drive.") else f"[0].{path}" for path in case.zero)
     unexplained = [n for n in table.zero if not n.startswith(reasoned)]
     assert not unexplained, f"gradients that are exactly zero without a reason: {unexplained}"
-    print(table)
     compared = np.array([not n.startswith(tuple(f"[0].{path}" for path in case.one_sided)) for n in table.names])
     record_number(f"{name}: gradients, forward = reverse = differences, relative", np.max(table.error[compared]), case.gradient)
 
