@@ -126,7 +126,7 @@ class Identification:
             parts = [k for k in order if abs(direction[k]) > 0.1 * abs(direction[order[0]])]
             sign = np.sign(direction[parts[0]])
             words = [f"{self.names[k]} {sign * direction[k] / abs(direction[parts[0]]):+.2g}" for k in parts]
-            size = "no trace at all" if s < 1e-6 else f"known to a factor of {1 / s:.2g} only"
+            size = "no trace at all" if s < 1e-6 else f"relative standard error {1 / s:.2g}"
             out.append(f"{words[0].split()[0]} alone ({size})" if len(parts) == 1 else f"changes in the ratio {', '.join(words)} ({size})")
         return out
 

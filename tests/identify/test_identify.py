@@ -7,29 +7,31 @@ import pytest
 
 import flexjax as fx
 from flexjax.identify import _fit
-from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record, study
+from tests.identify.cases import JOINT_FREE, joint_arm, joint_record, study
 
-DT = 0.01
-TRUE = np.array([50.0, 0.04, 0.36])
+# The shipped data set, as the command line's test takes it: one compiled program serves both.
+BENCH = fx.load_dataset("bench-arm")
+FREE, TRUE = list(BENCH.truth), np.array(list(BENCH.truth.values()))
+DT = 2.5e-3
 
 
 @pytest.fixture(scope="module")
 def model():
-    return fx.RigidArm().bind(joint_arm())
+    return fx.RigidArm().bind(BENCH.robot)
 
 
 @pytest.fixture(scope="module")
-def noisy(model):
-    return filled(joint_record(), model, free=JOINT_FREE, at=TRUE, noise=0.02, dt=DT)
+def noisy():
+    return BENCH.training
 
 
 @pytest.fixture(scope="module")
 def result(model, noisy):
-    return fx.identify(model, noisy, JOINT_FREE, dt=DT)
+    return fx.identify(model, noisy, FREE, dt=DT)
 
 
-def test_recovery_and_coverage(model, record_number):
-    worst, noisy = study(model, joint_record(), JOINT_FREE, dt=DT)
+def test_recovery_and_coverage(record_number):
+    worst, noisy = study(fx.RigidArm().bind(joint_arm()), joint_record(), JOINT_FREE, dt=0.01)
     record_number("identify RigidArm: largest relative error over 100 arms within 30 %, no noise", worst, 1e-3)
     for name, share in zip(JOINT_FREE, noisy.coverage, strict=True):
         record_number(f"identify RigidArm: coverage of 95 % intervals, 2 % noise, {name}", share, (0.90, 0.99), "in")
@@ -46,15 +48,15 @@ def test_noisy_fit(result, noisy):
     assert result.white and result.unseen == [] and result.undetermined == []
     np.testing.assert_allclose(np.diag(result.correlation), 1.0)
     np.testing.assert_allclose(np.sqrt(np.diag(result.robust_covariance)), result.standard_errors, rtol=0.5)
-    assert float(result.robot.payloads[0].mass) == result.estimates["payloads.load.mass"]
+    assert float(result.robot.payloads[0].mass) == result.estimates["payloads.tool.mass"]
     text = str(result)
-    assert "joints.pin.stiffness" in text and "N m/rad" in text and "95 % interval" in text and "angle 9" in text
+    assert "joints.shoulder.stiffness" in text and "N m/rad" in text and "95 % interval" in text and "link-angle 9" in text
 
 
 def test_gaps_do_not_count(model, noisy, result):
     """Garbage that is then declared a gap changes the estimates by no more than the samples lost."""
-    bad = dataclasses.replace(noisy, sensors={k: np.where((noisy.ts > 0.8) & (noisy.ts < 1.0), 50.0, v) for k, v in noisy.sensors.items()})
-    again = fx.identify(model, bad.without(0.8, 1.0), JOINT_FREE, dt=DT)
+    bad = dataclasses.replace(noisy, sensors={k: np.where((noisy.ts > 0.8) & (noisy.ts < 1.0), 5.0, v) for k, v in noisy.sensors.items()})
+    again = fx.identify(model, bad.without(0.8, 1.0), FREE, dt=DT)
     assert again.samples < result.samples
     assert np.all(np.abs(again.values - result.values) < 2 * result.standard_errors)
 
@@ -69,7 +71,7 @@ def test_interruption_keeps_the_best(model, noisy, result, monkeypatch):
         return real(*args)
 
     monkeypatch.setattr(_fit, "_advance", interrupted)
-    part = fx.identify(model, noisy, JOINT_FREE, dt=DT)
+    part = fx.identify(model, noisy, FREE, dt=DT)
     assert part.status == "interrupted" and len(part.history) == 4
     assert part.loss == min(part.history) < part.history[0]
     assert "interrupted" in str(part)
@@ -77,16 +79,17 @@ def test_interruption_keeps_the_best(model, noisy, result, monkeypatch):
 
 def test_checkpoint_and_resume(model, noisy, result, tmp_path, capfd):
     path = tmp_path / "fit.npz"
-    first = fx.identify(model, noisy, JOINT_FREE, dt=DT, max_steps=3, checkpoint=path, progress=True)
+    first = fx.identify(model, noisy, FREE, dt=DT, max_steps=3, checkpoint=path, progress=True)
     assert first.status == "stopped at max_steps" and path.exists()
     assert "loss" in capfd.readouterr().err
-    second = fx.identify(model, noisy, JOINT_FREE, dt=DT, checkpoint=path)
+    second = fx.identify(model, noisy, FREE, dt=DT, checkpoint=path)
     assert second.history[: len(first.history)] == pytest.approx(first.history) and second.history[3] <= first.history[-1]
-    np.testing.assert_allclose(second.values, result.values, rtol=1e-4)
+    # Searches stop within a hundredth of the standard errors.
+    assert np.all(np.abs(second.values - result.values) < 0.03 * result.standard_errors)
     with pytest.raises(ValueError, match="another problem"):
-        fx.identify(model, noisy, JOINT_FREE[:2], dt=DT, checkpoint=path)
+        fx.identify(model, noisy, FREE[:2], dt=DT, checkpoint=path)
     with pytest.raises(ValueError, match="ends in .npz"):
-        fx.identify(model, noisy, JOINT_FREE, dt=DT, checkpoint=tmp_path / "fit.txt")
+        fx.identify(model, noisy, FREE, dt=DT, checkpoint=tmp_path / "fit.txt")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_checkpoint_and_resume(model, noisy, result, tmp_path, capfd):
     [
         ({"experiments": []}, "none; expected fx.Experiment"),
         ({"experiments": [3]}, "int; expected fx.Experiment"),
-        ({"free": "joints.pin.stifness"}, "did you mean 'stiffness'"),
+        ({"free": "joints.shoulder.stifness"}, "did you mean 'stiffness'"),
         ({"free": "start.joints.pins"}, "no such joint|has no 'pins'"),
         ({"method": "newton"}, "expected 'lm' or an optax optimiser"),
         ({"batch": 2}, "needs method=optax"),
@@ -102,11 +105,11 @@ def test_checkpoint_and_resume(model, noisy, result, tmp_path, capfd):
 )
 def test_bad_requests_are_refused(model, noisy, change, message):
     with pytest.raises(ValueError, match=message):
-        fx.identify(**({"model": model, "experiments": noisy, "free": JOINT_FREE, "dt": DT} | change))
+        fx.identify(**({"model": model, "experiments": noisy, "free": FREE, "dt": DT} | change))
 
 
 def test_data_that_do_not_fit_are_refused(model, noisy):
-    with pytest.raises(ValueError, match="did you mean 'angle'"):
-        fx.identify(model, dataclasses.replace(noisy, sensors={"angel": noisy.ts}), JOINT_FREE)
+    with pytest.raises(ValueError, match="no such sensor"):
+        fx.identify(model, dataclasses.replace(noisy, sensors={"angel": noisy.ts}), FREE)
     with pytest.raises(ValueError, match="no reading|no measured sample|no number at all"):
-        fx.identify(model, noisy.without(-1, 10), JOINT_FREE, dt=DT)
+        fx.identify(model, noisy.without(-1, 10), FREE, dt=DT)
