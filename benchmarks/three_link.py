@@ -149,7 +149,7 @@ def main(argv=None):
         )
     if importlib.util.find_spec("exudyn"):
         theirs = {}
-        for elements, steps in ((2, 100), (2, 200), (4, 200), (4, 400), (8, 400), (8, 800), (16, 1600)):
+        for elements, steps in ((2, 100), (2, 200), (2, 300), (2, 400), (4, 400), (8, 800), (16, 1600)):
             runs = [exudyn_tip(elements, steps) for _ in range(args.repeats)]
             theirs[elements, steps] = (
                 runs[-1][0],

@@ -7,6 +7,7 @@ Rotations of the segments are unit quaternions, moved by rotation vectors in wor
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -238,8 +239,6 @@ class SpatialTerm(AbstractChainStepTerm):
 
 
 def _all_free(term: SpatialTerm) -> Sites:
-    import numpy as np
-
     return Sites(term.robot, term.layout, np.zeros(term.layout.dofs, bool))
 
 
