@@ -58,6 +58,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     arm: Arm
     tip: Tip
     hard: Hardware
+    couplings: dict[str, Array]  # multiples of the strain energy's terms, by name
     layout: Layout = eqx.field(static=True)
     tab: Tables = eqx.field(static=True)
     constant: bool = eqx.field(static=True)
@@ -134,7 +135,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
     def strain(self, q):
         _, d, y = self.split(q)
-        return _link.elastic(self.arm, self.tab, d, y)
+        return _link.elastic(self.arm, self.tab, d, y, self.couplings)
 
     def elastic_energy(self, q):
         x = q[: self.layout.dofs]
@@ -307,11 +308,11 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             M = M + self._payload_mass(k, d, y)
         if isinstance(cq, float) and cq == 0.0:  # the mass matrix alone, for accelerations
             return cm * M, jnp.zeros_like(y), jnp.zeros_like(l)
-        H = _link.element_hessians(self.tab, y, l, arm.stiffness)
+        H = _link.element_hessians(self.tab, y, l, arm.stiffness, self.couplings)
         K, H_length, H_lengths = H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
         E = cm * M + cq * K
         if arm.viscous:
-            E = E + cv * _link.element_hessians(self.tab, y, l, arm.viscosity)[:, :-1, :-1]
+            E = E + cv * _link.element_hessians(self.tab, y, l, arm.viscosity, self.couplings)[:, :-1, :-1]
         if arm.dragged:
             E = E + cv * _link.element_masses(l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0]), y)
         return E, H_length, H_lengths

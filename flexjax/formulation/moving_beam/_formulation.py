@@ -82,12 +82,17 @@ class MovingBeam(AbstractFormulation):
 
     def build(self, robot: Robot) -> "MovingBeamModel":
         lay = _layout.layout(robot, self.elements)
+        couplings = {t.name: jnp.ones((), robot.gravity.dtype) for t in self.planar_terms(lay.planar)}
         return MovingBeamModel(
-            robot, self, lay, _carrier.carrier(robot, lay), _carrier.arm(robot, lay, self.rotary), _carrier.payloads(robot, lay), joint_hardware(robot)
-        )
+            robot, self, lay, _carrier.carrier(robot, lay), _carrier.arm(robot, lay, self.rotary), _carrier.payloads(robot, lay), joint_hardware(robot),
+            couplings,
+        )  # fmt: skip
 
 
 class MovingBeamModel(AbstractModel):
+    """``couplings`` multiply the terms of the strain energy, by name (1 each; ``model.couplings["EA a c c"]``): to ask what a coupling does, and how much of
+    it data can see, differentiate with respect to them."""
+
     robot: Robot
     formulation: MovingBeam
     layout: _layout.Layout = eqx.field(static=True)
@@ -95,11 +100,12 @@ class MovingBeamModel(AbstractModel):
     arm: Arm
     tip: _carrier.Tip
     hard: Hardware
+    couplings: dict[str, Array]
 
     def term(self, drive: Drive) -> MovingBeamTerm:
         terms = self.formulation.planar_terms(self.layout.planar)
         constant = self.formulation.inertia == "constant"
-        return MovingBeamTerm(self.robot, drive, self.car, self.arm, self.tip, self.hard, self.layout, tables(terms), constant)
+        return MovingBeamTerm(self.robot, drive, self.car, self.arm, self.tip, self.hard, self.couplings, self.layout, tables(terms), constant)
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         x, xd, _ = start.vectors(self.robot)

@@ -34,6 +34,7 @@ class Tables:
     pairs: tuple[str, ...]
     groups: tuple[tuple[int, int], ...]  # (index of the stiffness, derivatives in the term)
     weights: tuple  # per group: ((row, row, factor), ...)
+    names: tuple[str, ...]  # of the terms, in the order of the weights
     degree: int
 
     def left(self) -> np.ndarray:
@@ -79,8 +80,10 @@ def tables(terms: tuple[Term, ...]) -> Tables:
     row = {x: i for i, x in enumerate(letters)} | {p: len(letters) + i for i, p in enumerate(pairs)}
     grouped: dict[tuple[int, int], list] = {}
     for t, left, right in products:
-        grouped.setdefault((STIFFNESSES.index(t.stiffness), t.derivatives), []).append((row[left], row[right], float(t.factor)))
-    return Tables(letters, tuple(pairs), tuple(grouped), tuple(tuple(g) for g in grouped.values()), max(t.degree for t in terms))
+        grouped.setdefault((STIFFNESSES.index(t.stiffness), t.derivatives), []).append((row[left], row[right], float(t.factor), t.name))
+    weights = tuple(tuple(entry[:3] for entry in g) for g in grouped.values())
+    names = tuple(entry[3] for g in grouped.values() for entry in g)
+    return Tables(letters, tuple(pairs), tuple(grouped), weights, names, max(t.degree for t in terms))
 
 
 @functools.lru_cache(maxsize=None)
@@ -138,15 +141,20 @@ def _multiply(p, q):
     return outer @ jnp.asarray(_MULTIPLY.reshape(-1, PRODUCT), p.dtype)
 
 
-def strain_energy(tab: Tables, y: Float[Array, "n unknowns"], length: Float[Array, " n"], stiffness: Float[Array, "n 4"]) -> Float[Array, ""]:
-    """Strain energy of all elements together: their unknowns, lengths, and EA, GJ, EIy, EIz."""
+def strain_energy(
+    tab: Tables, y: Float[Array, "n unknowns"], length: Float[Array, " n"], stiffness: Float[Array, "n 4"], couplings: dict[str, Array] | None = None
+) -> Float[Array, ""]:
+    """Strain energy of all elements together: their unknowns, lengths, and EA, GJ, EIy, EIz. ``couplings`` multiply the terms of their names."""
     dtype = y.dtype
     A = factor_table(tab, scaled(y, length))
     first, second, group = tab.selections()
     left = jnp.einsum("nrk,rt->nkt", A, jnp.asarray(first, dtype))
     right = jnp.einsum("nrk,kl,rt->nlt", A, jnp.asarray(_HILBERT, dtype), jnp.asarray(second, dtype))
     scale = jnp.stack([stiffness[:, k] * length ** (1 - n) for k, n in tab.groups], axis=1)
-    return jnp.sum(left * right * (scale @ jnp.asarray(group, dtype))[:, None, :])
+    factors = scale @ jnp.asarray(group, dtype)
+    if couplings is not None:
+        factors = factors * jnp.stack([couplings[name] for name in tab.names])[None, :]
+    return jnp.sum(left * right * factors[:, None, :])
 
 
 def of_degree(terms: tuple[Term, ...], degree: int) -> tuple[Term, ...]:

@@ -196,16 +196,16 @@ def _rear_kinetic(arm: Arm, d, a: Rates, b: Rates):
     return -0.5 * start * (arm.rear[0] * moved + jnp.sum(arm.rear[1:] * a.twist[3:] * b.twist[3:]))
 
 
-def elastic(arm: Arm, tab: Tables, d, y):
+def elastic(arm: Arm, tab: Tables, d, y, couplings=None):
     """Strain energy of the arm."""
-    return strain_energy(tab, y, arm.mesh(d)[1], arm.stiffness)
+    return strain_energy(tab, y, arm.mesh(d)[1], arm.stiffness, couplings)
 
 
-def element_hessians(tab: Tables, y, l, stiffness) -> Float[Array, "n u+1 u+1"]:
+def element_hessians(tab: Tables, y, l, stiffness, couplings=None) -> Float[Array, "n u+1 u+1"]:
     """Second derivatives of every element's strain energy in its unknowns and its length. Elements are not coupled, so one direction serves all."""
 
     def gradient(z):
-        return jax.grad(lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness))(z)
+        return jax.grad(lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness, couplings))(z)
 
     z = jnp.concatenate([y, l[:, None]], axis=1)
     directions = jnp.eye(z.shape[1], dtype=y.dtype)

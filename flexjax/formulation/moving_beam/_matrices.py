@@ -104,7 +104,7 @@ def element_inertia(node: int, flow: Flow, ref: Reference, rhoA, rhoI) -> tuple[
     )
 
 
-def element_strain(terms: tuple[Term, ...], y, l, stiffness) -> tuple[Array, Array, Array]:
+def element_strain(terms: tuple[Term, ...], y, l, stiffness, couplings=None) -> tuple[Array, Array, Array]:
     """K1, H3(u), H4(u) of one element: the second derivatives of the energy's parts of degree two, three, four.
 
     K(u) = K1 + H3/2 + H4/3 is symmetric with K(u) u = dV; the tangent is K1 + H3 + H4."""
@@ -115,7 +115,7 @@ def element_strain(terms: tuple[Term, ...], y, l, stiffness) -> tuple[Array, Arr
             parts.append(jnp.zeros((y.shape[0], y.shape[0]), y.dtype))
             continue
         tab = tables(chosen)
-        parts.append(jax.hessian(lambda y, tab=tab: strain_energy(tab, y[None], l[None], stiffness[None]))(y))
+        parts.append(jax.hessian(lambda y, tab=tab: strain_energy(tab, y[None], l[None], stiffness[None], couplings))(y))
     return tuple(parts)
 
 
@@ -147,7 +147,7 @@ def global_matrices(term: MovingBeamTerm, terms: tuple[Term, ...], t, q, v, a, a
         return jax.tree_util.tree_map(lambda x: jnp.sum(x, 0), layer(travel, rhoA, rhoI))
 
     M, D, K, f = jax.vmap(element)(X[:-1], jnp.diff(X, axis=0), travel, arm.rhoA, arm.rhoI)
-    K1, H3, H4 = jax.vmap(lambda y, l, k: element_strain(terms, y, l, k))(y, jnp.diff(X[:, 0]), arm.stiffness)
+    K1, H3, H4 = jax.vmap(lambda y, l, k: element_strain(terms, y, l, k, term.couplings))(y, jnp.diff(X[:, 0]), arm.stiffness)
     n = lay.elements * (lay.node + 2)
     # The map from the arm's unknowns to those of its elements, (elements, unknowns of an element, n).
     spread = jax.vmap(lambda e: term.split(jnp.concatenate([jnp.zeros(lay.dofs, q.dtype), e]))[2], out_axes=2)(jnp.eye(n, dtype=q.dtype))
