@@ -2,11 +2,14 @@
 
 flexjax reproduce
 flexjax reproduce 002 --quick
+flexjax reproduce all --quick
 """
 
 import dataclasses
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from tyro import conf
@@ -14,16 +17,41 @@ from tyro import conf
 
 @dataclasses.dataclass
 class Args:
-    """Run the experiments of one of the papers."""
+    """Run the experiments of one of the papers, or of all."""
 
     paper: conf.Positional[str] = ""
-    """number or name of the experiment; without it they are listed"""
+    """number or name of the experiment, or "all"; without it they are listed"""
     quick: bool = False
-    """less than a minute, coarser"""
+    """shorter and coarser, where the experiment offers it"""
     folder: str = ""
     """where the experiments are; default: ./experiments, else beside the package"""
+    index: str = ""
+    """the page that "all" writes; default: index.html beside the experiments"""
     json: bool = False
     """print the result as JSON"""
+
+
+@dataclasses.dataclass
+class Outcome:
+    """How one experiment went: exit codes by script, what it printed, figures it drew, seconds."""
+
+    name: str
+    title: str
+    codes: dict[str, int]
+    printed: str
+    figures: list[Path]
+    seconds: float
+
+    @property
+    def failed(self) -> str:
+        return next((script for script, code in self.codes.items() if code), "")
+
+    @property
+    def verdicts(self) -> tuple[int, int]:
+        """(claims that hold, claims that do not), counted in the printed lines: every experiment prints one line per claim."""
+        bad = re.findall(r"^.*(?:\bDIFFERS\b|DOES NOT HOLD|^NOT |^FAIL\b).*$", self.printed, re.M)
+        good = re.findall(r"^(?:ok\b.*|.*\bagrees\b.*|.*  holds)$", self.printed, re.M)
+        return len(good), len(bad)
 
 
 def run(args: Args):
@@ -32,23 +60,71 @@ def run(args: Args):
     if not args.paper:
         lines = [f"{name}  {_title(folder / name)}" for name in known]
         return "\n".join(lines) or "no experiments", {"experiments": known}, 0
+    if args.paper == "all":
+        return _all(folder, known, args)
     found = [name for name in known if name == args.paper or name.split("_")[0] == args.paper or args.paper in name]
     if len(found) != 1:
-        raise ValueError(f"paper: {args.paper!r}; expected one of {', '.join(known) or 'none'}.")
-    here = folder / found[0]
-    codes = {}
+        raise ValueError(f"paper: {args.paper!r}; expected one of {', '.join(known) or 'none'}, or all.")
+    outcome = _run(folder / found[0], args)
+    place = folder / found[0] / "results"
+    text = f"{found[0]}: {outcome.failed} failed" if outcome.failed else f"{found[0]}: results in {place}"
+    return text, {"experiment": found[0], "codes": outcome.codes}, 1 if outcome.failed else 0
+
+
+def _run(here: Path, args: Args) -> Outcome:
+    began, codes, printed = time.time(), {}, []
     for script in ("run.py", "plot.py"):
-        if (here / script).exists():
-            command = [sys.executable, str(here / script), *(["--quick"] if args.quick and script == "run.py" else [])]
-            # With --json, stdout is for the result alone.
-            codes[script] = subprocess.run(
-                command, cwd=folder.parent, stdout=sys.stderr if args.json else None, check=False
-            ).returncode
-            if codes[script]:
-                break
-    failed = [script for script, code in codes.items() if code]
-    text = f"{found[0]}: {failed[0]} failed" if failed else f"{found[0]}: results in {here / 'results'}"
-    return text, {"experiment": found[0], "codes": codes}, 1 if failed else 0
+        if not (here / script).exists():
+            continue
+        command = [sys.executable, "-u", str(here / script), *(["--quick"] if args.quick and script == "run.py" else [])]
+        with subprocess.Popen(command, cwd=here.parent.parent, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None  # it is a pipe
+            for line in process.stdout:
+                printed.append(line)
+                # With --json, stdout is for the result alone.
+                print(line, end="", file=sys.stderr if args.json else sys.stdout, flush=True)
+        codes[script] = process.returncode
+        # A run whose claims differ exits with 1 too: what it computed can still be drawn.
+        if codes[script] and not any((here / "results").glob("*")):
+            break
+    figures = sorted(p for p in (here / "results").glob("*.png") if p.stat().st_mtime >= began - 1)
+    return Outcome(here.name, _title(here), codes, "".join(printed), figures, time.time() - began)
+
+
+def _all(folder: Path, known: list[str], args: Args):
+    from flexjax.viz import Report
+
+    outcomes = []
+    for name in known:
+        print(f"== {name}", file=sys.stderr, flush=True)
+        outcomes.append(_run(folder / name, args))
+    form = "quick form" if args.quick else "full form"
+    report = Report("flexjax: the papers' experiments", f"Every experiment in its {form}: claims as printed, figures, and what the README says about both.")
+    head = ["experiment", "claims that hold", "claims that do not", "exit codes", "time [s]"]
+    rows = [[o.title or o.name, *o.verdicts, ", ".join(f"{s} {c}" for s, c in o.codes.items()), round(o.seconds)] for o in outcomes]
+    report.heading("Summary").table(head, rows)
+    for outcome in outcomes:
+        good, bad = outcome.verdicts
+        report.heading(outcome.title or outcome.name)
+        text = f"{outcome.name}: {good} claims hold, {bad} do not"
+        text += f"; {outcome.failed} ended with code {outcome.codes[outcome.failed]}" if outcome.failed else ""
+        report.verdict(not bad and not outcome.failed, text).code(outcome.printed.strip() or "nothing was printed")
+        for path in outcome.figures:
+            report.image(path.read_bytes(), f"{outcome.name}/results/{path.name}")
+        readme = folder / outcome.name / "README.md"
+        if readme.exists():
+            report.code(readme.read_text(encoding="utf-8"))
+    path = report.save(Path(args.index) if args.index else folder / "index.html")
+    failed = [o.name for o in outcomes if o.failed]
+    lines = [
+        f"{o.name}: {o.verdicts[0]} claims hold, {o.verdicts[1]} do not, {o.seconds:.0f} s" + (f", {o.failed} FAILED" if o.failed else "")
+        for o in outcomes
+    ]
+    data = {
+        "experiments": [{"name": o.name, "holds": o.verdicts[0], "differs": o.verdicts[1], "codes": o.codes, "seconds": o.seconds} for o in outcomes],
+        "index": str(path),
+    }
+    return "\n".join([*lines, f"index: {path.resolve()}"]), data, 1 if failed else 0
 
 
 def _folder(given: str) -> Path:

@@ -136,6 +136,26 @@ def test_demo_without_any_flexible_formulation(tmp_path, monkeypatch, capsys):
     assert Path(result["report"]).stat().st_size < 3_000_000
 
 
+def test_reproduce_all_writes_one_page(tmp_path, capsys):
+    """Two small experiments, one whose claim differs: verdicts are counted, figures and words are in the page, the exit code tells."""
+    for name, lines, code in (("000_good", "agrees   mass        2.0   2.0", 0), ("001_bad", "DIFFERS  <b>length</b> 1.0 2.0", 1)):
+        folder = tmp_path / "experiments" / name
+        (folder / "results").mkdir(parents=True)
+        (folder / "README.md").write_text(f"# The paper {name}\n")
+        results = "import pathlib, sys\nresults = pathlib.Path(__file__).with_name('results')\n"
+        (folder / "run.py").write_text(
+            f"{results}print({lines!r}, '--quick' in sys.argv)\n(results / 'n.json').write_text('1')\nsys.exit({code})\n"
+        )
+        (folder / "plot.py").write_text(f"from matplotlib.figure import Figure\n{results}Figure().savefig(results / 'a.png')\n")
+    assert main(["reproduce", "all", "--quick", "--folder", str(tmp_path / "experiments"), "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert [(e["name"], e["holds"], e["differs"]) for e in result["experiments"]] == [("000_good", 1, 0), ("001_bad", 0, 1)]
+    page = Path(result["index"]).read_text()
+    assert page.count("data:image/png") == 2 and "The paper 001_bad" in page and "<b>length" not in page and "True" in page
+    assert main(["reproduce", "000", "--folder", str(tmp_path / "experiments")]) == 0
+    assert "agrees" in capsys.readouterr().out
+
+
 def test_drive_files(tmp_path):
     path = tmp_path / "drive.toml"
     path.write_text(
