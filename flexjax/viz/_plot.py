@@ -4,8 +4,8 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from flexjax.io._dataset import check_single
 from flexjax.identify import Identification
+from flexjax.io._dataset import check_single
 from flexjax.simulate import Comparison, Linear, Modes
 from flexjax.trajectory import Trajectory
 from flexjax.viz import _identify_plots, _model_plots, _time_plots
