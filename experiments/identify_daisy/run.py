@@ -54,13 +54,14 @@ def main():
     parser.add_argument("--starts", type=int, default=1, help="searches from that many points; with 1, from the numbers of arm.toml")
     parser.add_argument("--segments", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="three segments")
     args = parser.parse_args()
     record = fx.Experiment.read(
         tools.find_data("daisy_robot_arm/robot_arm.dat"), rate=RATE, currents={"motor": "0"}, sensors={"acceleration": "1"}, name="DaISy 96-009"
     )
     response = fx.FrequencyResponse.from_period(record, "motor", "acceleration", LINES)
     train, check = response.pick(slice(0, None, 2)), response.pick(slice(1, None, 2))
-    model = fx.TransferMatrix(segments=args.segments).bind(fx.load_robot(HERE / "arm.toml"))
+    model = fx.TransferMatrix(segments=3 if args.quick else args.segments).bind(fx.load_robot(HERE / "arm.toml"))
     free = [
         "links.beam.constants.EIz", "links.beam.damping.strain_rate", "joints.motor.hub.inertia", "payloads.tip.mass", "payloads.tip.inertia",
         "sensors.acceleration.gain", "sensors.acceleration.s",

@@ -27,7 +27,10 @@ class Fit(NamedTuple):
 
 
 def lm(rtol: float, atol: float) -> optx.LevenbergMarquardt:
-    return optx.LevenbergMarquardt(rtol=rtol, atol=atol, norm=optx.max_norm)
+    solver = optx.LevenbergMarquardt(rtol=rtol, atol=atol, norm=optx.max_norm)
+    # optimistix lowers the damping only where the quadratic model is right to a hundredth, which costs twice the evaluations here.
+    search = optx.ClassicalTrustRegion(high_cutoff=0.7, low_cutoff=0.2, high_constant=8.0, low_constant=0.25)
+    return eqx.tree_at(lambda s: s.search, solver, search)
 
 
 @eqx.filter_jit
