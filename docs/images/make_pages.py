@@ -1,7 +1,7 @@
 """Photographs of the 3D page and of the report of the tour, in Chromium, without a network: docs/images/page.png and report.png.
 
 make demo
-python docs/images/make_pages.py            # pip install 'flexjax[browser]', apt install chromium
+python docs/images/make_pages.py [folder of the tour]      # pip install 'flexjax[browser]', apt install chromium
 """
 
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 HERE = Path(__file__).parent
-DEMO = HERE.parent.parent / "out" / "demo"
+DEMO = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE.parent.parent / "out" / "demo"
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
 SET = "([id, v]) => { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input')); }"
 
