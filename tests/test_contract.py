@@ -133,7 +133,7 @@ def test_rigid_limit(name, record_number):
     rigid = fx.simulate(fx.RigidArm().bind(robot), drive, ts, dt=case.dt, start=case.start, stations=5)
     assert int(stiff.status) == 0
     gap = max(float(np.max(np.abs(a - b))) for a, b in ((stiff.tip, rigid.tip), (stiff.q, rigid.q)))
-    moved = float(np.max(np.abs(rigid.tip - rigid.tip[0])))
+    moved = float(np.max(np.abs(rigid.tip - rigid.tip[:1])))
     record_number(f"{name}: rigid limit, tip and joints, relative to the motion", gap / moved, case.rigid)
 
 
