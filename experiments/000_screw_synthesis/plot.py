@@ -19,7 +19,8 @@ def printed():
     data = np.load(RESULTS / "printed.npz")
     names = [str(n) for n in data["names"]]
     t = data["dt"] * np.arange(data["energy"].shape[1])
-    momentum = np.linalg.norm((data["momentum"] - data["momentum"][:, :1])[:, :, 3:], axis=-1)
+    with np.errstate(over="ignore"):  # what blew up
+        momentum = np.linalg.norm((data["momentum"] - data["momentum"][:, :1])[:, :, 3:], axis=-1)
     panels = [
         ("two-link swing: change of energy [J]", np.abs(data["energy"] - data["energy"][:, :1])),
         ("free-floating arm: change of energy [J]", np.abs(data["free_energy"] - data["free_energy"][:, :1])),
@@ -42,7 +43,7 @@ def printed():
 def arms():
     data = np.load(RESULTS / "arms.npz")
     sizes, cost = data["sizes"], data["cost"]
-    fig, axes = plt.subplots(1, 2, figsize=(11, 4.2))
+    fig, axes = plt.subplots(1, 3, figsize=(15, 4.4))
     axes[0].loglog(sizes, 1e3 * cost, "o-", label="measured")
     axes[0].loglog(sizes, 1e3 * cost[-1] * sizes / sizes[-1], "--", color="grey", label="slope 1")
     axes[0].set(xlabel="links", ylabel="CPU time per step [ms]", title="cost of an energy-conserving step")
@@ -50,11 +51,13 @@ def arms():
     largest = data[f"tips{sizes[-1]}"]
     for k in np.linspace(0, len(largest) - 1, 6).astype(int):
         points = np.concatenate([np.zeros((1, 3)), largest[k]])
-        axes[1].plot(points[:, 0], points[:, 1], label=f"t = {data['ts'][k]:.2f} s")
-    axes[1].set(xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links under gravity and torque (axes not to one scale)")
-    axes[1].legend(frameon=False, fontsize=8)
+        for axis, row in zip(axes[1:], (1, 2), strict=True):
+            axis.plot(points[:, 0], points[:, row], label=f"t = {data['ts'][k]:.2f} s")
+    axes[1].set(xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links, from the side (not to one scale)")
+    axes[2].set(xlabel="x [m]", ylabel="z [m]", title=f"{sizes[-1]} links, from above (not to one scale)")
+    axes[2].legend(frameon=False, fontsize=8)
     fig.tight_layout()
-    fig.savefig(RESULTS / "arms.png", dpi=150)
+    fig.savefig(RESULTS / "arms.png", dpi=110)
 
 
 if __name__ == "__main__":
