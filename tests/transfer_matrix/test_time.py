@@ -1,5 +1,6 @@
 """Order, damping and energy of the time step."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -77,11 +78,11 @@ def test_energy_of_a_free_swing(record_number):
         material=fx.Material(E=70e9, nu=0.3, rho=2700.0),
         damping=fx.Damping(strain_rate=1e-4),
     )
-    run = marcher(fx.TransferMatrix(segments=4), fx.Robot.serial([link]), fx.Drive(), 1.0)
+    model = fx.TransferMatrix(segments=4).bind(fx.Robot.serial([link]))
     drift = []
-    for steps in (100, 200, 400):
-        _, first, last = run(steps)
-        drift.append(abs(float(last.balance - first.balance)) / abs(float(last.gravity)))
-    assert float(last.dissipated) > 0
+    for n in (100, 200):
+        e = fx.simulate(model, None, jnp.linspace(0.0, 1.0, 11), substeps=n // 10).energy
+        drift.append(np.abs(e.balance - e.balance[0]).max() / np.abs(e.gravity).max())
+    assert float(e.dissipated[-1]) > 0
     record_number("energy balance of a swing at dt = 5 ms", drift[1], 2e-3)
-    record_number("fall of the drift when dt is halved twice", drift[0] / drift[2], 8.0, ">")
+    record_number("fall of the drift when dt is halved", drift[0] / drift[1], 3.0, ">")
