@@ -1,8 +1,9 @@
-"""Figures 4-10 of paper 004 from the results of run.py, as PNG, and the closed chain as a 3D page.
+"""Figures 4-10 of paper 004 from the results of run.py, as PNG (run.py itself writes the serial arm and the closed chain as 3D pages).
 
     python experiments/004_port_hamiltonian/plot.py
 """
 
+import tomllib
 from pathlib import Path
 
 import matplotlib
@@ -10,6 +11,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from run import spectrum as after
 
 RESULTS = Path(__file__).resolve().parent / "results"
 AT = {"L/4": 5, "L/2": 10, "3L/4": 15}
@@ -55,7 +57,7 @@ def shapes(name, d, until, title, count=9):
             x = d["frames"][i, link, :, :2]
             ax.plot(x[:, 0], x[:, 1], color=c, label=f"{d['t'][i]:.3g} s" if link == 0 else None)
     ax.set(aspect="equal", xlabel="x [m]", ylabel="y [m]", title=title)
-    ax.legend(fontsize=7)
+    ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     figure(name, fig)
 
 
@@ -77,13 +79,12 @@ def spectrum(reading):
     both = [(kind, load(f"{kind}_{reading}_slow")) for kind in ("PP", "ST")]
     if any(d is None for _, d in both):
         return
+    over = tomllib.loads((RESULTS.parent / "config.toml").read_text())["manoeuvre"]["over"]
     fig, ax = plt.subplots(figsize=(6, 3.2))
     for kind, d in both:
-        t, q = d["t"], d["strain"][:, 0, AT["L/2"], 5]
-        late = t > t[-1] / 1.6
-        power = np.abs(np.fft.rfft((q[late] - q[late].mean()) * np.hanning(late.sum())))
-        ax.semilogy(np.fft.rfftfreq(late.sum(), t[1] - t[0]), power / power.max(), label=kind)
-    ax.set(xlabel="frequency [Hz]", ylabel="q_theta at L/2, scaled", title=f"After the manoeuvre, no damping ({reading})")
+        ax.semilogy(*after(d, d["t"][-1] / over), label=kind)
+    ax.set(xlim=(0, 60 if reading == "density" else 5), ylim=(1e-6, 2), xlabel="frequency [Hz]", ylabel="q_theta at L/2, scaled")
+    ax.set(title=f"After the manoeuvre, no damping ({reading})")
     ax.legend()
     figure(f"spectrum_{reading}", fig)
 

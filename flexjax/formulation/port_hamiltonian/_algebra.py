@@ -26,7 +26,7 @@ def _constants(space) -> np.ndarray:
     return c
 
 
-_C = {3: _constants(se2), 6: _constants(se3)}
+STRUCTURE = {3: _constants(se2), 6: _constants(se3)}
 
 
 def lift(x, ndim: int):
@@ -45,13 +45,13 @@ def space_of(dim: int):
 
 def ad(a):
     """(..., d, d) with ad(a) b = [a, b]."""
-    c = jnp.asarray(_C[a.shape[-1]], a.dtype)
+    c = jnp.asarray(STRUCTURE[a.shape[-1]], a.dtype)
     return jnp.sum(lift(c, a.ndim + 2) * a[..., None, None, :], axis=-1)
 
 
 def coad_of(w):
     """(..., d, d): the matrix W(w) with ad(a)^T w = W(w) a."""
-    c = jnp.asarray(np.transpose(_C[w.shape[-1]], (1, 2, 0)), w.dtype)
+    c = jnp.asarray(np.transpose(STRUCTURE[w.shape[-1]], (1, 2, 0)), w.dtype)
     return jnp.sum(lift(c, w.ndim + 2) * w[..., None, None, :], axis=-1)
 
 

@@ -60,12 +60,10 @@ class Assembly(eqx.Module):
 
     def collect(self, y):
         """(nv,) from (L, n)."""
-        return jnp.zeros(self.st.nv + 1, y.dtype).at[self.st.rate_table()].set(y)[:-1]
+        return y.reshape(-1)[self.st.collect_table()]
 
     def move_q(self, q, dv):
-        table = self.st.q_of_v()
-        plain = table >= 0
-        moved = q.at[table[plain]].add(dv[plain])
+        moved = q + jnp.concatenate([dv, jnp.zeros(1, dv.dtype)])[self.st.v_of_q()]
         for _, at, v in self.st.balls():
             moved = moved.at[at : at + 4].set(se3.quat_retract(q[at : at + 4], dv[v : v + 3]))
         return moved

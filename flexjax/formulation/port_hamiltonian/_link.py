@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mm, mv, resolvent, transpose
+from flexjax.formulation.port_hamiltonian import _algebra
+from flexjax.formulation.port_hamiltonian._lanes import ad, coad_of, eye_like, lanes, mm, mv, resolvent, transpose, unlanes
 
 # Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
 _NODES, _WEIGHTS = (tuple(map(float, x)) for x in np.polynomial.legendre.leggauss(4))
@@ -30,12 +31,16 @@ class Elements(eqx.Module):
     density: Callable | None = eqx.field(static=True)
 
     def kappa(self, start, h, V):
-        """kappa at a stage from Q* (L, N, d) and twists (L, K, d)."""
-        Va, Vb = V[:, :-1], V[:, 1:]
-        return mv(resolvent(0.5 * h * (Va + Vb)), start + self.rest + h * (Vb - Va))
+        """((1 + h ad(Vm))^-1, kappa, ad(kappa)/2) at a stage from Q* (L, N, d) and twists (L, K, d), components first. Forces and tangent both begin with it,
+        in the same words, so that a Newton iteration computes it once."""
+        twists = lanes(V)
+        Va, Vb = twists[..., :-1], twists[..., 1:]
+        inverse = resolvent(0.5 * h * (Va + Vb))
+        kappa = mv(inverse, lanes(start + self.rest) + h * (Vb - Va))
+        return inverse, kappa, 0.5 * ad(kappa)
 
     def _linear(self, Q):
-        return self.stiffness * Q if self.stiffness.ndim == Q.ndim else mv(self.stiffness, Q)
+        return self.stiffness * Q if self.stiffness.ndim == Q.ndim else _algebra.mv(self.stiffness, Q)
 
     def _energies(self, Q):
         """(L, N) strain energies of a nonlinear density."""
@@ -62,58 +67,57 @@ class Elements(eqx.Module):
         """Wrench of the strain-rate damping, C^-1 tau q'."""
         return self.tau[:, None, None] * self._linear(rate)
 
-    def forces(self, start, h, V):
-        """(wrenches on nodes a, wrenches on nodes b, Q, power dissipated)."""
-        kappa = self.kappa(start, h, V)
-        Q = kappa - self.rest
-        w = self.wrench(Q, start)
-        loss = jnp.zeros((), Q.dtype)
+    def _wrenches(self, start, h, kappa):
+        """(Q, wrench with damping components first, power dissipated)."""
+        Q = unlanes(kappa) - self.rest
+        w, loss = self.wrench(Q, start), jnp.zeros((), Q.dtype)
         if self.tau is not None:
             rate = (Q - start) / h
             damped = self.damping(rate)
             w, loss = w + damped, jnp.sum(damped * rate)
-        half = 0.5 * mv(transpose(ad(kappa)), w)
-        return w - half, -w - half, Q, loss
+        return Q, lanes(w), loss
+
+    def forces(self, start, h, V):
+        """(wrenches on nodes a, wrenches on nodes b, Q, power dissipated)."""
+        _, kappa, half = self.kappa(start, h, V)
+        Q, w, loss = self._wrenches(start, h, kappa)
+        turned = mv(transpose(half), w)
+        return unlanes(w - turned), unlanes(-w - turned), Q, loss
 
     def tangent(self, start, h, V):
-        """Blocks (L, N, d, d) of the derivative of (f_a, f_b) by (V_a, V_b)."""
-        mean = 0.5 * (V[:, :-1] + V[:, 1:])
-        G = h * resolvent(h * mean)
-        kappa = mv(G / h, start + self.rest + h * (V[:, 1:] - V[:, :-1]))
-        Q = kappa - self.rest
-        w = self.wrench(Q, start)
-        factor = jnp.ones((1, 1, 1), Q.dtype)
-        if self.tau is not None:
-            factor = (1.0 + self.tau / h)[:, None, None]
-            w = w + self.damping((Q - start) / h)
-        half = 0.5 * ad(kappa)
+        """Blocks (d, d, L, N) of the derivative of (f_a, f_b) by (V_a, V_b)."""
+        inverse, kappa, half = self.kappa(start, h, V)
+        Q, w, _ = self._wrenches(start, h, kappa)
         eye = eye_like(half)
-        plus, minus = eye + half, eye - half
-        if self.density is not None:
-            # Each element's wrench depends on its own strain only: d columns for all elements at once.
-            columns = [
-                jax.jvp(lambda q: self.wrench(q, start), (Q,), (jnp.broadcast_to(eye[..., j, :], Q.shape),))[1] for j in range(Q.shape[-1])
-            ]
-            K = jnp.stack(columns, -1)
-            if self.tau is not None:
-                K = K + (factor[..., None] - 1.0) * self._full()
-            minus_K, plus_K = mm(transpose(minus), K), mm(transpose(plus), K)
-        elif self.stiffness.ndim == Q.ndim:
-            k = (factor * self.stiffness)[..., None, :]
-            minus_K, plus_K = transpose(minus) * k, transpose(plus) * k
+        plus, minus = transpose(eye + half), transpose(eye - half)
+        factor = jnp.ones((1, 1, 1), Q.dtype) if self.tau is None else (1.0 + self.tau / h)[:, None, None]
+        if self.density is None and self.stiffness.ndim == Q.ndim:
+            k = lanes(factor * self.stiffness)[None]
+            minus_K, plus_K = minus * k, plus * k
         else:
-            K = factor[..., None] * self.stiffness
-            minus_K, plus_K = mm(transpose(minus), K), mm(transpose(plus), K)
-        W = 0.5 * coad_of(w)
+            K = lanes(self._slope(Q, start, factor), 2)
+            minus_K, plus_K = mm(minus, K), mm(plus, K)
+        W, G = 0.5 * coad_of(w), h * inverse
         Ga, Gb = mm(minus_K - W, G), mm(plus_K + W, G)
-        return -mm(Ga, minus), mm(Ga, plus), mm(Gb, minus), -mm(Gb, plus)
+        Ha, Hb = mm(Ga, half), mm(Gb, half)
+        return Ha - Ga, Ga + Ha, Gb - Hb, -Gb - Hb
+
+    def _slope(self, Q, start, factor):
+        """(L, N, d, d) derivative of the wrench by the strain."""
+        if self.density is None:
+            return factor[..., None] * self.stiffness
+        # Each element's wrench depends on its own strain only: d columns for all elements at once.
+        unit = np.eye(Q.shape[-1])
+        columns = [jax.jvp(lambda q: self.wrench(q, start), (Q,), (jnp.broadcast_to(jnp.asarray(e, Q.dtype), Q.shape),))[1] for e in unit]
+        K = jnp.stack(columns, -1)
+        return K if self.tau is None else K + (factor[..., None] - 1.0) * self._full()
 
     def _full(self):
         s = self.stiffness
-        return s if s.ndim == self.rest.ndim + 1 else s[..., None] * eye_like(s[..., None], s.shape[-1])
+        return s if s.ndim == self.rest.ndim + 1 else s[..., None] * jnp.eye(s.shape[-1], dtype=s.dtype)[None, None]
 
 
 def strain_rate(kappa, V):
     """Q' of the elements, (L, N, d)."""
     Va, Vb = V[:, :-1], V[:, 1:]
-    return Vb - Va + 0.5 * mv(ad(kappa), Va + Vb)
+    return Vb - Va + 0.5 * _algebra.mv(_algebra.ad(kappa), Va + Vb)

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.formulation.port_hamiltonian import _joint, _loops
-from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mm, transpose
-from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front
+from flexjax.formulation.port_hamiltonian import _algebra, _joint, _loops
+from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._forces import joint_forces
+from flexjax.formulation.port_hamiltonian._lanes import ad, coad_of, eye_like, lanes, mm, transpose, unlanes
 from flexjax.formulation.port_hamiltonian._loops import Side
 from flexjax.formulation.port_hamiltonian._stage import Evaluation, NewtonMatrix, Stage, Unknowns, evaluate, residual, sides
 from flexjax.solver._block_tridiagonal import LinkedBlocks
@@ -16,15 +16,17 @@ from flexjax.solver._block_tridiagonal import LinkedBlocks
 def linearise(arm: Assembly, stage: Stage, u: Unknowns) -> tuple[Unknowns, NewtonMatrix]:
     num, st, h = arm.num, arm.st, stage.h
     e = evaluate(arm, stage, u)
-    V, P = e.V, arm.momentum(e.V)
+    # Components first, nodes last (see _lanes).
+    V, mass = lanes(e.V), lanes(num.mass, 2)
     adT = transpose(ad(V))
-    diag = num.mass / h - mm(adT, num.mass) - coad_of(P) - stage.pull.tangent(stage.rotation, h, V)
+    diag = mass / h - mm(adT, mass) - coad_of(lanes(arm.momentum(e.V))) - lanes(stage.pull.tangent(stage.rotation, h, e.V), 2)
     carry = eye_like(adT) / h - adT  # what a unit of momentum gives
-    off = num.mass_off[:, :, None, :]
-    aa, ab, ba, bb = num.elements.tangent(stage.start.Q, h, V)
-    upper = pad_back(carry[:, :-1] * off - ab)
-    lower = pad_front(carry[:, 1:] * off - ba)
-    diag = diag - pad_back(aa) - pad_front(bb)
+    off = lanes(num.mass_off)[None]
+    aa, ab, ba, bb = num.elements.tangent(stage.start.Q, h, e.V)
+    upper, lower = carry[..., :-1] * off - ab, carry[..., 1:] * off - ba
+    back, front = ((0, 0),) * 3 + ((0, 1),), ((0, 0),) * 3 + ((1, 0),)
+    diag = unlanes(diag - jnp.pad(aa, back) - jnp.pad(bb, front), 2)
+    upper, lower, V = unlanes(jnp.pad(upper, back), 2), unlanes(jnp.pad(lower, front), 2), e.V
     columns, rows, diag = loop_blocks(arm, stage, u, V, diag)
     X, B, A, T, S, Y, Z, E = joint_blocks(arm, stage, u, e)
     corner = jnp.zeros((u.loops.shape[0],) * 2, V.dtype)
@@ -46,7 +48,7 @@ def joint_blocks(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation):
         v = arm.collect(y)
         return arm.spread(joint_forces(arm, stage.t, arm.move_q(stage.start.q, h * v), v, stage.args, stage.memory).total)
 
-    eye = eye_like(T)
+    eye = _algebra.eye_like(T)
     if not arm.joint_hardware:
         return X, B, jnp.where(free, A, 0.0), jnp.where(free, T, eye), jnp.where(free, S, 0.0), Y, Z, E
     unit = np.eye(st.unknowns)

@@ -61,6 +61,19 @@ class Structure:
             table[i, -1] = self.total_dofs + k
         return table
 
+    def collect_table(self) -> np.ndarray:
+        """(nv,) where a rate stands among the links' joint unknowns, flattened."""
+        table = self.rate_table().reshape(-1)
+        return np.array([np.flatnonzero(table == k)[0] for k in range(self.nv)], int)
+
+    def v_of_q(self) -> np.ndarray:
+        """(nq,) index into v of the rate of every plain coordinate, nv at balls."""
+        table = np.full(self.nq, self.nv)
+        for v, q in enumerate(self.q_of_v()):
+            if q >= 0:
+                table[q] = v
+        return table
+
     def plain_table(self) -> np.ndarray:
         """(L, width) index into q of coordinates that are plain numbers, nq elsewhere."""
         table = np.full((self.links, self.width), self.nq)

@@ -1,0 +1,64 @@
+"""The algebra of `_algebra` with components first and elements last: (d, ...) vectors and (d, d, ...) matrices.
+
+Loops over the elements of a link are then innermost and contiguous, which XLA vectorises on CPU; with the components last it does not. The tangent of the
+elements, most of a Newton iteration, is written in it.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax.formulation.port_hamiltonian._algebra import STRUCTURE
+
+
+def lanes(x, count: int = 1):
+    """Move the last ``count`` axes to the front."""
+    return jnp.moveaxis(x, tuple(range(-count, 0)), tuple(range(count)))
+
+
+def unlanes(x, count: int = 1):
+    """Move the first ``count`` axes to the end."""
+    return jnp.moveaxis(x, tuple(range(count)), tuple(range(-count, 0)))
+
+
+def _product(c, a):
+    return jnp.sum(jnp.asarray(c, a.dtype).reshape(*c.shape, *(1,) * (a.ndim - 1)) * a[None, None], axis=2)
+
+
+def ad(a):
+    """(d, d, ...) with ad(a) b = [a, b]."""
+    return _product(STRUCTURE[a.shape[0]], a)
+
+
+def coad_of(w):
+    """(d, d, ...): the matrix W(w) with ad(a)^T w = W(w) a."""
+    return _product(np.transpose(STRUCTURE[w.shape[0]], (1, 2, 0)), w)
+
+
+def mv(a, x):
+    return jnp.sum(a * x[None], axis=1)
+
+
+def mm(a, b):
+    return jnp.sum(a[:, :, None] * b[None], axis=1)
+
+
+def transpose(a):
+    return jnp.swapaxes(a, 0, 1)
+
+
+def eye_like(a):
+    return jnp.eye(a.shape[0], dtype=a.dtype).reshape(a.shape[0], a.shape[0], *(1,) * (a.ndim - 2))
+
+
+def resolvent(a):
+    """(1 + ad(a))^-1 in closed form."""
+    if a.shape[0] == 3:
+        x, y, w = -a[1], a[0], a[2]
+        s = 1.0 / (1.0 + w * w)
+        ws, zero = w * s, jnp.zeros_like(w)
+        return jnp.stack([s, ws, s * x + ws * y, -ws, s, s * y - ws * x, zero, zero, zero + 1.0]).reshape(3, 3, *w.shape)
+    m = ad(a)
+    v_hat, w_hat, w = m[:3, 3:], m[3:, 3:], a[3:]
+    S = (eye_like(w_hat) + w[:, None] * w[None] - w_hat) / (1.0 + jnp.sum(w * w, axis=0))[None, None]
+    corner = -mm(S, mm(v_hat, S))
+    return jnp.concatenate([jnp.concatenate([S, corner], axis=1), jnp.concatenate([jnp.zeros_like(S), S], axis=1)], axis=0)
