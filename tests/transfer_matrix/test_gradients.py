@@ -45,6 +45,7 @@ def tip():
     return run
 
 
+@pytest.mark.slow
 def test_three_routes(tip, record_number):
     p = jnp.asarray(np.concatenate([[0.0, 0.0, 0.05], ANGLES]))
     reverse = np.asarray(jax.jit(jax.grad(tip))(p))
