@@ -1,0 +1,113 @@
+"""Cost of the port-Hamiltonian step: its slope in elements and in links, and of a batch beside one run of Exudyn.
+
+    python -m benchmarks.port_hamiltonian_cost [--elements 10 100 1000] [--links 2 4 8] [--batch 256]
+
+Slopes are of the CPU time per implicit step of the planar metal link (a scan of steps without outputs), fitted in log-log. The batch is the run of
+`benchmarks.metal_link` (16 elements, 1000 steps) with as many Young moduli; its time per run is divided by Exudyn's time for one, measured in the same minute.
+"""
+
+import argparse
+import statistics
+
+import numpy as np
+
+from benchmarks import _exudyn, _harness, metal_link
+
+STEPS = 100
+
+
+def chain(links: int, length: float = 1.0):
+    import flexjax as fx
+
+    one = metal_link.robot(metal_link.Link()).links[0]
+    parts = [fx.Link(f"link{i}", length, section=one.section, material=one.material) for i in range(links)]
+    return fx.Robot.serial(parts, name=f"{links} metal links", gravity=(0.0, -metal_link.GRAVITY, 0.0))
+
+
+def step_cost(robot, elements: int, repeats: int = 5) -> dict:
+    """Compile and CPU time per step from the release on."""
+    import diffrax
+    import jax
+    import jax.numpy as jnp
+
+    import flexjax as fx
+    from flexjax.formulation import Start
+
+    model, drive, dt = fx.PortHamiltonian(elements=elements).bind(robot), fx.Drive(), 1e-3
+    solver = model.default_solver(drive)
+
+    def run(model):
+        term = model.term(drive)
+        y = model.initial_state(drive, jnp.zeros(()), Start())
+        memory = solver.init(term, 0.0, dt, y, None)
+
+        def one(carry, t):
+            y, memory, ok = carry
+            y, _, _, memory, result = solver.step(term, t, t + dt, y, None, memory, False)
+            return (y, memory, ok & (result == diffrax.RESULTS.successful)), None
+
+        (y, _, ok), _ = jax.lax.scan(one, (y, memory, jnp.asarray(True)), dt * jnp.arange(STEPS, dtype=jnp.result_type(float)))
+        return y.mech.x[-1, -1], ok
+
+    (tip, ok), timing = _harness.measure(run, model, repeats=repeats)
+    return _harness.row(
+        robot.name, elements=elements, links=len(robot.links), value=timing, step=timing.cpu / STEPS, converged=bool(ok), tip=[float(x) for x in tip]
+    )
+
+
+def slope(rows: list[dict], by: str) -> float:
+    return float(np.polyfit(np.log([r[by] for r in rows]), np.log([r["step"] for r in rows]), 1)[0])
+
+
+def batch_cost(size: int, repeats: int = 3) -> dict:
+    import jax
+    import jax.numpy as jnp
+
+    import flexjax as fx
+
+    link = metal_link.Link()
+    arm = metal_link.robot(link)
+    model = fx.PortHamiltonian(elements=16).bind(arm)
+
+    def tip(E):
+        changed = model.rebind(arm.replace("links.link.material.E", E))
+        return fx.simulate(changed, None, jnp.array([0.0, metal_link.END]), dt=1e-3, throw=False).tip[-1, :2]
+
+    _, timing = _harness.measure(jax.vmap(tip), link.E * jnp.linspace(0.8, 1.2, size), repeats=repeats)
+    options = dict(kind="GeometricallyExact2D", elements=16, dt=1e-3, end=metal_link.END, gravity=metal_link.GRAVITY)
+    theirs = statistics.median(_exudyn.pendulum(link, **options).cpu for _ in range(7))
+    return _harness.row(f"batch of {size}", value=timing, per_run=timing.cpu / size, exudyn=theirs, ratio=timing.cpu / size / theirs)
+
+
+def main(argv: list[str] | None = None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--elements", type=int, nargs="*", default=[10, 100, 1000])
+    parser.add_argument("--links", type=int, nargs="*", default=[2, 4, 8])
+    parser.add_argument("--batch", type=int, default=256, help="0: leave it out")
+    args = parser.parse_args(argv)
+
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    _harness.fresh_compilations()
+    _harness.show_environment()
+    rows, results = [], {}
+    for by, cases in (("elements", [(1, n) for n in args.elements]), ("links", [(k, 8) for k in args.links])):
+        group = []
+        for links, elements in cases:
+            group.append(step_cost(chain(links), elements))
+            last = group[-1]
+            print(f"{links} links of {elements} elements: {1e6 * last['step']:.1f} us per step, compiled in {last['value']['compile']:.1f} s", flush=True)
+        rows += group
+        if len(group) > 1:
+            results[f"slope in {by}"] = slope(group, by)
+            print(f"slope in {by}: {results[f'slope in {by}']:.3f} (limit 1.1)", flush=True)
+    if args.batch:
+        rows.append(batch_cost(args.batch))
+        results["batch over Exudyn"] = rows[-1]["ratio"]
+        print(f"batch of {args.batch}: {1e3 * rows[-1]['per_run']:.2f} ms per run, Exudyn {1e3 * rows[-1]['exudyn']:.1f} ms, ratio {rows[-1]['ratio']:.3f}")
+    print(f"written to {_harness.save('port_hamiltonian_cost', rows, **results)}")
+
+
+if __name__ == "__main__":
+    main()
