@@ -25,7 +25,7 @@ def test_nothing_drifts_in_a_hundred_seconds(record_number):
     gap, norm, drift, turned, condition = 0.0, 0.0, 0.0, 0.0, []
     for k in range(20):
         start = np.asarray(y.mech.q)
-        y, _, good = run(term, fx.DiscreteGradient(), y, jnp.asarray(5e-3), jnp.asarray(1000))
+        y, _, good = run(term, fx.DiscreteGradient(), y, jnp.asarray(2e-3), jnp.asarray(2500))
         assert good
         frames = np.asarray(observe(y))  # position, then quaternion, of base and tip of both links
         # A revolute joint: the base of the second link stands on the tip of the first, and its axis (y) is the same in both.
