@@ -27,8 +27,8 @@ if __name__ == "__main__":
             page.goto((DEMO / source).as_uri())
             page.wait_for_timeout(1500)
             if source == "arm.html":
-                page.evaluate(SET, ["time", "0.2"])
-                page.evaluate(SET, ["scale", "3"])
+                page.evaluate(SET, ["time", "0.12"])
+                page.evaluate(SET, ["scale", "60"])
                 page.check("#ghost")
                 page.wait_for_timeout(500)
             page.screenshot(path=HERE / target)
