@@ -125,3 +125,12 @@ def test_refusals_say_what_and_where():
     robot = fx.Robot.serial([link], [fx.Joint("j", "prismatic", "ground", "link")])
     told = " ".join(fx.PortHamiltonian().refusals(robot))
     assert "links.link.damping.modal" in told and "joints.j" in told
+
+
+def test_station_on_a_node_has_a_one_sided_derivative():
+    from flexjax.formulation.port_hamiltonian._parameters import _station_weights
+
+    slope = jax.jacfwd(lambda s: _station_weights(s, 4))
+    np.testing.assert_array_equal(slope(jnp.asarray(1.0)), [0, 0, 0, -4, 4])
+    np.testing.assert_array_equal(slope(jnp.asarray(0.5)), [0, 0, -4, 4, 0])
+    np.testing.assert_allclose(_station_weights(jnp.asarray(0.6), 4), [0, 0, 0.6, 0.4, 0], atol=1e-15)
