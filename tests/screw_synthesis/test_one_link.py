@@ -54,8 +54,9 @@ def test_frequencies_are_those_of_finite_elements(record_number):
 
 @pytest.mark.slow
 def test_frequencies_are_those_of_the_port_hamiltonian_link(record_number):
-    """In space, with rotary inertia and shear too stiff to matter; staggered elements are of second order, so two meshes give the limit."""
-    robot = _link(False, GAy=1e8, GAz=1e8)
+    """In space, with rotary inertia. Shear changes frequencies by some 1e-4 at this stiffness; ten times stiffer, its own modes are so fast that the
+    lowest one drowns in the round-off of the eigenvalues. Staggered elements are of second order, so two meshes give the limit."""
+    robot = _link(False, GAy=1e7, GAz=1e7)
     coarse, fine = (np.asarray(fx.modes(fx.PortHamiltonian(elements=n).bind(robot), n=3).frequencies) for n in (8, 16))
     limit = (4 * fine - coarse) / 3
     ours = np.asarray(fx.modes(fx.ScrewSynthesis(modes=5).bind(robot), n=3).frequencies)
@@ -85,7 +86,7 @@ def test_slow_large_rotation(record_number):
 
 @pytest.mark.slow
 def test_slow_large_rotation_in_space(record_number):
-    robot = _link(False, GAy=1e8, GAz=1e8)
+    robot = _link(False, GAy=1e7, GAz=1e7)
     _, _, ours = _deflection(fx.ScrewSynthesis(modes=(1, 4, 1, 1)), robot)
     _, _, theirs = _deflection(fx.PortHamiltonian(elements=16), robot)
     gap = np.max(np.abs(ours - theirs)) / np.max(np.abs(theirs))
