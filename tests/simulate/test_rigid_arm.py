@@ -81,3 +81,12 @@ def test_equilibrium_modes_and_linear_model(arm, model):
         pole = 2 * np.pi * f * complex(-zeta, np.sqrt(1 - zeta**2))
         assert np.min(np.abs(poles - pole)) < 1e-6 * abs(pole)
     assert linear.B.shape == (6, 3) and np.all(poles.real < 0)
+
+
+def test_equilibrium_leaves_a_joint_where_its_motion_holds_it(model):
+    """The other joints give way under weight; the held one stays, to the last digit."""
+    first, *others = [j.name for j in model.robot.tree_joints]
+    drive = fx.Drive(joints={first: fx.Motion(fx.constant(0.3)), **{n: fx.PD(200.0, 5.0, fx.constant(0.2)) for n in others}})
+    rest = fx.equilibrium(model, drive, {n: 0.2 for n in others})
+    assert float(rest.mech.q[0]) == 0.3
+    assert np.all(np.abs(np.asarray(rest.mech.q[1:]) - 0.2) > 1e-4)
