@@ -142,6 +142,3 @@ CASES = {
         zero=_FLAT | {f"links[{i}].material.nu": "bending in the plane neither shears nor twists" for i in (1, 2)},
     ),
 }  # fmt: skip
-
-# Their derivatives are tested in their own folders; they join here with one entry when the gradient of their step compiles in seconds.
-AWAITED = set()
