@@ -65,7 +65,8 @@ def main():
                 gap = float(jnp.max(jnp.abs(forces[name] - forces["dense"])) / jnp.max(jnp.abs(forces["dense"])))
                 micro = 1e6 * timing.cpu / REPEATS
                 results.append(row(f"{order} {name} {n}", order=order, way=name, elements=n, microseconds=micro, gap=gap, timing=timing))
-                print(f"{order:11s} {name:9s} {n:3d} elements: {micro:8.1f} us of CPU per evaluation, compile {timing.compile:5.1f} s, gap {gap:.1e}", flush=True)
+                cost = f"{micro:8.1f} us of CPU per evaluation, compile {timing.compile:5.1f} s"
+                print(f"{order:11s} {name:9s} {n:3d} elements: {cost}, gap {gap:.1e}", flush=True)
     print(save("moving_beam_assembly", results))
 
 

@@ -1,10 +1,14 @@
 """Pytest plugin: numbers with limits, and the full report.
 
 A test writes `record_number("energy drift, rigid 3R, 10 s", drift, 1e-9)`: the number is printed, kept and asserted.
-`pytest --full-report FILE` (`make test-full`) writes all of them with commit and date; without the option nothing is
-written and the summary says how old the stored report is.
+`pytest --full-report FILE` (`make test-full`) keeps the outcome and the numbers of every test in FILE, with commit and date of
+each; a run of some tests replaces the entries of these tests only. Without the option nothing is written and the summary says how
+old the stored report is. Reports of several runs become one, the newest entry of each test:
+
+    python -m tests._report a.json b.json --into tests/full-report.json
 """
 
+import argparse
 import datetime
 import json
 import math
@@ -50,62 +54,111 @@ def commit() -> str:
 
 
 def age(path: Path = REPORT) -> str:
-    """One line: how old the stored full report is and what it says."""
+    """One line: how old the oldest and the newest entries of the stored report are and what they say."""
     if not path.exists():
         return "full report: none yet (make test-full writes it)"
     try:
-        report = json.loads(path.read_text())
-        when = datetime.datetime.fromisoformat(report["date"])
-        days = (datetime.datetime.now(datetime.UTC) - when).days
-        numbers = report["numbers"]
-        failed = sum(not n["passed"] for n in numbers)
-        tests = report["tests"]
-        line = (
-            f"full report: {days} days old ({report['date'][:10]}, commit {report['commit']}): "
-            f"tests {tests.get('passed', 0)} passed, {tests.get('failed', 0)} failed, "
-            f"{tests.get('skipped', 0)} skipped; numbers {len(numbers) - failed} within limits, {failed} not"
-        )
-        since = _git("rev-list", "--count", f"{report['commit'].rstrip('+')}..HEAD")
+        tests = read(path)
+        oldest, newest = (pick(tests.values(), key=lambda t: t["date"]) for pick in (min, max))
+        now = datetime.datetime.now(datetime.UTC)
+        days = [(now - datetime.datetime.fromisoformat(t["date"])).days for t in (oldest, newest)]
+        count = summary(tests)
+        since = [_git("rev-list", "--count", f"{t['commit'].rstrip('+')}..HEAD") for t in (oldest, newest)]
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         return f"full report: {path.name} is not readable ({type(e).__name__}: {e}); make test-full writes a new one"
-    return line + (f"; {since} commits since" if since else "")
+    parts = [
+        f"{word} entry {d} days old ({t['date'][:10]}, commit {t['commit']}{f', {n} commits since' if n else ''})"
+        for word, d, t, n in zip(("oldest", "newest"), days, (oldest, newest), since, strict=True)
+    ]
+    return f"full report: {parts[0]}, {parts[1]}: {count}"
 
 
-def number(nodeid: str, name: str, value, limit, relation: str) -> dict:
+def read(path: Path) -> dict[str, dict]:
+    """The entries of a report, by test; none where there is no file."""
+    return json.loads(path.read_text())["tests"] if path.exists() else {}
+
+
+def newest(reports: list[dict[str, dict]]) -> dict[str, dict]:
+    """The newest entry of each test."""
+    merged: dict[str, dict] = {}
+    for tests in reports:
+        for name, entry in tests.items():
+            if name not in merged or entry["date"] >= merged[name]["date"]:
+                merged[name] = entry
+    return merged
+
+
+def summary(tests: dict[str, dict]) -> str:
+    outcomes = [t["outcome"] for t in tests.values()]
+    numbers = [n["passed"] for t in tests.values() for n in t["numbers"]]
+    words = ", ".join(f"{outcomes.count(o)} {o}" for o in ("passed", "failed", "skipped"))
+    return f"tests {words}; numbers {sum(numbers)} within limits, {len(numbers) - sum(numbers)} not"
+
+
+def write(path: Path, tests: dict[str, dict]):
+    """One line per test and one per number, in the order of the tests' names, so that a change can be read."""
+    tests = dict(sorted(tests.items()))
+    environment = {"python": platform.python_version(), **{p: metadata.version(p) for p in ("jax", "jaxlib", "diffrax", "equinox", "numpy")}}
+    head = {
+        "summary": summary(tests),
+        "failed": [name for name, t in tests.items() if t["outcome"] == "failed"],
+        "environment": environment,
+    }
+    rows = []
+    for name, entry in tests.items():
+        # JSON has no NaN or infinity; such a value is written as a word.
+        numbers = [{k: v if not isinstance(v, float) or math.isfinite(v) else str(v) for k, v in n.items()} for n in entry["numbers"]]
+        shown = json.dumps({k: v for k, v in entry.items() if k != "numbers"})[:-1]
+        lines = "".join(f"\n    {json.dumps(n)}," for n in numbers)[:-1]
+        rows.append(f'  {json.dumps(name)}: {shown}, "numbers": [{lines}]}}')
+    text = "".join(f" {json.dumps(k)}: {json.dumps(v)},\n" for k, v in head.items())
+    rest = ",\n".join(rows)
+    path.write_text(f'{{\n{text} "tests": {{\n{rest}\n }}\n}}\n')
+
+
+def number(name: str, value, limit, relation: str) -> dict:
     """What is kept of one measured number."""
     value = float(value)
     limit = [float(x) for x in limit] if relation == "in" else float(limit)
-    passed = holds(value, limit, relation)
-    return {"name": name, "value": value, "relation": relation, "limit": limit, "passed": passed, "test": nodeid}
+    return {"name": name, "value": value, "relation": relation, "limit": limit, "passed": holds(value, limit, relation)}
 
 
 class Reporter:
     """What one pytest run measured."""
 
-    def __init__(self):
-        self.numbers: list[dict] = []
-        self.outcomes: dict[str, str] = {}
-        self.start = time.monotonic()
+    def __init__(self, target: Path | None = None):
+        self.tests: dict[str, dict] = {}
+        self.target = target
+        self.before = read(target) if target else {}
+        self.commit = commit() if target else "unknown"
+        self.written = time.monotonic()
 
-    def write(self, path: Path):
-        counts: dict[str, int] = {}
-        for outcome in self.outcomes.values():
-            counts[outcome] = counts.get(outcome, 0) + 1
-        report = {
-            "commit": commit(),
-            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "seconds": round(time.monotonic() - self.start, 1),
-            "python": platform.python_version(),
-            "versions": {p: metadata.version(p) for p in ("jax", "jaxlib", "diffrax", "equinox", "numpy")},
-            "tests": counts,
-            "failed": sorted(k for k, v in self.outcomes.items() if v == "failed"),
-            # JSON has no NaN or infinity; such a value is written as a word
-            "numbers": [
-                {k: v if not isinstance(v, float) or math.isfinite(v) else str(v) for k, v in n.items()}
-                for n in self.numbers
-            ],
-        }
-        path.write_text(json.dumps(report, indent=1) + "\n")
+    def take(self, report):
+        """One phase (setup, call, teardown) of one test."""
+        entry = self.tests.setdefault(report.nodeid, {"outcome": "passed", "seconds": 0.0, "commit": self.commit, "date": "", "numbers": []})
+        if entry["outcome"] == "passed":
+            entry["outcome"] = report.outcome
+        entry["seconds"] = round(entry["seconds"] + report.duration, 1)
+        entry["date"] = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        if report.when != "teardown":
+            return
+        entry["numbers"] = [n for key, n in report.user_properties if key == NUMBER]
+        # A long run that is stopped keeps what it has.
+        if self.target and time.monotonic() - self.written > 20:
+            self.write()
+
+    def write(self, whole: bool = False):
+        """Beside what other runs found; what a ``whole`` run did not meet, or whose file is gone, is dropped."""
+        kept = {} if whole else {k: v for k, v in self.before.items() if (ROOT / k.split("::")[0]).exists()}
+        write(self.target, kept | self.tests)
+        self.written = time.monotonic()
+
+
+def is_whole(config, exitstatus) -> bool:
+    """Whether every test was asked for and the run came to its end."""
+    everything = config.args_source is not pytest.Config.ArgsSource.ARGS
+    chosen = any(config.getoption(x, None) for x in ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "maxfail"))
+    return everything and not chosen and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
 
 
 NUMBER = "flexjax-number"
@@ -117,8 +170,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    config.stash[REPORTER] = Reporter()
-    config.pluginmanager.register(Collector(config.stash[REPORTER]), "flexjax-numbers")
+    target = config.getoption("--full-report")
+    # The workers of a parallel run send their results to the one that writes.
+    reporter = Reporter(Path(target) if target and not hasattr(config, "workerinput") else None)
+    config.stash[REPORTER] = reporter
+    config.pluginmanager.register(Collector(reporter), "flexjax-numbers")
 
 
 class Collector:
@@ -128,28 +184,23 @@ class Collector:
         self.reporter = reporter
 
     def pytest_runtest_logreport(self, report):
-        outcomes = self.reporter.outcomes
-        if report.failed or report.when == "call" or report.skipped:
-            if outcomes.get(report.nodeid) != "failed":
-                outcomes[report.nodeid] = report.outcome
-        if report.when == "teardown":
-            self.reporter.numbers += [entry for key, entry in report.user_properties if key == NUMBER]
+        self.reporter.take(report)
 
 
-def pytest_terminal_summary(terminalreporter, config):
+def pytest_terminal_summary(terminalreporter, exitstatus, config):
     reporter = config.stash[REPORTER]
-    if reporter.numbers:
+    numbers = [n for entry in reporter.tests.values() for n in entry["numbers"]]
+    if numbers:
         terminalreporter.section("numbers")
-        for n in reporter.numbers:
+        for n in numbers:
             mark = "ok  " if n["passed"] else "FAIL"
             limit = n["limit"] if n["relation"] == "in" else f"{n['limit']:.4g}"
             terminalreporter.write_line(f"{mark} {n['name']}: {n['value']:.6g} {n['relation']} {limit}")
-    target = config.getoption("--full-report")
-    if target is None:
+    if reporter.target is None:
         terminalreporter.write_line(age())
     else:
-        reporter.write(Path(target))
-        terminalreporter.write_line(f"full report: written to {target}")
+        reporter.write(is_whole(config, exitstatus))
+        terminalreporter.write_line(f"full report: written to {reporter.target}")
 
 
 @pytest.fixture
@@ -157,9 +208,25 @@ def record_number(request):
     """`record_number(name, value, limit, relation="<=")`: print, keep and assert a measured number; returns it."""
 
     def record(name: str, value, limit, relation: str = "<=") -> float:
-        entry = number(request.node.nodeid, name, value, limit, relation)
+        entry = number(name, value, limit, relation)
         request.node.user_properties.append((NUMBER, entry))
         assert entry["passed"], f"{name}: {entry['value']:.6g} is not {relation} {limit}"
         return entry["value"]
 
     return record
+
+
+def main(argv: list[str] | None = None):
+    parser = argparse.ArgumentParser(description="Reports of several runs as one: the newest entry of each test.")
+    parser.add_argument("reports", nargs="+", type=Path)
+    parser.add_argument("--into", type=Path, default=REPORT, help="updated: an entry in it that is the newest stays")
+    args = parser.parse_args(argv)
+    missing = [str(p) for p in args.reports if not p.exists()]
+    if missing:
+        parser.error(f"no such report: {', '.join(missing)}")
+    write(args.into, newest([read(p) for p in (args.into, *args.reports)]))
+    print(age(args.into))
+
+
+if __name__ == "__main__":
+    main()

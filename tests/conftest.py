@@ -15,7 +15,7 @@ import hypothesis  # noqa: E402
 import jax  # noqa: E402
 import pytest  # noqa: E402
 
-pytest_plugins = ["tests._report"]
+pytest_plugins = ["tests._report", "pytester"]
 
 jax.config.update("jax_enable_x64", True)
 # jaxlie's batched calls promote ranks; flexjax calls it unbatched under vmap, so its own code can be held to this.

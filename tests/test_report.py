@@ -32,16 +32,74 @@ def test_unknown_relation_is_refused():
         _report.holds(1.0, 1.0, "~")
 
 
+def entry(date, *numbers, outcome="passed", commit="0000000"):
+    return {"outcome": outcome, "seconds": 1.0, "commit": commit, "date": date, "numbers": list(numbers)}
+
+
+OLD, NEW = "2026-01-01T00:00:00+00:00", "2026-02-01T00:00:00+00:00"
+
+
 def test_report_is_valid_json_even_with_nan(tmp_path):
-    reporter = _report.Reporter()
-    reporter.numbers = [_report.number("t::a", "good", 0.5, 1.0, "<="), _report.number("t::b", "bad", math.nan, 1.0, "<=")]
-    reporter.outcomes = {"t::a": "passed", "t::b": "failed"}
+    good, bad = _report.number("good", 0.5, 1.0, "<="), _report.number("bad", math.nan, (0.0, 1.0), "in")
     path = tmp_path / "report.json"
-    reporter.write(path)
+    _report.write(path, {"t::b": entry(NEW, good, bad, outcome="failed"), "t::a": entry(OLD)})
     report = json.loads(path.read_text(), parse_constant=pytest.fail)
-    assert [n["passed"] for n in report["numbers"]] == [True, False]
-    assert report["tests"] == {"passed": 1, "failed": 1} and report["failed"] == ["t::b"]
-    assert "0 days old" in _report.age(path) and "1 within limits, 1 not" in _report.age(path)
+    assert list(report["tests"]) == ["t::a", "t::b"] and report["failed"] == ["t::b"]
+    assert [n["passed"] for n in report["tests"]["t::b"]["numbers"]] == [True, False]
+    line = _report.age(path)
+    assert "1 passed, 1 failed" in line and "1 within limits, 1 not" in line
+    assert "oldest" in line and "(2026-01-01, commit 0000000)" in line and "(2026-02-01, commit 0000000)" in line
+
+
+def test_reports_of_several_runs_become_one(tmp_path, capsys):
+    a, b, into = (tmp_path / f"{x}.json" for x in "abi")
+    _report.write(a, {"t::one": entry(NEW, commit="a"), "t::two": entry(OLD, commit="a")})
+    _report.write(b, {"t::one": entry(OLD, commit="b"), "t::two": entry(NEW, commit="b")})
+    _report.write(into, {"t::three": entry(OLD, commit="i")})
+    _report.main([str(a), str(b), "--into", str(into)])
+    assert {k: v["commit"] for k, v in _report.read(into).items()} == {"t::one": "a", "t::two": "b", "t::three": "i"}
+    assert "3 passed" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        _report.main([str(tmp_path / "missing.json")])
+
+
+CHECKS = """
+def test_good(record_number):
+    record_number("half", 0.5, 1.0)
+
+def test_bad(record_number):
+    record_number("two", 2.0, 1.0)
+"""
+
+
+@pytest.fixture
+def runs(pytester, monkeypatch):
+    """Runs of pytest in an empty folder, with the plugin."""
+    monkeypatch.setattr(_report, "ROOT", pytester.path)
+    pytester.makeini("[pytest]\n")
+    pytester.makepyfile(test_one=CHECKS, test_two="def test_other(): pass")
+
+    def run(*args):
+        pytester.runpytest_inprocess("-p", "tests._report", "-p", "no:cacheprovider", "--full-report", "report.json", *args)
+        return _report.read(pytester.path / "report.json")
+
+    return run
+
+
+def test_a_partial_run_replaces_its_own_entries_only(runs, pytester):
+    first = runs()
+    assert {k: v["outcome"] for k, v in first.items()} == {
+        "test_one.py::test_bad": "failed", "test_one.py::test_good": "passed", "test_two.py::test_other": "passed",
+    }  # fmt: skip
+    assert [n["passed"] for n in first["test_one.py::test_bad"]["numbers"]] == [False]
+    pytester.makepyfile(test_one=CHECKS.replace("2.0", "0.25").replace("test_good", "test_renamed"))
+    second = runs("test_one.py")
+    assert second["test_two.py::test_other"] == first["test_two.py::test_other"]
+    assert second["test_one.py::test_bad"]["numbers"][0]["value"] == 0.25
+    assert set(second) == {*first, "test_one.py::test_renamed"}  # not every test was asked for, so none can be said to be gone
+    (pytester.path / "test_two.py").unlink()
+    assert set(runs("-k", "renamed")) == {k for k in second if k.startswith("test_one")}
+    assert set(runs()) == {"test_one.py::test_bad", "test_one.py::test_renamed"}
 
 
 def test_age_without_a_usable_report(tmp_path):

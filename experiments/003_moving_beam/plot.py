@@ -6,8 +6,8 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
-import numpy as np  # noqa: E402
+import matplotlib.pyplot as plt
+import numpy as np
 
 RESULTS = Path(__file__).resolve().parent / "results"
 COLOURS = {"constant": "0.6", "linear": "tab:blue", "cubic": "tab:red", "complete": "tab:green", "consistent": "black"}

@@ -19,7 +19,7 @@ def _basis(knots: np.ndarray, i: int, degree: int, x: float, element: int) -> fl
     return value
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def bspline_cubics(elements: int) -> Cubics:
     """n + 1 functions: those of n + 3 that have neither value nor slope at 0.
 

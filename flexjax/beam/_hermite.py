@@ -31,7 +31,7 @@ def clamped(powers: np.ndarray, index: np.ndarray, size: int) -> Cubics:
     return Cubics(powers, np.where(index < 2, size - 2, index - 2), size - 2)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def hermite_cubics(elements: int) -> Cubics:
     """2 n functions: value and slope at every node but the first.
 

@@ -63,7 +63,7 @@ def integrate(p: Polynomial) -> Fraction:
     return sum((c / (k + 1) for k, c in enumerate(p)), Fraction(0))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def product_integrals(factors: tuple[tuple[ShapeSet, int], ...], weight: int = 0) -> np.ndarray:
     """D of eqs. (12)-(14): the array of int_0^1 xi^weight f_a^(na) f_b^(nb) ... for ``factors`` ((set, derivative order), ...), as Fractions.
 
@@ -85,7 +85,7 @@ def product_integrals(factors: tuple[tuple[ShapeSet, int], ...], weight: int = 0
     return out
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def coefficient_matrix(shapes: ShapeSet, order: int = 0, rows: int | None = None) -> np.ndarray:
     """(power of xi, function) coefficients of the ``order``-th derivative in xi, padded to ``rows`` powers."""
     columns = [differentiate(f, order) for f in shapes.functions]

@@ -38,18 +38,20 @@ class Comparison(eqx.Module):
     refused: dict[str, list[str]] = eqx.field(static=True)
 
     def __str__(self) -> str:
-        head = f"{'formulation':<18}{'unknowns':>9}{'tip [m]':>11}{'joints':>11}{'energy [J]':>11}{'balance':>10}{'first [s]':>10}{'run [s]':>9}  frequencies [Hz]"
+        cost = f"{'first [s]':>10}{'run [s]':>9}"
+        head = f"{'formulation':<18}{'unknowns':>9}{'tip [m]':>11}{'joints':>11}{'energy [J]':>11}{'balance':>10}{cost}  frequencies [Hz]"
         lines = [f"{self.robot.name}: largest difference from {self.reference} (the finest that is flexible)", head]
         for r in self.rows:
             freq = ", ".join(f"{f:.4g}" for f in r.frequencies)
-            lines.append(
-                f"{r.name:<18}{r.unknowns:>9d}{r.tip:>11.2e}{r.joints:>11.2e}{r.energy:>11.2e}{r.balance:>10.1e}{r.first_seconds:>10.2f}{r.run_seconds:>9.3f}  {freq}"
-            )
+            cost = f"{r.first_seconds:>10.2f}{r.run_seconds:>9.3f}"
+            lines.append(f"{r.name:<18}{r.unknowns:>9d}{r.tip:>11.2e}{r.joints:>11.2e}{r.energy:>11.2e}{r.balance:>10.1e}{cost}  {freq}")
         lines += [f"{name} refused: {'; '.join(why)}" for name, why in self.refused.items()]
         return "\n".join(lines)
 
 
-def compare(robot: Robot, drive: Drive | None, ts, *, formulations: dict | None = None, reference: str | None = None, n_modes: int = 3, **options) -> Comparison:
+def compare(
+    robot: Robot, drive: Drive | None, ts, *, formulations: dict | None = None, reference: str | None = None, n_modes: int = 3, **options
+) -> Comparison:
     """Simulate a robot in every registered formulation that can hold it, and compare tip, joints, energy, frequencies and cost.
 
     ``formulations`` (name -> formulation with your options) replaces the registry's defaults; ``reference`` names the one to compare with (default: the

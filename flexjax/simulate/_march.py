@@ -95,9 +95,8 @@ def _chunks(grid: TimeGrid, outputs: int) -> TimeGrid:
     size = -(-count // chunks)
     missing = size * chunks - count
     end = grid.t1[-1]
-    filled = TimeGrid(
-        *(jnp.concatenate([x, jnp.full(missing, fill, x.dtype)]) for x, fill in zip((grid.t0, grid.t1, grid.jump, grid.slot), (end, end, False, outputs - 1)))
-    )
+    columns = ((grid.t0, end), (grid.t1, end), (grid.jump, False), (grid.slot, outputs - 1))
+    filled = TimeGrid(*(jnp.concatenate([x, jnp.full(missing, fill, x.dtype)]) for x, fill in columns))
     return jtu.tree_map(lambda x: x.reshape(chunks, size), filled)
 
 

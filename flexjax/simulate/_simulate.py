@@ -15,8 +15,8 @@ from jaxtyping import Array, Float
 from flexjax._results import SimulationError, Status
 from flexjax.drive import Drive, Sampled
 from flexjax.formulation import AbstractModel, Start
-from flexjax.simulate._march import Lane, march
 from flexjax.signal import prepare as prepare_signals
+from flexjax.simulate._march import Lane, march
 from flexjax.term import State
 from flexjax.trajectory import Energy, Snapshot, Statistics, Trajectory
 

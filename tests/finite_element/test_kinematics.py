@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+import flexjax as fx
 from flexjax.beam import bspline_cubics, hermite_cubics
 from flexjax.chain import kinematics
 from flexjax.chain._kinematics import pad_shapes, poses
-
-import flexjax as fx
 
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "001_kinematics.json").read_text())["cases"]
 TYPES = {"R": "revolute", "Pa": "sliding", "Pb": "prismatic"}

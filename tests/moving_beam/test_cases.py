@@ -5,12 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.moving_beam.samples import REFERENCE
 
 import flexjax as fx
 from flexjax._results import Status
 from flexjax.formulation import Start
 from flexjax.simulate._march import march
+from tests.moving_beam.samples import REFERENCE
 
 
 def _march(model, drive, ts, substeps, start=None, solver=None):

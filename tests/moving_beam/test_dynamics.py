@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.moving_beam.samples import ORDER, SAMPLE, unknowns
 
 import flexjax as fx
 from flexjax.formulation.moving_beam._matrices import Flow, Reference, element_inertia
 from flexjax.term import Mechanical, State
+from tests.moving_beam.samples import ORDER, SAMPLE, unknowns
 
 
 def test_inertia_force_of_the_reference_element(record_number):

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.moving_beam.samples import ORDER, REFERENCE, SAMPLE, STIFFNESS, gauss_energies, unknowns
 
 from flexjax.beam._polynomial import CUBIC, LINEAR, QUINTIC, differentiate, product_integrals
 from flexjax.formulation.moving_beam._generator import dense_energy, strain_energy, tables
 from flexjax.formulation.moving_beam._matrices import element_strain
 from flexjax.formulation.moving_beam._terms import KNOWN, LINEAR_TERMS, ORDERS, STIFFNESSES, Term, is_bounded, resolve, table
 from flexjax.screw import se3
+from tests.moving_beam.samples import ORDER, REFERENCE, SAMPLE, STIFFNESS, gauss_energies, unknowns
 
 
 def _energy(terms, y, l, k=STIFFNESS):

@@ -49,7 +49,7 @@ def test_gradient_through_replace():
         return stiffness(robot.replace("links.*.material.E", E).replace("links.upper.length", length))
 
     by_E, by_length = jax.grad(loss, (0, 1))(70e9, 0.5)
-    I = [float(part.section.properties().Iz) for part in robot.links]  # noqa: E741
+    I = [float(part.section.properties().Iz) for part in robot.links]
     np.testing.assert_allclose(by_E, I[0] / 0.5**3 + I[1] / 0.4**3, rtol=1e-12)
     np.testing.assert_allclose(by_length, -3 * 70e9 * I[0] / 0.5**4, rtol=1e-12)
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax.beam import Cubics, bspline_cubics, hermite_cubics
-from flexjax.chain import Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ChainTerm, ran_off_link, serial_layout, serial_refusals
+from flexjax.chain import ChainTerm, Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers

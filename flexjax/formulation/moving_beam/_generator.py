@@ -66,7 +66,7 @@ def _split(letters: str, known: list[str]) -> tuple[str, str]:
     return min(choices)[1:]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def tables(terms: tuple[Term, ...]) -> Tables:
     letters = "".join(x for x in LETTERS if any(x in t.letters for t in terms))
     pairs: list[str] = []
@@ -86,7 +86,7 @@ def tables(terms: tuple[Term, ...]) -> Tables:
     return Tables(letters, tuple(pairs), tuple(grouped), weights, names, max(t.degree for t in terms))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def letter_matrix(letters: str, node: int) -> np.ndarray:
     """(unknowns of an element, letter, power): coefficients of the letters' derivatives in xi, without their powers of l, from scaled unknowns."""
     size = 2 * node + 2
@@ -105,7 +105,7 @@ FIELD_ROWS = {
 }
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def slope_mask(node: int) -> np.ndarray:
     """1 where an unknown is a slope and carries a power of l."""
     out = np.zeros(2 * node + 2)

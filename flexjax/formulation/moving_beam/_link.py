@@ -64,7 +64,7 @@ def element_unknowns(x: Float[Array, " n*(node+2)"], n: int, node: int) -> Float
     return jnp.concatenate([inner, outer, table[:, node:]], axis=1)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def shape_matrices(node: int) -> tuple[np.ndarray, np.ndarray]:
     """From scaled unknowns to the coefficients in xi of (ux, uy, uz) (unknowns, 4, 3), and of the twist about x (unknowns, 3)."""
     size = 2 * node + 2
@@ -77,7 +77,7 @@ def shape_matrices(node: int) -> tuple[np.ndarray, np.ndarray]:
     return U, twist
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _motion_matrices(node: int) -> np.ndarray:
     """From scaled unknowns to (U, dU/dxi, twist, d twist/dxi, slopes as rotations, their derivative): one product gives all that moves."""
     U, twist = shape_matrices(node)
@@ -214,7 +214,7 @@ def element_hessians(tab: Tables, y, l, stiffness, couplings=None) -> Float[Arra
     return 0.5 * (H + jnp.swapaxes(H, 1, 2))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _mass_constants(node: int) -> np.ndarray:
     """Product integrals of the shape functions (translation), of the twist (about x) and of the slopes (about y, about z)."""
     U, twist = shape_matrices(node)

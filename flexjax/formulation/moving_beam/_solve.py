@@ -52,7 +52,7 @@ def _inverse2(m):
 def factorise(E: Float[Array, "n 2*node+2 2*node+2"], border: Float[Array, "D n*(node+2)"], joint: Float[Array, "D D"], free) -> Factors:
     """``E``: symmetric element matrices; ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints that are not
     ``free`` have unit rows."""
-    n, node = E.shape[0], (E.shape[1] - 2) // 2
+    node = (E.shape[1] - 2) // 2
     k = 2 * node
     slope_inverse = jax.vmap(_inverse2)(E[:, k:, k:])
     coupling = jax.vmap(_mm)(slope_inverse, E[:, k:, :k])
