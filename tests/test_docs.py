@@ -66,15 +66,30 @@ def test_tests_that_pages_name_exist():
     assert not [name for name in sorted(named) if f"def {name}(" not in tests]
 
 
-def test_site_builds_strict(tmp_path):
-    """The builder refuses broken links, missing pages and anchors."""
-    pytest.importorskip("zensical", reason="needs the extra [docs]")
-    shutil.copytree(DOCS, tmp_path / "docs")
-    shutil.copy(DOCS.parent / "mkdocs.yml", tmp_path)
+def build_site(folder: Path) -> Path:
+    """The documentation built strictly in a folder: broken links, missing pages and anchors are refused."""
+    shutil.copytree(DOCS, folder / "docs")
+    shutil.copy(DOCS.parent / "mkdocs.yml", folder)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", "mkdocs.yml"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (tmp_path / "out" / "docs" / "theory" / "screw_synthesis" / "index.html").exists()
+    return folder / "out" / "docs"
+
+
+def test_site_builds_strict_and_needs_no_network(tmp_path):
+    """What a page loads (scripts, styles, fonts, pictures) is part of the site. That its equations are drawn is shown by tests/viz/test_browser.py."""
+    pytest.importorskip("zensical", reason="needs the extra [docs]")
+    site = build_site(tmp_path)
+    pages = sorted(site.rglob("*.html"))
+    assert {"index.html", "screw_synthesis.html"} <= {page.name for page in pages}
+    loaded = r"<(?:script|img|iframe|source)\b[^>]*?\bsrc=\"?([^\s\">]+)|<link\b[^>]*?\bhref=\"?([^\s\">]+)"
+    for page in pages:
+        for found in re.findall(loaded, page.read_text(encoding="utf-8")):
+            address = "".join(found)
+            assert not address.startswith(("http:", "https:", "//")), f"{page.name}: {address}"
+            assert page.name == "404.html" or address.startswith("data:") or (page.parent / address.split("#")[0]).exists(), f"{page.name}: {address}"
+    for style in site.rglob("*.css"):
+        assert not re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)\s]*", style.read_text(encoding="utf-8")), style.name
 
 
 def test_made_pages_name_everything():

@@ -9,6 +9,7 @@ import pytest
 import flexjax as fx
 from flexjax.viz import Report
 from tests._sample import sample_trajectory
+from tests.test_docs import build_site
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(
@@ -86,3 +87,18 @@ def test_report_opens_offline(open_page, tmp_path):
     assert page.evaluate("document.images[0].naturalWidth") > 0
     frame = page.frames[1]
     assert frame.evaluate("flexjax.view.time") == 0
+
+
+def test_documentation_reads_offline(open_page, tmp_path):
+    """Every page opens from the disk; every equation is drawn (one that KaTeX cannot read is told on the console)."""
+    site = build_site(tmp_path)
+    drawn = 0
+    for path in sorted(site.rglob("*.html")):
+        if path.name == "404.html":  # its addresses begin at the root of a server
+            continue
+        page = open_page(path)
+        equations, undrawn = page.evaluate("(all => [all.length, all.filter(e => !e.querySelector('.katex')).length])([...document.querySelectorAll('.arithmatex')])")
+        assert undrawn == 0, path.name
+        drawn += equations
+        page.close()
+    assert drawn > 200
