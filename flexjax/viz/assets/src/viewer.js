@@ -229,7 +229,9 @@ view.time = begin;
 
 const low = new Vector3(Infinity, Infinity, Infinity), high = new Vector3(-Infinity, -Infinity, -Infinity), point = new Vector3();
 for (const arm of arms) for (let o = 0; o < arm.frames.length; o += 7) { point.set(arm.frames[o], arm.frames[o + 1], arm.frames[o + 2]); low.min(point); high.max(point); }
-const shift = Math.max(high.x - low.x, 0.6 * data.reach) * 1.12;
+// Side by side: a grid of cells, each as large as the room that any of the runs needs.
+const cell = { x: Math.max(high.x - low.x, 0.3 * data.reach) + 0.12 * data.reach, y: Math.max(high.y - low.y, 0.12 * data.reach) + 0.2 * data.reach };
+let columns = arms.length;
 let floor = null;
 if (!data.planar) {
   floor = new GridHelper(4 * data.reach, 20, 0xbbbbbb, 0xe4e4e4);
@@ -240,24 +242,62 @@ const camera = new PerspectiveCamera(35, 1, 0.01 * data.reach, 100 * data.reach)
 const controls = new OrbitControls(camera, renderer.domElement);
 controls.addEventListener("change", () => render());
 
-function home() {
-  const count = view.beside ? arms.length : 1;
-  const width = high.x - low.x + shift * (count - 1), height = Math.max(high.y - low.y, 0.2 * data.reach), depth = high.z - low.z;
-  const centre = new Vector3((low.x + high.x + shift * (count - 1)) / 2, (low.y + high.y) / 2, (low.z + high.z) / 2);
+function rows() {
+  return view.beside ? Math.ceil(arms.length / columns) : 1;
+}
+
+function size() {
+  const across = view.beside ? columns : 1;
+  return [high.x - low.x + cell.x * (across - 1), Math.max(high.y - low.y, 0.2 * data.reach) + cell.y * (rows() - 1) + (view.beside ? 0.1 * data.reach : 0)];
+}
+
+// How far away the camera must be to see everything.
+function distance() {
   const tangent = Math.tan((camera.fov * Math.PI) / 360);
-  const distance = 1.25 * Math.max(height / 2 / tangent, width / 2 / tangent / camera.aspect) + depth;
+  const [width, height] = size();
+  return 1.15 * Math.max(height / 2 / tangent, width / 2 / tangent / camera.aspect) + (high.z - low.z);
+}
+
+function home() {
+  const across = view.beside ? columns : 1;
+  const centre = new Vector3((low.x + high.x + cell.x * (across - 1)) / 2, (low.y + high.y - cell.y * (rows() - 1)) / 2, (low.z + high.z) / 2);
   const direction = data.planar ? new Vector3(0, 0.12, 1) : new Vector3(0.6, 0.45, 1);
-  camera.position.copy(centre).addScaledVector(direction.normalize(), distance);
+  camera.position.copy(centre).addScaledVector(direction.normalize(), distance());
   controls.target.copy(centre);
   controls.update();
 }
 
+// Arms in space stand on one floor, so they stay in a row; planar ones take as many columns as show them largest.
 function layout() {
-  arms.forEach((arm, i) => arm.group.position.set(view.beside ? i * shift : 0, 0, 0));
+  if (view.beside && data.planar) {
+    let best = Infinity;
+    for (let n = 1, chosen = columns; n <= arms.length; n++) {
+      columns = n;
+      const far = distance();
+      if (far < 0.999 * best) { best = far; chosen = n; }
+      if (n === arms.length) columns = chosen;
+    }
+  }
+  arms.forEach((arm, i) => arm.group.position.set(view.beside ? (i % columns) * cell.x : 0, view.beside ? -Math.floor(i / columns) * cell.y : 0, 0));
 }
+
+const labels = arms.length < 2 ? [] : arms.map((arm) => {
+  const label = document.createElement("div");
+  label.className = "label";
+  label.textContent = arm.spec.name;
+  $("stage").append(label);
+  return label;
+});
 
 function render() {
   renderer.render(scene, camera);
+  const box = $("stage").getBoundingClientRect();
+  labels.forEach((label, i) => {
+    label.hidden = !view.beside;
+    point.set((low.x + high.x) / 2, low.y - 0.05 * data.reach, (low.z + high.z) / 2).add(arms[i].group.position).project(camera);
+    label.style.left = `${((point.x + 1) / 2) * box.width}px`;
+    label.style.top = `${((1 - point.y) / 2) * box.height}px`;
+  });
 }
 
 function draw() {
@@ -306,6 +346,10 @@ for (const arm of arms) {
 $("largest").textContent = `0 to ${largest.toExponential(1)}`;
 $("besideBox").hidden = arms.length < 2;
 $("beside").checked = view.beside;
+// A run is shown in no less than two seconds at first, however short it is.
+const speeds = [...$("speed").options].map((o) => Number(o.value));
+view.speed = Math.max(speeds[0], ...speeds.filter((x) => x <= 1 && (end - begin) / x >= 2));
+$("speed").value = view.speed;
 $("play").onclick = () => play(!view.playing);
 $("time").oninput = (e) => { play(false); view.time = Number(e.target.value); draw(); };
 // Slider 0 to 100: none at the left, as computed at 20, a hundred times at the right.
@@ -322,9 +366,9 @@ $("speed").onchange = (e) => { view.speed = Number(e.target.value); };
 $("home").onclick = () => { home(); render(); };
 window.addEventListener("keydown", (e) => { if (e.code === "Space" && e.target.tagName !== "BUTTON") { e.preventDefault(); play(!view.playing); } });
 new ResizeObserver(resize).observe($("stage"));
-layout();
 resize();
+layout();
 home();
 draw();
 // For tests and for who wants to drive the page from elsewhere.
-window.flexjax = { view, draw, play, tip: (k = 0) => arms[k].pose[arms[k].L - 1].p[arms[k].S - 1].toArray() };
+window.flexjax = { view, draw, play, columns: () => columns, tip: (k = 0) => arms[k].pose[arms[k].L - 1].p[arms[k].S - 1].toArray() };
