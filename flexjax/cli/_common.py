@@ -1,14 +1,22 @@
 """What the commands share: precision, robots, drives, formulations, saving. Imports of jax are inside the functions."""
 
 import ast
+import dataclasses
+import difflib
+import math
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro import conf
 
 if TYPE_CHECKING:
     from flexjax.drive import Drive
     from flexjax.formulation import AbstractFormulation
     from flexjax.robot import Robot
+
+
+RobotName = conf.Positional[Annotated[str, conf.arg(metavar="ROBOT")]]
 
 
 def start() -> None:
@@ -57,21 +65,36 @@ def make_formulation(text: str, robot: "Robot") -> tuple[str, "AbstractFormulati
         key, equals, value = item.partition("=")
         if not equals:
             raise ValueError(f"formulation: {text!r}; expected options as name=value, e.g. {match}:elements=8.")
-        try:
-            options[key.strip()] = ast.literal_eval(value.strip())
-        except (ValueError, SyntaxError):
-            options[key.strip()] = value.strip()
+        options[key.strip()] = _option(text, match, cls, key.strip(), value.strip())
+    return match, cls(**options)
+
+
+def _option(text: str, name: str, cls: type, key: str, value: str) -> Any:
+    """The value of one option, of the kind that its default has."""
+    defaults = {f.name: f.default for f in dataclasses.fields(cls)}
+    if key not in defaults:
+        near = difflib.get_close_matches(key, defaults, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(defaults)}." if defaults else "it has none."
+        raise ValueError(f"formulation: {text!r}; {name} has no option {key!r}; {hint}")
     try:
-        return match, cls(**options)
-    except TypeError as error:
-        raise ValueError(f"formulation: {text!r}: {error}".replace("__init__()", match)) from None
+        found = ast.literal_eval({"true": "True", "false": "False"}.get(value.lower(), value))
+    except (ValueError, SyntaxError):
+        found = value
+    if isinstance(defaults[key], int | float) and isinstance(found, str):
+        raise ValueError(f"formulation: {text!r}; {key} = {value!r}, expected a value such as {defaults[key]} (the default).")
+    return found
 
 
-def output_times(end: float, outputs: int):
+def output_times(end: float, outputs: int, dt: float):
+    """Even output times, after a look at all three numbers: a wrong one is told before anything is compiled."""
     import jax.numpy as jnp
 
-    if not (end > 0 and outputs >= 2):
-        raise ValueError(f"end: {end}, outputs: {outputs}; expected a positive end in seconds and at least 2 outputs.")
+    if not (end > 0 and math.isfinite(end)):
+        raise ValueError(f"end: {end}; expected a positive time in seconds, e.g. --end 0.5.")
+    if outputs < 2:
+        raise ValueError(f"outputs: {outputs}; expected at least 2, both ends included.")
+    if not (dt > 0 and math.isfinite(dt)):
+        raise ValueError(f"dt: {dt}; expected a positive step in seconds, e.g. --dt 1e-3.")
     return jnp.linspace(0.0, end, outputs)
 
 
@@ -94,11 +117,15 @@ def save(traj: Any, paths: tuple[str, ...]) -> list[str]:
     return written
 
 
-def check_paths(paths: tuple[str, ...]) -> None:
+FIGURES = (".png", ".pdf", ".svg")
+FILMS = (".gif", ".mp4")
+RUNS = (".nc", ".zarr", ".csv", ".mat", ".html", *FILMS, *FIGURES)
+
+
+def check_paths(paths: tuple[str, ...], known: tuple[str, ...] = RUNS, field: str = "save") -> None:
     """Before a long run: are these names that can be written?"""
-    known = (".nc", ".zarr", ".csv", ".mat", ".html", ".gif", ".mp4", ".png", ".pdf", ".svg")
     for path in map(Path, paths):
         if path.suffix.lower() not in known:
-            raise ValueError(f"save: {str(path)!r}; expected a name that ends in one of {' '.join(known)}.")
+            raise ValueError(f"{field}: {str(path)!r}; expected a name that ends in {'one of ' if len(known) > 1 else ''}{' '.join(known)}.")
         if not path.parent.is_dir():
-            raise ValueError(f"save: {str(path)!r}; the folder {str(path.parent)!r} does not exist. Make it first.")
+            raise ValueError(f"{field}: {str(path)!r}; the folder {str(path.parent)!r} does not exist. Make it first.")

@@ -15,7 +15,7 @@ from flexjax.cli import _common
 class Args:
     """Compare formulations on one robot."""
 
-    robot: conf.Positional[str]
+    robot: _common.RobotName
     """a robot file, or the name of an example"""
     drive: str = ""
     """a drive file (TOML)"""
@@ -36,16 +36,16 @@ class Args:
 
 
 def run(args: Args):
-    _common.check_paths((args.out,))
+    _common.check_paths((args.out,), (".html",), "out")
     _common.start()
     from flexjax.robot import describe, load_robot
     from flexjax.simulate import compare
     from flexjax.viz import Report, animate, plot
 
+    ts = _common.output_times(args.end, args.outputs, args.dt)
     robot = load_robot(args.robot)
     drive = _common.make_drive(args.drive, args.motion, robot)
     chosen = dict(_common.make_formulation(text, robot) for text in args.formulations) or None
-    ts = _common.output_times(args.end, args.outputs)
     _common.say(f"comparing formulations on {robot.name} (each compiles first)")
     result = compare(robot, drive, ts, dt=args.dt, formulations=chosen)
     head = [

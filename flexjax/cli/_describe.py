@@ -5,8 +5,6 @@ flexjax describe two-link
 
 import dataclasses
 
-from tyro import conf
-
 from flexjax.cli import _common
 
 
@@ -14,7 +12,7 @@ from flexjax.cli import _common
 class Args:
     """Describe a robot."""
 
-    robot: conf.Positional[str]
+    robot: _common.RobotName
     """a robot file, or the name of an example"""
     paths: bool = False
     """list the names of all its numbers, for robot.replace and for the command line"""

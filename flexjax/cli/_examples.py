@@ -5,14 +5,20 @@ flexjax examples --copy two-link arm.toml
 """
 
 import dataclasses
+import difflib
 from pathlib import Path
+from typing import Annotated
+
+from tyro import conf
+
+from flexjax.cli import _common
 
 
 @dataclasses.dataclass
 class Args:
     """List the example robots, or copy one."""
 
-    copy: tuple[str, str] | None = None
+    copy: Annotated[tuple[str, ...], conf.arg(metavar="NAME FILE")] = ()
     """name of an example, and the file to write it to"""
     json: bool = False
     """print the result as JSON"""
@@ -21,12 +27,17 @@ class Args:
 def run(args: Args):
     from flexjax.robot._examples import example_path, examples
 
-    if args.copy is None:
+    if not args.copy:
         return str(examples()), dict(examples()), 0
+    if len(args.copy) != 2:
+        raise ValueError(f"copy: {' '.join(args.copy)!r}; expected two words, an example and the file to write: --copy two-link arm.toml.")
     name, target = args.copy
     if name not in examples():
-        raise ValueError(f"example: {name!r}; expected one of {', '.join(examples())}.")
+        near = difflib.get_close_matches(name, examples(), 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"example: {name!r}; expected one of {', '.join(examples())}.{hint}")
     path = Path(target)
+    _common.check_paths((target,), (".toml",), "file")
     if path.exists():
         raise ValueError(f"file: {target!r} exists; choose another name.")
     path.write_bytes(example_path(name).read_bytes())

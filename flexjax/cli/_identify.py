@@ -11,7 +11,6 @@ other one is the sensor of its name; --motion, --effort, --current and --sensor 
 
 import dataclasses
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from tyro import conf
@@ -23,9 +22,9 @@ from flexjax.cli import _common
 class Args:
     """Identify numbers of a robot from data."""
 
-    robot: conf.Positional[str]
+    robot: _common.RobotName
     """a robot file, the name of an example, or of a shipped data set"""
-    data: conf.Positional[tuple[str, ...]] = ()
+    data: conf.Positional[Annotated[tuple[str, ...], conf.arg(metavar="DATA")]] = ()
     """data files; a shipped data set brings its own"""
     free: Annotated[tuple[str, ...], conf.arg(metavar="PATH[=LOWER:UPPER]")] = ()
     """what is sought: paths as `flexjax describe` lists them, with bounds after an equals sign"""
@@ -72,9 +71,8 @@ class Args:
 
 
 def run(args: Args):
-    for path, suffix in ((args.report, ".html"), (args.save, ".toml")):
-        if path and (Path(path).suffix != suffix or not Path(path).parent.is_dir()):
-            raise ValueError(f"{path!r}: expected a name that ends in {suffix}, in a folder that exists.")
+    for field, suffix in (("report", ".html"), ("save", ".toml")):
+        _common.check_paths(tuple(filter(None, [getattr(args, field)])), (suffix,), field)
     if not args.free:
         raise ValueError("free: nothing is sought; expected e.g. --free 'links.*.material.E'. `flexjax describe` lists the numbers of a robot.")
     if args.band and len(args.band) != 2:

@@ -7,8 +7,6 @@ flexjax modes two-link --at elbow=1.2 --lock none --save modes.png
 import dataclasses
 from typing import Literal
 
-from tyro import conf
-
 from flexjax.cli import _common
 
 
@@ -16,7 +14,7 @@ from flexjax.cli import _common
 class Args:
     """Natural frequencies of a robot."""
 
-    robot: conf.Positional[str]
+    robot: _common.RobotName
     """a robot file, or the name of an example"""
     formulation: str = ""
     """name, and options after a colon, e.g. FiniteElement:elements=8; default: the first that can hold the robot"""
@@ -34,7 +32,9 @@ class Args:
 
 def run(args: Args):
     if args.save:
-        _common.check_paths((args.save,))
+        _common.check_paths((args.save,), _common.FIGURES)
+    if args.n < 1:
+        raise ValueError(f"n: {args.n}; expected at least 1 mode.")
     _common.start()
     from flexjax.robot import load_robot
     from flexjax.simulate import modes

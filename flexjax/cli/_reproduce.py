@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Annotated
 
 from tyro import conf
 
@@ -19,7 +20,7 @@ from tyro import conf
 class Args:
     """Run the experiments of one of the papers, or of all."""
 
-    paper: conf.Positional[str] = ""
+    paper: conf.Positional[Annotated[str, conf.arg(metavar="PAPER")]] = ""
     """number or name of the experiment, or "all"; without it they are listed"""
     quick: bool = False
     """shorter and coarser, where the experiment offers it"""

@@ -19,7 +19,7 @@ from flexjax.cli import _common
 class Args:
     """Simulate a robot."""
 
-    robot: conf.Positional[str]
+    robot: _common.RobotName
     """a robot file, or the name of an example"""
     drive: str = ""
     """a drive file (TOML): joints.<name>.motion = { quintic = { start, end, duration } } and so on"""
@@ -48,10 +48,10 @@ def run(args: Args):
     from flexjax.robot import load_robot
     from flexjax.simulate import simulate
 
+    ts = _common.output_times(args.end, args.outputs, args.dt)
     robot = load_robot(args.robot)
     name, formulation = _common.make_formulation(args.formulation, robot)
     drive = _common.make_drive(args.drive, args.motion, robot)
-    ts = _common.output_times(args.end, args.outputs)
     model = formulation.bind(robot)
     _common.say(f"{robot.name} in {name}: compiling, then {args.end:g} s in steps of at most {args.dt:g} s")
     traj = simulate(model, drive, ts, dt=args.dt, progress=args.progress)

@@ -5,6 +5,7 @@ flexjax view run.nc --out arm.html --open
 
 import dataclasses
 from pathlib import Path
+from typing import Annotated
 
 from tyro import conf
 
@@ -15,7 +16,7 @@ from flexjax.cli import _common
 class Args:
     """Saved runs as one 3D page."""
 
-    runs: conf.Positional[tuple[str, ...]]
+    runs: conf.Positional[Annotated[tuple[str, ...], conf.arg(metavar="RUN")]]
     """files that `flexjax simulate --save` or fx.save_trajectory wrote"""
     out: str = "view.html"
     """the page (.html), or a film (.gif .mp4)"""
@@ -28,7 +29,7 @@ class Args:
 def run(args: Args):
     if not args.runs:
         raise ValueError("runs: none; expected at least one file, e.g. flexjax view run.nc.")
-    _common.check_paths((args.out,))
+    _common.check_paths((args.out,), (".html", *_common.FILMS), "out")
     _common.start()
     from flexjax.io import load_trajectory
     from flexjax.viz import animate

@@ -1,5 +1,7 @@
 """The drive: one actuation per named joint, loads, a moving base."""
 
+import difflib
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -41,7 +43,9 @@ class Drive(eqx.Module):
         faults = []
         for name, act in self.joints.items():
             if name not in joints:
-                faults.append(f"drive.joints.{name}: no such joint; expected one of {', '.join(joints) or 'none'}.")
+                near = difflib.get_close_matches(name, joints, 1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                faults.append(f"drive.joints.{name}: no such joint; expected one of {', '.join(joints) or 'none'}.{hint}")
                 continue
             joint = joints[name]
             if joint.dofs == 0:

@@ -1,5 +1,6 @@
 """The registry: public name -> dotted name of the class. A new formulation joins with one line."""
 
+import difflib
 import importlib
 
 REGISTRY = {
@@ -15,7 +16,9 @@ REGISTRY = {
 def formulation(name: str):
     """The formulation class of that name."""
     if name not in REGISTRY:
-        raise ValueError(f"formulation: {name!r} is unknown; expected one of {', '.join(REGISTRY)}.")
+        near = difflib.get_close_matches(name, REGISTRY, 1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"formulation: {name!r} is unknown; expected one of {', '.join(REGISTRY)}.{hint}")
     module, _, attribute = REGISTRY[name].rpartition(".")
     return getattr(importlib.import_module(module), attribute)
 

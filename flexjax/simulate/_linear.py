@@ -23,6 +23,8 @@ class Modes(eqx.Module):
     at: State
 
     def __str__(self) -> str:
+        if len(self.frequencies) == 0:
+            return "no mode that vibrates: nothing here is elastic but what is held"
         rows = [f"  {i + 1:3d}  {float(f):12.5g}  {float(z):10.3g}" for i, (f, z) in enumerate(zip(self.frequencies, self.damping, strict=True))]
         return "mode  frequency [Hz]  damping ratio\n" + "\n".join(rows)
 
@@ -95,10 +97,11 @@ def _modes(model, drive, y, n: int):
     # First-order change of an eigenvalue is left_i dA right_i: right for repeated ones too, where differentiating eig gives NaN.
     change = jnp.einsum("ij,jk,ki->i", left, (A - jax.lax.stop_gradient(A)).astype(values.dtype), right)
     values = values + change
-    scale = jnp.max(jnp.abs(jax.lax.stop_gradient(values)), initial=0.0)
-    size = jnp.abs(jax.lax.stop_gradient(values))
-    # One of each conjugate pair; what moves slower than round-off of the fastest is a rigid or locked coordinate.
-    vibrates = (jax.lax.stop_gradient(values).imag > 0) & (size > 1e-7 * scale)
+    fixed = jax.lax.stop_gradient(values)
+    size = jnp.abs(fixed)
+    # One of each conjugate pair. A free coordinate without stiffness appears at round-off of the fastest mode, so what lies there is left out; but only below
+    # 0.05 rad/s: with shear or strain-rate damping the fastest is 1e8 1/s and more, and arms vibrate at a ten-millionth of that (3 Hz of two-link).
+    vibrates = (fixed.imag > 0) & (size > jnp.minimum(3e-7 * jnp.max(size, initial=0.0), 0.05))
     order = jnp.argsort(jnp.where(vibrates, size, jnp.inf))[:n]
     picked, real = values[order], vibrates[order]
     safe = jnp.where(real, picked, 1.0)

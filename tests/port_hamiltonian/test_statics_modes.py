@@ -82,6 +82,17 @@ def paper_element(n, alpha):
     return PaperElement(l, l * jnp.array([1.0, 0.0, 0.0]), compliance, inertia, jnp.asarray(alpha))
 
 
+def test_damping_of_fast_modes_hides_no_slow_one(record_number):
+    """Strain-rate damping makes the shear modes decay a billion times faster than the arm vibrates; the arm's modes are still told."""
+    plain, damped = (
+        fx.modes(fx.PortHamiltonian(elements=8).bind(cantilever(SLENDER, damping=fx.Damping(strain_rate=tau))), n=2) for tau in (0.0, 1e-3)
+    )
+    gap = np.max(np.abs(np.asarray(damped.frequencies) / np.asarray(plain.frequencies) - 1))
+    record_number("first frequencies of a damped stiff link", gap, 1e-3)
+    # Rayleigh's law of such damping: zeta = tau omega / 2.
+    np.testing.assert_allclose(damped.damping, 1e-3 * np.pi * np.asarray(plain.frequencies), rtol=1e-3)
+
+
 def test_paper_element_power_and_frequencies(record_number):
     rng = np.random.default_rng(0)
     worst = 0.0
