@@ -327,7 +327,8 @@ class _Table:
         name = name or next((n for n in TIME_NAMES if n in self.columns), None)
         if name is None:
             raise ValueError(
-                f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has {', '.join(self.columns)}. Name it (time=..., on the command line --time), or give the sampling rate in Hz (rate=..., --rate)."
+                f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has {', '.join(self.columns)}. "
+                "Name it (time=..., on the command line --time), or give the sampling rate in Hz (rate=..., --rate)."
             )
         values, unit = self.values(name, "time"), self.unit(name)
         if unit is not None and unit.kind != "time":
