@@ -12,7 +12,8 @@ from benchmarks._harness import fresh_compilations, measure, row, save, show_env
 
 jax.config.update("jax_enable_x64", True)
 
-from flexjax.formulation.moving_beam._generator import FIELD_ROWS, LETTERS, dense_energy, letter_matrix, scaled, strain_energy, tables  # noqa: E402
+from flexjax.formulation.moving_beam._generator import LETTERS, dense_energy, letter_matrix, scaled, strain_energy, tables  # noqa: E402
+from flexjax.formulation.moving_beam._shapes import Shapes  # noqa: E402
 from flexjax.formulation.moving_beam._terms import ORDERS, STIFFNESSES  # noqa: E402
 
 REPEATS = 200  # evaluations inside one compiled program, so that dispatch does not drown the work
@@ -21,9 +22,9 @@ REPEATS = 200  # evaluations inside one compiled program, so that dispatch does 
 def gauss_energy(terms, y, l, stiffness, points=5):
     nodes, weights = np.polynomial.legendre.leggauss(points)
     xi = 0.5 * (nodes + 1)
-    C = letter_matrix("".join(LETTERS), 6)
+    C = letter_matrix("".join(LETTERS), Shapes())
     at = np.einsum("url,lg->urg", C, np.stack([xi**k for k in range(C.shape[2])]))
-    value = jnp.tensordot(scaled(y, l), jnp.asarray(at), 1)  # (n, letter, point)
+    value = jnp.tensordot(scaled(Shapes(), y, l), jnp.asarray(at), 1)  # (n, letter, point)
     value = {x: value[:, i] / l[:, None] ** LETTERS[x][1] for i, x in enumerate(LETTERS)}
     total = 0.0
     for t in terms:
@@ -35,8 +36,7 @@ def gauss_energy(terms, y, l, stiffness, points=5):
 
 
 def dense(terms, y, l, stiffness):
-    rows = FIELD_ROWS[6]
-    return jnp.sum(jax.vmap(lambda y, l, k: dense_energy(terms, {f: y[np.array(r)] for f, r in rows.items()}, l, k))(y, l, stiffness))
+    return jnp.sum(jax.vmap(lambda y, l, k: dense_energy(terms, y, l, k))(y, l, stiffness))
 
 
 def main():

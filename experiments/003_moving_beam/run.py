@@ -61,7 +61,7 @@ def store(name, out):
 def tip(model, q):
     """(ux, uy, uz) of the outer end, in the joint frame."""
     lay = model.layout
-    last = q[:, lay.dofs + (lay.elements - 1) * (lay.node + 2) :]
+    last = q[:, lay.dofs + (lay.elements - 1) * lay.width :]
     zero = np.zeros(len(q))
     return (last[:, 0], last[:, 1], zero) if lay.planar else (last[:, 0], last[:, 2], last[:, 4])
 

@@ -7,6 +7,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation.moving_beam._matrices import Flow, Reference, element_inertia
+from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.term import Mechanical, State
 from tests.moving_beam.samples import ORDER, SAMPLE, unknowns
 
@@ -16,7 +17,7 @@ def test_inertia_force_of_the_reference_element(record_number):
     s = {k: jnp.asarray(v, float) for k, v in SAMPLE.items() if k not in ("order", "tensors", "strain")}
     flow = Flow(jnp.stack([s["X0"], s["X0dot"], s["X0ddot"]]), jnp.stack([s["l"], s["ldot"], s["lddot"]]), jnp.stack([0 * s["v"], s["v"], s["vdot"]]))
     ref = Reference(s["aO"], s["omega"], s["omegadot"])
-    M, D, K, f = jax.jit(lambda: element_inertia(6, flow, ref, s["rhoA"], jnp.zeros(3)))()
+    M, D, K, f = jax.jit(lambda: element_inertia(Shapes(), flow, ref, s["rhoA"], jnp.zeros(3)))()
     force = M @ unknowns("qdd") + D @ unknowns("qd") + K @ unknowns("q") - f
     want = np.array(SAMPLE["Fin_centreline"])[ORDER]
     record_number("003 inertia force of the sample element", float(np.max(np.abs(np.asarray(force) - want))), 1e-13)
@@ -45,7 +46,7 @@ def space():
 def _state(model, scale, key, continuous=False):
     lay = model.layout
     k1, k2, k3 = jax.random.split(jax.random.key(key), 3)
-    table = scale * jax.random.normal(k1, (lay.elements, lay.node + 2))
+    table = scale * jax.random.normal(k1, (lay.elements, lay.width))
     if continuous:
         # Axial slopes continuous over nodes: then no material changes its speed in a jump, and d'Alembert's field is a function.
         slopes = table[:, -1]

@@ -152,7 +152,8 @@ def arm(robot: Robot, lay: Layout, rotary: bool) -> Arm:
     damped = [link.damping for link in links if link.damping is not None]
     return Arm(
         start=jnp.stack(start), slope=slopes(slope), tube_start=jnp.stack([c for c, _ in rears]), tube_slope=slopes([g for _, g in rears]),
-        tube_length=lengths, rear=rear, viscous=any(x.strain_rate is not None for x in damped), dragged=any(x.mass is not None for x in damped),
+        tube_length=lengths, rear=rear, shapes=lay.shapes,
+        viscous=any(x.strain_rate is not None for x in damped), dragged=any(x.mass is not None for x in damped),
         **{name: jnp.stack(x) for name, x in rows.items()},
     )  # fmt: skip
 

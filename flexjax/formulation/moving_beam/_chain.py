@@ -109,18 +109,20 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     def kinetic(self, q, va, vb, base_a=None, base_b=None):
         """va^T M vb / 2, with the ground's twists beside the velocities (None: at rest)."""
         x, d, y = self.split(q)
-        parts = []
-        for v, base in ((va, base_a), (vb, base_b)):
+        base = None if base_a is None else jnp.stack([base_a, base_b])
+
+        def motion(v, base):
             xd, dd, yd = self.split(v)
             z, spins = _carrier.twists(self.car, self.layout, x, xd, base)
-            parts.append((z, spins, Rates(z[-1], dd, yd)))
-        (za, sa, ra), (zb, sb, rb) = parts
-        total = _link.kinetic(self.arm, d, y, ra, rb, self.constant)
-        for k in range(len(za)):
-            total = total + 0.5 * jnp.sum(za[k] * (self.car.inertia[k] @ zb[k])) + 0.5 * self.car.rotor[k] * sa[k] * sb[k]
-        for k in range(len(self.tip.tube)):
-            (ua, wa), (ub, wb) = (self._payload_velocity(k, d, y, r) for r in (ra, rb))
-            total = total + 0.5 * self.tip.mass[k] * jnp.sum(ua * ub) + 0.5 * jnp.sum(wa * (self.tip.inertia[k] @ wb))
+            rates = Rates(z[-1], dd, yd)
+            return jnp.stack(z), jnp.stack(spins), rates, [self._payload_velocity(k, d, y, rates) for k in range(len(self.tip.tube))]
+
+        # Both velocities in one sweep: half the program.
+        z, spins, rates, loads = jax.vmap(motion, in_axes=(0, None if base is None else 0))(jnp.stack([va, vb]), base)
+        total = _link.kinetic(self.arm, d, y, rates, self.constant)
+        total = total + 0.5 * jnp.sum(z[0] * jnp.einsum("kij,kj->ki", self.car.inertia, z[1])) + 0.5 * jnp.sum(self.car.rotor * spins[0] * spins[1])
+        for (u, w), mass, inertia in zip(loads, self.tip.mass, self.tip.inertia, strict=True):
+            total = total + 0.5 * mass * jnp.sum(u[0] * u[1]) + 0.5 * jnp.sum(w[0] * (inertia @ w[1]))
         return total
 
     def payload_position(self, k, d, y):
@@ -286,7 +288,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         touching = (h.stops[:, 2] > 0) & ((x < h.stops[:, 0]) | (x > h.stops[:, 1]))
         friction = h.coulomb / h.v_eps / jnp.cosh(jnp.clip(xd / h.v_eps, -20, 20)) ** 2
         diagonal = cv * (h.damping + kd + friction) + cq * kp + jnp.where(touching, cq * h.stops[:, 2] + cv * h.stops[:, 3], 0.0)
-        return _solve.factorise(E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs])
+        return _solve.factorise(lay.node, E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs])
 
     def precondition(self, factors, r):
         D = self.layout.dofs
@@ -294,7 +296,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         return jnp.concatenate([jnp.where(self.locked[:D], r[:D], joints), rest])
 
     def _gather(self, rows):
-        """(n*(node+2),) from the unknowns of the elements (n, 2*node+2): the transpose of element_unknowns."""
+        """(n*(node+own),) from the unknowns of the elements (n, 2*node+own): the transpose of element_unknowns."""
         node = self.layout.node
         outer = rows[:, node : 2 * node] + jnp.concatenate([rows[1:, :node], jnp.zeros((1, node), rows.dtype)])
         return jnp.concatenate([outer, rows[:, 2 * node :]], axis=1).reshape(-1)
@@ -303,7 +305,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         """cm M + cv C + cq K of the elements (exact but for gyroscopic, centrifugal and weight terms), and the coupling of K to the length."""
         arm = self.arm
 
-        M = _link.element_masses(l, jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1), y)
+        M = _link.element_masses(arm.shapes, l, jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1))
         for k in range(len(self.tip.tube)):
             M = M + self._payload_mass(k, d, y)
         if isinstance(cq, float) and cq == 0.0:  # the mass matrix alone, for accelerations
@@ -314,7 +316,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         if arm.viscous:
             E = E + cv * _link.element_hessians(self.tab, y, l, arm.viscosity, self.couplings)[:, :-1, :-1]
         if arm.dragged:
-            E = E + cv * _link.element_masses(l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0]), y)
+            E = E + cv * _link.element_masses(arm.shapes, l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0]))
         return E, H_length, H_lengths
 
     def _payload_mass(self, k, d, y):

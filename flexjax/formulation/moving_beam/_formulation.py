@@ -1,6 +1,6 @@
 """The nonlinear moving beam of variable length on a joint frame with arbitrary motion."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 import diffrax
@@ -11,15 +11,17 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax._results import Status
-from flexjax.beam._polynomial import hilbert
+from flexjax.beam._polynomial import ShapeSet
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.moving_beam import _carrier, _layout
 from flexjax.formulation.moving_beam._chain import Hardware, MovingBeamTerm, joint_hardware
-from flexjax.formulation.moving_beam._generator import scaled, tables
-from flexjax.formulation.moving_beam._link import Arm, _polynomials, element_unknowns
+from flexjax.formulation.moving_beam._generator import tables
+from flexjax.formulation.moving_beam._link import Arm
 from flexjax.formulation.moving_beam._matrices import Matrices, global_matrices
 from flexjax.formulation.moving_beam._observe import snapshot
+from flexjax.formulation.moving_beam._shapes import Shapes
+from flexjax.formulation.moving_beam._start import inextensible
 from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
 from flexjax.robot import Robot
 from flexjax.solver import DiscreteGradient, GeneralisedAlpha
@@ -31,12 +33,18 @@ def _as_order(order: str | Iterable[str | Term]):
     return order if isinstance(order, str) else tuple(sorted(order, key=str))
 
 
+def _as_shapes(shapes: Mapping[str, str | ShapeSet] | tuple):
+    return tuple(sorted(dict(shapes).items(), key=lambda x: x[0]))
+
+
 class MovingBeam(AbstractFormulation):
     """One elastic arm (a beam, a beam that runs out of its joint, or telescoping tubes) on a rigid carrier, geometrically nonlinear.
 
     ``order``: "complete" (default), "consistent" (the most accurate), "cubic" (the order of the paper; its energy is unbounded below and collapses at a
     deflection of about one radius of gyration), "linear", or a collection of terms, e.g. ``{"EA a c c", "EA c c c c"}``; ``print(formulation)`` lists
-    them. ``rotary``: rotary inertia of the sections. ``inertia="constant"``: the state-independent matrices of a linear model, for comparison.
+    them. ``shapes``: shape functions of single fields ("ux", "alpha", "uy", "uz"), e.g. ``{"uy": "quintic"}``: "linear", "cubic", "quintic" or a
+    ``ShapeSet`` of Hermite's kind; by default cubic, and linear for the twist. ``rotary``: rotary inertia of the sections. ``inertia="constant"``: the
+    state-independent matrices of a linear model, for comparison.
 
     >>> import flexjax as fx
     >>> model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
@@ -47,6 +55,7 @@ class MovingBeam(AbstractFormulation):
     order: str | tuple = eqx.field(static=True, converter=_as_order, default="complete")
     rotary: bool = eqx.field(static=True, default=True)
     inertia: str = eqx.field(static=True, default="complete")
+    shapes: Mapping[str, str | ShapeSet] | tuple = eqx.field(static=True, converter=_as_shapes, default=())
 
     def __check_init__(self):
         if self.elements < 1:
@@ -54,6 +63,10 @@ class MovingBeam(AbstractFormulation):
         if self.inertia not in ("complete", "constant"):
             raise ValueError(f"inertia: {self.inertia!r}; expected 'complete' or 'constant'.")
         resolve(self.order)
+        Shapes.of(dict(self.shapes))
+
+    def layout(self, robot: Robot) -> _layout.Layout:
+        return _layout.layout(robot, self.elements, Shapes.of(dict(self.shapes)))
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -68,7 +81,7 @@ class MovingBeam(AbstractFormulation):
 
     def refusals(self, robot: Robot) -> list[str]:
         faults = _layout.refusals(robot, self.elements)
-        if self.inertia == "constant" and not faults and _layout.layout(robot, self.elements).lengths:
+        if self.inertia == "constant" and not faults and self.layout(robot).lengths:
             faults.append("inertia='constant' with a variable length; expected 'complete'")
         return faults
 
@@ -81,7 +94,7 @@ class MovingBeam(AbstractFormulation):
         ]
 
     def build(self, robot: Robot) -> "MovingBeamModel":
-        lay = _layout.layout(robot, self.elements)
+        lay = self.layout(robot)
         couplings = {t.name: jnp.ones((), robot.gravity.dtype) for t in self.planar_terms(lay.planar)}
         return MovingBeamModel(
             robot, self, lay, _carrier.carrier(robot, lay), _carrier.arm(robot, lay, self.rotary), _carrier.payloads(robot, lay), joint_hardware(robot),
@@ -103,9 +116,9 @@ class MovingBeamModel(AbstractModel):
     couplings: dict[str, Array]
 
     def term(self, drive: Drive) -> MovingBeamTerm:
-        terms = self.formulation.planar_terms(self.layout.planar)
+        tab = tables(self.formulation.planar_terms(self.layout.planar), self.layout.shapes)
         constant = self.formulation.inertia == "constant"
-        return MovingBeamTerm(self.robot, drive, self.car, self.arm, self.tip, self.hard, self.couplings, self.layout, tables(terms), constant)
+        return MovingBeamTerm(self.robot, drive, self.car, self.arm, self.tip, self.hard, self.couplings, self.layout, tab, constant)
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         x, xd, _ = start.vectors(self.robot)
@@ -118,27 +131,11 @@ class MovingBeamModel(AbstractModel):
     def bent(self, state: State, uy=None, uz=None) -> State:
         """``state`` with the arm bent to ``uy(x)`` and ``uz(x)`` (functions of the distance from the joint frame, zero with zero slope there) without
         stretching: ux = - int (uy'^2 + uz'^2)/2, the start that does not ring."""
-        lay = self.layout
-        _, d, _ = self.term(Drive()).split(state.mech.q)
-        X, l = self.arm.mesh(d)
-        outer = X + l
-        columns = {name: [jax.vmap(f)(outer), jax.vmap(jax.grad(f))(outer)] for name, f in (("uy", uy), ("uz", uz)) if f is not None}
-        if lay.planar and "uz" in columns:
+        if self.layout.planar and uz is not None:
             raise ValueError("bent: uz on a planar robot; expected uy only.")
-        table = jnp.zeros((lay.elements, lay.node + 2), d.dtype)
-        for name, at in (("uy", 1 if lay.planar else 2), ("uz", 4)):
-            if name in columns:
-                table = table.at[:, at].set(columns[name][0]).at[:, at + 1].set(columns[name][1])
-        y = element_unknowns(table.reshape(-1), lay.elements, lay.node)
-
-        def shortening(y, l):
-            slope = _polynomials(scaled(y[None], l[None]))[1][0, :3, 1:] / l
-            ends = jnp.stack([slope[0], jnp.sum(slope, 0)])
-            return -0.5 * l * jnp.sum(slope * (jnp.asarray(hilbert(3, 3), d.dtype) @ slope)), -0.5 * jnp.sum(ends**2, 1)
-
-        drop, slopes = jax.vmap(shortening)(y, l)
-        table = table.at[:, 0].set(jnp.cumsum(drop)).at[:, lay.node :].set(slopes)
-        q = jnp.concatenate([state.mech.q[: lay.dofs], table.reshape(-1)])
+        _, d, _ = self.term(Drive()).split(state.mech.q)
+        unknowns = inextensible(self.layout.shapes, *self.arm.mesh(d), {name: f for name, f in (("uy", uy), ("uz", uz)) if f is not None})
+        q = jnp.concatenate([state.mech.q[: self.layout.dofs], unknowns])
         return State(Mechanical(q, state.mech.v), state.work, state.dissipated, state.memory)
 
     def matrices(self, t, y: State, drive: Drive, acceleration=None) -> Matrices:

@@ -12,18 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam._polynomial import CUBIC, LINEAR, coefficient_matrix, hilbert, product_integrals
+from flexjax.beam._polynomial import coefficient_matrix, hilbert, product_integrals
+from flexjax.formulation.moving_beam._shapes import SPATIAL, Shapes, field_rows, length_powers
 from flexjax.formulation.moving_beam._terms import LETTERS, STIFFNESSES, Term
-
-SHAPES = {"ux": CUBIC, "alpha": LINEAR, "uy": CUBIC, "uz": CUBIC}
-POWERS = 3  # a first derivative of a cubic has three coefficients
-PRODUCT = 2 * POWERS - 1
-
-_MULTIPLY = np.zeros((POWERS, POWERS, PRODUCT))
-for _m in range(POWERS):
-    for _n in range(POWERS):
-        _MULTIPLY[_m, _n, _m + _n] = 1.0
-_HILBERT = hilbert(PRODUCT, PRODUCT)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +27,7 @@ class Tables:
     weights: tuple  # per group: ((row, row, factor), ...)
     names: tuple[str, ...]  # of the terms, in the order of the weights
     degree: int
+    shapes: Shapes
 
     def left(self) -> np.ndarray:
         return np.array([[x == pair[0] for x in self.letters] for pair in self.pairs], float).reshape(len(self.pairs), len(self.letters))
@@ -67,7 +59,7 @@ def _split(letters: str, known: list[str]) -> tuple[str, str]:
 
 
 @functools.cache
-def tables(terms: tuple[Term, ...]) -> Tables:
+def tables(terms: tuple[Term, ...], shapes: Shapes = SPATIAL) -> Tables:
     letters = "".join(x for x in LETTERS if any(x in t.letters for t in terms))
     pairs: list[str] = []
     products = []
@@ -83,62 +75,61 @@ def tables(terms: tuple[Term, ...]) -> Tables:
         grouped.setdefault((STIFFNESSES.index(t.stiffness), t.derivatives), []).append((row[left], row[right], float(t.factor), t.name))
     weights = tuple(tuple(entry[:3] for entry in g) for g in grouped.values())
     names = tuple(entry[3] for g in grouped.values() for entry in g)
-    return Tables(letters, tuple(pairs), tuple(grouped), weights, names, max(t.degree for t in terms))
+    return Tables(letters, tuple(pairs), tuple(grouped), weights, names, max(t.degree for t in terms), shapes)
 
 
 @functools.cache
-def letter_matrix(letters: str, node: int) -> np.ndarray:
+def letter_matrix(letters: str, shapes: Shapes) -> np.ndarray:
     """(unknowns of an element, letter, power): coefficients of the letters' derivatives in xi, without their powers of l, from scaled unknowns."""
-    size = 2 * node + 2
-    out = np.zeros((size, len(letters), POWERS))
+    rows, fields = field_rows(shapes), shapes.fields
+    powers = max(len(f) - LETTERS[x][1] for x in letters if LETTERS[x][0] in fields for f in fields[LETTERS[x][0]].functions)
+    out = np.zeros((shapes.size, len(letters), powers))
     for i, x in enumerate(letters):
         field, order = LETTERS[x]
-        for k, row in enumerate(FIELD_ROWS[node].get(field, ())):
-            out[row, i] = coefficient_matrix(SHAPES[field], order, POWERS)[:, k]
+        for k, row in enumerate(rows.get(field, ())):
+            out[row, i] = coefficient_matrix(fields[field], order, powers)[:, k]
     return out
 
 
-# Which unknown of an element ([inner node, outer node, axial slopes]) multiplies which shape function of a field.
-FIELD_ROWS = {
-    3: {"ux": (0, 6, 3, 7), "uy": (1, 2, 4, 5)},
-    6: {"ux": (0, 12, 6, 13), "alpha": (1, 7), "uy": (2, 3, 8, 9), "uz": (4, 5, 10, 11)},
-}
-
-
-@functools.cache
-def slope_mask(node: int) -> np.ndarray:
-    """1 where an unknown is a slope and carries a power of l."""
-    out = np.zeros(2 * node + 2)
-    for field, rows in FIELD_ROWS[node].items():
-        out[list(rows)] = SHAPES[field].scale
+def scaled(shapes: Shapes, y: Float[Array, "n unknowns"], length: Float[Array, " n"]) -> Float[Array, "n unknowns"]:
+    """Unknowns times S = l^power."""
+    powers = length_powers(shapes)
+    out = y
+    for k in range(1, int(powers.max(initial=0.0)) + 1):
+        mask = jnp.asarray(powers >= k, y.dtype)[None, :]
+        out = out * (1 - mask + mask * length[:, None])
     return out
 
 
-def scaled(y: Float[Array, "n unknowns"], length: Float[Array, " n"]) -> Float[Array, "n unknowns"]:
-    """Unknowns times S = l^scale."""
-    mask = jnp.asarray(slope_mask((y.shape[1] - 2) // 2), y.dtype)[None, :]
-    return y * (1 - mask + mask * length[:, None])
-
-
-def factor_table(tab: Tables, h: Float[Array, "n unknowns"]) -> Float[Array, "n 5 rows"]:
+def factor_table(tab: Tables, h: Float[Array, "n unknowns"]) -> Float[Array, "n rows powers"]:
     """Coefficients in xi of every letter and pair, from scaled unknowns: two products with constant matrices."""
-    node, dtype = (h.shape[1] - 2) // 2, h.dtype
-    C = letter_matrix(tab.letters, node)
+    dtype = h.dtype
+    C = letter_matrix(tab.letters, tab.shapes)
     # letters, then left and right factors of the pairs, in one product
     wide = np.concatenate([C, np.einsum("url,pr->upl", C, tab.left()), np.einsum("url,pr->upl", C, tab.right())], axis=1)
-    n, letters, pairs = h.shape[0], len(tab.letters), len(tab.pairs)
-    G = (h @ jnp.asarray(wide.reshape(wide.shape[0], -1), dtype)).reshape(n, letters + 2 * pairs, POWERS)
-    A = jnp.pad(G[:, :letters], ((0, 0), (0, 0), (0, PRODUCT - POWERS)))
+    n, letters, pairs, powers = h.shape[0], len(tab.letters), len(tab.pairs), C.shape[2]
+    G = (h @ jnp.asarray(wide.reshape(wide.shape[0], -1), dtype)).reshape(n, letters + 2 * pairs, powers)
+    A = jnp.pad(G[:, :letters], ((0, 0), (0, 0), (0, powers - 1)))
     if pairs:
         left, right = G[:, letters : letters + pairs], G[:, letters + pairs :]
-        A = jnp.concatenate([A, _multiply(left, right)], axis=1)
+        A = jnp.concatenate([A, multiply(left, right)], axis=1)
     return A
 
 
-def _multiply(p, q):
-    """Products of polynomials of three coefficients along the last axis."""
-    outer = (p[..., :, None] * q[..., None, :]).reshape(*p.shape[:-1], POWERS * POWERS)
-    return outer @ jnp.asarray(_MULTIPLY.reshape(-1, PRODUCT), p.dtype)
+@functools.cache
+def _products(powers: int) -> np.ndarray:
+    out = np.zeros((powers, powers, 2 * powers - 1))
+    for m in range(powers):
+        for n in range(powers):
+            out[m, n, m + n] = 1.0
+    return out.reshape(-1, 2 * powers - 1)
+
+
+def multiply(p, q):
+    """Products of polynomials along the last axis."""
+    powers = p.shape[-1]
+    outer = (p[..., :, None] * q[..., None, :]).reshape(*p.shape[:-1], powers * powers)
+    return outer @ jnp.asarray(_products(powers), p.dtype)
 
 
 def strain_energy(
@@ -146,10 +137,11 @@ def strain_energy(
 ) -> Float[Array, ""]:
     """Strain energy of all elements together: their unknowns, lengths, and EA, GJ, EIy, EIz. ``couplings`` multiply the terms of their names."""
     dtype = y.dtype
-    A = factor_table(tab, scaled(y, length))
+    A = factor_table(tab, scaled(tab.shapes, y, length))
+    powers = hilbert(A.shape[2], A.shape[2])
     first, second, group = tab.selections()
     left = jnp.einsum("nrk,rt->nkt", A, jnp.asarray(first, dtype))
-    right = jnp.einsum("nrk,kl,rt->nlt", A, jnp.asarray(_HILBERT, dtype), jnp.asarray(second, dtype))
+    right = jnp.einsum("nrk,kl,rt->nlt", A, jnp.asarray(powers, dtype), jnp.asarray(second, dtype))
     scale = jnp.stack([stiffness[:, k] * length ** (1 - n) for k, n in tab.groups], axis=1)
     factors = scale @ jnp.asarray(group, dtype)
     if couplings is not None:
@@ -161,19 +153,18 @@ def of_degree(terms: tuple[Term, ...], degree: int) -> tuple[Term, ...]:
     return tuple(t for t in terms if t.degree == degree)
 
 
-def dense_tensor(term: Term) -> np.ndarray:
+def dense_tensor(term: Term, shapes: Shapes = SPATIAL) -> np.ndarray:
     """The product-integral tensor D of a term in its shape functions, exact (Fractions): the library that eqs. (12)-(14) ask for."""
-    return product_integrals(tuple((SHAPES[LETTERS[x][0]], LETTERS[x][1]) for x in term.letters))
+    return product_integrals(tuple((shapes.fields[LETTERS[x][0]], LETTERS[x][1]) for x in term.letters))
 
 
-def dense_energy(terms: tuple[Term, ...], unknowns: dict[str, Array], length, stiffness) -> Array:
-    """The same energy by the dense tensors: unknowns of each field ("ux", "alpha", "uy", "uz") of one element. Slow; for checks and comparison."""
-    total = 0.0
+def dense_energy(terms: tuple[Term, ...], y: Float[Array, " unknowns"], length, stiffness, shapes: Shapes = SPATIAL) -> Array:
+    """The same energy of one element by the dense tensors. Slow; for checks and comparison."""
+    rows, total = field_rows(shapes), 0.0
+    h = y * length ** jnp.asarray(length_powers(shapes))
     for t in terms:
-        D = jnp.asarray(dense_tensor(t).astype(float))
+        D = jnp.asarray(dense_tensor(t, shapes).astype(float))
         for x in t.letters:
-            field = LETTERS[x][0]
-            D = jnp.tensordot(unknowns[field] * length ** np.array(SHAPES[field].scale, float), D, axes=(0, 0))
+            D = jnp.tensordot(h[np.array(rows[LETTERS[x][0]])], D, axes=(0, 0))
         total = total + float(t.factor) * stiffness[STIFFNESSES.index(t.stiffness)] * length ** (1 - t.derivatives) * D
     return total
-

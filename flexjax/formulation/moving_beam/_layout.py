@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from flexjax.formulation.moving_beam._shapes import SPATIAL, Shapes
 from flexjax.robot import Robot
 
 CARRIER_JOINTS = ("revolute", "universal", "fixed", "prismatic")
@@ -28,7 +29,7 @@ class Segment:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Order of the coordinates: joints in robot order, then per element the unknowns of its outer node and its two axial slopes."""
+    """Order of the coordinates: joints in robot order, then per element the unknowns of its outer node and its own."""
 
     stages: tuple[Stage, ...]
     tubes: tuple[int, ...]  # links of the arm, base to tip
@@ -38,6 +39,7 @@ class Layout:
     segments: tuple[Segment, ...]
     dofs: int
     planar: bool
+    shapes: Shapes
 
     @property
     def elements(self) -> int:
@@ -46,11 +48,16 @@ class Layout:
     @property
     def node(self) -> int:
         """Unknowns of a node: ux, uy, uy' in the plane; ux, alpha, uy, uy', uz, uz' in space."""
-        return 3 if self.planar else 6
+        return self.shapes.node
+
+    @property
+    def width(self) -> int:
+        """Unknowns per element: of its outer node, and its own."""
+        return self.shapes.node + self.shapes.own
 
     @property
     def nv(self) -> int:
-        return self.dofs + self.elements * (self.node + 2)
+        return self.dofs + self.elements * self.width
 
     @property
     def length_of_tube(self) -> tuple[int, ...]:
@@ -156,7 +163,7 @@ def _segments(robot: Robot, arm: list[int], elements: int) -> tuple[Segment, ...
     return tuple(Segment(x, n) for x, n in zip(layers, count, strict=True))
 
 
-def layout(robot: Robot, elements: int) -> Layout:
+def layout(robot: Robot, elements: int, shapes: Shapes = SPATIAL) -> Layout:
     start = {name: sl.start for name, sl in robot.dof_slices().items()}
     carrier, arm = split(robot)
     slides = _telescopes(robot.joints[arm[0]])
@@ -179,4 +186,5 @@ def layout(robot: Robot, elements: int) -> Layout:
         segments=_segments(robot, arm, elements),
         dofs=robot.dofs,
         planar=robot.planar,
+        shapes=shapes.flat() if robot.planar else shapes,
     )

@@ -1,7 +1,7 @@
 """The moving, length-variable beam: a mesh X(d) that follows the lengths d, layers of material that run through it, fields as polynomials in xi.
 
 Material of a layer runs at the speed v along the axis; seen from an element that begins at X_a and has the length l it passes at
-c = v - X_a' - xi l', so that a field with coefficients U(t) in xi has the material rate  D/Dt = dU/dt + (c/l) dU/dxi.  All velocities are cubic in xi and
+c = v - X_a' - xi l', so that a field with coefficients U(t) in xi has the material rate  D/Dt = dU/dt + (c/l) dU/dxi.  All velocities are polynomials in xi and
 linear in the generalised velocities, and every integral over the length is exact.
 """
 
@@ -13,15 +13,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam._polynomial import coefficient_matrix, hilbert
-from flexjax.formulation.moving_beam._generator import FIELD_ROWS, SHAPES, Tables, _multiply, letter_matrix, scaled, slope_mask, strain_energy
+from flexjax.beam._polynomial import hilbert
+from flexjax.formulation.moving_beam._generator import Tables, letter_matrix, multiply, scaled, strain_energy
+from flexjax.formulation.moving_beam._shapes import Shapes, derivative_matrix, shape_matrices, shift_matrix
 
-_H4, _H3, _H5 = hilbert(4, 4), hilbert(3, 3), hilbert(5, 5)
-_DERIVATIVE = np.diag([1.0, 2.0, 3.0], 1)
-_SHIFT = np.diag([1.0, 1.0, 1.0], -1)
-_MEAN = np.array([1.0, 1 / 2, 1 / 3, 1 / 4])
-_ORIGIN, _AHEAD = np.zeros((4, 3)), np.zeros((4, 3))
-_ORIGIN[0, 0], _AHEAD[1, 0] = 1.0, 1.0
+
+def origin(powers: int) -> np.ndarray:
+    """The polynomial e1."""
+    out = np.zeros((powers, 3))
+    out[0, 0] = 1.0
+    return out
+
+
+def ahead(powers: int) -> np.ndarray:
+    """The polynomial xi e1."""
+    return shift_matrix(powers) @ origin(powers)
 
 
 class Arm(eqx.Module):
@@ -39,6 +45,7 @@ class Arm(eqx.Module):
     tube_slope: Float[Array, "tubes m"]
     tube_length: Float[Array, " tubes"]
     rear: Float[Array, " 4"] | None  # rhoA and rhoI of the part of a sliding tube behind its joint
+    shapes: Shapes = eqx.field(static=True)
     viscous: bool = eqx.field(static=True)
     dragged: bool = eqx.field(static=True)
 
@@ -53,49 +60,39 @@ class Rates(eqx.Module):
 
     twist: Float[Array, " 6"]
     d: Float[Array, " m"]
-    y: Float[Array, "n 2*node+2"]
+    y: Float[Array, "n 2*node+own"]
 
 
-def element_unknowns(x: Float[Array, " n*(node+2)"], n: int, node: int) -> Float[Array, "n 2*node+2"]:
-    """[inner node, outer node, axial slopes] of every element; the first node is clamped to the joint frame."""
-    table = x.reshape(n, node + 2)
+def element_unknowns(x: Float[Array, " n*(node+own)"], n: int, node: int) -> Float[Array, "n 2*node+own"]:
+    """[inner node, outer node, own] of every element; the first node is clamped to the joint frame."""
+    table = x.reshape(n, -1)
     outer = table[:, :node]
     inner = jnp.concatenate([jnp.zeros((1, node), x.dtype), outer[:-1]])
     return jnp.concatenate([inner, outer, table[:, node:]], axis=1)
 
 
 @functools.cache
-def shape_matrices(node: int) -> tuple[np.ndarray, np.ndarray]:
-    """From scaled unknowns to the coefficients in xi of (ux, uy, uz) (unknowns, 4, 3), and of the twist about x (unknowns, 3)."""
-    size = 2 * node + 2
-    U, twist = np.zeros((size, 4, 3)), np.zeros((size, 3))
-    for axis, name in enumerate(("ux", "uy", "uz")):
-        for k, row in enumerate(FIELD_ROWS[node].get(name, ())):
-            U[row, :, axis] = coefficient_matrix(SHAPES[name])[:, k]
-    for k, row in enumerate(FIELD_ROWS[node].get("alpha", ())):
-        twist[row, :2] = coefficient_matrix(SHAPES["alpha"])[:, k]
-    return U, twist
-
-
-@functools.cache
-def _motion_matrices(node: int) -> np.ndarray:
+def _motion_matrices(shapes: Shapes) -> np.ndarray:
     """From scaled unknowns to (U, dU/dxi, twist, d twist/dxi, slopes as rotations, their derivative): one product gives all that moves."""
-    U, twist = shape_matrices(node)
-    slope = np.einsum("pq,uqc->upc", _DERIVATIVE, U)
-    bend = np.zeros((U.shape[0], 3, 3))
-    bend[:, :, 1], bend[:, :, 2] = -slope[:, :3, 2], slope[:, :3, 1]
+    U, twist = shape_matrices(shapes)
+    n, k = shapes.moving, shapes.turning
+    slope = np.einsum("pq,uqc->upc", derivative_matrix(n), U)
+    bend = np.zeros((U.shape[0], k, 3))
+    # Bending slopes fit, whatever the degree of ux.
+    fit = min(n, k)
+    bend[:, :fit, 1], bend[:, :fit, 2] = -slope[:, :fit, 2], slope[:, :fit, 1]
     turn = np.zeros_like(bend)
     turn[:, :, 0] = twist
-    D3 = _DERIVATIVE[:3, :3]
-    parts = [U, slope, turn, np.einsum("pq,uqc->upc", D3, turn), bend, np.einsum("pq,uqc->upc", D3, bend)]
+    D = derivative_matrix(k)
+    parts = [U, slope, turn, np.einsum("pq,uqc->upc", D, turn), bend, np.einsum("pq,uqc->upc", D, bend)]
     return np.concatenate([p.reshape(U.shape[0], -1) for p in parts], axis=1)
 
 
-def _polynomials(h):
+def polynomials(shapes: Shapes, h):
     """(U, dU, turn, d turn, bend, d bend) of all elements, from scaled unknowns (n, unknowns)."""
-    flat = h @ jnp.asarray(_motion_matrices((h.shape[1] - 2) // 2), h.dtype)
+    flat = h @ jnp.asarray(_motion_matrices(shapes), h.dtype)
     n, out, at = h.shape[0], [], 0
-    for k in (4, 4, 3, 3, 3, 3):
+    for k in (shapes.moving, shapes.moving, *[shapes.turning] * 4):
         out.append(flat[:, at : at + 3 * k].reshape(n, k, 3))
         at += 3 * k
     return out
@@ -115,12 +112,12 @@ def _cross(w, P):
 class _Motion(eqx.Module):
     """Velocity of the elements' material as polynomials, for a layer at rest and per unit of layer speed; rotation rates alike."""
 
-    V: Float[Array, "n 4 3"]
-    per_speed: Float[Array, "n 4 3"]
-    W: Float[Array, "n 3 3"]
-    W_per_speed: Float[Array, "n 3 3"]
-    flow: Float[Array, "n 4 3"]  # deformation rate alone
-    carried: Float[Array, "n 4 3"]  # omega x u
+    V: Float[Array, "n moving 3"]
+    per_speed: Float[Array, "n moving 3"]
+    W: Float[Array, "n turning 3"]
+    W_per_speed: Float[Array, "n turning 3"]
+    flow: Float[Array, "n moving 3"]  # deformation rate alone
+    carried: Float[Array, "n moving 3"]  # omega x u
     speed: Float[Array, "n k"]
 
 
@@ -128,41 +125,40 @@ def _col(x):
     return x[:, None, None]
 
 
-def _motion(y, X, l, yd, Xd, ld, twist, speed) -> _Motion:
+def _motion(shapes: Shapes, y, X, l, yd, Xd, ld, twist, speed) -> _Motion:
     """``X``, ``l``: starts and lengths of the elements; a ``d`` behind a name is a rate."""
-    dtype, node = y.dtype, (y.shape[1] - 2) // 2
-    h = scaled(y, l)
-    hd = scaled(yd, l) + y * jnp.asarray(slope_mask(node), dtype)[None, :] * ld[:, None]
-    U, dU, turn, dturn, bend, dbend = _polynomials(h)
-    Ud, _, turnd, _, bendd, _ = _polynomials(hd)
+    dtype, n, k = y.dtype, shapes.moving, shapes.turning
+    h, hd = jax.jvp(lambda y, l: scaled(shapes, y, l), (y, l), (yd, ld))
+    U, dU, turn, dturn, bend, dbend = polynomials(shapes, h)
+    Ud, _, turnd, _, bendd, _ = polynomials(shapes, hd)
     slope = dU / _col(l)
     theta_x = (dturn + dbend / _col(l)) / _col(l)
-    moved4, moved3 = jnp.asarray(_SHIFT, dtype), jnp.asarray(_SHIFT[:3, :3], dtype)
-    flow = Ud - _col(Xd) * slope - _col(ld) * jnp.einsum("pq,nqc->npc", moved4, slope)
-    spin = turnd + bendd / _col(l) - _col(ld / l**2) * bend - _col(Xd) * theta_x - _col(ld) * jnp.einsum("pq,nqc->npc", moved3, theta_x)
-    origin, ahead = jnp.asarray(_ORIGIN, dtype)[None], jnp.asarray(_AHEAD, dtype)[None]
+    moved, turned = jnp.asarray(shift_matrix(n), dtype), jnp.asarray(shift_matrix(k), dtype)
+    flow = Ud - _col(Xd) * slope - _col(ld) * jnp.einsum("pq,nqc->npc", moved, slope)
+    spin = turnd + bendd / _col(l) - _col(ld / l**2) * bend - _col(Xd) * theta_x - _col(ld) * jnp.einsum("pq,nqc->npc", turned, theta_x)
+    here, there = jnp.asarray(origin(n), dtype)[None], jnp.asarray(ahead(n), dtype)[None]
     v, w = twist[:3], twist[3:]
     carried = _cross(w, U)
-    first4, first3 = jnp.zeros((1, 4, 1), dtype).at[0, 0].set(1.0), jnp.zeros((1, 3, 1), dtype).at[0, 0].set(1.0)
-    V = carried + _cross(w, _col(X) * origin + _col(l) * ahead) + first4 * v[None, None, :] + flow
-    return _Motion(V, origin + slope, spin + first3 * w[None, None, :], theta_x, flow, carried, speed)
+    first_n, first_k = jnp.zeros((1, n, 1), dtype).at[0, 0].set(1.0), jnp.zeros((1, k, 1), dtype).at[0, 0].set(1.0)
+    V = carried + _cross(w, _col(X) * here + _col(l) * there) + first_n * v[None, None, :] + flow
+    return _Motion(V, here + slope, spin + first_k * w[None, None, :], theta_x, flow, carried, speed)
 
 
-def _kinetic(a: _Motion, b: _Motion, l, rhoA, rhoI, constant: bool):
-    """va^T M vb / 2, summed over elements and layers."""
-    H4, H3 = jnp.asarray(_H4, l.dtype), jnp.asarray(_H3, l.dtype)
+def _kinetic(m: _Motion, l, rhoA, rhoI, constant: bool):
+    """va^T M vb / 2, summed over elements and layers; the two velocities are the leading axis of ``m``."""
+    H4, H3 = (jnp.asarray(hilbert(x.shape[2], x.shape[2]), l.dtype) for x in (m.V, m.W))
 
-    def layered(m: _Motion, base, per_speed):
-        return base[:, None] + m.speed[:, :, None, None] * per_speed[:, None]
+    def layered(base, per_speed):
+        return base[:, :, None] + m.speed[:, :, :, None, None] * per_speed[:, :, None]
 
-    wa, wb = layered(a, a.V, a.per_speed), layered(b, b.V, b.per_speed)
-    moved = jnp.einsum("nkpc,pq,nkqc->nk", wa, H4, wb)
-    ra, rb = layered(a, a.W, a.W_per_speed), layered(b, b.W, b.W_per_speed)
-    turned = jnp.sum(rhoI[:, :, None, :] * ra * jnp.einsum("pq,nkqc->nkpc", H3, rb), axis=(2, 3))
+    w = layered(m.V, m.per_speed)
+    moved = jnp.sum(w[0] * jnp.einsum("pq,nkqc->nkpc", H4, w[1]), axis=(2, 3))
+    r = layered(m.W, m.W_per_speed)
+    turned = jnp.sum(rhoI[:, :, None, :] * r[0] * jnp.einsum("pq,nkqc->nkpc", H3, r[1]), axis=(2, 3))
     if constant:
         # The model of state-independent matrices: no product of the frame's rotation with both displacement and its rate, or with its square.
-        ca, cb = a.carried, b.carried
-        extra = jnp.einsum("npc,pq,nqc->n", ca, H4, b.flow + 0.5 * cb) + jnp.einsum("npc,pq,nqc->n", cb, H4, a.flow + 0.5 * ca)
+        (ca, cb), (fa, fb) = m.carried, m.flow
+        extra = jnp.einsum("npc,pq,nqc->n", ca, H4, fb + 0.5 * cb) + jnp.einsum("npc,pq,nqc->n", cb, H4, fa + 0.5 * ca)
         moved = moved - extra[:, None]
     return 0.5 * jnp.sum(l[:, None] * (rhoA * moved + turned))
 
@@ -171,20 +167,19 @@ def _motions(arm: Arm, d, y, rates: Rates):
     X, l = arm.mesh(d)
     node_rate = arm.slope @ rates.d
     speed = jnp.einsum("nkm,m->nk", arm.speed, rates.d)
-    return l, _motion(y, X, l, rates.y, node_rate[:-1], jnp.diff(node_rate), rates.twist, speed)
+    return l, _motion(arm.shapes, y, X, l, rates.y, node_rate[:-1], jnp.diff(node_rate), rates.twist, speed)
 
 
-def kinetic(arm: Arm, d, y, a: Rates, b: Rates, constant: bool = False):
-    """va^T M vb / 2 of the arm."""
-    l, ma = _motions(arm, d, y, a)
-    _, mb = _motions(arm, d, y, b)
-    total = _kinetic(ma, mb, l, arm.rhoA, arm.rhoI, constant)
+def kinetic(arm: Arm, d, y, rates: Rates, constant: bool = False):
+    """va^T M vb / 2 of the arm; ``rates`` of both velocities, stacked."""
+    l, motion = jax.vmap(lambda r: _motions(arm, d, y, r), out_axes=(None, 0))(rates)
+    total = _kinetic(motion, l, arm.rhoA, arm.rhoI, constant)
     if arm.rear is not None:
-        total = total + _rear_kinetic(arm, d, a, b)
+        total = total + _rear_kinetic(arm, d, rates)
     return total
 
 
-def _rear_kinetic(arm: Arm, d, a: Rates, b: Rates):
+def _rear_kinetic(arm: Arm, d, rates: Rates):
     """The part of a sliding tube behind its joint: a straight rod on the axis from its rear end to the joint. It may have no length."""
     start = arm.tube_start[0] + arm.tube_slope[0] @ d
 
@@ -192,8 +187,9 @@ def _rear_kinetic(arm: Arm, d, a: Rates, b: Rates):
         lever = start * jnp.stack([jnp.zeros((), d.dtype), r.twist[5], -r.twist[4]])  # omega x start e1
         return jnp.stack([r.twist[:3].at[0].add(arm.tube_slope[0] @ r.d) + lever, -lever])
 
-    moved = jnp.sum(velocity(a) * (jnp.asarray(hilbert(2, 2), d.dtype) @ velocity(b)))
-    return -0.5 * start * (arm.rear[0] * moved + jnp.sum(arm.rear[1:] * a.twist[3:] * b.twist[3:]))
+    v, w = jax.vmap(velocity)(rates), rates.twist[:, 3:]
+    moved = jnp.sum(v[0] * (jnp.asarray(hilbert(2, 2), d.dtype) @ v[1]))
+    return -0.5 * start * (arm.rear[0] * moved + jnp.sum(arm.rear[1:] * w[0] * w[1]))
 
 
 def elastic(arm: Arm, tab: Tables, d, y, couplings=None):
@@ -215,30 +211,29 @@ def element_hessians(tab: Tables, y, l, stiffness, couplings=None) -> Float[Arra
 
 
 @functools.cache
-def _mass_constants(node: int) -> np.ndarray:
+def _mass_constants(shapes: Shapes) -> np.ndarray:
     """Product integrals of the shape functions (translation), of the twist (about x) and of the slopes (about y, about z)."""
-    U, twist = shape_matrices(node)
-    slope = np.einsum("pq,uqc->upc", _DERIVATIVE, U)
-    parts = [np.einsum("ipc,pq,jqc->ij", U, _H4, U), np.einsum("ip,pq,jq->ij", twist, _H3, twist)]
-    parts += [np.einsum("ip,pq,jq->ij", slope[:, :, c], _H4, slope[:, :, c]) for c in (2, 1)]
+    U, twist = shape_matrices(shapes)
+    n, k = shapes.moving, shapes.turning
+    slope = np.einsum("pq,uqc->upc", derivative_matrix(n), U)
+    parts = [np.einsum("ipc,pq,jqc->ij", U, hilbert(n, n), U), np.einsum("ip,pq,jq->ij", twist, hilbert(k, k), twist)]
+    parts += [np.einsum("ip,pq,jq->ij", slope[:, :, c], hilbert(n, n), slope[:, :, c]) for c in (2, 1)]
     return np.stack(parts)
 
 
-def element_masses(l, rhoA, rhoI, like) -> Float[Array, "n u u"]:
+def element_masses(shapes: Shapes, l, rhoA, rhoI) -> Float[Array, "n u u"]:
     """Mass matrices of the elements in their own unknowns: independent of these."""
-    node = (like.shape[1] - 2) // 2
-    mask = jnp.asarray(slope_mask(node), like.dtype)[None, :]
-    S = 1 - mask + mask * l[:, None]
+    S = scaled(shapes, jnp.ones((l.shape[0], shapes.size), l.dtype), l)
     weight = jnp.stack([l * rhoA, l * rhoI[:, 0], rhoI[:, 1] / l, rhoI[:, 2] / l], axis=1)
-    return jnp.tensordot(weight, jnp.asarray(_mass_constants(node), like.dtype), 1) * S[:, :, None] * S[:, None, :]
+    return jnp.tensordot(weight, jnp.asarray(_mass_constants(shapes), l.dtype), 1) * S[:, :, None] * S[:, None, :]
 
 
 def first_moment(arm: Arm, d, y):
     """Mass, and integral of the position (frame axes) over it."""
     X, l = arm.mesh(d)
-    U = _polynomials(scaled(y, l))[0]
+    U = polynomials(arm.shapes, scaled(arm.shapes, y, l))[0]
     m = jnp.sum(arm.rhoA, 1) * l
-    mean = jnp.einsum("p,npc->nc", jnp.asarray(_MEAN, y.dtype), U)
+    mean = jnp.einsum("p,npc->nc", jnp.asarray(hilbert(1, U.shape[1])[0], y.dtype), U)
     moment = (m @ mean).at[0].add(jnp.sum(m * (X + 0.5 * l)))
     mass = jnp.sum(m)
     if arm.rear is not None:
@@ -248,21 +243,21 @@ def first_moment(arm: Arm, d, y):
     return mass, moment
 
 
-def measures(linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]) -> Float[Array, "n 4 5"]:
+def measures(shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]) -> Float[Array, "n 4 powers"]:
     """Coefficients in xi of the strains (eps, k1, k2, k3) up to their quadratic parts."""
-    G = jnp.tensordot(scaled(y, l), jnp.asarray(letter_matrix("abcdefsp", (y.shape[1] - 2) // 2), y.dtype), 1)
+    G = jnp.tensordot(scaled(shapes, y, l), jnp.asarray(letter_matrix("abcdefsp", shapes), y.dtype), 1)
     a, b, c, d, e, f, s, p = (G[:, i] for i in range(8))
     l = l[:, None]
 
     def pad(x):
-        return jnp.pad(x, ((0, 0), (0, 2)))
+        return jnp.pad(x, ((0, 0), (0, G.shape[2] - 1)))
 
     eps, k1, k2, k3 = pad(a) / l, pad(p) / l, -pad(f) / l**2, pad(d) / l**2
     if not linear:
-        eps = eps + 0.5 * (_multiply(c, c) + _multiply(e, e)) / l**2
-        k1 = k1 + _multiply(d, e) / l**3
-        k2 = k2 + (_multiply(a, f) + _multiply(b, e)) / l**3 + _multiply(s, d) / l**2
-        k3 = k3 - (_multiply(a, d) + _multiply(b, c)) / l**3 + _multiply(s, f) / l**2
+        eps = eps + 0.5 * (multiply(c, c) + multiply(e, e)) / l**2
+        k1 = k1 + multiply(d, e) / l**3
+        k2 = k2 + (multiply(a, f) + multiply(b, e)) / l**3 + multiply(s, d) / l**2
+        k3 = k3 - (multiply(a, d) + multiply(b, c)) / l**3 + multiply(s, f) / l**2
     return jnp.stack([eps, k1, k2, k3], axis=1)
 
 
@@ -273,18 +268,20 @@ def dissipation(arm: Arm, linear: bool, d, y, rates: Rates):
     node_rate = arm.slope @ rates.d
     start_rate, length_rate = node_rate[:-1], jnp.diff(node_rate)
     if arm.viscous:
-        e, ed = jax.jvp(lambda y, l: measures(linear, y, l), (y, l), (rates.y, length_rate))
-        powers = jnp.arange(1.0, 5.0, dtype=y.dtype)
+        e, ed = jax.jvp(lambda y, l: measures(arm.shapes, linear, y, l), (y, l), (rates.y, length_rate))
+        size = e.shape[2]
+        powers = jnp.arange(1.0, size, dtype=y.dtype)
         grad = jnp.pad(e[:, :, 1:] * powers[None, None, :], ((0, 0), (0, 0), (0, 1))) / _col(l)
         shifted = jnp.pad(grad[:, :, :-1], ((0, 0), (0, 0), (1, 0)))
         # In an overlap the strain rate follows the outer tube: bonded tubes cannot have two.
         passing = jnp.einsum("nm,m->n", arm.speed[:, 0], rates.d) - start_rate
         rate = ed + _col(passing) * grad - _col(length_rate) * shifted
-        total = total + 0.5 * jnp.sum(_col(l) * arm.viscosity[:, :, None] * rate * (rate @ jnp.asarray(_H5, y.dtype)))
+        total = total + 0.5 * jnp.sum(_col(l) * arm.viscosity[:, :, None] * rate * (rate @ jnp.asarray(hilbert(size, size), y.dtype)))
     if arm.dragged:
         _, m = _motions(arm, d, y, rates)
-        w = m.flow[:, None] + m.speed[:, :, None, None] * (m.per_speed - jnp.asarray(_ORIGIN, y.dtype)[None])[:, None]
-        total = total + 0.5 * jnp.sum(l[:, None] * arm.drag * jnp.einsum("nkpc,pq,nkqc->nk", w, jnp.asarray(_H4, y.dtype), w))
+        n = arm.shapes.moving
+        w = m.flow[:, None] + m.speed[:, :, None, None] * (m.per_speed - jnp.asarray(origin(n), y.dtype)[None])[:, None]
+        total = total + 0.5 * jnp.sum(l[:, None] * arm.drag * jnp.einsum("nkpc,pq,nkqc->nk", w, jnp.asarray(hilbert(n, n), y.dtype), w))
     return total
 
 
@@ -295,8 +292,12 @@ def point(arm: Arm, d, y, tube: int, s) -> tuple[Float[Array, " 3"], Float[Array
     e = jnp.sum(jax.lax.stop_gradient(x) >= jax.lax.stop_gradient(X[1:]))
     length = l[e]
     xi = (x - X[e]) / length
-    U, _, turn, _, bend, _ = (p[0] for p in _polynomials(scaled(y[e][None], length[None])))
-    powers = jnp.stack([jnp.ones_like(xi), xi, xi**2, xi**3])
+    U, _, turn, _, bend, _ = (p[0] for p in polynomials(arm.shapes, scaled(arm.shapes, y[e][None], length[None])))
     inside = x < 0
-    u = jnp.where(inside, 0.0, powers @ U)
-    return u.at[0].add(x), jnp.where(inside, 0.0, powers[:3] @ (turn + bend / length))
+    u = jnp.where(inside, 0.0, monomials(xi, U.shape[0]) @ U)
+    return u.at[0].add(x), jnp.where(inside, 0.0, monomials(xi, turn.shape[0]) @ (turn + bend / length))
+
+
+def monomials(xi, count: int):
+    """1, xi, xi^2, ..."""
+    return jnp.cumprod(jnp.concatenate([jnp.ones(1, xi.dtype), jnp.broadcast_to(xi[None], (count - 1,))]))

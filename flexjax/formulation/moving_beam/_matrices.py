@@ -13,8 +13,9 @@ from jaxtyping import Array, Float
 from flexjax.beam._polynomial import hilbert
 from flexjax.formulation.moving_beam import _carrier
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
-from flexjax.formulation.moving_beam._generator import of_degree, slope_mask, strain_energy, tables
-from flexjax.formulation.moving_beam._link import _AHEAD, _DERIVATIVE, _ORIGIN, _SHIFT, _skew, shape_matrices
+from flexjax.formulation.moving_beam._generator import of_degree, scaled, strain_energy, tables
+from flexjax.formulation.moving_beam._link import _skew, ahead, origin
+from flexjax.formulation.moving_beam._shapes import SPATIAL, Shapes, derivative_matrix, shape_matrices, shift_matrix
 from flexjax.formulation.moving_beam._terms import Term
 
 
@@ -44,13 +45,14 @@ class Flow(eqx.Module):
     travel: Float[Array, " 3"]
 
 
-def _operators(node: int, l):
-    """Translation (4, 3, unknowns) and rotation (3, 3, unknowns) of the section as polynomials in xi."""
-    U, twist = shape_matrices(node)
-    mask = jnp.asarray(slope_mask(node), l.dtype)
-    S = 1 - mask + mask * l
+def _operators(shapes: Shapes, l):
+    """Translation (moving, 3, unknowns) and rotation (turning, 3, unknowns) of the section as polynomials in xi."""
+    U, twist = shape_matrices(shapes)
+    S = scaled(shapes, jnp.ones((1, shapes.size), l.dtype), l[None])[0]
     F = jnp.asarray(U.transpose(1, 2, 0), l.dtype) * S[None, None, :]
-    slope = jnp.tensordot(jnp.asarray(_DERIVATIVE, l.dtype), F, 1)[:3] / l
+    slope = jnp.tensordot(jnp.asarray(derivative_matrix(shapes.moving), l.dtype), F, 1) / l
+    # Of the slopes only those of bending turn, and they fit.
+    slope = jnp.pad(slope, ((0, max(0, shapes.turning - shapes.moving)), (0, 0), (0, 0)))[: shapes.turning]
     return F, jnp.stack([jnp.asarray(twist.T, l.dtype) * S[None, :], -slope[:, 2], slope[:, 1]], axis=1)
 
 
@@ -59,8 +61,8 @@ def _material_rates(operator, flow: Flow):
 
     def passing(P, start_rate, l, length_rate, travel_rate):
         k = P.shape[0]
-        slope = jnp.tensordot(jnp.asarray(_DERIVATIVE[:k, :k], P.dtype), P, 1) / l
-        return (travel_rate - start_rate) * slope - length_rate * jnp.tensordot(jnp.asarray(_SHIFT[:k, :k], P.dtype), slope, 1)
+        slope = jnp.tensordot(jnp.asarray(derivative_matrix(k), P.dtype), P, 1) / l
+        return (travel_rate - start_rate) * slope - length_rate * jnp.tensordot(jnp.asarray(shift_matrix(k), P.dtype), slope, 1)
 
     def first(l, length_rate, start_rate, travel_rate):
         F, F_rate = jax.jvp(operator, (l,), (length_rate,))
@@ -73,14 +75,15 @@ def _material_rates(operator, flow: Flow):
     return operator(l), B, B_rate + passing(B, Xd, l, ld, v)
 
 
-def element_inertia(node: int, flow: Flow, ref: Reference, rhoA, rhoI) -> tuple[Array, Array, Array, Array]:
+def element_inertia(shapes: Shapes, flow: Flow, ref: Reference, rhoA, rhoI) -> tuple[Array, Array, Array, Array]:
     """M, D, K, f of one layer of one element."""
     l, dtype = flow.length[0], rhoA.dtype
     W, Wd = _skew(ref.omega), _skew(ref.omega_rate)
     A = Wd + W @ W
-    F, B, C = _material_rates(lambda l: _operators(node, l)[0], flow)
-    R, RB, RC = _material_rates(lambda l: _operators(node, l)[1], flow)
-    H4, H3 = jnp.asarray(hilbert(4, 4), dtype), jnp.asarray(hilbert(3, 3), dtype)
+    F, B, C = _material_rates(lambda l: _operators(shapes, l)[0], flow)
+    R, RB, RC = _material_rates(lambda l: _operators(shapes, l)[1], flow)
+    n, k = shapes.moving, shapes.turning
+    H4, H3 = jnp.asarray(hilbert(n, n), dtype), jnp.asarray(hilbert(k, k), dtype)
 
     def turned(m, P):
         return jnp.einsum("ab,pbu->pau", m, P)
@@ -91,11 +94,11 @@ def element_inertia(node: int, flow: Flow, ref: Reference, rhoA, rhoI) -> tuple[
     def spun(P):
         return l * jnp.einsum("pci,pq,c,qc...->i...", R, H3, rhoI, P)
 
-    ahead = jnp.zeros(3, dtype).at[0].set(1.0)
-    constant = jnp.zeros((4, 1), dtype).at[0].set(1.0)
-    place = flow.start[0] * jnp.asarray(_ORIGIN, dtype) + l * jnp.asarray(_AHEAD, dtype)
-    push = ref.acceleration + 2 * flow.travel[1] * (W @ ahead) + flow.travel[2] * ahead
-    rate = jnp.zeros((3, 1), dtype).at[0].set(1.0) * ref.omega_rate[None, :]
+    e1 = jnp.zeros(3, dtype).at[0].set(1.0)
+    constant = jnp.zeros((n, 1), dtype).at[0].set(1.0)
+    place = flow.start[0] * jnp.asarray(origin(n), dtype) + l * jnp.asarray(ahead(n), dtype)
+    push = ref.acceleration + 2 * flow.travel[1] * (W @ e1) + flow.travel[2] * e1
+    rate = jnp.zeros((k, 1), dtype).at[0].set(1.0) * ref.omega_rate[None, :]
     return (
         moved(F) + spun(R),
         moved(2 * (B + turned(W, F))) + spun(2 * RB),
@@ -104,7 +107,7 @@ def element_inertia(node: int, flow: Flow, ref: Reference, rhoA, rhoI) -> tuple[
     )
 
 
-def element_strain(terms: tuple[Term, ...], y, l, stiffness, couplings=None) -> tuple[Array, Array, Array]:
+def element_strain(terms: tuple[Term, ...], y, l, stiffness, couplings=None, shapes: Shapes = SPATIAL) -> tuple[Array, Array, Array]:
     """K1, H3(u), H4(u) of one element: the second derivatives of the energy's parts of degree two, three, four.
 
     K(u) = K1 + H3/2 + H4/3 is symmetric with K(u) u = dV; the tangent is K1 + H3 + H4."""
@@ -114,7 +117,7 @@ def element_strain(terms: tuple[Term, ...], y, l, stiffness, couplings=None) -> 
         if not chosen:
             parts.append(jnp.zeros((y.shape[0], y.shape[0]), y.dtype))
             continue
-        tab = tables(chosen)
+        tab = tables(chosen, shapes)
         parts.append(jax.hessian(lambda y, tab=tab: strain_energy(tab, y[None], l[None], stiffness[None], couplings))(y))
     return tuple(parts)
 
@@ -143,12 +146,12 @@ def global_matrices(term: MovingBeamTerm, terms: tuple[Term, ...], t, q, v, a, a
     travel = jnp.stack([jnp.einsum("nkm,m->nk", arm.speed, x) for x in (jnp.zeros_like(d), dd, ddd)], axis=2)
 
     def element(start, length, travel, rhoA, rhoI):
-        layer = jax.vmap(lambda s, r, i: element_inertia(lay.node, Flow(start, length, s), ref, r, i))
+        layer = jax.vmap(lambda s, r, i: element_inertia(arm.shapes, Flow(start, length, s), ref, r, i))
         return jax.tree_util.tree_map(lambda x: jnp.sum(x, 0), layer(travel, rhoA, rhoI))
 
     M, D, K, f = jax.vmap(element)(X[:-1], jnp.diff(X, axis=0), travel, arm.rhoA, arm.rhoI)
-    K1, H3, H4 = jax.vmap(lambda y, l, k: element_strain(terms, y, l, k, term.couplings))(y, jnp.diff(X[:, 0]), arm.stiffness)
-    n = lay.elements * (lay.node + 2)
+    K1, H3, H4 = jax.vmap(lambda y, l, k: element_strain(terms, y, l, k, term.couplings, arm.shapes))(y, jnp.diff(X[:, 0]), arm.stiffness)
+    n = lay.elements * lay.width
     # The map from the arm's unknowns to those of its elements, (elements, unknowns of an element, n).
     spread = jax.vmap(lambda e: term.split(jnp.concatenate([jnp.zeros(lay.dofs, q.dtype), e]))[2], out_axes=2)(jnp.eye(n, dtype=q.dtype))
 

@@ -21,14 +21,14 @@ def _section(term: MovingBeamTerm, d, y, tube: int, s):
     x = arm.tube_start[tube] + arm.tube_slope[tube] @ d + s * arm.tube_length[tube]
     e = jnp.sum(x >= X[1:])
     xi = (x - X[e]) / l[e]
-    U, dU, turn, _, _, _ = (p[0] for p in _link._polynomials(_link.scaled(y[e][None], l[e][None])))
-    powers = jnp.stack([jnp.ones_like(xi), xi, xi**2, xi**3])
+    U, dU, turn, _, _, _ = (p[0] for p in _link.polynomials(arm.shapes, _link.scaled(arm.shapes, y[e][None], l[e][None])))
+    powers = _link.monomials(xi, U.shape[0])
     inside = x < 0
     u = jnp.where(inside, 0.0, powers @ U)
     slope = jnp.where(inside, 0.0, powers @ dU / l[e])
-    alpha = jnp.where(inside, 0.0, powers[:3] @ turn[:, 0])
-    strains = _link.measures(term.tab.degree == 2, y[e][None], l[e][None])[0] @ jnp.concatenate([powers, xi[None] ** 4])
-    strains = jnp.where(inside, 0.0, strains)
+    alpha = jnp.where(inside, 0.0, _link.monomials(xi, turn.shape[0]) @ turn[:, 0])
+    strains = _link.measures(arm.shapes, term.tab.degree == 2, y[e][None], l[e][None])[0]
+    strains = jnp.where(inside, 0.0, strains @ _link.monomials(xi, strains.shape[1]))
     tangent = slope.at[0].add(1.0)
     t1, t2, t3 = tangent / jnp.sqrt(jnp.sum(tangent**2))
     # The least rotation that takes the x axis into the tangent, after the twist about x.
@@ -145,7 +145,7 @@ def _momenta(term: MovingBeamTerm, q, v, base, twist) -> Float[Array, "groups 6"
 
 def _tube_energy(own: MovingBeamTerm, d, y, dd, yd, zG):
     r = _link.Rates(zG, dd, yd)
-    total = _link.kinetic(own.arm, d, y, r, r)
+    total = _link.kinetic(own.arm, d, y, jax.tree_util.tree_map(lambda x: jnp.stack([x, x]), r))
     for k in range(len(own.tip.tube)):
         u, w = own._payload_velocity(k, d, y, r)
         total = total + 0.5 * own.tip.mass[k] * jnp.sum(u * u) + 0.5 * jnp.sum(w * (own.tip.inertia[k] @ w))

@@ -1,6 +1,6 @@
 """Bordered block-tridiagonal solve: elements along the arm, joints as a few dense columns beside them. Cost linear in the number of elements.
 
-The two axial slopes of an element belong to it alone and are eliminated first, all elements at once; the rest is block-tridiagonal in the nodes.
+Unknowns that belong to one element alone (its axial slopes) are eliminated first, all elements at once; the rest is block-tridiagonal in the nodes.
 """
 
 import equinox as eqx
@@ -11,14 +11,14 @@ from jaxtyping import Array, Float
 
 
 class Factors(eqx.Module):
-    """Elimination of slopes (inverse, coupling), of nodes (inverse diagonal, multipliers), of the joints (columns, inverse)."""
+    """Elimination of the elements' own unknowns (inverse, coupling), of nodes (inverse diagonal, multipliers), of the joints (columns, inverse)."""
 
-    slope_inverse: Float[Array, "n 2 2"]
-    slope_coupling: Float[Array, "n 2 2*node"]
+    own_inverse: Float[Array, "n own own"]
+    own_coupling: Float[Array, "n own 2*node"]
     inverse: Float[Array, "n node node"]
     multiplier: Float[Array, "n node node"]  # L_k D_(k-1)^-1; zero for the first
-    columns: Float[Array, "D n*(node+2)"]  # A_ee^-1 A_ej
-    border: Float[Array, "D n*(node+2)"]
+    columns: Float[Array, "D n*(node+own)"]  # A_ee^-1 A_ej
+    border: Float[Array, "D n*(node+own)"]
     joint_inverse: Float[Array, "D D"]
 
 
@@ -49,13 +49,13 @@ def _inverse2(m):
     return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / (a * d - b * c)
 
 
-def factorise(E: Float[Array, "n 2*node+2 2*node+2"], border: Float[Array, "D n*(node+2)"], joint: Float[Array, "D D"], free) -> Factors:
+def factorise(node: int, E: Float[Array, "n size size"], border: Float[Array, "D n*(node+own)"], joint: Float[Array, "D D"], free) -> Factors:
     """``E``: symmetric element matrices; ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints that are not
     ``free`` have unit rows."""
-    node = (E.shape[1] - 2) // 2
     k = 2 * node
-    slope_inverse = jax.vmap(_inverse2)(E[:, k:, k:])
-    coupling = jax.vmap(_mm)(slope_inverse, E[:, k:, :k])
+    invert = {0: lambda m: m, 2: _inverse2}.get(E.shape[1] - k, gauss_jordan)
+    own_inverse = jax.vmap(invert)(E[:, k:, k:])
+    coupling = jax.vmap(_mm)(own_inverse, E[:, k:, :k])
     C = E[:, :k, :k] - jnp.einsum("nsi,nsj->nij", E[:, k:, :k], coupling)
     lower = C[:, node:, :node]  # outer row, inner column: couples node k with node k - 1
     diagonal = C[:, node:, node:] + jnp.concatenate([C[1:, :node, :node], jnp.zeros((1, node, node), E.dtype)])
@@ -69,7 +69,7 @@ def factorise(E: Float[Array, "n 2*node+2 2*node+2"], border: Float[Array, "D n*
         return inverse, (inverse, G)
 
     _, (inverse, multiplier) = lax.scan(outwards, jnp.zeros((node, node), E.dtype), (lower, diagonal))
-    f = Factors(slope_inverse, coupling, inverse, multiplier, jnp.zeros_like(border), border, jnp.zeros_like(joint))
+    f = Factors(own_inverse, coupling, inverse, multiplier, jnp.zeros_like(border), border, jnp.zeros_like(joint))
     if joint.shape[0] == 0:
         return f
     columns = jax.vmap(lambda b: solve_elastic(f, b))(border)
@@ -78,11 +78,11 @@ def factorise(E: Float[Array, "n 2*node+2 2*node+2"], border: Float[Array, "D n*
     return eqx.tree_at(lambda f: (f.columns, f.joint_inverse), f, (columns, jnp.where(both, gauss_jordan(schur), 0.0)))
 
 
-def solve_elastic(f: Factors, r: Float[Array, " n*(node+2)"]) -> Array:
+def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
     n, node = f.inverse.shape[:2]
-    table = r.reshape(n, node + 2)
-    slopes = jax.vmap(_mv)(f.slope_inverse, table[:, node:])
-    handed = jnp.einsum("nsi,ns->ni", f.slope_coupling, table[:, node:])
+    table = r.reshape(n, -1)
+    own = jax.vmap(_mv)(f.own_inverse, table[:, node:])
+    handed = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
     rhs = table[:, :node] - handed[:, node:] - jnp.concatenate([handed[1:, :node], jnp.zeros((1, node), r.dtype)])
 
     def outwards(previous, row):
@@ -100,11 +100,11 @@ def solve_elastic(f: Factors, r: Float[Array, " n*(node+2)"]) -> Array:
 
     _, x = lax.scan(inwards, jnp.zeros(node, r.dtype), (f.multiplier, y), reverse=True)
     inner = jnp.concatenate([jnp.zeros((1, node), r.dtype), x[:-1]])
-    slopes = slopes - jnp.einsum("nsi,ni->ns", f.slope_coupling, jnp.concatenate([inner, x], axis=1))
-    return jnp.concatenate([x, slopes], axis=1).reshape(-1)
+    own = own - jnp.einsum("nsi,ni->ns", f.own_coupling, jnp.concatenate([inner, x], axis=1))
+    return jnp.concatenate([x, own], axis=1).reshape(-1)
 
 
-def solve(f: Factors, r_joint: Float[Array, " D"], r_elastic: Float[Array, " n*(node+2)"]) -> tuple[Array, Array]:
+def solve(f: Factors, r_joint: Float[Array, " D"], r_elastic: Float[Array, " n*(node+own)"]) -> tuple[Array, Array]:
     """Unknowns of the joints (zero where not free) and of the elements."""
     x0 = solve_elastic(f, r_elastic)
     if f.border.shape[0] == 0:
