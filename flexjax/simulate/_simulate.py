@@ -63,8 +63,9 @@ def simulate(
     drive.check(robot)
     dtype = robot.gravity.dtype
     drive = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, drive)
-    ts = _output_times(ts, dtype)
+    ts = _output_times(ts)
     substeps = _substeps(ts, dt, substeps)
+    ts = jnp.asarray(ts, dtype)
     solver = model.default_solver(drive) if solver is None else solver
     _check_solver(solver, model, drive)
     start = _start(start, robot, drive, ts, dtype)
@@ -88,13 +89,14 @@ def simulate(
     return traj
 
 
-def _output_times(ts, dtype):
-    ts = jnp.asarray(ts, dtype)
+def _output_times(ts):
+    """Checked, and on the host where they can be: inside a compiled function even constants would become tracers."""
+    ts = ts if isinstance(ts, jax.core.Tracer) else np.asarray(ts, float)
     if ts.ndim != 1 or ts.shape[0] < 2:
         raise ValueError(f"ts: shape {ts.shape}; expected at least two output times in one dimension, e.g. jnp.linspace(0, 1, 101).")
     if not isinstance(ts, jax.core.Tracer):
-        steps = np.diff(np.asarray(ts))
-        if not np.all(np.isfinite(np.asarray(ts))) or np.any(steps <= 0):
+        steps = np.diff(ts)
+        if not np.all(np.isfinite(ts)) or np.any(steps <= 0):
             raise ValueError(f"ts: not increasing or not finite (smallest step {np.min(steps):g} s); expected increasing times in seconds.")
     return ts
 
@@ -105,11 +107,11 @@ def _substeps(ts, dt, substeps):
             raise ValueError(f"substeps: {substeps}; expected a whole number of at least 1.")
         return int(substeps)
     if isinstance(ts, jax.core.Tracer):
-        raise ValueError("ts: traced output times need an explicit number of substeps: pass substeps=...")
+        raise ValueError("ts: traced output times need an explicit number of substeps: pass substeps=..., or make ts outside the compiled function.")
     if not dt > 0:
         raise ValueError(f"dt: {dt}; expected a positive step in seconds.")
     # A hair below 1, so that linspace's rounding does not cost an extra substep.
-    return max(1, math.ceil(float(np.max(np.diff(np.asarray(ts, float)))) / dt * (1 - 1e-6)))
+    return max(1, math.ceil(float(np.max(np.diff(ts))) / dt * (1 - 1e-6)))
 
 
 def _check_solver(solver, model, drive):

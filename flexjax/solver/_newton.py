@@ -1,10 +1,11 @@
 """Newton's iteration of an implicit step, with an approximate (structured, symmetric) matrix and exact implicit-function gradients.
 
 The iteration is never differentiated: ``lax.custom_root`` gives the derivative of the root in forward and reverse mode and to any order, at the
-cost of one linear solve with the exact Jacobian. That solve iterates with the same approximate matrix until it converges, so the gradient is exact
-although the matrix is not.
+cost of one linear solve with the exact Jacobian, in which the approximate matrix only speeds up the convergence: the gradient is exact although the
+matrix is not.
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -12,8 +13,9 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from flexjax.solver._krylov import residual_minimising
+
 MAX_ITERATIONS = 30
-MAX_LINEAR_ITERATIONS = 60
 DENSE_BELOW = 16
 
 
@@ -54,22 +56,8 @@ def implicit_solve(
         if b.shape[0] <= DENSE_BELOW:
             # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
             return jnp.linalg.solve(jax.vmap(g, out_axes=1)(jnp.eye(b.shape[0], dtype=b.dtype)), b)
-        return lax.custom_linear_solve(g, b, _refine, _refine)
-
-    def _refine(matvec, b):
-        def cond(carry):
-            x, dx, best, k = carry
-            now = jnp.max(jnp.abs(dx), initial=0.0)
-            # Corrections may grow at first (a prescribed row feeds the others), so a few iterations are free.
-            return (k < MAX_LINEAR_ITERATIONS) & (now > 2 * eps * jnp.max(jnp.abs(x), initial=0.0)) & ((now < 0.9 * best) | (k < 8))
-
-        def body(carry):
-            x, dx, best, k = carry
-            x = x + dx
-            return x, precondition(b - matvec(x)), jnp.minimum(best, jnp.max(jnp.abs(dx), initial=0.0)), k + 1
-
-        start = (jnp.zeros_like(b), precondition(b), jnp.asarray(jnp.inf, b.dtype), jnp.zeros((), jnp.int32))
-        return lax.while_loop(cond, body, start)[0]
+        solve = functools.partial(residual_minimising, precondition)
+        return lax.custom_linear_solve(g, b, solve, solve)
 
     x, (iterations, converged) = lax.custom_root(residual, lax.stop_gradient(guess), iterate, tangent_solve, has_aux=True)
     return x, lax.stop_gradient(iterations), lax.stop_gradient(converged) > 0.5

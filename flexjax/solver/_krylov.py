@@ -1,0 +1,88 @@
+"""Linear systems with the exact matrix as a function and an approximate inverse: generalised conjugate residuals, which is GMRES with its iterate at hand.
+
+Reference: Eisenstat, Elman, Schultz (1983); Jiránek, Rozložník (2010) for the choice of the next direction, which takes away the breakdown of the former.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+# Directions that are kept: up to this size a system is solved within so many products, whatever the approximate inverse is worth. Beyond, the oldest
+# direction makes room for the newest.
+DIRECTIONS = 256
+ROUNDS = 4
+SHORT = 8
+
+
+class _Search(eqx.Module):
+    x: Float[Array, " n"]
+    r: Float[Array, " n"]  # residual in the units of x; followed, not computed, between checks
+    p: Float[Array, " n"]  # next direction
+    directions: Float[Array, "m n"]
+    images: Float[Array, "m n"]  # orthonormal
+    count: Int[Array, ""]  # of directions so far
+    turns: Int[Array, ""]
+    goal: Float[Array, ""]  # size of ``r`` that is worth a check
+    best: Float[Array, " n"]
+    error: Float[Array, ""]  # size of the residual of ``best``
+    going: Bool[Array, ""]
+
+
+def residual_minimising(precondition: Callable[[Array], Array], matvec: Callable[[Array], Array], b: Float[Array, " n"]) -> Float[Array, " n"]:
+    """x with ``matvec(x) = b``, to round-off of the residual ``precondition(b - matvec(x))``, which is in the units of x.
+
+    A turn takes one product with the matrix: along a new direction, or, after a long way, with x itself, for the true residual. The end is where that is
+    small, or no smaller than at the last check. NaN if it is not even small to half of the digits: what is no derivative must not look like one. That
+    needs more than 256 unknowns and an approximate inverse with which Newton's iteration fails as well.
+    """
+    eps = jnp.finfo(b.dtype).eps
+    rhs = precondition(b)
+    size = jnp.linalg.norm(rhs)
+    n = b.shape[0]
+    kept = min(n, DIRECTIONS)
+    last = ROUNDS * kept - 1
+
+    def turn(s: _Search) -> _Search:
+        # Followed over a few turns the residual is true to round-off; a longer way is checked.
+        checking = (jnp.linalg.norm(s.r) <= s.goal) | (s.turns == last)
+        image = precondition(matvec(jnp.where(checking, s.x, s.p)))
+        true = rhs - image
+        error = jnp.linalg.norm(true)
+        # The image (or the true residual) made orthogonal to the earlier ones, twice is enough, and the direction (or x) with it.
+        p, q = jnp.where(checking, 0.0, s.p), jnp.where(checking, true, image)
+        for _ in range(2):
+            c = s.images @ q
+            p, q = p - c @ s.directions, q - c @ s.images
+        length = jnp.where(checking, 1.0, jnp.linalg.norm(q))
+        length = jnp.where(length > 0, length, 1.0)
+        p, q = p / length, q / length
+        step = jnp.dot(q, s.r)
+        x = jnp.where(checking, s.x - p, s.x + step * p)
+        r = jnp.where(checking, q, s.r - step * q)
+        now = jnp.linalg.norm(r)
+        # The residual is the best next direction while it falls; where it stalls, the newest image still leads out of the space searched so far.
+        ahead = jnp.where(checking | (now < 0.9 * jnp.linalg.norm(s.r)), r, q)
+        better = checking & (error < s.error)
+        short = ~checking & (now <= s.goal) & (s.turns < SHORT)
+        at = s.count % kept
+        return _Search(
+            x=x,
+            r=r,
+            p=ahead,
+            directions=s.directions.at[at].set(jnp.where(checking, s.directions[at], p)),
+            images=s.images.at[at].set(jnp.where(checking, s.images[at], q)),
+            count=jnp.where(checking, s.count, s.count + 1),
+            turns=s.turns + 1,
+            goal=jnp.where(checking, 0.01 * error, s.goal),
+            best=jnp.where(short, x, jnp.where(better, s.x, s.best)),
+            error=jnp.where(short, now, jnp.where(better, error, s.error)),
+            going=jnp.where(checking, (error > 4096 * eps * size) & (error < 0.5 * s.error), ~short),
+        )
+
+    none, zero, zeros = jnp.zeros((), jnp.int32), jnp.zeros_like(b), jnp.zeros((kept, n), b.dtype)
+    start = _Search(zero, rhs, rhs, zeros, zeros, none, none, 8 * eps * size, zero, size, size > 0)
+    end = lax.while_loop(lambda s: s.going & (s.turns <= last), turn, start)
+    return jnp.where(end.error <= eps**0.5 * size, end.best, jnp.nan)

@@ -1,0 +1,75 @@
+"""The linear solve of the implicit-function gradient, on systems whose approximate inverse is good, poor or of no use."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from flexjax.solver._krylov import residual_minimising
+from flexjax.solver._newton import implicit_solve
+
+
+def system(n, poor, seed=0):
+    """(matrix, inverse of a symmetric approximation, right side); ``poor`` is the size of what the approximation lacks."""
+    rng = np.random.default_rng(seed)
+    units = np.exp(rng.uniform(-4, 4, n))  # unknowns in different units
+    base = np.eye(n) + 0.3 * np.diag(np.ones(n - 1), 1) + 0.3 * np.diag(np.ones(n - 1), -1)
+    lack = rng.normal(size=(n, n)) / np.sqrt(n)
+    A = units[:, None] * (base + poor * lack) * units[None, :]
+    A[3] = np.eye(n)[3]  # a prescribed unknown
+    P = units[:, None] * base * units[None, :]
+    P[3], P[:, 3], P[3, 3] = 0.0, 0.0, 1.0
+    return jnp.asarray(A), jnp.asarray(np.linalg.inv(P)), jnp.asarray(rng.normal(size=n))
+
+
+@pytest.mark.parametrize("n", [20, 90])
+@pytest.mark.parametrize("poor", [0.01, 0.5, 3.0])
+def test_linear_solve_equals_dense(n, poor, record_number):
+    A, inverse, b = system(n, poor)
+    solve = jax.jit(lambda A, b: residual_minimising(lambda r: inverse @ r, lambda x: A @ x, b))
+    for matrix, mode in ((A, "forward"), (A.T, "transposed")):
+        # Errors in the units of the unknowns: what a direct solve leaves is the measure of what can be had.
+        exact = np.linalg.solve(np.asarray(matrix), np.asarray(b))
+        gap = np.max(np.abs(solve(matrix, b) - exact)) / np.max(np.abs(exact))
+        record_number(f"linear solve of the gradient, {mode}, n {n}, lack {poor}", gap, 1e-10)
+
+
+def test_more_unknowns_than_kept_directions(record_number):
+    A, inverse, b = system(300, 0.5)
+    x = jax.jit(lambda b: residual_minimising(lambda r: inverse @ r, lambda x: A @ x, b))(b)
+    exact = np.linalg.solve(np.asarray(A), np.asarray(b))
+    record_number("linear solve of the gradient, n 300", np.max(np.abs(x - exact)) / np.max(np.abs(exact)), 1e-10)
+
+
+def test_no_solution_is_not_a_number():
+    A, inverse, b = system(20, 0.5)
+    singular = A.at[5].set(0.0)
+    assert np.all(np.isnan(residual_minimising(lambda r: inverse @ r, lambda x: singular @ x, b)))
+    assert np.all(residual_minimising(lambda r: inverse @ r, lambda x: A @ x, jnp.zeros(20)) == 0)
+
+
+@pytest.mark.parametrize("n", [10, 40])
+def test_forward_reverse_dense(n, record_number):
+    """Through a root that Newton finds with an approximate matrix; both modes, and a batch, against the dense formula."""
+    A, inverse, b = system(n, 0.05)
+    bend = 0.01 * jnp.diag(A)
+
+    def root(k):
+        def residual(x):
+            return A @ x + k[0] * bend * jnp.sin(x) - b * k[1]
+
+        x, _, ok = implicit_solve(residual, lambda r: inverse @ r, jnp.zeros(n), jnp.asarray(1e-3))
+        return x, ok
+
+    k = jnp.array([0.7, 1.3])
+    x, ok = jax.jit(root)(k)
+    assert ok
+    jacobian = np.asarray(A + jnp.diag(k[0] * bend * jnp.cos(x)))
+    dense = -np.linalg.solve(jacobian, np.stack([bend * np.sin(x), -b], axis=1))
+    forward, reverse = jax.jit(jax.jacfwd(lambda k: root(k)[0]))(k), jax.jit(jax.jacrev(lambda k: root(k)[0]))(k)
+    for name, got in (("forward", forward), ("reverse", reverse)):
+        gap = np.max(np.abs(got - dense), axis=0) / np.max(np.abs(dense), axis=0)
+        record_number(f"gradient of a root, {name}, n {n}, against dense", np.max(gap), 1e-10)
+    lanes = jax.jit(jax.vmap(jax.grad(lambda k: jnp.sum(root(k)[0]))))(jnp.stack([k, 2 * k, 0 * k]))
+    alone = jax.jit(jax.grad(lambda k: jnp.sum(root(k)[0])))
+    np.testing.assert_allclose(lanes, [alone(k), alone(2 * k), alone(0 * k)], rtol=1e-10)
