@@ -28,5 +28,5 @@ def show(tour) -> None:
     tour.data["identification"] = result.estimates
     inside = all(lo <= truth[n] <= hi for n, (lo, hi) in zip(result.names, low_high, strict=True))
     worst = min(f for c in result.validation for f in c.fits.values())
-    tour.check(inside, f"the 99 % intervals of {len(rows)} numbers hold the true ones, {result.evaluations} evaluations in {result.seconds:.1f} s")
+    tour.check(inside, f"the 99 % intervals of {len(rows)} numbers hold the true ones, {result.evaluations:.3g} evaluations in {result.seconds:.1f} s")
     tour.check(worst > 97.0, f"a record that was not fitted is predicted to {worst:.2f} % (2 % is noise)")

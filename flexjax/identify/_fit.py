@@ -1,4 +1,4 @@
-"""Search: Levenberg-Marquardt of optimistix step by step, with a bar, interruption and checkpoints; optax for large problems."""
+"""Search: Levenberg-Marquardt of optimistix on growing parts of the records, with a bar, interruption and checkpoints; optax for large problems."""
 
 import os
 import tempfile
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
 
-from flexjax.identify._problem import FAILED, Measured, Problem, for_solver, residuals, residuals_and_jacobian
+from flexjax.identify._problem import FAILED, Measured, Problem, Sought, for_solver, residuals, residuals_and_jacobian
 
 
 class Fit(NamedTuple):
@@ -20,37 +20,90 @@ class Fit(NamedTuple):
     loss: float  # half the sum of squared weighted residuals
     history: list[float]
     status: str  # "converged", "stopped at max_steps", "interrupted"
-    evaluations: int
+    evaluations: float  # of whole records
     residual: np.ndarray  # at z, with Jacobian by z and predictions
     jacobian: np.ndarray
     predicted: tuple
 
 
+class _Within(optx.AbstractDescent):
+    """The Gauss-Newton step if it is not longer than the radius, else the damped one of just that length. In z, where each number's own size (mostly: its
+    logarithm) is the unit, so that no number changes by orders of magnitude because the data near the start say nothing about it."""
+
+    def init(self, y, f_info_struct):
+        p = y.shape[0]
+        return jnp.zeros((p, p), y.dtype), jnp.zeros(p, y.dtype)
+
+    def query(self, y, f_info, state):
+        J = f_info.jac.as_matrix()
+        return J.T @ J, J.T @ f_info.residual
+
+    def step(self, step_size, state):
+        gram, slope = state
+        size, directions = jnp.linalg.eigh(gram)
+        size = jnp.maximum(size, 1e-14 * size[-1] + 1e-300)
+        along = directions.T @ slope
+
+        def halve(_, ends):
+            low, high = ends
+            middle = 0.5 * (low + high)
+            long = jnp.linalg.norm(along / (size + jnp.exp(middle))) > step_size
+            return jnp.where(long, middle, low), jnp.where(long, high, middle)
+
+        # By bisection of the damping's logarithm, between none and what makes any step short enough.
+        top = jnp.log(jnp.linalg.norm(along) / step_size + 1e-300) + 1.0
+        _, damping = jax.lax.fori_loop(0, 60, halve, (jnp.minimum(jnp.log(size[0]) - 30.0, top - 1.0), top))
+        full = jnp.linalg.norm(along / size) <= step_size
+        return -directions @ (along / (size + jnp.where(full, 0.0, jnp.exp(damping)))), optx.RESULTS.successful
+
+
+RADIUS = 0.5  # of the first step, in z
+
+
 def lm(rtol: float, atol: float) -> optx.LevenbergMarquardt:
+    """optimistix's method with the radius of the step held (instead of its damping), and with less caution: it lowers the damping only where the quadratic
+    model is right to a hundredth, which costs twice the evaluations here."""
     solver = optx.LevenbergMarquardt(rtol=rtol, atol=atol, norm=optx.max_norm)
-    # optimistix lowers the damping only where the quadratic model is right to a hundredth, which costs twice the evaluations here.
-    search = optx.ClassicalTrustRegion(high_cutoff=0.7, low_cutoff=0.2, high_constant=8.0, low_constant=0.25)
-    return eqx.tree_at(lambda s: s.search, solver, search)
+    search = optx.ClassicalTrustRegion(high_cutoff=0.7, low_cutoff=0.1, high_constant=3.0, low_constant=0.25)
+    return eqx.tree_at(lambda s: (s.search, s.descent), solver, (search, _Within()))
 
 
 @eqx.filter_jit
-def _begin(solver, z, args):
+def _begin(solver, z, args: Sought):
     """Inside a jit of its own, so that what the state holds besides arrays is the same object in every later call."""
     shape, aux = jax.eval_shape(lambda z: for_solver(z, args), z)
-    return solver.init(for_solver, z, args, {"jac": "fwd"}, shape, aux, frozenset())
+    state = solver.init(for_solver, z, args, {"jac": "fwd"}, shape, aux, frozenset())
+    return eqx.tree_at(lambda s: s.search_state.step_size, state, jnp.full_like(state.search_state.step_size, RADIUS))
+
+
+class Point(NamedTuple):
+    """Where a search stands: ``gain``: what a full Gauss-Newton step could still take off the loss; ``mean``: mean square of the residuals that count;
+    residuals by data and priors, their Jacobian by z, predictions."""
+
+    loss: jax.Array
+    gain: jax.Array
+    mean: jax.Array
+    beside: tuple
 
 
 @eqx.filter_jit
-def _advance(solver, z, state, args):
+def _advance(solver, z, state, args: Sought):
     z, state, _ = solver.step(for_solver, z, args, {"jac": "fwd"}, state, frozenset())
     done, result = solver.terminate(for_solver, z, args, {"jac": "fwd"}, state, frozenset())
-    r, J = state.f_info.residual, state.f_info.jac.as_matrix()
-    loss = 0.5 * jnp.sum(r**2)
-    # What a full Gauss-Newton step could still gain. Below a
-    # ten-thousandth of the loss of one sample the numbers are within a hundredth of their standard errors.
-    left = 0.5 * jnp.sum((jnp.linalg.pinv(J, rtol=1e-10).T @ (J.T @ r)) * r)
-    done = done | (left <= 1e-4 * loss / r.shape[0])
-    return z, state, done, result == optx.RESULTS.successful, loss, (r, J, state.aux)
+    r, J, _ = state.aux
+    loss = 0.5 * jnp.sum(state.f_info.residual**2)
+    gain = 0.5 * jnp.sum(state.f_info.residual[:-1] ** 2)
+    mean = jnp.sum(r**2) / jnp.maximum(jnp.sum(jnp.any(J != 0, axis=1)), 1)
+    return z, state, done, result == optx.RESULTS.successful, Point(loss, gain, mean, state.aux)
+
+
+@jax.jit
+def _last_step(z, point: Point) -> tuple[jax.Array, Point]:
+    """A full Gauss-Newton step with the residuals that the linear model gives; predictions stay those of a tenth of a standard error away."""
+    r, J, predicted = point.beside
+    step = -jnp.linalg.lstsq(J, r, rcond=1e-12)[0]
+    r = r + J @ step
+    return z + step, Point(0.5 * jnp.sum(r**2), jnp.zeros_like(point.gain), point.mean, (r, J, predicted))
 
 
 @eqx.filter_jit
@@ -61,35 +114,77 @@ def loss_of(z, problem: Problem, measured: Measured):
 value_and_gradient = eqx.filter_jit(eqx.filter_value_and_grad(loss_of))
 
 
-def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=None, checkpoint=None, history=()) -> Fit:
-    """Step by step from the host. Interrupted, it returns the best so far."""
-    solver, z0 = lm(rtol, atol), jnp.asarray(z0)
-    history, status, n = list(history), "stopped at max_steps", 0
-    best, there = (np.inf, np.asarray(z0)), None
-    w, scale = jnp.zeros_like(z0), jnp.ones_like(z0)
+# A record is fitted from its beginning: first this part of it, then the next. A number that is off by a third shifts the phase of a vibration by whole periods
+# towards the end of a long record, where the loss has many valleys; at the beginning it has one, and an evaluation costs as little as the part is short.
+PARTS = (1 / 16, 1 / 4)
+PART_STEPS = 8
+# Standard deviation (in z, where a number's own size is one) of the hold on the start of a part: numbers that it does not show stay where they are.
+HOLD = 0.5
+
+
+def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=None, checkpoint=None, history=(), grow=True) -> Fit:
+    """Step by step from the host: optimistix's method on growing parts of the records (``grow``), then on all. Interrupted, it returns the best so far."""
+    search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar)
+    history, status = list(history), "stopped at max_steps"
+    best, there = np.inf, None
+
+    def keep(z, point):
+        nonlocal best, there
+        history.append(float(point.loss))
+        if history[-1] < best:
+            best, there = history[-1], (np.asarray(z), point.beside)
+            _keep(checkpoint, problem, (best, there[0]), history)
+
     try:
-        state = _begin(solver, w, (problem, measured, z0, scale))
-        for n in range(1, max_steps + 1):
-            w, state, done, good, loss, point = _advance(solver, w, state, (problem, measured, z0, scale))
-            loss = float(loss)
-            history.append(loss)
-            if loss < best[0]:
-                r, J, predicted = point
-                best, there = (loss, np.asarray(z0 + scale * w)), (r, J / scale[None, :], predicted)
-                _keep(checkpoint, problem, best, history)
-            if bar is not None:
-                bar(n, loss)
-            if bool(done):
-                status = "converged" if bool(good) else "stopped: a linear solve failed"
-                break
-            if n == 1 and there is not None:
-                # Now the slopes are known: from here on in units in which each number does as much as the others, and the solver's first damping (one) halves
-                # the first step. A full one from far away lands in other valleys.
-                scale = 1 / jnp.maximum(jnp.linalg.norm(there[1], axis=0), 1e-3 * jnp.max(jnp.linalg.norm(there[1], axis=0)) + 1e-12)
-                state = _begin(solver, w, (problem, measured, z0, scale))
+        if grow and measured.lines is None and problem.groups and min(g.ts.shape[1] for g in problem.groups) >= 64:
+            for share in PARTS:
+                search.part(share)
+        status = search.whole(max_steps, keep)
     except KeyboardInterrupt:
         status = "interrupted"
-    return _fit(problem, measured, best[1], history, status, n, there)
+        if there is None:
+            search.whole(1, keep)
+    if there is None:
+        raise ValueError("the loss or its derivative is not finite where the search starts; start from other numbers, or take a smaller dt.")
+    z, point = there
+    return _fit(problem, measured, z, history, status, search.evaluations, point)
+
+
+class _Search:
+    """The running search: where it is, and at what cost so far (in evaluations of whole records)."""
+
+    def __init__(self, problem, measured, solver, z, bar):
+        self.problem, self.measured, self.solver, self.z, self.bar = problem, measured, solver, z, bar
+        self.steps, self.evaluations = 0, 0.0
+
+    def _run(self, share: float, pull: float, max_steps: int):
+        """Points, until told to stop; z is where the last step led that was accepted."""
+        args = Sought(self.problem, self.measured, self.z, jnp.asarray(share, self.z.dtype), jnp.asarray(pull, self.z.dtype))
+        state = _begin(self.solver, self.z, args)
+        for _ in range(max_steps):
+            self.z, state, done, good, point = _advance(self.solver, self.z, state, args)
+            self.steps, self.evaluations = self.steps + 1, self.evaluations + share
+            if self.bar is not None:
+                self.bar(self.steps, float(point.loss))
+            yield point, bool(done), bool(good)
+
+    def part(self, share: float) -> None:
+        for point, done, _ in self._run(share, 1 / HOLD, PART_STEPS):
+            # Enough when nothing but noise is left, or less than any noise.
+            if done or point.gain <= 0.1 * point.loss or point.mean < 0.1:
+                return
+
+    def whole(self, max_steps: int, keep) -> str:
+        for point, done, good in self._run(1.0, 0.0, max_steps):
+            # Below a hundredth of the loss of one sample the numbers are within a tenth of their standard errors, where the model is as good as linear: the
+            # last step is taken without running it.
+            near = point.gain <= 1e-2 * point.loss / point.beside[0].shape[0]
+            if near:
+                self.z, point = _last_step(self.z, point)
+            keep(self.z, point)
+            if done or near:
+                return "converged" if good else "stopped: a linear solve failed"
+        return "stopped at max_steps"
 
 
 def _fit(problem, measured, z, history, status, evaluations, there=None) -> Fit:

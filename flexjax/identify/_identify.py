@@ -80,7 +80,7 @@ def identify(
         z0, finals = _multi_start(problem, measured, starts, spread, seed, max_steps)
     search = _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint)
     with _bar(progress, max_steps, model.robot.name) as bar:
-        fit = search(problem, measured, z0, history, bar)
+        fit = search(problem, measured, z0, history, bar, starts == 1 and not history)
         sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
         noise = dict.fromkeys(rows.names, 1.0)
         for _ in range(reweight if sum(not k for k in known.values()) > 1 and fit.status == "converged" else 0):
@@ -91,7 +91,7 @@ def identify(
                 break
             noise = new
             measured, _ = measure_data(problem, data, noise={s: noise[s] * sizes[s] for s in noise}, band=band)
-            again = search(problem, measured, fit.z, fit.history, bar)
+            again = search(problem, measured, fit.z, fit.history, bar, False)
             fit = again._replace(evaluations=fit.evaluations + again.evaluations)
     return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
 
@@ -112,12 +112,12 @@ def _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint):
     if method == "lm":
         if batch is not None:
             raise ValueError("batch: needs method=optax...; Levenberg-Marquardt takes all data at once.")
-        return lambda problem, measured, z, history, bar: _fit.levenberg_marquardt(
-            problem, measured, z, max_steps=max_steps, rtol=rtol, atol=atol, bar=bar, checkpoint=checkpoint, history=history
+        return lambda problem, measured, z, history, bar, grow: _fit.levenberg_marquardt(
+            problem, measured, z, max_steps=max_steps, rtol=rtol, atol=atol, bar=bar, checkpoint=checkpoint, history=history, grow=grow
         )
     if not (hasattr(method, "init") and hasattr(method, "update")):
         raise ValueError(f"method: {method!r}; expected 'lm' or an optax optimiser, e.g. optax.adam(1e-2).")
-    return lambda problem, measured, z, history, bar: _fit.gradient_descent(
+    return lambda problem, measured, z, history, bar, grow: _fit.gradient_descent(
         problem, measured, z, method, max_steps=max_steps, batch=batch, key=jax.random.key(seed), bar=bar, checkpoint=checkpoint, history=history
     )
 

@@ -34,6 +34,10 @@ class Group(eqx.Module):
     substeps: int = eqx.field(static=True)
     rest: bool = eqx.field(static=True)
 
+    def reached(self, share):
+        """Intervals in this part of the record."""
+        return jnp.ceil(share * (self.ts.shape[1] - 1) - 1e-6).astype(jnp.int32)
+
 
 class Measured(eqx.Module):
     """What the model is compared with: values and weights (one over the standard deviation, zero in gaps) of every group and of every
@@ -58,17 +62,21 @@ class Problem(eqx.Module):
         return self.model.rebind(self.parameters.place(self.model.robot, "robot", self.parameters.values(z)))
 
     @eqx.filter_jit
-    def predict(self, z) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """Readings of every group (E, T, S), and the predictions of the other data."""
+    def predict(self, z, share=None) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Readings of every group (E, T, S), and the predictions of the other data. ``share``: only this part of every record is run (forward mode
+        only), the rest is NaN."""
         model = self.rebound(z)
         values = self.parameters.values(z)
-        return tuple(self._run(model, values, g) for g in self.groups), tuple(data.predict(model) for data in self.others)
+        return tuple(self._run(model, values, g, share) for g in self.groups), tuple(data.predict(model) for data in self.others)
 
-    def _run(self, model, values, group: Group):
+    def _run(self, model, values, group: Group, share=None):
+        intervals = None if share is None else group.reached(share)
+
         def run(ts, drive, start):
             return readings(
-                model, drive, start, ts, sensors=group.sensors, substeps=group.substeps, stations=self.stations, solver=self.solver, rest=group.rest
-            )
+                model, drive, start, ts, sensors=group.sensors, substeps=group.substeps, stations=self.stations, solver=self.solver, rest=group.rest,
+                intervals=intervals,
+            )  # fmt: skip
 
         def inputs(k):
             drive = self.parameters.place(group.drives[k], "drive", values)
@@ -85,11 +93,13 @@ class Problem(eqx.Module):
         return jax.vmap(run)(group.ts, drives, starts)
 
 
-def residuals(z: Float[Array, " p"], problem: Problem, measured: Measured):
-    """All weighted residuals in one vector (N,), priors last; and what the model predicts."""
-    runs, others = predicted = problem.predict(z)
+def residuals(z: Float[Array, " p"], problem: Problem, measured: Measured, share=None):
+    """All weighted residuals in one vector (N,), priors last; and what the model predicts. ``share``: only the first part of every record counts."""
+    runs, others = predicted = problem.predict(z, share)
     parts = []
     for k, (run, value, weight) in enumerate(zip(runs, measured.values, measured.weights, strict=True)):
+        if share is not None:
+            weight = jnp.where((jnp.arange(run.shape[1]) <= problem.groups[k].reached(share))[None, :, None], weight, 0.0)
         good = jnp.isfinite(run)
         error = jnp.where(good, run - value, FAILED) * jnp.where(good, weight, (weight > 0) * 1.0)
         if measured.lines is not None:
@@ -104,33 +114,52 @@ def residuals(z: Float[Array, " p"], problem: Problem, measured: Measured):
 
 
 @eqx.filter_jit
-def residuals_and_jacobian(z, problem: Problem, measured: Measured):
+def residuals_and_jacobian(z, problem: Problem, measured: Measured, share=None):
     """(N,), (N, p) and predictions: forward mode, one run of the model with all tangents beside it; nothing of the run is stored.
 
     Under a jit of its own: solvers ask for it in several places, and tracing the model is the larger part of compiling it."""
 
     def both(z):
-        r, predicted = residuals(z, problem, measured)
+        r, predicted = residuals(z, problem, measured, share)
         return r, (r, predicted)
 
     jacobian, (r, predicted) = jax.jacfwd(both, has_aux=True)(z)
     return r, jacobian, predicted
 
 
+class Sought(eqx.Module):
+    """The problem as a solver sees it: ``share`` of every record, and p more rows ``pull`` * (z - z0) that hold on to the start."""
+
+    problem: Problem
+    measured: Measured
+    z0: Float[Array, " p"]
+    share: Float[Array, ""]
+    pull: Float[Array, ""]
+
+    def evaluate(self, z):
+        """p + 1 numbers with the same sum of squares as all residuals and the same Gauss-Newton steps (an orthogonal transformation of them), their Jacobian;
+        and beside them the residuals, their Jacobian, and the predictions."""
+        r, jacobian, predicted = residuals_and_jacobian(z, self.problem, self.measured, self.share)
+        held = jnp.concatenate([r, self.pull * (z - self.z0)])
+        q, upper = jnp.linalg.qr(jnp.concatenate([jacobian, self.pull * jnp.eye(z.shape[0], dtype=z.dtype)]))
+        along = q.T @ held
+        rest = jnp.linalg.norm(held - q @ along)
+        return jnp.append(along, rest), jnp.concatenate([upper, jnp.zeros((1, z.shape[0]), z.dtype)]), (r, jacobian, predicted)
+
+
 @eqx.filter_custom_jvp
-def for_solver(w, args):
-    """Residuals at z = z0 + scale * w, with their derivative as a ready matrix, so that a solver that linearises stores N x p numbers and not the run.
-    The predictions beside them are taken as constant."""
-    problem, measured, z0, scale = args
-    r, _, predicted = residuals_and_jacobian(z0 + scale * w, problem, measured)
-    return r, predicted
+def for_solver(z, args: Sought):
+    """Residuals with their derivative as a ready matrix, so that a solver that linearises does not store the run; what stands beside them is taken as
+    constant."""
+    r, _, beside = args.evaluate(z)
+    return r, beside
 
 
 @for_solver.def_jvp
 def _for_solver_jvp(primals, tangents):
-    (w, (problem, measured, z0, scale)), (dw, _) = primals, tangents
-    r, jacobian, predicted = residuals_and_jacobian(z0 + scale * w, problem, measured)
-    return (r, predicted), (jacobian @ (scale * dw), jax.tree_util.tree_map(jnp.zeros_like, predicted))
+    (z, args), (dz, _) = primals, tangents
+    r, jacobian, beside = args.evaluate(z)
+    return (r, beside), (jacobian @ dz, jax.tree_util.tree_map(jnp.zeros_like, beside))
 
 
 # ---- building -----------------------------------------------------------------------------------------------------------

@@ -31,11 +31,11 @@ def stations_for(robot: Robot, names, free: tuple[str, ...] = ()) -> np.ndarray:
     return np.array(sorted(wanted))
 
 
-def readings(model, drive, start, ts, *, sensors, substeps: int, stations, solver=None, rest: bool = False):
-    """(T, S) readings of the named sensors, NaN after a failure."""
+def readings(model, drive, start, ts, *, sensors, substeps: int, stations, solver=None, rest: bool = False, intervals=None):
+    """(T, S) readings of the named sensors, NaN after a failure and after the first ``intervals``."""
     if rest:
         start = equilibrium(model, drive, start, t=ts[0])
-    traj = simulate(model, drive, ts, substeps=substeps, solver=solver, start=start, stations=stations, throw=False)
+    traj = simulate(model, drive, ts, substeps=substeps, solver=solver, start=start, stations=stations, throw=False, intervals=intervals)
     robot = eqx.tree_at(lambda r: r.sensors, model.robot, tuple(s for s in model.robot.sensors if s.name in sensors))
     values = measure(traj, robot)
     return jnp.stack([values[name] for name in sensors], axis=-1)

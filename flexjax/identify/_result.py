@@ -71,7 +71,7 @@ class Identification:
     loss: float
     history: list[float]
     status: str
-    evaluations: int
+    evaluations: float  # of whole records
     seconds: float
     samples: int
     noise_known: bool
@@ -144,7 +144,7 @@ class Identification:
         low_high = self.intervals()
         width = max(len(n) for n in self.names)
         lines = [
-            f"identification of {self.robot.name} ({type(self.model.formulation).__name__}): {self.status} after {self.evaluations} evaluations in "
+            f"identification of {self.robot.name} ({type(self.model.formulation).__name__}): {self.status} after {self.evaluations:.3g} evaluations in "
             f"{self.seconds:.1f} s, {self.samples} samples",
             f"{'number':<{width}}  {'start':>11}  {'estimate':>13}  {'std. error':>10}  {'95 % interval':>25}  unit",
         ]

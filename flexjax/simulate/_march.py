@@ -34,9 +34,9 @@ def _finite(tree):
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(tree)]))
 
 
-def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: bool, report=None):
+def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: bool, report=None, intervals=None):
     """States at ``ts`` (stacked), and the final lane. The first failure freezes the lane. ``checkpoint``: reverse mode recomputes chunks of steps instead of
-    storing every one."""
+    storing every one. ``intervals``: a traced number of output intervals after which the run ends (forward mode only)."""
     term = model.term(drive)
     breaks = drive.breaks()
     dtype = ts.dtype
@@ -77,15 +77,38 @@ def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: boo
     zero = jnp.zeros((), jnp.int32)
     lane = Lane(y0, solver_state, zero, jnp.full((), jnp.nan, dtype), zero - 1, zero)
     lane = _strong(lane)
-    outputs = jtu.tree_map(lambda x: jnp.zeros((ts.shape[0], *jnp.shape(x)), jnp.result_type(x)), lane.y)
     grid = time_grid(ts, substeps, breaks)
-    if checkpoint:
+    if intervals is None and not checkpoint and report is None and breaks.shape[0] == 0:
+        lane, ys = _even(step, lane, grid, substeps)
+        return jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b]), y0, ys), lane
+    outputs = jtu.tree_map(lambda x: jnp.zeros((ts.shape[0], *jnp.shape(x)), jnp.result_type(x)), lane.y)
+    if intervals is not None:
+        # A loop that ends when its number of steps, known only when it runs, is reached.
+        count = jnp.max(jnp.where(grid.slot < intervals, jnp.arange(1, grid.slot.shape[0] + 1), 0))
+        lane, outputs = lax.fori_loop(0, count, lambda k, carry: one(carry, jtu.tree_map(lambda x: x[k], grid))[0], (lane, outputs))
+    elif checkpoint:
         rows = _chunks(grid, ts.shape[0])
         (lane, outputs), _ = lax.scan(jax.checkpoint(lambda carry, chunk: lax.scan(one, carry, chunk)), (lane, outputs), rows)
     else:
         (lane, outputs), _ = lax.scan(one, (lane, outputs), grid)
     ys = jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b[:-1]]), y0, outputs)
     return ys, lane
+
+
+def _even(step, lane: Lane, grid: TimeGrid, substeps: int):
+    """Without breaks outputs are evenly spaced among the steps, and the scan itself stacks them. Reverse mode through outputs that travel in the carry
+    costs a fifth more (a gradient of 2.85 against 2.36 simulations, rigid arm, 2000 steps)."""
+
+    def advance(lane, row):
+        return step(lane, row.t0, row.t1, row.jump), None
+
+    def interval(lane, rows):
+        lane = advance(lane, rows)[0] if substeps == 1 else lax.scan(advance, lane, rows)[0]
+        return lane, lane.y
+
+    if substeps > 1:
+        grid = jtu.tree_map(lambda x: x.reshape(-1, substeps), grid)
+    return lax.scan(interval, lane, grid)
 
 
 def _chunks(grid: TimeGrid, outputs: int) -> TimeGrid:

@@ -39,6 +39,7 @@ def simulate(
     adaptive: diffrax.AbstractStepSizeController | None = None,
     adjoint: diffrax.AbstractAdjoint | None = None,
     max_steps: int = 16384,
+    intervals: Array | None = None,
 ) -> Trajectory:
     """Simulate a model under a drive and return its trajectory at the times ``ts`` (increasing, not necessarily even; ``ts[0]`` is the start).
 
@@ -51,6 +52,8 @@ def simulate(
     ``adaptive``: a diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8, atol=1e-10)`` with ``solver=diffrax.Tsit5()`` or ``fx.Newmark()``;
     such runs go through ``diffrax.diffeqsolve``, whose ``adjoint`` must fit the mode of differentiation (by default reverse mode; forward mode needs
     ``diffrax.ForwardMode()`` or ``diffrax.DirectAdjoint()``).
+    ``intervals``: end after that many output intervals, a number that may change without compiling again; outputs after it are NaN. Such runs have
+    no reverse mode.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
@@ -75,12 +78,14 @@ def simulate(
         # diffrax's own default for the stages cannot be differentiated in forward mode.
         solver = dataclasses.replace(solver, scan_kind="bounded")
     if adaptive is not None:
+        if intervals is not None:
+            raise ValueError("intervals: needs the fixed grid; leave adaptive out, or shorten ts.")
         _refuse_sampled(drive)
         adjoint = diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
         traj = _run_adaptive(model, drive, ts, dt, solver, start, stations, adaptive, adjoint, max_steps)
     else:
         run = _run_with_bar if progress else _run
-        traj = run(model, drive, ts, substeps, solver, start, stations)
+        traj = run(model, drive, ts, substeps, solver, start, stations, intervals if intervals is None else jnp.asarray(intervals))
     if throw:
         _raise_failure(traj)
     if not isinstance(traj.status, jax.core.Tracer):
@@ -154,16 +159,16 @@ def _raise_failure(traj: Trajectory):
 
 
 @eqx.filter_jit
-def _run(model, drive, ts, substeps, solver, start, stations):
-    return _integrate(model, drive, ts, substeps, solver, start, stations, None)
+def _run(model, drive, ts, substeps, solver, start, stations, intervals):
+    return _integrate(model, drive, ts, substeps, solver, start, stations, None, intervals)
 
 
 @eqx.filter_jit
-def _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, report):
-    return _integrate(model, drive, ts, substeps, solver, start, stations, report)
+def _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, intervals, report):
+    return _integrate(model, drive, ts, substeps, solver, start, stations, report, intervals)
 
 
-def _run_with_bar(model, drive, ts, substeps, solver, start, stations):
+def _run_with_bar(model, drive, ts, substeps, solver, start, stations, intervals):
     from tqdm.auto import tqdm
 
     with tqdm(total=ts.shape[0] - 1, unit="output", desc=model.robot.name) as bar:
@@ -174,19 +179,19 @@ def _run_with_bar(model, drive, ts, substeps, solver, start, stations):
         def report(k, outputs):
             jax.lax.cond(k < outputs, lambda: jax.debug.callback(advance, k), lambda: None)
 
-        traj = _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, report)
+        traj = _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, intervals, report)
         jax.block_until_ready(traj.ts)
         bar.update(bar.total - bar.n)
     return traj
 
 
-def _integrate(model, drive, ts, substeps, solver, start, stations, report) -> Trajectory:
+def _integrate(model, drive, ts, substeps, solver, start, stations, report, intervals) -> Trajectory:
     drive = prepare_signals(drive)
     y0 = model.initial_state(drive, ts[0], start) if isinstance(start, Start) else start
     size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
     checkpoint = 20 * size * (ts.shape[0] - 1) * substeps > STORE_LIMIT
-    ys, lane = march(model, drive, solver, ts, substeps, y0, checkpoint=checkpoint, report=report)
-    return _assemble(model, drive, ts, ys, lane, stations, jnp.max(jnp.diff(ts)) / substeps, type(solver).__name__)
+    ys, lane = march(model, drive, solver, ts, substeps, y0, checkpoint=checkpoint, report=report, intervals=intervals)
+    return _assemble(model, drive, ts, ys, lane, stations, jnp.max(jnp.diff(ts)) / substeps, type(solver).__name__, intervals)
 
 
 def _refuse_sampled(drive):
@@ -222,13 +227,18 @@ def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adj
     return _assemble(model, drive, ts, ys, lane, stations, mean, type(solver).__name__)
 
 
-def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str) -> Trajectory:
+def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str, intervals=None) -> Trajectory:
     """Outputs from states: everything recovered by one dynamics evaluation per output, never in the loop."""
     # At an output that is a break, the state is seen with the signals of the interval before it (the last: none after).
     middles = jnp.concatenate([ts[:1], ts[1:] - 0.5 * jnp.minimum(dt, jnp.diff(ts))])
     if drive.breaks().shape[0] == 0:
         middles = ts
     good = ~(ts > lane.t_fail - 1e-12) | (lane.status == 0)
+    if intervals is not None:
+        late = jnp.arange(ts.shape[0]) > intervals
+        good = good & ~late
+        # Places that were not reached hold zeros, which are no state of a rotation: look at the start there instead, and throw it away.
+        ys = jtu.tree_map(lambda x: jnp.where(late.reshape((-1,) + (1,) * (x.ndim - 1)), x[:1], x), ys)
 
     def look(t, y, at) -> tuple[Snapshot, Energy]:
         return model.observe(t, y, drive, stations, at), model.energy(t, y, drive, at)

@@ -11,7 +11,7 @@ def identification_report(result: Identification, remarks: tuple[str, ...] = ())
     name = type(result.model.formulation).__name__
     report = Report(
         f"Identification of {result.robot.name}",
-        f"{name}, {result.samples} samples, {result.status} after {result.evaluations} evaluations in {result.seconds:.1f} s.",
+        f"{name}, {result.samples} samples, {result.status} after {result.evaluations:.3g} evaluations in {result.seconds:.1f} s.",
     )
     low_high, robust = result.intervals(), result.intervals(robust=True)
     white = result.white

@@ -159,3 +159,13 @@ def test_continuing_from_the_final_state():
 def test_bad_input_is_told_before_compilation(call, message):
     with pytest.raises(ValueError, match=message):
         call(pair_model())
+
+
+def test_a_run_may_end_early():
+    """The number of intervals is traced: one program for all; its derivative in forward mode is that of the whole run, cut."""
+    model, ts = fx.RigidArm().bind(fx.load_robot("rigid-3r")), jnp.linspace(0.0, 0.1, 6)
+    whole = fx.simulate(model, None, ts, dt=0.02)
+    for n in (2, 5):
+        part = fx.simulate(model, None, ts, dt=0.02, intervals=n)
+        np.testing.assert_allclose(part.q[: n + 1], whole.q[: n + 1], rtol=0, atol=1e-14)
+        assert part.ok and np.all(np.isnan(part.q[n + 1 :])) and int(part.stats.steps) == n
