@@ -5,6 +5,9 @@ import dataclasses
 import difflib
 import math
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +32,26 @@ def start() -> None:
 def say(text: str) -> None:
     """Progress goes to stderr, so that stdout holds the result only."""
     print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def warnings_kept() -> Iterator[list[str]]:
+    """Warnings of what runs inside, each told once as a line on stderr and kept for a report."""
+    kept: list[str] = []
+    before = warnings.showwarning
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        if not issubclass(category, UserWarning):
+            before(message, category, filename, lineno, file, line)
+        elif str(message) not in kept:
+            kept.append(str(message))
+            say(f"warning: {message}")
+
+    warnings.showwarning = show
+    try:
+        yield kept
+    finally:
+        warnings.showwarning = before
 
 
 def make_drive(drive: str, motion: tuple[str, ...], robot: "Robot") -> "Drive":

@@ -59,7 +59,9 @@ def run(args: Args):
     from flexjax.viz import Report
 
     about = (
-        "One flexible arm, simulated in every formulation that can hold it, with what they cost and where they differ."
+        "One flexible arm in every formulation that can hold it: whether they agree, whether gradients through the simulation are right, and "
+        "whether numbers of an arm "
+        "are found again from a record. A line that begins with 'passed' is a check that this run has made."
     )
     tour = Tour(args.quick, folder, Report("flexjax: a tour", about))
     for part in PARTS:

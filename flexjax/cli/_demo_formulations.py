@@ -32,10 +32,12 @@ def show(tour) -> None:
     drive = tour.drive = Drive(joints={joint: Motion(quintic(0.0, 1.2, duration))})
     ts = jnp.linspace(0.0, end, 41 if tour.quick else 121)
     report = tour.report
-    report.heading("The arm").code(str(robot)).code(str(describe(robot)))
-    report.text(
-        f"Its joint {joint!r} turns by 1.2 rad in {duration:g} s along a quintic and then holds still: what moves afterwards is vibration."
+    report.heading("The arm").text(
+        f"A slender aluminium bar on one motor. The motor turns it by 1.2 rad in {duration:g} s, smoothly, and then holds still: what moves "
+        "afterwards is vibration. "
+        "The robot file, and what follows from it:"
     )
+    report.code(str(robot)).code(str(describe(robot)))
     holding, refused = formulations_for(robot)
     if tour.quick:
         holding = dict(list(holding.items())[:2])
@@ -57,8 +59,7 @@ def show(tour) -> None:
         scale = max(
             float(np.max(np.abs(np.asarray(x)))) for x in (traj.energy.kinetic, traj.energy.work, traj.energy.gravity)
         )
-        unknowns = sum(x.size for x in jax.tree.leaves(traj.final.mech))
-        rows.append([name, unknowns, float(np.max(np.abs(balance - balance[0]))) / scale, seconds[0], seconds[1]])
+        rows.append([name, unknowns_of(traj), float(np.max(np.abs(balance - balance[0]))) / scale, seconds[0], seconds[1]])
         save_trajectory(traj, tour.folder / f"{name}.nc")
     flexible = {name: traj for name, traj in tour.runs.items() if name != "RigidArm"}
     _agreement(tour, rows, flexible)
@@ -66,15 +67,24 @@ def show(tour) -> None:
         report.text(f"{name} cannot hold this arm: {'; '.join(why)}.")
     if not tour.runs:
         return
-    report.figure(plot(tour.runs, "tip"), "Path of the tip in all formulations; the rigid arm does not vibrate.")
-    report.figure(plot(flexible or tour.runs, "deflection"), "Deflection of the tip from the tangent at the base.")
+    caption = "Path of the tip in all formulations. They lie on each other; only the rigid arm, which does not vibrate, can be told apart."
+    report.figure(plot(tour.runs, "tip"), caption)
+    report.figure(plot(tour.runs, "deflection"), "Deflection of the tip from the tangent at the base: first it lags behind the motor, then it rings.")
+    if len(flexible) > 1:
+        finest = max(flexible, key=lambda n: unknowns_of(flexible[n]))
+        caption = f"How far the tips are from that of {finest}, with most unknowns: the flexible ones within a millimetre, the rigid arm by centimetres."
+        report.figure(plot(tour.runs, "difference", reference=finest), caption)
     last = next(reversed(flexible or tour.runs))
     report.figure(plot({last: tour.runs[last]}, "energy"), f"Energies in {last}, and how well they balance.")
-    report.heading("See it move")
-    report.view(
-        animate(tour.runs), "Drag to turn, scroll to zoom; the slider 'deformation' magnifies what is hard to see."
-    )
+    report.heading("See it move").text("Press Play. Bending is small at first sight: push 'deformation' to 10x and tick 'rigid ghost' to see who bends how.")
+    report.view(animate(tour.runs), "Drag to turn, scroll to zoom. The same page as a file of its own: arm.html in the folder of this report.")
     animate(tour.runs, tour.folder / "arm.html")
+
+
+def unknowns_of(traj) -> int:
+    import jax
+
+    return sum(x.size for x in jax.tree.leaves(traj.final.mech))
 
 
 def _agreement(tour, rows, flexible) -> None:
@@ -86,7 +96,17 @@ def _agreement(tour, rows, flexible) -> None:
         gap = float("nan") if middle is None else 1e3 * float(np.max(np.linalg.norm(tips[row[0]] - middle, axis=1)))
         gaps[row[0]] = gap
         row.append(gap)
-    tour.report.heading("Formulations side by side").table(head, rows)
+    tour.report.heading("Formulations side by side").text(
+        "A formulation is a published way to turn the description of an arm into equations. Five of them simulate the same motion here, each "
+        "by its own code, and the rigid arm for contrast. "
+        "If they agree, none of them can be far off."
+    )
+    tour.report.table(head, rows)
+    tour.report.text(
+        "Unknowns: numbers of the state. Energy balance: how far kinetic, elastic and potential energy less the motor's work stray, of the "
+        "largest energy. First run: compilation included, which "
+        "happens once; again: the same run after it. The last column: the largest distance of the tip from the median of the flexible formulations."
+    )
     tour.report.text(
         "ScrewSynthesis and FiniteElement keep the length of a bent link along its own axis unless stiffening=True: their tips lie further out by about "
         "half the integral of the squared slope."

@@ -42,13 +42,14 @@ def show(tour) -> None:
     table = check_gradients(tip, start)
     tour.report.heading("Gradients through the simulation")
     tour.report.text(
-        f"Derivatives of the final height of the tip in {name} by numbers of the arm and by the angle of the motion: forward mode, reverse mode, "
-        "and central finite differences."
+        "How much the final height of the tip changes with numbers of the arm and with the angle of the motion, differentiated through the "
+        f"whole simulation in {name}: by jax's forward mode, "
+        "by its reverse mode (as for training and optimisation), and by repeating the simulation with slightly changed numbers. All three must agree."
     )
     rows = [
         list(row)
         for row in zip(
-            table.names,
+            [*free, "angle of the motion"],
             table.forward.tolist(),
             table.reverse.tolist(),
             table.finite.tolist(),

@@ -15,8 +15,9 @@ def show(tour) -> None:
     result = identify(RigidArm().bind(robot), training, list(truth), validation=validation, dt=2.5e-3)
     report = tour.report.heading("Identification from data")
     report.text(
-        f"A simulated record with 2 % noise ships with flexjax ({training}). The robot file's numbers are guesses; the record was made with others, and "
-        "these are what the fit must find."
+        "Gradients make it cheap to ask which numbers of a robot explain a measurement. The record that ships with flexjax, of another arm "
+        "(a rigid link behind a flexible joint), was simulated "
+        f"with 2 % noise, so the true numbers are known: {training}. The robot file holds guesses; the fit starts from them and must find the true ones."
     )
     low_high = result.intervals(0.99)
     rows = [

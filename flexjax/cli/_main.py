@@ -65,7 +65,10 @@ def run_command(name: str, module: Any, args: Any) -> int:
     """Run a command whose arguments are read, and tell its result (a text and data) or its fault."""
     as_json = getattr(args, "json", False)
     try:
-        text, data, code = module.run(args)
+        from flexjax.cli._common import warnings_kept
+
+        with warnings_kept():
+            text, data, code = module.run(args)
     except KeyboardInterrupt:
         print(f"flexjax {name}: interrupted", file=sys.stderr)
         return 130

@@ -1,6 +1,7 @@
 """compare: the same robot in every formulation that can hold it."""
 
 import time
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -50,12 +51,13 @@ class Comparison(eqx.Module):
 
 
 def compare(
-    robot: Robot, drive: Drive | None, ts, *, formulations: dict | None = None, reference: str | None = None, n_modes: int = 3, **options
+    robot: Robot, drive: Drive | None, ts, *, formulations: dict | None = None, reference: str | None = None, n_modes: int = 3,
+    progress: Callable[[str], None] | None = None, **options,
 ) -> Comparison:
     """Simulate a robot in every registered formulation that can hold it, and compare tip, joints, energy, frequencies and cost.
 
     ``formulations`` (name -> formulation with your options) replaces the registry's defaults; ``reference`` names the one to compare with (default: the
-    one with most unknowns that is not rigid); ``options`` go to :func:`simulate`.
+    one with most unknowns that is not rigid); ``progress`` is called with the name of each before it is compiled and run; ``options`` go to :func:`simulate`.
     """
     holding, refused = formulations_for(robot)
     if formulations is not None:
@@ -65,6 +67,8 @@ def compare(
         raise ValueError(f"robot {robot.name!r}: no formulation can hold it:\n" + "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items()))
     runs, sizes = {}, {}
     for name, formulation in holding.items():
+        if progress is not None:
+            progress(name)
         model = formulation.bind(robot)
         seconds = []
         for _ in range(2):

@@ -11,7 +11,8 @@ from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
 from flexjax.simulate import Comparison, Linear, Modes
 from flexjax.term import State
-from flexjax.viz._style import COLOURS, look, new_figure
+from flexjax.viz._style import COLOURS, legend_above, look, new_figure
+from flexjax.viz._time_plots import above_zero
 
 
 @eqx.filter_jit
@@ -41,9 +42,7 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
     )
     size = float(np.max(np.ptp(rest.reshape(-1, 3), axis=0)))
     columns = min(n, 3)
-    figure, axes = new_figure(
-        -(-n // columns), columns, size=(3.2 * columns, 2.9 * -(-n // columns)), sharex=True, sharey=True
-    )
+    figure, axes = new_figure(-(-n // columns), columns, size=(max(3.4 * columns, 4.2), 2.7 * -(-n // columns)))
     # Seen along the axis in which neither the arm nor the modes extend most.
     planes = ((0, 1), (0, 2))
     for k, axis in enumerate(axes):
@@ -59,7 +58,7 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
                 q = rest[link] + sign * u[link]
                 axis.plot(q[:, a], q[:, b], color=COLOURS[0 if sign > 0 else 1], linestyle="-" if sign > 0 else "--")
         axis.set(
-            title=f"mode {k + 1}: {float(modes.frequencies[k]):.4g} Hz, damping {float(modes.damping[k]):.2g}",
+            title=f"{k + 1}: {float(modes.frequencies[k]):.4g} Hz, damping ratio {float(modes.damping[k]):.2g}",
             aspect="equal",
         )
         axis.set_adjustable("datalim")
@@ -84,15 +83,15 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
     eye = np.eye(A.shape[0])
     H = np.stack([C @ np.linalg.solve(2j * np.pi * x * eye - A, B) + D for x in f])
     figure, (top, bottom) = new_figure(2, 1, sharex=True)
-    curves = [(j, k) for k in range(B.shape[1]) for j in range(C.shape[0])]
+    # A sensor that an input does not reach (the angle of a held joint) has no magnitude on a logarithmic axis.
+    reach = np.max(np.abs(H), axis=0)
+    curves = [(j, k) for k in range(B.shape[1]) for j in range(C.shape[0]) if reach[j, k] > 1e-12 * np.max(reach[:, k])]
     for i, (j, k) in enumerate(curves):
-        top.loglog(
-            f, np.maximum(np.abs(H[:, j, k]), 1e-300), label=f"{linear.inputs[k]} to {linear.outputs[j]}", **look(i)
-        )
+        top.loglog(f, np.abs(H[:, j, k]), label=f"{linear.inputs[k]} to {linear.outputs[j]}", **look(i))
         bottom.semilogx(f, np.degrees(np.unwrap(np.angle(H[:, j, k]))), **look(i))
     top.set_ylabel("magnitude [output unit / input unit]")
     bottom.set(xlabel="frequency [Hz]", ylabel="phase [deg]")
-    top.legend(ncols=2)
+    legend_above(figure, top)
     return figure
 
 
@@ -106,8 +105,7 @@ def comparison(result: Comparison) -> Figure:
         p = np.asarray(traj.tip)
         path.plot(traj.ts, p[:, 1], label=name, **look(i))
         if name != result.reference:
-            away = 1e3 * np.linalg.norm(p - best, axis=1)
-            gap.semilogy(traj.ts, np.maximum(away, 1e-12), **look(i))
+            gap.semilogy(traj.ts, above_zero(1e3 * np.linalg.norm(p - best, axis=1)), **look(i))
     for i, row in enumerate(result.rows):
         f = np.asarray(row.frequencies)
         freq.semilogy(
@@ -117,7 +115,7 @@ def comparison(result: Comparison) -> Figure:
         names, [row.run_seconds for row in result.rows], color=[COLOURS[i % len(COLOURS)] for i in range(len(names))]
     )
     path.set(xlabel="time [s]", ylabel="tip y [m]")
-    path.legend()
+    legend_above(figure, path)
     gap.set(xlabel="time [s]", ylabel="distance of tips [mm]", title=f"from {result.reference}")
     freq.set(xlabel="mode", ylabel="frequency [Hz]", title="natural frequencies, motors locked")
     freq.xaxis.get_major_locator().set_params(integer=True)

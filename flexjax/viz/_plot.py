@@ -18,6 +18,7 @@ OF_RUNS = {
     "strain": _time_plots.strain,
     "spectrum": _time_plots.spectrum,
     "energy": _time_plots.energy,
+    "difference": _time_plots.difference,
 }
 # what: (what it is drawn from, the function)
 OF_OTHERS = {
@@ -49,8 +50,9 @@ def plot(thing: Any, what: str | None = None, **options) -> Figure:
     """A figure of what flexjax returns.
 
     Of a trajectory, or of ``{name: trajectory}`` to see several together: ``what`` is "joints" (default), "tip", "deflection", "strain",
-    "spectrum" (``modes=fx.modes(model)`` adds lines at the natural frequencies) or "energy". Of ``fx.modes(model)``: mode shapes
-    (``model=model`` is needed). Of ``fx.linearise(...)``: the frequency response. Of ``fx.compare(...)``: the comparison, or any
+    "spectrum" (``modes=fx.modes(model)`` adds lines at the natural frequencies), "energy" or "difference" (of the tips of several runs, from the one
+    that ``reference`` names). Of ``fx.modes(model)``: mode shapes (``model=model`` is needed). Of
+    ``fx.linearise(...)``: the frequency response. Of ``fx.compare(...)``: the comparison, or any
     figure of trajectories. Of ``fx.identify(...)``: "fits" (default), "validation", "correlation", "autocorrelation", "responses" or "history".
     Of ``{name: (steps, errors)}`` with ``what="convergence"``: a convergence study.
 

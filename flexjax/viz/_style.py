@@ -54,6 +54,13 @@ def new_figure(
     return figure, list(axes.ravel())
 
 
+def legend_above(figure: Figure, axis: Axes) -> None:
+    """The names of an axis's curves above all axes of the figure, where they hide no curve; as many to a row as its width holds."""
+    handles, names = axis.get_legend_handles_labels()
+    wide = 0.7 + 0.075 * max(map(len, names), default=0)  # inches: a line and the longest name
+    figure.legend(handles, names, loc="outside upper center", ncols=max(1, min(len(names), int(figure.get_figwidth() / wide))))
+
+
 def look(i: int) -> dict:
     """Colour and line style of curve number ``i``."""
     return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]}

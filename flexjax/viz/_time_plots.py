@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from flexjax.io._dataset import dof_names, dof_units
 from flexjax.robot import Robot
 from flexjax.trajectory import Trajectory
-from flexjax.viz._style import COLOURS, look, new_figure
+from flexjax.viz._style import COLOURS, legend_above, look, new_figure
 
 Runs = dict[str, Trajectory]
 
@@ -15,9 +15,10 @@ def _first(runs: Runs) -> Trajectory:
     return next(iter(runs.values()))
 
 
-def _legend(axis, runs: Runs) -> None:
+def _legend(figure: Figure, axis, runs: Runs) -> None:
+    """Names of several runs above all axes, where they hide no curve."""
     if len(runs) > 1:
-        axis.legend(ncols=min(len(runs), 3))
+        legend_above(figure, axis)
 
 
 def joints(runs: Runs) -> Figure:
@@ -36,7 +37,7 @@ def joints(runs: Runs) -> Figure:
             right.plot(traj.ts, traj.effort[:, k], **look(i))
         left.set_ylabel(f"{name} [{unit}]")
         right.set_ylabel(f"effort [{'N m' if unit == 'rad' else 'N'}]")
-    _legend(axes[0], runs)
+    _legend(figure, axes[0], runs)
     for axis in axes[-2:]:
         axis.set_xlabel("time [s]")
     return figure
@@ -53,12 +54,12 @@ def tip(runs: Runs) -> Figure:
         for k in shown:
             several = len(runs) > 1
             axes[1].plot(traj.ts, p[:, k], label=None if several and i else "xyz"[k], **look(i if several else k))
-            if several:
-                axes[1].annotate("xyz"[k], (float(traj.ts[-1]), float(p[-1, k])), fontsize=8)
+            if several and i == 0:
+                axes[1].annotate("xyz"[k], (float(traj.ts[-1]), float(p[-1, k])), (3, 0), textcoords="offset points", va="center", fontsize=9)
     axes[0].set(xlabel="x [m]", ylabel="y [m]", title="path of the tip (dot: start)", aspect="equal")
     axes[0].set_adjustable("datalim")
     axes[1].set(xlabel="time [s]", ylabel="tip position [m]")
-    _legend(axes[0], runs)
+    _legend(figure, axes[0], runs)
     if len(runs) == 1:
         axes[1].legend()
     return figure
@@ -82,8 +83,9 @@ def deflection(runs: Runs) -> Figure:
                     traj.ts, d[:, 2], label=f"{label}, z" if len(runs) > 1 else "z", alpha=0.6, **look(i + len(runs))
                 )
         axis.set_ylabel(f"{traj0.robot.links[link].name}: tip deflection [mm]")
-        if axis.get_legend_handles_labels()[1] != ["y"]:
-            axis.legend(ncols=3)
+        if len(runs) == 1 and len(axis.get_legend_handles_labels()[1]) > 1:
+            axis.legend()
+    _legend(figure, axes[0], runs)
     axes[-1].set_xlabel("time [s]")
     return figure
 
@@ -103,7 +105,7 @@ def strain(runs: Runs) -> Figure:
             right.plot(traj.ts, 1e6 * e[:, 0, 0], **look(i))
         left.set_ylabel(f"{traj0.robot.links[link].name}: curvature [1/m]")
         right.set_ylabel("axial strain at the base [1e-6]")
-    _legend(axes[0], runs)
+    _legend(figure, axes[0], runs)
     for axis in axes[-2:]:
         axis.set_xlabel("time [s]")
     return figure
@@ -128,7 +130,7 @@ def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
         amplitude = 2 * np.abs(np.fft.rfft((y - y.mean()) * window)) / window.sum()
         frequency = np.fft.rfftfreq(len(y), even[1] - even[0])
         top = max(top, frequency[-1])
-        axis.semilogy(frequency[1:], np.maximum(1e3 * amplitude[1:], 1e-12), label=label, **look(i))
+        axis.semilogy(frequency[1:], above_zero(1e3 * amplitude[1:], 1e-9), label=label, **look(i))
     values = np.ravel(np.asarray(getattr(modes, "frequencies", modes))) if modes is not None else []
     for k, f in enumerate(values):
         if f <= top:
@@ -143,28 +145,54 @@ def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
                 fontsize=7,
             )
     axis.set(xlabel="frequency [Hz]", ylabel=f"amplitude of {signal} [mm]")
-    _legend(axis, runs)
+    _legend(figure, axis, runs)
     return figure
 
 
-def energy(runs: Runs) -> Figure:
-    """The energies of each run, and how far their balance strays."""
-    figure, axes = new_figure(2, len(runs), size=(max(6.4, 4.2 * len(runs)), 5.0), sharex="col")
+def difference(runs: Runs, *, reference: str = "") -> Figure:
+    """Distance of every run's tip from that of ``reference`` (the first run unless named), on a logarithmic axis."""
+    reference = reference or next(iter(runs))
+    if reference not in runs or len(runs) < 2:
+        raise ValueError(f"plot: reference {reference!r} among {', '.join(runs)}; expected at least two runs, one of them the reference.")
+    base = runs[reference]
+    figure, (axis,) = new_figure(1, 1)
     for i, (label, traj) in enumerate(runs.items()):
-        top, bottom = axes[i], axes[len(runs) + i]
+        if label == reference:
+            continue
+        if traj.ts.shape != base.ts.shape or not np.allclose(traj.ts, base.ts):
+            raise ValueError(f"plot: the runs {label!r} and {reference!r} have different output times; expected the same.")
+        axis.semilogy(traj.ts, above_zero(1e3 * np.linalg.norm(np.asarray(traj.tip) - np.asarray(base.tip), axis=1)), label=label, **look(i))
+    axis.set(xlabel="time [s]", ylabel=f"distance of the tip from {reference} [mm]")
+    _legend(figure, axis, runs)
+    return figure
+
+
+def above_zero(values: np.ndarray, share: float = 1e-6) -> np.ndarray:
+    """What a logarithmic axis can show: nothing below a share of the largest (the start, where runs agree exactly, would fill the axis)."""
+    return np.where(values > share * np.nanmax(values, initial=0.0), values, np.nan)
+
+
+def energy(runs: Runs) -> Figure:
+    """The energies of each run, and how far their balance strays; at most three runs to a row."""
+    columns = min(len(runs), 3)
+    blocks = -(-len(runs) // columns)
+    figure, axes = new_figure(2 * blocks, columns, size=(max(6.4, 3.6 * columns), 4.4 * blocks), sharex=True)
+    for i, (label, traj) in enumerate(runs.items()):
+        top = axes[2 * columns * (i // columns) + i % columns]
+        bottom = axes[2 * columns * (i // columns) + columns + i % columns]
         e = traj.energy
         for k, part in enumerate(("kinetic", "elastic", "gravity", "dissipated", "work")):
             values = np.asarray(getattr(e, part))
-            top.plot(
-                traj.ts,
-                values - (values[0] if part == "gravity" else 0.0),
-                label=part if part != "gravity" else "gravity (change)",
-                **look(k),
-            )
+            change = part == "gravity"
+            top.plot(traj.ts, values - (values[0] if change else 0.0), label="gravity (change)" if change else part, **look(k))
         bottom.plot(traj.ts, e.balance - e.balance[0], color="#000000")
         top.set_title(label)
+        bottom.tick_params(labelbottom=True)
         bottom.set_xlabel("time [s]")
-    axes[0].set_ylabel("energy [J]")
-    axes[0].legend(ncols=2)
-    axes[len(runs)].set_ylabel("balance error [J]")
+        if i % columns == 0:
+            top.set_ylabel("energy [J]")
+            bottom.set_ylabel("balance error [J]")
+    for axis in axes[len(axes) - columns * 2 :]:
+        axis.set_visible(axis.has_data())
+    legend_above(figure, axes[0])
     return figure
