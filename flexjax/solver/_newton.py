@@ -8,15 +8,61 @@ matrix is not.
 import functools
 from collections.abc import Callable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from flexjax.solver._krylov import residual_minimising
 
 MAX_ITERATIONS = 30
 DENSE_BELOW = 16
+SECANTS = 8
+
+
+class _Secants(eqx.Module):
+    """What the iteration has learnt of the preconditioned Jacobian: steps and the changes of the residual that they made, the latter orthonormal.
+
+    Where the approximate matrix neglects much (velocity products on an axis of little inertia, unresolved modes) plain iterations contract slowly or not at
+    all; on what the secants span the correction is that of the exact matrix. This is Anderson's acceleration, equal to GMRES where the residual is linear.
+    """
+
+    steps: Float[Array, "m n"]
+    changes: Float[Array, "m n"]
+
+    @classmethod
+    def none(cls, x: Float[Array, " n"]) -> "_Secants":
+        zeros = jnp.zeros((max(1, min(SECANTS, x.shape[0])), x.shape[0]), x.dtype)
+        return cls(zeros, zeros)
+
+    def step(self, gap: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The correction for a preconditioned residual ``gap``."""
+        known = self.changes @ gap
+        return known @ (self.changes - self.steps) - gap
+
+    def learn(self, step: Float[Array, " n"], change: Float[Array, " n"], count: Int[Array, ""]) -> "_Secants":
+        """With the ``count``-th step and what it changed; the oldest makes room. Nothing before the first step, nor from a change already known."""
+        at = (count - 1) % self.steps.shape[0]
+        steps, changes = self.steps.at[at].set(0.0), self.changes.at[at].set(0.0)
+        known = changes @ change
+        p, q = step - known @ steps, change - known @ changes
+        length = jnp.linalg.norm(q)
+        scale = jnp.where((count > 0) & (length > 1e-3 * jnp.linalg.norm(change)), 1 / length, 0.0)
+        return _Secants(steps.at[at].set(scale * p), changes.at[at].set(scale * q))
+
+
+class _Iteration(eqx.Module):
+    x: Float[Array, " n"]
+    step: Float[Array, " n"]  # that led to x
+    gap: Float[Array, " n"]  # preconditioned residual before it
+    secants: _Secants
+    best: Float[Array, ""]  # least correction so far
+    rate: Float[Array, ""]  # of the last correction to the least before it
+    close: Bool[Array, ""]
+    stalled: Int[Array, ""]  # corrections since the last that was clearly smaller
+    count: Int[Array, ""]
+    going: Bool[Array, ""]
 
 
 def implicit_solve(
@@ -28,29 +74,33 @@ def implicit_solve(
     tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size.
     """
     eps = jnp.finfo(guess.dtype).eps
-    tight, loose = 16 * eps, eps**0.5
+    tight, near, loose = 16 * eps, 4096 * eps, eps**0.5
 
     def iterate(f, start):
         def size(x):
             return jnp.max(jnp.abs(x), initial=0.0)
 
-        def cond(carry):
-            _, _, _, k, going = carry
-            return going & (k < MAX_ITERATIONS)
-
-        def body(carry):
-            x, last, _, k, _ = carry
-            dx = precondition(f(x))
-            now = size(dx)
+        def body(s: _Iteration) -> _Iteration:
+            gap = precondition(f(s.x))
+            secants = s.secants.learn(s.step, gap - s.gap, s.count)
+            step = secants.step(gap)
+            x, now = s.x + step, size(step)
             scale = size(x) + floor
-            # Go on while the correction is above round-off and still shrinks (two free iterations: the first ones may grow).
-            going = (now > tight * scale) & ((now < 0.7 * last) | (k < 2) | (now > loose * scale)) & jnp.isfinite(now)
-            return x - dx, now, scale, k + 1, going
+            # A correction leaves an error of its own size times the rate at which they shrink, for which the worse of the last two is taken. Near round-off
+            # slow shrinking is noise; further away it takes three corrections that do not shrink, for accelerated ones do not do so one by one.
+            rate = jnp.where(s.count > 0, now / s.best, jnp.inf)
+            stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
+            reached = (now <= tight * scale) | (now * jnp.maximum(rate, s.rate) <= tight * scale)
+            done = reached | ((rate > 0.1) & (now <= near * scale)) | ((stalled > 3) & (now <= loose * scale))
+            best, close, going = jnp.minimum(now, s.best), now <= loose * scale, ~done & jnp.isfinite(now)
+            return _Iteration(x, step, gap, secants, best, rate, close, stalled, s.count + 1, going)
 
-        big = jnp.asarray(jnp.inf, guess.dtype)
-        x, last, scale, k, _ = lax.while_loop(cond, body, (start, big, jnp.ones((), guess.dtype), jnp.zeros((), jnp.int32), jnp.asarray(True)))
+        zero, zeros, yes = jnp.zeros((), jnp.int32), jnp.zeros_like(start), jnp.asarray(True)
+        big = jnp.asarray(jnp.inf, start.dtype)
+        first = _Iteration(start, zeros, zeros, _Secants.none(start), big, big, ~yes, zero, zero, yes)
+        end = lax.while_loop(lambda s: s.going & (s.count < MAX_ITERATIONS), body, first)
         # As floats: custom_root gives auxiliary outputs tangents of their own type.
-        return x, (k.astype(guess.dtype), (last <= loose * scale).astype(guess.dtype))
+        return end.x, (end.count.astype(guess.dtype), end.close.astype(guess.dtype))
 
     def tangent_solve(g, b):
         if b.shape[0] <= DENSE_BELOW:

@@ -44,6 +44,36 @@ def test_given_functions_are_the_polynomials_they_span():
         fx.ScrewSynthesis(modes=(0, 1, 0, 0), basis={"y": (lambda s: abs(s - 0.5) ** 3,)}).bind(robot)
 
 
+@pytest.mark.slow
+def test_own_modes_know_payload_and_hub(record_number):
+    """Two functions a plane, of a link with hub and payload on a hinge about z: its frequencies, against nine polynomials."""
+    link = fx.Link("rod", 0.8, constants=fx.BeamConstants(**(CONSTANTS | SLENDER)))
+    hinge = fx.Joint("hinge", "revolute", "ground", "rod", axis=(0.0, 0.0, 1.0), hub=fx.Hub(0.1, 0.02))
+    load = fx.Payload("load", "rod", 0.5, inertia=(1e-3, 1e-3, 1e-3))
+    robot = fx.Robot.serial([link], [hinge], planar=False, gravity=(0.0, 0.0, 0.0), payloads=[load])
+    fine = frequencies(fx.ScrewSynthesis(modes=(0, 9, 9, 0)).bind(robot))[1:5]
+    for basis, limit in (("modes", 1e-4), ("clamped-free", None), ("polynomial", None)):
+        ours = frequencies(fx.ScrewSynthesis(modes=(0, 2, 2, 0), basis=basis).bind(robot))[1:5]
+        error = np.max(np.abs(ours / fine - 1))
+        if limit is None:
+            assert error > 1e-2
+        else:
+            record_number("link with hub and payload, two of its own modes a plane: frequencies, relative", error, limit)
+    with pytest.raises(ValueError, match="basis 'modes'"):
+        fx.ScrewSynthesis(basis="modes", frame=0.5)
+
+
+def test_own_modes_have_gradients_on_a_round_link():
+    def loss(mass):
+        rod = fx.Link("rod", 0.8, section=fx.Circle(0.01), material=fx.Material.named("aluminium"))
+        load = fx.Payload("load", "rod", mass, inertia=(1e-4, 1e-4, 1e-4), offset=(0.01, 0.02, 0.0))
+        links = fx.ScrewSynthesis(modes=2, basis="modes").bind(fx.Robot.serial([rod], planar=False, payloads=[load])).links
+        return jnp.sum(links.end.Phi**2) + jnp.sum(jnp.diagonal(links.integrals.K[0])) * 1e-6
+
+    m, h = jnp.asarray(0.2), 1e-5
+    np.testing.assert_allclose(jax.grad(loss)(m), (loss(m + h) - loss(m - h)) / (2 * h), rtol=1e-6)
+
+
 def test_frame_anywhere_gives_the_same_model(record_number):
     """A weightless arm has the same frequencies, whatever the station of the frames. Weight adds a stiffness from the
     second-order part of the kinematics, where first-order rotations inside a link do depend on the frame: a difference

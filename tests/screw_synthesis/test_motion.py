@@ -103,6 +103,27 @@ def test_energy_is_conserved_and_the_step_is_of_second_order(record_number):
         )
 
 
+@pytest.mark.slow
+def test_stiff_links_move_like_rigid_ones(record_number):
+    """The distance of the tips falls with the stiffness, down to the rigid arm."""
+    ts = jnp.linspace(0.0, 0.2, 101)
+    rigid = fx.simulate(fx.RigidArm().bind(SWING), None, ts, dt=5e-4, stations=2).tip
+
+    def gap(times):
+        robot = SWING
+        for link in SWING.links:
+            for name in ("EA", "EIy", "EIz", "GJ"):
+                robot = robot.replace(f"links.{link.name}.constants.{name}", times * getattr(link.constants, name))
+        tip = fx.simulate(fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(robot), None, ts, dt=5e-4, stations=2).tip
+        return float(np.max(np.linalg.norm(tip - rigid, axis=1)))
+
+    gaps = [gap(4.0**k) for k in range(4)]
+    for i in range(3):
+        order = np.log(gaps[i] / gaps[i + 1]) / np.log(4)
+        record_number(f"2-link swing: gap to the rigid arm in powers of the stiffness, {4**i} to {4 ** (i + 1)} times", order, (0.9, 1.1), "in")
+    record_number("2-link swing, links a million times stiffer: tip against the rigid arm [m]", gap(1e6), 1e-8)
+
+
 @eqx.filter_jit
 def momenta(term, q, v):
     """Linear and angular momentum about the world's origin: what the momenta of all bodies hand to the ground."""

@@ -32,6 +32,8 @@ from flexjax.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.term import Mechanical, State
 from flexjax.trajectory import Energy
 
+WIDER = 5  # polynomials beyond the number of modes, in which a link's own modes are sought
+
 
 def _is_flexible(link: Link) -> bool:
     return not link.rigid and link.body is None
@@ -49,7 +51,7 @@ class ScrewSynthesis(AbstractFormulation):
     ``modes``: number of shape functions in (axial, y, z, torsion), or one number for bending (one less, but at least
     one, for axial and torsion).
     ``basis``: "polynomial" (converges whatever the next joint transmits), "clamped-free" (eigenfunctions of the
-    cantilever; better for the last link), or
+    cantilever; better for the last link), "modes" (each link's own, from its sections, payloads, hub and the axis of its joint), or
     a dict of your own functions of s in [0, 1], e.g. ``{"y": (lambda s: s**2,)}`` with matching ``modes``.
     ``stiffening``: axial strain u' + (v'^2 + w'^2)/2 instead of the paper's u'; needed where links spin fast or hang
     heavy loads.
@@ -78,10 +80,12 @@ class ScrewSynthesis(AbstractFormulation):
                 f"modes: {self.modes}; expected a whole number, or four of them for (axial, y, z, torsion), "
                 "e.g. (2, 3, 3, 2)."
             )
-        if isinstance(self.basis, str) and self.basis not in ("polynomial", "clamped-free"):
-            raise ValueError(f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free' or a dict of functions.")
+        if isinstance(self.basis, str) and self.basis not in ("polynomial", "clamped-free", "modes"):
+            raise ValueError(f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free', 'modes' or a dict of functions.")
         if not 0.0 <= self.frame <= 1.0:
             raise ValueError(f"frame: {self.frame}; expected a station from 0 (base) to 1 (tip).")
+        if self.basis == "modes" and self.frame:
+            raise ValueError(f"frame: {self.frame} with basis 'modes', which a link has about its base; expected 0, or basis 'polynomial'.")
 
     def counts(self, robot: Robot) -> tuple[int, int, int, int]:
         """Shape functions in (axial, y, z, torsion); a planar robot has none out of its plane."""
@@ -124,8 +128,11 @@ class ScrewSynthesis(AbstractFormulation):
         if not shapes:
             return ScrewSynthesisModel(robot, self, layout, par, None)
         basis = dict(self.basis) if isinstance(self.basis, tuple) else self.basis
+        own = counts if basis == "modes" else None
+        if own is not None:
+            counts, basis = tuple(n + WIDER if n else 0 for n in counts), "polynomial"
         functions = shape_functions(counts, basis, self.frame, robot.gravity.dtype)
-        links = modal_links(robot, layout, functions, self.stiffening, self.frame)
+        links = modal_links(robot, layout, par, functions, self.stiffening, self.frame, own)
         links = FramedLinks(links) if self.frame else links
         return ScrewSynthesisModel(robot, self, layout, par, links)
 

@@ -10,10 +10,10 @@ import jax.tree_util as jtu
 import numpy as np
 
 from flexjax.beam import ShapeFunctions, beam_properties, link_quadrature
-from flexjax.chain import AbstractLinks, Layout
+from flexjax.chain import AbstractLinks, Layout, Parameters
 from flexjax.chain._alike import map_alike
 from flexjax.chain._parameters import spread_inertia
-from flexjax.formulation.screw_synthesis._link import Integrals, ModalLinks, Stretch, fields
+from flexjax.formulation.screw_synthesis._link import LEVI_CIVITA, Integrals, ModalLinks, Stretch, fields
 from flexjax.robot import Link, Payload, Robot
 from flexjax.screw import se3
 
@@ -95,11 +95,37 @@ def link_integrals(
     return integrals, stretch
 
 
+def own_modes(link: Link, payloads: tuple[Payload, ...], hub, screw, wide: ShapeFunctions, counts: tuple[int, ...]) -> ShapeFunctions:
+    """The lowest ``counts`` modes of each direction that the link has within the span of ``wide``, with its payloads and, about the ``screw`` of its joint,
+    the hub: a rotation of the frame that the joint leaves free goes with the shape. Orthonormal for that mass, direction by direction. Frequencies
+    of one direction are distinct, so the modes have derivatives also where those of two directions repeat."""
+    i, _ = link_integrals(link, payloads, wide, wide.series.shape[2] + 3, False, 0.0)
+    still = jnp.all(screw == 0, axis=0)
+    turning = jnp.einsum("axy,xyj->aj", jnp.asarray(LEVI_CIVITA, hub.dtype), i.A1) + i.JPsi
+    ze = screw.T @ jnp.concatenate([i.C1, turning])
+    lever = se3.skew(i.c0)
+    moment = jnp.trace(i.Q0) * jnp.eye(3, dtype=hub.dtype) - i.Q0 + i.J
+    zz = hub + jnp.concatenate(
+        [jnp.concatenate([i.m0 * jnp.eye(3, dtype=hub.dtype), -lever], 1), jnp.concatenate([lever, moment], 1)]
+    )
+    mass = i.Mee - ze.T @ jnp.linalg.solve(screw.T @ zz @ screw + jnp.diag(still.astype(hub.dtype)), ze)
+    series, direction = [], np.array(wide.direction)
+    for d, count in enumerate(counts):
+        at = np.flatnonzero(direction == d)
+        if not count:
+            continue
+        back = jnp.linalg.inv(jnp.linalg.cholesky(mass[np.ix_(at, at)]))
+        _, vectors = jnp.linalg.eigh(back @ i.K[np.ix_(at, at)] @ back.T)
+        chosen = (back.T @ vectors[:, :count]).T
+        series.append(jnp.einsum("ij,ojn->oin", chosen, wide.series[:, at]))
+    return ShapeFunctions(jnp.concatenate(series, axis=1), tuple(d for d, count in enumerate(counts) for _ in range(count)))
+
+
 def modal_links(
-    robot: Robot, layout: Layout, basis: ShapeFunctions, stiffening: bool, origin: float = 0.0
+    robot: Robot, layout: Layout, par: Parameters, basis: ShapeFunctions, stiffening: bool, origin: float = 0.0, own: tuple[int, ...] | None = None
 ) -> ModalLinks:
     """All links of a chain, their frames at the station ``origin``; stages without a flexible link get zeros and unit
-    masses."""
+    masses. With ``own``, each link has so many modes of its own in each direction, within the span of ``basis``."""
     degree = basis.series.shape[2]
     # Exact for the mass of polynomials on tapered sections; the quartic strain energy of stiffening needs twice the
     # degree.
@@ -110,20 +136,21 @@ def modal_links(
     one = jnp.ones((), robot.gravity.dtype)
 
     def numbers(on: bool, parts):
-        link, payloads = parts
-        integrals, stretch = link_integrals(link, payloads, basis, points, stiffening, origin)
+        link, payloads, hub, screw = parts
+        functions = basis if own is None else own_modes(link, payloads, hub, screw, basis, own)
+        integrals, stretch = link_integrals(link, payloads, functions, points, stiffening, origin)
         if stretch is not None:
             stretch = jtu.tree_map(lambda x: jnp.pad(x, [(0, stations - x.shape[0])] + [(0, 0)] * (x.ndim - 1)), stretch)
-        return (integrals, stretch, link.length) if on else (*_resting(integrals, stretch), one)
+        return (integrals, stretch, link.length, functions) if on else (*_resting(integrals, stretch), one, functions)
 
     items = []
-    for s, on in zip(layout.stages, flexible, strict=True):
+    for i, (s, on) in enumerate(zip(layout.stages, flexible, strict=True)):
         link = robot.links[s.link] if on else elastic[0]  # for the shapes of its zeros
         payloads = tuple(dataclasses.replace(p, name="", link="") for p in robot.payloads if p.link == link.name)
-        items.append((on, (dataclasses.replace(link, name=""), payloads)))
-    integrals, stretch, length = map_alike(numbers, items)
-    end = jax.vmap(lambda L: fields(basis, L, one))(length)
-    return ModalLinks(integrals, length, end, basis, flexible, stretch, origin)
+        items.append((on, (dataclasses.replace(link, name=""), payloads, par.inertia[i], par.screw[i])))
+    integrals, stretch, length, functions = map_alike(numbers, items)
+    end = jax.vmap(lambda f, L: fields(f, L, one))(functions, length)
+    return ModalLinks(integrals, length, end, functions, flexible, stretch, origin)
 
 
 def _resting(integrals: Integrals, stretch: Stretch | None) -> tuple[Integrals, Stretch | None]:

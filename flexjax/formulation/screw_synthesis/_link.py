@@ -19,9 +19,9 @@ from flexjax.chain import AbstractLinks, Mass, Tip
 from flexjax.chain._kinematics import mtv, mv
 from flexjax.screw import se3
 
-_EPS = np.zeros((3, 3, 3))
-_EPS[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
-_EPS[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0
+LEVI_CIVITA = np.zeros((3, 3, 3))
+LEVI_CIVITA[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
+LEVI_CIVITA[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0
 
 
 class Fields(eqx.Module):
@@ -91,7 +91,7 @@ class ModalLinks(AbstractLinks):
     integrals: Integrals
     length: Float[Array, " B"]
     end: Fields  # at the tips, stacked
-    basis: ShapeFunctions
+    basis: ShapeFunctions  # of every link, stacked
     flexible: tuple[bool, ...] = eqx.field(static=True)
     stretch: Stretch | None = None
     origin: float = eqx.field(static=True, default=0.0)
@@ -115,7 +115,7 @@ class ModalLinks(AbstractLinks):
         eye = i.m0[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None]
         top = jnp.concatenate([eye, -lever], axis=2)
         bottom = jnp.concatenate([lever, self._moment(Q)], axis=2)
-        turning = jnp.einsum("axy,bxyj->baj", jnp.asarray(_EPS, eta.dtype), V) + i.JPsi
+        turning = jnp.einsum("axy,bxyj->baj", jnp.asarray(LEVI_CIVITA, eta.dtype), V) + i.JPsi
         return Mass(jnp.concatenate([top, bottom], axis=1), jnp.concatenate([i.C1, turning], axis=1), i.Mee)
 
     def apply(self, mass: Mass, x):
@@ -136,7 +136,7 @@ class ModalLinks(AbstractLinks):
         )
         square = jnp.sum(w * w, axis=1)
         spin = jnp.einsum("bxyj,bx,by->bj", V, w, w) - square[:, None] * jnp.einsum("bxxj->bj", V)
-        coriolis = 2 * jnp.einsum("axy,ba,bxyij,bi->bj", jnp.asarray(_EPS, eta.dtype), w, i.A2, rate)
+        coriolis = 2 * jnp.einsum("axy,ba,bxyij,bi->bj", jnp.asarray(LEVI_CIVITA, eta.dtype), w, i.A2, rate)
         return jnp.concatenate([force, moment], axis=1), mtv(i.C1, a0) + spin + coriolis
 
     # --- elasticity
@@ -191,17 +191,17 @@ class ModalLinks(AbstractLinks):
         return jax.vmap(one)(f, eta, self.length * (s - self.origin), jnp.asarray(self.flexible, eta.dtype))
 
     def section(self, eta, s) -> Tip:
-        return self._turned(jax.vmap(lambda length, s: fields(self.basis, length, s))(self.length, s), eta, s)
+        return self._turned(jax.vmap(fields)(self.basis, self.length, s), eta, s)
 
     def tip(self, eta) -> Tip:
         return self._turned(self.end, eta, jnp.ones_like(self.length))
 
     def strain(self, eta, s):
-        def one(eta, length, s):
-            f = fields(self.basis, length, s)
+        def one(eta, basis, length, s):
+            f = fields(basis, length, s)
             slope = f.Phi_x @ eta
             axial = slope[0] if self.stretch is None else slope[0] + 0.5 * jnp.sum(slope[1:] ** 2)
             zero = jnp.zeros(2, eta.dtype)
             return f.Phi @ eta, jnp.concatenate([axial[None], zero, f.Psi_x @ eta])
 
-        return jax.vmap(one)(eta, self.length, s)
+        return jax.vmap(one)(eta, self.basis, self.length, s)
