@@ -78,7 +78,7 @@ def _run(here: Path, args: Args) -> Outcome:
         if not (here / script).exists():
             continue
         command = [sys.executable, "-u", str(here / script), *(["--quick"] if args.quick and script == "run.py" else [])]
-        with subprocess.Popen(command, cwd=here.parent.parent, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, cwd=here.parent.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             assert process.stdout is not None  # it is a pipe
             for line in process.stdout:
                 printed.append(line)
@@ -93,17 +93,34 @@ def _run(here: Path, args: Args) -> Outcome:
 
 
 def _all(folder: Path, known: list[str], args: Args):
+    path, outcomes = Path(args.index) if args.index else folder / "index.html", []
+    for i, name in enumerate(known):
+        print(f"== {name} ({i + 1} of {len(known)})", file=sys.stderr, flush=True)
+        outcomes.append(_run(folder / name, args))
+        _index(folder, outcomes, known[i + 1 :], args.quick).save(path)  # after each, so that an interrupted run leaves a page too
+    failed = [o.name for o in outcomes if o.failed]
+    lines = [
+        f"{o.name}: {o.verdicts[0]} claims hold, {o.verdicts[1]} do not, {o.seconds:.0f} s" + (f", {o.failed} FAILED" if o.failed else "")
+        for o in outcomes
+    ]
+    data = {
+        "experiments": [{"name": o.name, "holds": o.verdicts[0], "differs": o.verdicts[1], "codes": o.codes, "seconds": o.seconds} for o in outcomes],
+        "index": str(path),
+    }
+    return "\n".join([*lines, f"index: {path.resolve()}"]), data, 1 if failed else 0
+
+
+def _index(folder: Path, outcomes: list[Outcome], waiting: list[str], quick: bool):
+    """The page of all experiments that have run so far."""
     from flexjax.viz import Report
 
-    outcomes = []
-    for name in known:
-        print(f"== {name}", file=sys.stderr, flush=True)
-        outcomes.append(_run(folder / name, args))
-    form = "quick form" if args.quick else "full form"
+    form = "quick form" if quick else "full form"
     report = Report("flexjax: the papers' experiments", f"Every experiment in its {form}: claims as printed, figures, and what the README says about both.")
     head = ["experiment", "claims that hold", "claims that do not", "exit codes", "time [s]"]
     rows = [[o.title or o.name, *o.verdicts, ", ".join(f"{s} {c}" for s, c in o.codes.items()), round(o.seconds)] for o in outcomes]
     report.heading("Summary").table(head, rows)
+    if waiting:
+        report.text(f"Not run yet: {', '.join(waiting)}.")
     for outcome in outcomes:
         good, bad = outcome.verdicts
         report.heading(outcome.title or outcome.name)
@@ -115,17 +132,7 @@ def _all(folder: Path, known: list[str], args: Args):
         readme = folder / outcome.name / "README.md"
         if readme.exists():
             report.code(readme.read_text(encoding="utf-8"))
-    path = report.save(Path(args.index) if args.index else folder / "index.html")
-    failed = [o.name for o in outcomes if o.failed]
-    lines = [
-        f"{o.name}: {o.verdicts[0]} claims hold, {o.verdicts[1]} do not, {o.seconds:.0f} s" + (f", {o.failed} FAILED" if o.failed else "")
-        for o in outcomes
-    ]
-    data = {
-        "experiments": [{"name": o.name, "holds": o.verdicts[0], "differs": o.verdicts[1], "codes": o.codes, "seconds": o.seconds} for o in outcomes],
-        "index": str(path),
-    }
-    return "\n".join([*lines, f"index: {path.resolve()}"]), data, 1 if failed else 0
+    return report
 
 
 def _folder(given: str) -> Path:
