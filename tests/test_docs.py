@@ -52,7 +52,7 @@ def test_every_formulation_has_a_theory_page():
     for name, dotted in REGISTRY.items():
         text = (DOCS / "theory" / f"{dotted.split('.')[2]}.md").read_text(encoding="utf-8")
         assert text.startswith(f"# {name}\n")
-        for part in ("## Equations as implemented", "## What it cannot hold", "## How it was checked"):
+        for part in ("## Equations as implemented", "## Derivation", "## What it cannot hold", "## How it was checked"):
             assert part in text, f"{name}: {part}"
         options = [field.name for field in dataclasses.fields(formulation(name))]
         named = set(re.findall(r"`(\w+)[=`]", text)) & set(options)

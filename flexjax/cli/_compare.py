@@ -1,6 +1,6 @@
 """Simulate a robot in every formulation that can hold it, and write a report with figures and the 3D page. Example:
 
-flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
+  flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
 """
 
 import dataclasses

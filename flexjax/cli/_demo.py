@@ -1,6 +1,6 @@
 """A tour: one arm in every formulation that can hold it, whether they agree, whether the gradients are right, and a report to open. Example:
 
-flexjax demo --out out/demo
+  flexjax demo --out out/demo
 """
 
 import dataclasses

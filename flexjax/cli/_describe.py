@@ -1,6 +1,7 @@
-"""A robot in tables: its parts, masses, stiffness, first frequencies of each link, and which formulations can hold it. Example:
+"""A robot in tables: its parts, masses, stiffness, first frequencies of each link, and which formulations can hold it. Examples:
 
-flexjax describe two-link
+  flexjax describe two-link
+  flexjax describe two-link --paths
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 """The robots that ship with flexjax. Examples:
 
-flexjax examples
-flexjax examples --copy two-link arm.toml
+  flexjax examples
+  flexjax examples --copy two-link arm.toml
 """
 
 import dataclasses

@@ -4,9 +4,9 @@ A data file is CSV (or other text), MAT, NPZ or netCDF with a time column. Colum
 other one is the sensor of its name; --motion, --effort, --current and --sensor map other names. Units stand in the header ("tip [mm]") or in --unit.
 
   flexjax identify bench-arm --free 'joints.*.stiffness' joints.shoulder.damping payloads.tool.mass --dt 2.5e-3 --report out.html
-  flexjax identify arm.toml run1.csv run2.csv --free 'links.*.material.E=50e9:90e9' joints.shoulder.damping --validate run3.csv --save calibrated.toml
-  flexjax identify arm.toml run.csv --motion hub=th1_rad --sensor gauge=defl --unit defl=deg --free links.link.material.E
-  flexjax identify li-zhang-single-link-printed --frequencies 6.05 --free links.link.material.E --report E.html
+  flexjax identify arm.toml run.csv --free joints.shoulder.stiffness=20:80 payloads.tool.mass --validate run2.csv --dt 2.5e-3 --save calibrated.toml
+  flexjax identify arm.toml other.csv --time t_s --current shoulder=i --sensor link-angle=th --unit i=mA th=deg --free payloads.tool.mass --dt 2.5e-3
+  flexjax identify li-zhang-single-link-printed --frequencies 6.05 --free links.link.material.E --formulation TransferMatrix --report E.html
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ class Args:
     data: conf.Positional[Annotated[tuple[str, ...], conf.arg(metavar="DATA")]] = ()
     """data files; a shipped data set brings its own"""
     free: Annotated[tuple[str, ...], conf.arg(metavar="PATH[=LOWER:UPPER]")] = ()
-    """what is sought: paths as `flexjax describe` lists them, with bounds after an equals sign"""
+    """what is sought: paths as `flexjax describe ROBOT --paths` lists them, with bounds after an equals sign"""
     validate: tuple[str, ...] = ()
     """data files that are only predicted"""
     motion: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=COLUMN")] = ()
@@ -74,7 +74,7 @@ def run(args: Args):
     for field, suffix in (("report", ".html"), ("save", ".toml")):
         _common.check_paths(tuple(filter(None, [getattr(args, field)])), (suffix,), field)
     if not args.free:
-        raise ValueError("free: nothing is sought; expected e.g. --free 'links.*.material.E'. `flexjax describe` lists the numbers of a robot.")
+        raise ValueError("free: nothing is sought; expected e.g. --free 'links.*.material.E'. `flexjax describe ROBOT --paths` lists the numbers of a robot.")
     if args.band and len(args.band) != 2:
         raise ValueError(f"band: {args.band}; expected two frequencies, e.g. --band 0.5 20.")
     _common.start()

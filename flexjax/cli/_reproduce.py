@@ -1,8 +1,8 @@
 """Run the experiments of a paper: compute, print the table of its claims, draw the figures. Needs a clone of the repository. Examples:
 
-flexjax reproduce
-flexjax reproduce 002 --quick
-flexjax reproduce all --quick
+  flexjax reproduce
+  flexjax reproduce 002 --quick
+  flexjax reproduce all --quick
 """
 
 import dataclasses

@@ -1,0 +1,87 @@
+"""What the help shows works: every example of `flexjax --help` and of every command runs; shell completion completes."""
+
+import shlex
+import shutil
+import subprocess
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import flexjax as fx
+from flexjax.cli import main
+from flexjax.cli._main import COMMANDS, EXAMPLES
+from flexjax.identify._dataset import FOLDER
+from flexjax.robot._examples import example_path
+from tests._sample import sample_trajectory
+
+# Examples that compile little run always; the rest in `make test-full`.
+QUICK = ("describe", "examples", "schema", "view")
+
+
+def examples() -> list[str]:
+    texts = [import_module(module).__doc__ or "" for module, _ in COMMANDS.values()]
+    lines = [line.strip() for text in (*texts, EXAMPLES) for line in text.splitlines()]
+    return [line for line in lines if line.startswith("flexjax ")]
+
+
+def quick(line: str) -> bool:
+    words = line.split()
+    return words[1] in QUICK or words == ["flexjax", "reproduce"]
+
+
+def case(line: str):
+    return pytest.param(line, marks=() if quick(line) else pytest.mark.slow, id=line.replace("flexjax ", "")[:60])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """What the examples take for granted: a robot file, records of it, a saved run, a browser that opens nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("webbrowser.open", lambda address: True)
+    shutil.copy(FOLDER / "bench-arm.toml", "arm.toml")
+    for source, target in (("fit", "run.csv"), ("check", "run2.csv")):
+        shutil.copy(FOLDER / f"bench-arm-{source}.csv", target)
+    rows = [line.split(",") for line in Path("run.csv").read_text().splitlines()[1:]]
+    Path("other.csv").write_text("t_s,i,th\n" + "\n".join(f"{t},{1e3 * float(i)},{th}" for t, i, th, _ in rows))
+    fx.save_trajectory(sample_trajectory(), "run.nc")
+    return tmp_path
+
+
+@pytest.mark.parametrize("line", [case(line) for line in dict.fromkeys(examples())])
+def test_example_runs(line, folder, capsys):
+    argv = shlex.split(line.split(" > ")[0])[1:]
+    if argv[:2] == ["examples", "--copy"]:
+        Path("arm.toml").unlink()
+    if argv[:2] == ["simulate", "arm.toml"]:
+        shutil.copy(example_path("two-link"), "arm.toml")
+    if argv[0] == "reproduce" and len(argv) > 1:
+        pytest.skip("an experiment of its own: `make experiments`")
+    assert main(argv) == 0
+    assert capsys.readouterr().out.strip()
+
+
+def test_every_command_shows_an_example():
+    assert {line.split()[1] for line in examples()} == set(COMMANDS)
+
+
+def test_examples_keep_their_lines(capsys):
+    """The help does not run two examples together."""
+    for name in COMMANDS:
+        assert main([name, "--help"]) == 0
+        shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+        own = [line for line in examples() if line.startswith(f"flexjax {name}") and line not in EXAMPLES]
+        assert all(line in shown for line in own), name
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
+def test_shell_completion_completes(tmp_path, capsys):
+    assert main(["--tyro-print-completion", "bash"]) == 0
+    (tmp_path / "flexjax").write_text(capsys.readouterr().out)
+    script = """
+        source "$1"
+        ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); "$(complete -p flexjax | sed 's/.*-F \\([^ ]*\\).*/\\1/')"; echo "${COMPREPLY[@]}"; }
+        ask flexjax sim; ask flexjax simulate --mo
+    """
+    done = subprocess.run(["bash", "-c", script, "bash", str(tmp_path / "flexjax")], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["simulate", "--motion"]
