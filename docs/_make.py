@@ -1,4 +1,4 @@
-"""Writes docs/formulations.md (the capability matrix from the registry) and docs/api.md (every public name).
+"""Writes docs/formulations.md (the capability matrix from the registry), docs/api.md (every public name) and docs/files.md (robot and drive files).
 
 python docs/_make.py          writes
 python docs/_make.py --check  says whether what is committed is current
@@ -13,6 +13,7 @@ import jax
 jax.config.update("jax_enable_x64", True)
 sys.path.insert(0, str(Path(__file__).parent))
 
+import _files  # noqa: E402
 import _probes  # noqa: E402
 
 import flexjax as fx  # noqa: E402
@@ -125,7 +126,7 @@ def api() -> str:
     return "\n".join(parts)
 
 
-PAGES = {"formulations.md": formulations, "api.md": api}
+PAGES = {"formulations.md": formulations, "api.md": api, "files.md": _files.files}
 
 if __name__ == "__main__":
     stale = []

@@ -101,6 +101,21 @@ def test_made_pages_name_everything():
     assert not missing, f"run python docs/_make.py: {missing}"
 
 
+def test_api_and_files_pages_are_current(monkeypatch):
+    """Neither compiles anything; the capability matrix does, below."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    pages = runpy.run_path(str(DOCS / "_make.py"), run_name="make")["PAGES"]
+    for page in ("api.md", "files.md"):
+        assert (DOCS / page).read_text(encoding="utf-8") == pages[page](), f"{page}: run python docs/_make.py"
+
+
+def test_files_page_shows_files_that_load(tmp_path):
+    robot, drive = blocks("files.md", "toml")
+    (tmp_path / "arm.toml").write_text(robot)
+    (tmp_path / "drive.toml").write_text(drive)
+    fx.load_drive(tmp_path / "drive.toml").check(fx.load_robot(tmp_path / "arm.toml"))
+
+
 @pytest.mark.slow
 def test_made_pages_are_current(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["_make.py", "--check"])

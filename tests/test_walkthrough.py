@@ -24,7 +24,8 @@ NOT_RUN = {
 }
 SLOW = ("compare", "demo")  # one program per formulation: minutes to compile
 BLOCK = r"^```(?P<language>\w+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<block>.*?)^```$"
-COMMANDS = r"(?P<commands>(?:^    (?:flexjax|make|pip|python|git) [^\n]*\n)+)"
+# A command may go on in the next line after a backslash.
+COMMANDS = r"(?P<commands>(?:^    (?:flexjax|make|pip|python|git) (?:[^\n]*\\\n)*[^\n]*\n)+)"
 STEP = re.compile(f"{BLOCK}|{COMMANDS}", re.M | re.S)
 
 
@@ -34,7 +35,7 @@ def steps(page: str) -> list[tuple[str, str, str]]:
     for match in STEP.finditer(PAGES[page].read_text(encoding="utf-8")):
         language = match["language"]
         if match["commands"] or language == "sh":
-            lines = (match["commands"] or match["block"]).splitlines()
+            lines = re.sub(r"\s*\\\n\s*", " ", match["commands"] or match["block"]).splitlines()
             found += [("command", "", line.split("  #")[0].split("   #")[0].strip()) for line in lines if line.strip()]
         else:
             found.append((language, match["title"] or "", match["block"]))

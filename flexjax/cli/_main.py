@@ -41,8 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv[0] in ("--version", "-V"):
         print(f"flexjax {__version__}")
         return 0
-    if argv[0].startswith("--tyro-"):
-        return _completion(argv)
+    if argv[0] == "--completion":
+        return _completion(argv[1:])
     name, *rest = argv
     if name not in COMMANDS:
         import difflib
@@ -107,17 +107,21 @@ def _help() -> str:
             EXAMPLES,
             "",
             "A robot is a TOML file or the name of an example. --json prints results for machines, FLEXJAX_TRACEBACK=1 where an error arose.",
-            "Shell completion: flexjax --tyro-print-completion bash > ~/.local/share/bash-completion/completions/flexjax",
+            "Completion in the shell: flexjax --completion bash > ~/.local/share/bash-completion/completions/flexjax (or zsh, tcsh)",
         ]
     )
 
 
-def _completion(argv: list[str]) -> int:
+def _completion(shells: list[str]) -> int:
+    """Print the completion script of a shell."""
     import tyro
 
+    if len(shells) != 1 or shells[0] not in ("bash", "zsh", "tcsh"):
+        print(f"flexjax: --completion {' '.join(shells)}; expected one of bash, zsh, tcsh.", file=sys.stderr)
+        return 2
     commands = {name: import_module(module).Args for name, (module, _) in COMMANDS.items()}
     try:
-        tyro.extras.subcommand_cli_from_dict(commands, prog="flexjax", args=argv)
+        tyro.extras.subcommand_cli_from_dict(commands, prog="flexjax", args=["--tyro-print-completion", shells[0]])
     except SystemExit as stop:
-        return stop.code if isinstance(stop.code, int) else 2
+        return stop.code or 0 if isinstance(stop.code, int | None) else 2
     return 0

@@ -36,7 +36,7 @@ def case(line: str):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """What the examples take for granted: a robot file, records of it, a saved run, a browser that opens nothing."""
+    """What the examples take for granted: a robot file, records of it, a browser that opens nothing."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     shutil.copy(FOLDER / "bench-arm.toml", "arm.toml")
@@ -44,7 +44,6 @@ def folder(tmp_path, monkeypatch):
         shutil.copy(FOLDER / f"bench-arm-{source}.csv", target)
     rows = [line.split(",") for line in Path("run.csv").read_text().splitlines()[1:]]
     Path("other.csv").write_text("t_s,i,th\n" + "\n".join(f"{t},{1e3 * float(i)},{th}" for t, i, th, _ in rows))
-    fx.save_trajectory(sample_trajectory(), "run.nc")
     return tmp_path
 
 
@@ -55,6 +54,8 @@ def test_example_runs(line, folder, capsys):
         Path("arm.toml").unlink()
     if argv[:2] == ["simulate", "arm.toml"]:
         shutil.copy(example_path("two-link"), "arm.toml")
+    if argv[0] == "view":
+        fx.save_trajectory(sample_trajectory(), "run.nc")
     if argv[0] == "reproduce" and len(argv) > 1:
         pytest.skip("an experiment of its own: `make experiments`")
     assert main(argv) == 0
@@ -76,7 +77,8 @@ def test_examples_keep_their_lines(capsys):
 
 @pytest.mark.skipif(not shutil.which("bash"), reason="needs bash")
 def test_shell_completion_completes(tmp_path, capsys):
-    assert main(["--tyro-print-completion", "bash"]) == 0
+    assert main(["--completion", "fish"]) == 2 and "expected one of bash" in capsys.readouterr().err
+    assert main(["--completion", "bash"]) == 0
     (tmp_path / "flexjax").write_text(capsys.readouterr().out)
     script = """
         source "$1"
