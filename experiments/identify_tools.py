@@ -61,6 +61,44 @@ def best_arx(training, orders=range(2, 13)):
     return max(found, key=lambda row: row[0])[1:]
 
 
+def n4sid(records, orders=range(2, 9), rows: int = 15):
+    """A state-space model by subspace identification (nfoursid, PO-MOESP) from one of the records [(u, y), ...], and the order and record whose free run from
+    rest fits all of them best: (order, model), None where the package is missing. The library takes one record at a time."""
+    try:
+        import pandas
+        from nfoursid.nfoursid import NFourSID
+    except ImportError:
+        print("nfoursid is not installed (pip install 'flexjax[baselines]'): no subspace baseline")
+        return None
+    found = []
+    for u, y in records:
+        search = NFourSID(pandas.DataFrame({"u": u, "y": y}), output_columns=["y"], input_columns=["u"], num_block_rows=rows)
+        search.subspace_identification()
+        for order in orders:
+            model, _ = search.system_identification(rank=order)
+            fits = [fit_percent(b, np.nan_to_num(run_model(model, a), nan=1e6)) for a, b in records]
+            found.append((float(np.mean(fits)), order, model))
+    return max(found, key=lambda row: row[0])[1:]
+
+
+def run_model(model, u) -> np.ndarray:
+    """Free run of a discrete state-space model from rest."""
+    x, out = np.zeros(model.a.shape[0]), np.empty(len(u))
+    for k in range(len(u)):
+        out[k] = (model.c @ x)[0] + model.d[0, 0] * u[k]
+        x = model.a @ x + model.b[:, 0] * u[k]
+        if not np.all(np.abs(x) < 1e9):
+            out[k + 1 :] = np.nan
+            break
+    return out
+
+
+def respond(model, frequencies, step: float) -> np.ndarray:
+    """Frequency response of a discrete state-space model."""
+    eye = np.eye(model.a.shape[0])
+    return np.array([(model.c @ np.linalg.solve(np.exp(2j * np.pi * f * step) * eye - model.a, model.b) + model.d)[0, 0] for f in frequencies])
+
+
 def save(folder: Path, name: str, numbers: dict, arrays: dict) -> None:
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(numbers, indent=1) + "\n")

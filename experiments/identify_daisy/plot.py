@@ -22,6 +22,8 @@ def main():
             axis.plot(data["check.f"], part(data["check.H"]), "x", color=COLOURS[0], markersize=4, label="measured, validation")
             axis.plot(data["f"], part(data["model"]), color=COLOURS[1], label="beam")
             axis.plot(data["f"], part(data["rational"]), color=COLOURS[2], linestyle=":", label="rational 4/4")
+            if "n4sid" in data:
+                axis.plot(data["f"], part(data["n4sid"]), color=COLOURS[3], linestyle="-.", linewidth=0.9, label="N4SID")
         top.set_yscale("log")
         top.set_ylabel("magnitude [units not stated]")
         bottom.set(xlabel="frequency [Hz]", ylabel="phase [deg]")

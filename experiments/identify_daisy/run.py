@@ -2,8 +2,8 @@
 
     python experiments/identify_daisy/run.py [--starts 8] [--segments 4]
 
-Torque to acceleration as a frequency response on the excited lines: every other line is fitted, the others are predicted; a rational model of order 4/4
-is fitted to the same lines. Writes results/daisy.json and .npz; plot.py draws them.
+Torque to acceleration as a frequency response on the excited lines: every other line is fitted, the others are predicted and nothing else is done with them;
+a rational model of order 4/4 and a state-space model (nfoursid) are fitted to the same lines. Writes results/daisy.json and .npz; plot.py draws them.
 """
 
 import argparse
@@ -43,6 +43,28 @@ def rational(frequencies, H, weight, order=4, rounds=30):
     )
 
 
+def peaks_of(response: fx.FrequencyResponse, n: int = 2) -> np.ndarray:
+    """The highest local maxima [Hz] of the magnitude on these lines alone, a parabola through the logarithms around each."""
+    size = np.log(np.abs(response.values))
+    top = [k for k in range(1, len(size) - 1) if size[k] > size[k - 1] and size[k] > size[k + 1]]
+    top = sorted(sorted(top, key=lambda k: -size[k])[:n])
+    step = response.frequencies[1] - response.frequencies[0]
+    found = []
+    for k in top:
+        a, b, c = size[k - 1 : k + 2]
+        found.append(response.frequencies[k] + 0.5 * step * (a - c) / (a - 2 * b + c))
+    return np.array(found)
+
+
+def subspace(record, lines):
+    """N4SID on two periods of the record with nothing but these lines of the DFT in both channels: the same split as the other models."""
+    keep = np.zeros(len(record.ts) // 2 + 1)
+    keep[lines] = 1
+    only = lambda x: np.tile(np.fft.irfft(keep * np.fft.rfft(x), len(x)), 2)  # noqa: E731
+    u, y = only(record.currents["motor"]), only(record.sensors["acceleration"])
+    return tools.n4sid([(u, y)], orders=range(4, 9), rows=30)
+
+
 def output_fit(response: fx.FrequencyResponse, H) -> float:
     """NRMSE fit of the output on these lines, as the record's own input excites them: errors weighted by the input's amplitude."""
     w = 1 / response.sd
@@ -51,7 +73,7 @@ def output_fit(response: fx.FrequencyResponse, H) -> float:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--starts", type=int, default=1, help="searches from that many points; with 1, from the numbers of arm.toml")
+    parser.add_argument("--starts", type=int, default=16, help="searches from that many points around the numbers of arm.toml")
     parser.add_argument("--segments", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="three segments")
@@ -66,23 +88,31 @@ def main():
         "links.beam.constants.EIz", "links.beam.damping.strain_rate", "joints.motor.hub.inertia", "payloads.tip.mass", "payloads.tip.inertia",
         "sensors.acceleration.gain", "sensors.acceleration.s",
     ]  # fmt: skip
-    # Peaks of half a per cent of width are invisible to a search that starts a peak's width away: first relative errors together with the two peaks
-    # themselves, then the output as the input excites it.
+    # Peaks of half a per cent of width are invisible to a search that starts a peak's width away: first relative errors together with where the fitted lines
+    # peak, from scattered points, then the output as the input excites it.
     relative = dataclasses.replace(train, sd=np.maximum(np.abs(train.values), 0.02), name="relative")
-    peaks = fx.Modal([7.28, 15.80], damping=[0.0034, 0.0046], sd=0.002, damping_sd=5e-4, lock="none")
-    first = fx.identify(model, [relative, peaks], free, starts=args.starts, spread=0.5, seed=args.seed, max_steps=100)
+    peaks = fx.Modal(peaks_of(train), sd=0.01, lock="none", name="peaks of the fitted lines")
+    print(f"peaks of the fitted lines: {peaks.frequencies} Hz")
+    first = fx.identify(model, [relative, peaks], free, starts=args.starts, spread=0.6, seed=args.seed, max_steps=60)
     print(first)
+    print(f"losses of the starts: {first.starts}")
     result = fx.identify(first.model, train, free, validation=check, max_steps=100)
     print(result)
     modes = fx.modes(result.model, lock="none")
     print(modes)
     black = rational(train.frequencies, train.values, 1 / train.sd)
+    state = subspace(record, LINES[::2])
     rows = {}
     for role, c in (("fit", result.training[0]), ("validation", result.validation[0])):
         rows[role] = {"flexjax": output_fit(c.data, c.predicted), "rational 4/4": output_fit(c.data, black(c.data.frequencies))}
+        if state is not None:
+            rows[role]["n4sid"] = output_fit(c.data, tools.respond(state[1], c.data.frequencies, 1 / RATE))
+        print(f"N4SID of order {state[0]}: {rows[role]['n4sid']:.2f} %" if state is not None else "no N4SID")
         print(f"{role:<11} flexjax {rows[role]['flexjax']:6.2f} %   rational 4/4 {rows[role]['rational 4/4']:6.2f} %")
     f = np.linspace(0.1, 25, 500)
     arrays = {"f": f, "model": np.asarray(train.response(result.model, f)), "rational": black(f)}
+    if state is not None:
+        arrays["n4sid"] = tools.respond(state[1], f, 1 / RATE)
     for name, c in (("train", train), ("check", check)):
         arrays |= {f"{name}.f": c.frequencies, f"{name}.H": c.values}
     numbers = {

@@ -24,7 +24,10 @@ def main():
             left.plot(get("t"), 1e3 * get("measured"), color=COLOURS[-1], linewidth=1.0, label="measured")
             left.plot(get("t"), 1e3 * get("model"), color=COLOURS[1], linestyle="--", label="flexjax")
             left.plot(get("t"), 1e3 * get("arx"), color=COLOURS[2], linestyle=":", label="ARX")
-            left.set_title(f"{row['role']}, {row['record']}: flexjax {row['flexjax']:.1f} %, ARX {row['arx']:.1f} %", loc="left")
+            if row["n4sid"] is not None:
+                left.plot(get("t"), 1e3 * get("n4sid"), color=COLOURS[3], linestyle="-.", linewidth=0.9, label="N4SID")
+            third = "" if row["n4sid"] is None else f", N4SID {row['n4sid']:.1f} %"
+            left.set_title(f"{row['role']}, {row['record']}: flexjax {row['flexjax']:.1f} %, ARX {row['arx']:.1f} %{third}", loc="left")
             left.set_ylabel("deflection [mrad]")
             right.plot(get("t"), 1e3 * (get("measured") - get("model")), color=COLOURS[1], linewidth=0.9, label="flexjax")
             right.plot(get("t"), 1e3 * (get("measured") - get("arx")), color=COLOURS[2], linewidth=0.9, linestyle=":", label="ARX")

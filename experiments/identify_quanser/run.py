@@ -2,8 +2,8 @@
 
     python experiments/identify_quanser/run.py [--quick]
 
-The model is driven by the measured hub angle and predicts the deflection channel. Two records are fitted, three predicted; an ARX model is fitted to
-the same two. Writes results/quanser.json and .npz; plot.py draws them.
+The model is driven by the measured hub angle and predicts the deflection channel. Two records are fitted, three predicted; an ARX model (least squares) and a
+state-space model (nfoursid) are fitted to the same two. Writes results/quanser.json and .npz; plot.py draws them.
 """
 
 import argparse
@@ -68,21 +68,29 @@ def main():
 
     order, theta = tools.best_arx([(e.motions["hub"], e.sensors["deflection"]) for e in train])
     print(f"\nARX of order {order} (hub angle to deflection), free run")
+    subspace = tools.n4sid([(e.motions["hub"] - e.motions["hub"][0], e.sensors["deflection"]) for e in train])
+    if subspace is not None:
+        print(f"N4SID of order {subspace[0]}, free run from rest")
     rows = []
     for role, comparisons, others in (("fit", result.training, soft.training), ("validation", result.validation, soft.validation)):
         for c, gear in zip(comparisons, others, strict=True):
             u, y = c.data.motions["hub"], c.data.sensors["deflection"]
             black = tools.run_arx(theta, u, y, order)
             fits = c.fits["deflection"], tools.fit_percent(y, np.nan_to_num(black, nan=1e6))
-            rows.append({"record": c.data.name, "role": role, "stiff gear": fits[0], "flexjax": gear.fits["deflection"], "arx": fits[1]})
-            print(f"{role:<11}{c.data.name:<16} stiff gear {fits[0]:6.2f} %   flexible gear {gear.fits['deflection']:6.2f} %   ARX {fits[1]:6.2f} %")
-            for key, value in (("t", c.data.ts), ("hub", u), ("measured", y), ("model", gear.predicted["deflection"]), ("arx", black)):
+            state = np.full_like(y, np.nan) if subspace is None else tools.run_model(subspace[1], u - u[0])
+            third = None if subspace is None else tools.fit_percent(y, np.nan_to_num(state, nan=1e6))
+            rows.append({"record": c.data.name, "role": role, "stiff gear": fits[0], "flexjax": gear.fits["deflection"], "arx": fits[1], "n4sid": third})
+            print(
+                f"{role:<11}{c.data.name:<16} stiff gear {fits[0]:6.2f} %   flexible gear {gear.fits['deflection']:6.2f} %   ARX {fits[1]:6.2f} %   "
+                f"N4SID {'-' if third is None else format(third, '.2f')} %"
+            )
+            for key, value in (("t", c.data.ts), ("hub", u), ("measured", y), ("model", gear.predicted["deflection"]), ("arx", black), ("n4sid", state)):
                 arrays[f"{c.data.name}.{key}"] = value
     numbers |= {
         "nominal frequency [Hz]": nominal, "frequency [Hz]": frequency, "damping ratio": zeta, "estimates": result.estimates,
         "intervals 95 %": {n: list(map(float, i)) for n, i in zip(result.names, result.intervals(), strict=True)},
         "robust intervals 95 %": {n: list(map(float, i)) for n, i in zip(result.names, result.intervals(robust=True), strict=True)},
-        "residuals white": result.white, "fits": rows, "arx order": order,
+        "residuals white": result.white, "fits": rows, "arx order": order, "n4sid order": None if subspace is None else subspace[0],
         "flexible gear": soft.estimates, "flexible gear standard errors": dict(zip(soft.names, map(float, soft.standard_errors), strict=True)),
         "not determined with a flexible gear": soft.unseen,
         "not determined when E and mass are free": greedy.unseen, "greedy estimates": greedy.estimates,

@@ -69,6 +69,14 @@ class Problem(eqx.Module):
         values = self.parameters.values(z)
         return tuple(self._run(model, values, g, share) for g in self.groups), tuple(data.predict(model) for data in self.others)
 
+    def drive_of(self, model, values, group: Group, k: int) -> Drive:
+        """The drive of a group's k-th experiment with the sought numbers in it, and the robot's torque constants where currents were recorded."""
+        drive = self.parameters.place(group.drives[k], "drive", values)
+        for joint in group.currents:
+            constant = model.robot.joints[model.robot.joint_index(joint)].motor.torque_constant
+            drive = eqx.tree_at(lambda d: d.joints[joint].signal.factor, drive, constant)  # noqa: B023
+        return drive
+
     def _run(self, model, values, group: Group, share=None):
         intervals = None if share is None else group.reached(share)
 
@@ -79,11 +87,7 @@ class Problem(eqx.Module):
             )  # fmt: skip
 
         def inputs(k):
-            drive = self.parameters.place(group.drives[k], "drive", values)
-            for joint in group.currents:
-                constant = model.robot.joints[model.robot.joint_index(joint)].motor.torque_constant
-                drive = eqx.tree_at(lambda d: d.joints[joint].signal.factor, drive, constant)  # noqa: B023
-            return drive, self.parameters.place(group.starts[k], "start", values, group.members[k])
+            return self.drive_of(model, values, group, k), self.parameters.place(group.starts[k], "start", values, group.members[k])
 
         pairs = [inputs(k) for k in range(len(group.members))]
         if len(pairs) == 1:

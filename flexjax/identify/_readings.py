@@ -35,7 +35,12 @@ def readings(model, drive, start, ts, *, sensors, substeps: int, stations, solve
     """(T, S) readings of the named sensors, NaN after a failure and after the first ``intervals``."""
     if rest:
         start = equilibrium(model, drive, start, t=ts[0])
+    return read_run(model, drive, start, ts, sensors=sensors, substeps=substeps, stations=stations, solver=solver, intervals=intervals)[0]
+
+
+def read_run(model, drive, start, ts, *, sensors, substeps: int, stations, solver=None, intervals=None):
+    """The same, and the state at the end."""
     traj = simulate(model, drive, ts, substeps=substeps, solver=solver, start=start, stations=stations, throw=False, intervals=intervals)
     robot = eqx.tree_at(lambda r: r.sensors, model.robot, tuple(s for s in model.robot.sensors if s.name in sensors))
     values = measure(traj, robot)
-    return jnp.stack([values[name] for name in sensors], axis=-1)
+    return jnp.stack([values[name] for name in sensors], axis=-1), traj.final

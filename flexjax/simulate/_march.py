@@ -36,7 +36,8 @@ def _finite(tree):
 
 def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: bool, report=None, intervals=None):
     """States at ``ts`` (stacked), and the final lane. The first failure freezes the lane. ``checkpoint``: reverse mode recomputes chunks of steps instead of
-    storing every one. ``intervals``: a traced number of output intervals after which the run ends (forward mode only)."""
+    storing every one. ``intervals``: a traced number of output intervals after which the run ends (with breaks of the drive: in
+    forward mode only)."""
     term = model.term(drive)
     breaks = drive.breaks()
     dtype = ts.dtype
@@ -46,7 +47,7 @@ def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: boo
     def step(lane: Lane, t0, t1, jump) -> Lane:
         # A step of no length, and every step after a failure, is computed and thrown away: a branch around it would double what is to be compiled.
         going = lane.status == 0
-        if breaks.shape[0]:
+        if breaks.shape[0] or intervals is not None:
             going = going & (t1 > t0)
             t1 = jnp.where(t1 > t0, t1, t0 + nominal)
         memory = drive.sample(t0, t1, *term.motor_coordinates(lane.y), lane.y.memory) if lane.y.memory else lane.y.memory
@@ -78,8 +79,8 @@ def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: boo
     lane = Lane(y0, solver_state, zero, jnp.full((), jnp.nan, dtype), zero - 1, zero)
     lane = _strong(lane)
     grid = time_grid(ts, substeps, breaks)
-    if intervals is None and not checkpoint and report is None and breaks.shape[0] == 0:
-        lane, ys = _even(step, lane, grid, substeps)
+    if not checkpoint and report is None and breaks.shape[0] == 0:
+        lane, ys = _even(step, lane, grid, substeps) if intervals is None else _early(step, lane, grid, substeps, intervals)
         return jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b]), y0, ys), lane
     outputs = jtu.tree_map(lambda x: jnp.zeros((ts.shape[0], *jnp.shape(x)), jnp.result_type(x)), lane.y)
     if intervals is not None:
@@ -109,6 +110,34 @@ def _even(step, lane: Lane, grid: TimeGrid, substeps: int):
     if substeps > 1:
         grid = jtu.tree_map(lambda x: x.reshape(-1, substeps), grid)
     return lax.scan(interval, lane, grid)
+
+
+BLOCKS = 32
+
+
+def _early(step, lane: Lane, grid: TimeGrid, substeps: int, intervals):
+    """The same in blocks, of which those after the given number of intervals are skipped."""
+    count = grid.t0.shape[0] // substeps
+    size = -(-count // BLOCKS)
+    blocks = -(-count // size)
+    # What fills the last block are steps of no length.
+    missing = (blocks * size - count) * substeps
+    grid = jtu.tree_map(lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (missing,))]), eqx.tree_at(lambda g: g.slot, grid, grid.t1))
+    grid = eqx.tree_at(lambda g: g.t0, grid, jnp.where(jnp.arange(blocks * size * substeps) < count * substeps, grid.t0, grid.t1))
+    rows = jtu.tree_map(lambda x: x.reshape(blocks, size * substeps), grid)
+
+    def run(lane, rows):
+        return _even(step, lane, rows, substeps)
+
+    def skip(lane, rows):
+        return lane, jtu.tree_map(lambda x: jnp.zeros((size, *x.shape), x.dtype), lane.y)
+
+    def block(lane, row):
+        k, rows = row
+        return lax.cond(k * size < intervals, run, skip, lane, rows)
+
+    lane, ys = lax.scan(block, lane, (jnp.arange(blocks), rows))
+    return lane, jtu.tree_map(lambda x: x.reshape(-1, *x.shape[2:])[:count], ys)
 
 
 def _chunks(grid: TimeGrid, outputs: int) -> TimeGrid:

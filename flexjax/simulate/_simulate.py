@@ -52,8 +52,8 @@ def simulate(
     ``adaptive``: a diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8, atol=1e-10)`` with ``solver=diffrax.Tsit5()`` or ``fx.Newmark()``;
     such runs go through ``diffrax.diffeqsolve``, whose ``adjoint`` must fit the mode of differentiation (by default reverse mode; forward mode needs
     ``diffrax.ForwardMode()`` or ``diffrax.DirectAdjoint()``).
-    ``intervals``: end after that many output intervals, a number that may change without compiling again; outputs after it are NaN. Such runs have
-    no reverse mode.
+    ``intervals``: end after that many output intervals, a number that may change without compiling again; outputs after it are NaN. Under a
+    drive with breaks such a run has no reverse mode.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
