@@ -1,5 +1,7 @@
 """check_gradients: forward mode, reverse mode and finite differences side by side."""
 
+import itertools
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +9,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+RATIO = 3  # of one step of the differences to the last
 
 
 class GradientTable(eqx.Module):
@@ -16,6 +20,7 @@ class GradientTable(eqx.Module):
     forward: np.ndarray
     reverse: np.ndarray
     finite: np.ndarray
+    doubt: np.ndarray  # the differences' own estimate of their error
     scale: np.ndarray  # what one would call a change of size one in that component
 
     @property
@@ -37,20 +42,25 @@ class GradientTable(eqx.Module):
 
     def __str__(self) -> str:
         width = max([len(n) for n in self.names] + [4])
-        rows = [f"{'leaf':<{width}}  {'forward':>15}  {'reverse':>15}  {'differences':>15}  {'error':>8}"]
-        for row in zip(self.names, self.forward, self.reverse, self.finite, self.error, strict=True):
-            rows.append(f"{row[0]:<{width}}  {row[1]:15.8g}  {row[2]:15.8g}  {row[3]:15.8g}  {row[4]:8.1e}")
+        rows = [f"{'leaf':<{width}}  {'forward':>15}  {'reverse':>15}  {'differences':>15}  {'+-':>8}  {'error':>8}"]
+        for row in zip(self.names, self.forward, self.reverse, self.finite, self.doubt, self.error, strict=True):
+            rows.append(f"{row[0]:<{width}}  {row[1]:15.8g}  {row[2]:15.8g}  {row[3]:15.8g}  {row[4]:8.1e}  {row[5]:8.1e}")
         return "\n".join([*rows, f"worst relative disagreement {self.worst:.1e}"])
 
 
-def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, order: int = 4) -> GradientTable:
-    """Derivatives of a scalar function by every float leaf of ``args`` (a tuple), three ways: forward mode, reverse mode, central differences of the given
-    order (2 or 4) with a relative ``step``.
+def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, levels: int = 5) -> GradientTable:
+    """Derivatives of a scalar function by every float leaf of ``args`` (a tuple), three ways: forward mode, reverse mode, central differences.
+
+    The differences are taken with ``levels`` relative steps, ``step`` and each three times the last, and extrapolated to none from every three
+    neighbouring ones; the value that is surest of itself counts. So a number that the function feels through much round-off (a stiff joint's reaction)
+    is changed by more than another, and how sure the differences are is in the table's column +-.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> print(fx.check_gradients(lambda x: jnp.sum(x**2), (jnp.array([1.0, 2.0]),)).worst < 1e-6)
     True
     """
+    if levels < 3:
+        raise ValueError(f"levels: {levels}; expected at least three steps to extrapolate from.")
     if not isinstance(args, tuple):
         raise ValueError(f"args: {type(args).__name__}; expected a tuple of the function's arguments, e.g. (robot,).")
     floats, rest = eqx.partition(args, eqx.is_inexact_array)
@@ -78,17 +88,40 @@ def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, 
     scale = np.concatenate([np.full(n, x) for n, x in zip(sizes, largest, strict=True)]) if sizes else np.zeros(0)
     reverse = np.asarray(jax.jit(jax.grad(scalar))(x0))
     eye = np.eye(flat.size)
-    # For few numbers one compiled program gives values and forward derivatives; for many, the differences are worth a program of their own.
     both = jax.jit(lambda x, v: jax.jvp(scalar, (x,), (v,)))
-    alone = jax.jit(scalar)
-    forward = np.array([float(both(x0, jnp.asarray(e))[1]) for e in eye])
+    forward, begin = [], time.perf_counter()
+    for k, e in enumerate(eye):
+        forward.append(float(both(x0, jnp.asarray(e))[1]))
+        if k == 0:
+            compiling, begin = time.perf_counter() - begin, time.perf_counter()
+    running = time.perf_counter() - begin
+    # The program of the forward derivatives gives values too, for about twice their cost: one of their own only where that is worth compiling it.
+    alone = jax.jit(scalar) if levels * running > compiling else lambda x: both(x, jnp.zeros_like(x0))[0]
 
-    def f(x):
-        return float(alone(jnp.asarray(x)) if flat.size > 20 else both(jnp.asarray(x), jnp.zeros_like(x0))[0])
+    def slope(e, s):
+        def central(h):
+            return (float(alone(jnp.asarray(flat + h * e))) - float(alone(jnp.asarray(flat - h * e)))) / (2 * h)
 
-    weights = {2: ((1, 0.5), (-1, -0.5)), 4: ((1, 2 / 3), (-1, -2 / 3), (2, -1 / 12), (-2, 1 / 12))}[order]
-    finite = np.array([sum(w * f(flat + k * step * s * e) for k, w in weights) / (step * s) for e, s in zip(eye, scale, strict=True)])
-    return GradientTable(names, forward, reverse, finite, scale)
+        return extrapolate([central(step * s * RATIO**k) for k in range(levels)])
+
+    slopes = [slope(e, s) for e, s in zip(eye, scale, strict=True)]
+    finite, doubt = (np.array([x[i] for x in slopes]) for i in (0, 1))
+    return GradientTable(names, np.array(forward), reverse, finite, doubt, scale)
+
+
+def extrapolate(slopes: list[float]) -> tuple[float, float]:
+    """(Central differences with steps h, 3 h, 9 h, ... extrapolated to none, estimate of the error).
+
+    Three neighbouring steps give a value of sixth order, and two of fourth order whose gap says what round-off and curvature are worth there. The gap may
+    be small by chance, so the value of the next larger steps is asked too.
+    """
+    a, b = RATIO**2, RATIO**4
+    fourth = [(a * x - y) / (a - 1) for x, y in itertools.pairwise(slopes)]
+    sixth = [(b * x - y) / (b - 1) for x, y in itertools.pairwise(fourth)]
+    gaps = [abs(x - y) for x, y in itertools.pairwise(fourth)]
+    doubts = [max(gap, abs(x - y)) for gap, x, y in zip(gaps, sixth, [*sixth[1:], sixth[-1]], strict=True)]
+    k = int(np.argmin(doubts))
+    return sixth[k], doubts[k]
 
 
 def _component(i: int, shape) -> str:

@@ -11,7 +11,7 @@ from flexjax.drive import AbstractActuation, Drive, Effort, Load, Motion
 from flexjax.formulation import AbstractModel, Start
 from flexjax.signal import constant, stack
 from flexjax.simulate._readings import read
-from flexjax.term import AbstractSecondOrderTerm, State
+from flexjax.term import State
 
 
 class Modes(eqx.Module):
@@ -148,7 +148,8 @@ def equilibrium(model: AbstractModel, drive: Drive | None = None, at: State | St
 def _equilibrium(model, drive, y, t, iterations: int):
     term = model.term(drive)
     flat, unravel = _tangent(term, y, t)
-    free = _free(term, t, flat)
+    # Not what a Motion holds, although moving it would change the forces on the rest.
+    free = ~ravel_pytree(term.held(t, unravel(flat)))[0]
 
     def residual(term, y, x):
         return ravel_pytree(term.rate(t, State(term.retract(y.mech, unravel(jnp.where(free, x, 0.0))), y.work, y.dissipated, y.memory), None))[0]
@@ -180,14 +181,6 @@ def _equilibrium(model, drive, y, t, iterations: int):
     # One more Newton step, differentiated with its matrix held: the implicit-function derivative.
     _, dx, _ = correction(term, rest)
     return State(term.retract(rest.mech, unravel(dx)), y.work, y.dissipated, y.memory), jax.lax.stop_gradient(jnp.max(jnp.abs(dx), initial=0.0))
-
-
-def _free(term, t, flat) -> np.ndarray:
-    """Which tangent coordinates an equilibrium may change: not those that a Motion holds, although moving them would change the forces on the others."""
-    if not isinstance(term, AbstractSecondOrderTerm):
-        return np.ones(flat.shape, bool)
-    held = term.prescribed(t, None)[0]
-    return ~np.concatenate([held, held])
 
 
 def _least(J, r):

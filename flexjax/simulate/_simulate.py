@@ -50,6 +50,7 @@ def simulate(
     ``throw``: raise :class:`SimulationError` on failure when values are concrete; otherwise read ``traj.status``.
     ``progress``: show a bar (a separately compiled variant).
     ``adaptive``: a diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8, atol=1e-10)`` with ``solver=diffrax.Tsit5()`` or ``fx.Newmark()``;
+    or ``diffrax.StepTo(ts=...)`` for steps of your own (with the breaks of the drive among them);
     such runs go through ``diffrax.diffeqsolve``, whose ``adjoint`` must fit the mode of differentiation (by default reverse mode; forward mode needs
     ``diffrax.ForwardMode()`` or ``diffrax.DirectAdjoint()``).
     ``intervals``: end after that many output intervals, a number that may change without compiling again; outputs after it are NaN. Under a
@@ -155,7 +156,25 @@ def _raise_failure(traj: Trajectory):
     if isinstance(traj.status, jax.core.Tracer) or traj.status.ndim or int(traj.status) == Status.ok:
         return
     where = int(traj.where)
-    raise SimulationError(Status(int(traj.status)), float(traj.t_fail), f"joint {traj.robot.joints[where].name!r}" if where >= 0 else None)
+    place = f"joint {traj.robot.joints[where].name!r}" if where >= 0 else _busiest(traj)
+    raise SimulationError(Status(int(traj.status)), float(traj.t_fail), place)
+
+
+def _busiest(traj: Trajectory) -> str | None:
+    """Where to look when a step failed as a whole: the fastest joint and the most bent link at the last good output."""
+    robot = traj.robot
+    good = np.flatnonzero(np.isfinite(np.asarray(traj.tip)).all(axis=1))
+    if not len(good):
+        return None
+    k, parts = good[-1], []
+    if robot.dofs:
+        rates = np.abs(np.asarray(traj.qd[k]))
+        joint = next(j for j, s in zip(robot.tree_joints, robot.dof_slices().values(), strict=True) if np.argmax(rates) in range(*s.indices(robot.dofs)))
+        parts.append(f"joint {joint.name!r} (the fastest, {np.max(rates):.3g} {'m' if joint.type in ('prismatic', 'sliding') else 'rad'}/s)")
+    bent = np.max(np.abs(np.asarray(traj.deflection[k])), axis=(1, 2)) / np.array([float(link.length) for link in robot.links])
+    if np.max(bent) > 0:
+        parts.append(f"link {robot.links[int(np.argmax(bent))].name!r} (the most bent, {np.max(bent):.2g} of its length)")
+    return f"{' or '.join(parts)}, as seen at t = {float(traj.ts[k]):.6g} s" if parts else None
 
 
 @eqx.filter_jit
@@ -205,11 +224,13 @@ def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adj
     drive = prepare_signals(drive)
     y0 = model.initial_state(drive, ts[0], start) if isinstance(start, Start) else start
     breaks = drive.breaks()
-    if breaks.shape[0]:
+    # StepTo knows its steps: it takes no first one, and breaks of the drive belong among its times.
+    told = isinstance(controller, diffrax.StepTo)
+    if breaks.shape[0] and not told:
         controller = diffrax.ClipStepSizeController(controller, jump_ts=jnp.sort(breaks))
     solution = diffrax.diffeqsolve(
-        model.term(drive), solver, ts[0], ts[-1], jnp.asarray(dt, ts.dtype), y0, None, saveat=diffrax.SaveAt(ts=ts), stepsize_controller=controller,
-        adjoint=adjoint, max_steps=max_steps, throw=False,
+        model.term(drive), solver, ts[0], ts[-1], None if told else jnp.asarray(dt, ts.dtype), y0, None, saveat=diffrax.SaveAt(ts=ts),
+        stepsize_controller=controller, adjoint=adjoint, max_steps=max_steps, throw=False,
     )  # fmt: skip
     ys = solution.ys
     finite = jax.vmap(lambda y: jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(y)])))(ys)

@@ -3,6 +3,7 @@
 References: Gonzalez (1996) for midpoint as discrete gradient of a quadratic energy; Bank et al. (1985), Hosea and Shampine (1996) for TR-BDF2.
 """
 
+import functools
 from typing import ClassVar
 
 import diffrax
@@ -13,11 +14,11 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
+from flexjax.solver._krylov import residual_minimising
 from flexjax.solver._newton import stop
 from flexjax.term import AbstractPortHamiltonianTerm, State, unwrap
 
 MAX_ITERATIONS = 25
-LINEAR_ITERATIONS = 40
 
 
 def _size(tree):
@@ -32,7 +33,7 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
     """Unknowns of a stage, and whether Newton converged.
 
     The iteration runs on values without derivatives. ``lax.custom_root`` then attaches the derivative of the root: one solve (or transposed solve)
-    with the matrix at the root. Where the matrix leaves something out, that solve is refined until it stands.
+    with the matrix at the root. Where the matrix leaves something out, it only stands in front of an iteration with the exact one.
     """
     quiet, quiet_stage = stop(term), stop(stage)
     dtype = jtu.tree_leaves(guess)[0].dtype
@@ -78,24 +79,7 @@ def _refined(matrix, restore, exact):
     def direct(b):
         return ravel_pytree(matrix.solve(restore(b)))[0]
 
-    if exact:
-        return lambda matvec, b: direct(b)
-
-    def solve(matvec, b):
-        def cond(carry):
-            _, dx, last, k = carry
-            now = _size(dx)
-            return (k < LINEAR_ITERATIONS) & (now > 0) & ((now < 0.9 * last) | (k < 3))
-
-        def body(carry):
-            x, dx, _, k = carry
-            x = x + dx
-            return x, direct(b - matvec(x)), _size(dx), k + 1
-
-        start = (jnp.zeros_like(b), direct(b), jnp.asarray(jnp.inf, b.dtype), jnp.zeros((), jnp.int32))
-        return lax.while_loop(cond, body, start)[0]
-
-    return solve
+    return (lambda matvec, b: direct(b)) if exact else functools.partial(residual_minimising, direct)
 
 
 def _result(ok):

@@ -60,6 +60,10 @@ class AbstractTerm(diffrax.AbstractTerm):
     def motor_coordinates(self, y: State) -> tuple[Array, Array]:
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
+    def held(self, t, dx: PyTree) -> PyTree:
+        """Masks like the tangent ``dx``: coordinates that a Motion holds. None unless the term keeps them in its state."""
+        return jtu.tree_map(lambda x: jnp.zeros(x.shape, bool), dx)
+
     # diffrax's side: an ordinary differential equation in the ambient numbers.
     def vf(self, t, y: State, args) -> State:
         drive_power, dissipation = self.power(t, y, args)

@@ -86,6 +86,10 @@ class AbstractSecondOrderTerm(AbstractTerm):
         q, v = y.mech.q, y.mech.v
         return self.power_at(t, q, v, self.accelerate(t, q, v, args, y.memory), args, y.memory)
 
+    def held(self, t, dx: Mechanical) -> Mechanical:
+        mask = jnp.asarray(self.prescribed(t, None)[0])
+        return Mechanical(mask, mask)
+
     def rate(self, t, y: State, args) -> Mechanical:
         return Mechanical(y.mech.v, self.accelerate(t, y.mech.q, y.mech.v, args, y.memory))
 

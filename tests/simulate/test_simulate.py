@@ -1,6 +1,7 @@
 """simulate: grids, breaks, failures, controllers, base motion, gradients on the awkward grid, adaptive runs."""
 
 import diffrax
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,6 +67,10 @@ def test_adaptive_explicit_run_equals_the_implicit_one():
     np.testing.assert_allclose(np.asarray(fine.tip), np.asarray(coarse.tip), atol=3e-6)
     short = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.PIDController(rtol=1e-9, atol=1e-11), dt=1e-3, max_steps=3)
     assert fx.Status(int(short.status)) is fx.Status.max_steps and np.isnan(np.asarray(short.tip[-1])).all()
+    steps = np.linspace(0.0, 0.3, 301)
+    told = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.StepTo(ts=steps))
+    np.testing.assert_allclose(np.asarray(told.tip), np.asarray(fine.tip), atol=1e-9)
+    assert int(told.stats.steps) == 300
 
 
 def test_breaks_are_step_boundaries():
@@ -124,6 +129,18 @@ def test_sampled_controller_holds_and_delays():
     np.testing.assert_allclose(late[3], -5.0 * 0.3, atol=1e-12)
 
 
+def test_a_law_of_your_own_equals_the_controller_that_it_repeats():
+    def law(t, q, qd, p):
+        return p["kp"] * (0.5 - q[1]) - p["kd"] * qd[1]
+
+    ts = jnp.linspace(0.0, 0.05, 3)
+    gains = {"kp": jnp.asarray(5.0), "kd": jnp.asarray(0.2)}
+    drives = (fx.Drive(joints={"joint2": a}) for a in (fx.Feedback(law, gains), fx.PD(5.0, 0.2, fx.constant(0.5))))
+    own, ready = (fx.simulate(pair_model(), drive, ts, dt=5e-3, start=START, stations=2) for drive in drives)
+    np.testing.assert_allclose(np.asarray(own.effort), np.asarray(ready.effort), atol=1e-9)
+    np.testing.assert_allclose(np.asarray(own.tip), np.asarray(ready.tip), atol=1e-12)
+
+
 def test_moving_base_does_its_work(record_number):
     drive = fx.Drive(base=fx.Base(translation=fx.stack([fx.quintic(0.0, 0.2, 0.3), fx.constant(0.0), fx.constant(0.0)]), angle=fx.quintic(0.0, 0.4, 0.3)))
     ts = jnp.linspace(0.0, 0.3, 4)
@@ -141,6 +158,12 @@ def test_continuing_from_the_final_state():
     first = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3), dt=0.01, start=START, stations=2)
     second = fx.simulate(model, None, jnp.linspace(0.1, 0.2, 3), dt=0.01, start=first.final, stations=2)
     np.testing.assert_allclose(np.asarray(second.tip[-1]), np.asarray(whole.tip[-1]), atol=1e-10)
+    # What a failed step would be told with: when, where to look, what to try.
+    failed = eqx.tree_at(lambda t: (t.status, t.t_fail, t.frames), whole, (jnp.asarray(1), jnp.asarray(0.2), whole.frames.at[-1].set(jnp.nan)))
+    rates = np.abs(np.asarray(whole.qd[-2]))
+    place = rf"joint 'joint{np.argmax(rates) + 1}' \(the fastest.*seen at t = 0.15 s"
+    with pytest.raises(fx.SimulationError, match=f"t = 0.2 s at {place}: newton_failed.*smaller dt"):
+        _simulate._raise_failure(failed)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,21 @@ def arm() -> fx.Robot:
 def drive() -> fx.Drive:
     push = fx.constant(jnp.array([0.5, 1.0, 0.0, 0.0, 0.0, 0.03]))
     return fx.Drive(
-        joints={"shoulder": fx.PD(40.0, 2.0, fx.quintic(0.0, 0.6, 0.5)), "elbow": fx.Motion(fx.quintic(0.1, 0.5, 0.4))},
+        joints={"shoulder": fx.PD(40.0, 2.0, fx.quintic(0.0, 0.6, 0.5, begin=-0.05)), "elbow": fx.Motion(fx.quintic(0.1, 0.5, 0.4, begin=-0.05))},
         loads=(fx.Load("upper", push, s=0.45), fx.Load("hand", 0.3 * push, s=0.9, frame="section")),
     )
+
+
+_ACROSS, _DEAD = "across the plane", "planar segments neither shear nor twist"
+ZERO = {
+    "gravity[2]": _ACROSS, "sensors[1].position[1]": _ACROSS, "sensors[2].direction[2]": _ACROSS, "payloads[0].offset[2]": _ACROSS,
+    "links[0].curvature[0]": _ACROSS, "links[0].curvature[1]": _ACROSS, "links[2].body.com[2]": _ACROSS,
+    **{f"links[2].body.inertia[{k}]": _ACROSS for k in (0, 1, 3, 4, 5)},
+    **{f"joints[{i}].rotation[{k}]": _ACROSS for i in range(3) for k in (0, 1)}, **{f"joints[{i}].offset[2]": _ACROSS for i in range(3)},
+    **{f"drive.loads[{i}].wrench.{inner}value[{k}]": _ACROSS for i, inner in enumerate(("", "signal.")) for k in (2, 3, 4)},
+    "links[0].material.nu": _DEAD, "links[1].pieces[0].material.nu": _DEAD, "links[1].pieces[1].material.nu": _DEAD,
+    "sensors[0].s": "an encoder has no station",
+    "joints[2].stops.lower": "the stop at the other end is not touched",
+    "joints[1].home": "a Motion says where the joint is",
+    "links[1].pieces[1].fraction": "the last piece goes to the end of the link",
+}  # fmt: skip

@@ -16,7 +16,7 @@ from flexjax.formulation.port_hamiltonian._parameters import Numbers
 from flexjax.formulation.port_hamiltonian._structure import Structure
 from flexjax.robot import Robot
 from flexjax.screw import se3
-from flexjax.term import PortState
+from flexjax.term import PortState, PortTangent
 
 
 class Assembly(eqx.Module):
@@ -87,6 +87,11 @@ class Assembly(eqx.Module):
         motors = np.array([st.v_start[i] for i in st.motors], int)
         full = jnp.zeros(st.nv, per_dof.dtype).at[: st.total_dofs].set(per_dof)
         return full.at[motors].set(0.0).at[st.total_dofs :].set(per_dof[motors])
+
+    def held(self, dx: PortTangent) -> PortTangent:
+        """Masks like the tangent ``dx``: what a Motion holds."""
+        mask = self.to_v(jnp.asarray(self.drive.prescribed(self.robot), dx.q.dtype)) > 0
+        return PortTangent(mask, mask, jnp.zeros(dx.V.shape, bool), jnp.zeros(dx.Q.shape, bool))
 
     def plain_v(self, q):
         """(nv,) coordinates as numbers, zero at balls (which no Motion fixes)."""

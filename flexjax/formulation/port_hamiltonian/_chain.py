@@ -49,6 +49,9 @@ class PortTerm(AbstractPortHamiltonianTerm):
     def instant(self, t, mech: PortState, args, memory) -> Accelerations:
         return _dynamics.accelerations(self.arm, t, mech, args, memory)
 
+    def held(self, t, dx: PortTangent) -> PortTangent:
+        return self.arm.held(dx)
+
     def rate(self, t, y: State, args) -> PortTangent:
         return self.instant(t, y.mech, args, y.memory).tangent
 

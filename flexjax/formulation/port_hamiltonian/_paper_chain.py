@@ -185,6 +185,9 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         nothing = jnp.full_like(V, jnp.nan)
         return Accelerations(tangent, V, nothing, rows[:, 0], effort, power, loss + lost - jnp.sum(forces.damped * v))
 
+    def held(self, t, dx: PortTangent) -> PortTangent:
+        return self.arm.held(dx)
+
     def rate(self, t, y: State, args) -> PortTangent:
         return self.instant(t, y.mech, args, y.memory).tangent
 

@@ -1,0 +1,53 @@
+"""The robot and the drive with which this formulation joins the contract test: what it can hold, in one arm in space. Its loops are in test_step.py."""
+
+import flexjax as fx
+
+
+def arm() -> fx.Robot:
+    """A tapered, curved link on a flexible geared joint, a rigid body that slides, a link of two pieces on a ball: hubs, friction, stops, damping, payload."""
+    soft = fx.Material(E=2e9, nu=0.3, rho=1200.0)
+    upper = fx.Link(
+        "upper", 0.4, section=fx.Rectangle(0.02, 0.014), section_end=fx.Rectangle(0.016, 0.01), material=soft, curvature=(0.1, 0.2, 0.3),
+        damping=fx.Damping(strain_rate=2e-3, mass=0.1),
+    )  # fmt: skip
+    middle = fx.Link("middle", 0.1, body=fx.Body(0.3, (0.05, 0.01, 0.0), (1e-3, 2e-3, 2e-3, 1e-4, 0.0, 2e-4)), rigid=True)
+    fore = fx.Link("fore", 0.3, pieces=(fx.Piece(0.5, fx.Tube(0.02, 0.002), material=soft), fx.Piece(0.5, fx.Circle(0.016), material=soft)))
+    hand = fx.Link("hand", 0.2, section=fx.Rectangle(0.016, 0.012), material=soft)
+    joints = (
+        fx.Joint(
+            "turntable", "revolute", "ground", "upper", axis=(0.1, 1.0, 0.2), rotation=(0.0, 0.1, 0.4), offset=(0.02, 0.01, 0.03), stiffness=150.0,
+            damping=0.2, friction=fx.Friction(0.1, 0.05), hub=fx.Hub(0.2, 0.01), motor=fx.Motor(rotor=1e-3, gear=4.0), mass=0.1,
+        ),
+        fx.Joint("slide", "prismatic", "upper", "middle", axis=(1.0, 0.2, 0.0), stops=fx.Stops(-0.1, 0.05, 150.0, 5.0), home=0.06),
+        fx.Joint("elbow", "universal", "middle", "fore", axis=(0.0, 0.0, 1.0), axis2=(0.0, 1.0, 0.1), offset=(0.0, 0.02, 0.01), damping=0.05,
+                 hub=fx.Hub(0.1, (1e-3, 2e-3, 3e-3))),
+        fx.Joint("wrist", "spherical", "fore", "hand", home=(0.2, -0.3, 0.1), damping=0.02),
+    )  # fmt: skip
+    sensors = (
+        fx.Sensor("angle", "encoder", "turntable", gain=2.0, offset=0.1),
+        fx.Sensor("gauge", "strain_gauge", "upper", s=0.1, position=(0.005, 0.002), gain=1e2),
+        fx.Sensor("shake", "accelerometer", "fore", s=0.45, direction=(0.0, 1.0, 0.3), gain=0.1),
+    )
+    payload = fx.Payload("tool", "hand", 0.1, inertia=(1e-4, 2e-4, 3e-4), offset=(0.01, 0.02, -0.01), s=0.8)
+    return fx.Robot("elastic-mechanism", (upper, middle, fore, hand), joints, (payload,), sensors, gravity=(0.5, -9.81, 0.3))
+
+
+def drive() -> fx.Drive:
+    push = fx.stack([fx.constant(x) for x in (0.5, 1.0, -0.5, 0.02, 0.01, 0.03)])
+    return fx.Drive(
+        joints={
+            "turntable": fx.PD(20.0, 1.0, fx.quintic(0.0, 0.6, 0.5, begin=-0.05)),
+            "slide": fx.Effort(fx.polynomial([1.0, 2.0])),
+            "elbow": fx.Motion(fx.stack([fx.quintic(0.1, 0.5, 0.4, begin=-0.05), fx.sine(0.2, 1.5)])),
+        },
+        loads=(fx.Load("upper", push, s=0.3), fx.Load("hand", 0.3 * push, s=0.9, frame="section")),
+    )
+
+
+ZERO = {
+    "sensors[0].s": "an encoder has no station",
+    "joints[0].home": "the start says where the joint is",
+    "joints[1].stops.lower": "the stop at the other end is not touched",
+    "joints[2].home": "a Motion says where the joint is",
+    "joints[2].axis[2]": "only the direction of an axis counts",
+}
