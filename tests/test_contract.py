@@ -52,7 +52,7 @@ def base_run(name):
 
 
 def test_every_registered_formulation_has_a_case():
-    assert set(CASES) == set(REGISTRY)
+    assert {name.split()[0] for name in CASES} == set(REGISTRY)
 
 
 @names
@@ -137,7 +137,7 @@ def test_rigid_limit(name, record_number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", list(CASES))
+@pytest.mark.parametrize("name", list(REGISTRY))
 def test_order_of_the_default_solver(name, record_number):
     """On a smooth motion: springs, dampers and controllers without stops, friction or breaks."""
     robot, drive = (pendulum(), None) if name == "MovingBeam" else (elastic_pair(), fx.Drive(joints={"elbow": fx.PD(3.0, 0.1, fx.constant(0.6))}))
