@@ -11,6 +11,7 @@ back. The transpose has the same form (F and V_0 change roles: X <-> Y^T, B <-> 
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -57,25 +58,27 @@ def mm(a, b):
     return jnp.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
 
 
-def _cross(a, b):
-    # the second factor of each product by rolling, so that nothing is taken apart into scalars
-    def roll(x, k):
-        return jnp.concatenate([x[k:], x[:k]])
+_CYCLE = np.array([0, 1, 2, 0, 1])
 
-    return roll(a, 1) * roll(b, 2) - roll(a, 2) * roll(b, 1)
+
+def _cofactors(a: Float[Array, "*n 3 3"]) -> Float[Array, "*n 3 3"]:
+    """Cofactors from the matrix continued by its own rows and columns, so that nothing is taken apart into scalars."""
+    a = a[..., _CYCLE, :][..., _CYCLE]
+    return a[..., 1:4, 1:4] * a[..., 2:5, 2:5] - a[..., 1:4, 2:5] * a[..., 2:5, 1:4]
+
+
+def _determinant(a):
+    return jnp.sum(a[..., 0, :] * _cofactors(a)[..., 0, :], axis=-1)
 
 
 def solve_small(a: Float[Array, "d d"], b: Float[Array, "d c"]) -> Float[Array, "d c"]:
-    """a^-1 b without LAPACK and without pivoting: the blocks that arise are inertia plus stiffness. Three by three by cross products, larger ones
+    """a^-1 b without LAPACK and without pivoting: the blocks that arise are inertia plus stiffness. Three by three by cofactors, larger ones
     by Gauss-Jordan in a loop of few fused operations."""
     n = a.shape[0]
     if n == 1:
         return b / a
     if n == 3:
-        x, y, z = a[:, 0], a[:, 1], a[:, 2]
-        yz = _cross(y, z)
-        inverse = jnp.stack([yz, _cross(z, x), _cross(x, y)]) / jnp.sum(x * yz)
-        return mm(inverse, b)
+        return mm(_cofactors(a).T / _determinant(a), b)
     work = jnp.concatenate([a, b], axis=1)
     index = jnp.arange(n)
 
@@ -91,6 +94,13 @@ def solve_small(a: Float[Array, "d d"], b: Float[Array, "d c"]) -> Float[Array, 
 
 def _condense(lower, diag, upper, r):
     """Eliminate nodes N..1 of one link: V_k = q_k - P_k V_{k-1} as [P | q] (N, d, d+c), and [M | f] with F = M V_0 - f."""
+    d = diag.shape[-1]
+    PQ = _eliminate_planar(lower, diag, upper, r) if d == 3 else _eliminate(lower, diag, upper, r)
+    UP = mm(upper[0], PQ[0])
+    return PQ, jnp.concatenate([diag[0] - UP[:, :d], r[0] - UP[:, d:]], axis=1)
+
+
+def _eliminate(lower, diag, upper, r):
     d, c = diag.shape[-1], r.shape[-1]
     W = jnp.concatenate([lower, r], axis=-1)
     mask = jnp.concatenate([jnp.zeros(d, r.dtype), jnp.ones(c, r.dtype)])
@@ -101,9 +111,33 @@ def _condense(lower, diag, upper, r):
         PQ = solve_small(D - UP[:, :d], W - UP * mask[None, :])
         return PQ, PQ
 
-    first, PQ = lax.scan(inwards, jnp.zeros_like(W[0]), (diag[1:], upper[1:], W[1:]), reverse=True)
-    UP = mm(upper[0], first)
-    return PQ, jnp.concatenate([diag[0] - UP[:, :d], r[0] - UP[:, d:]], axis=1)
+    return lax.scan(inwards, jnp.zeros_like(W[0]), (diag[1:], upper[1:], W[1:]), reverse=True)[1]
+
+
+def _eliminate_planar(lower, diag, upper, r):
+    """The same for 3 x 3 blocks, in scans so light that XLA compiles each into one kernel: on CPU it does so where the body of a loop touches less than
+    1 kB, and calls a dozen kernels per node otherwise (0.12 against 0.8 us per node). The first scan carries the pivots S_k = D_k - U_k S_{k+1}^-1 L_{k+1}
+    and nothing else; the products with their inverses are outside, for all nodes at once."""
+    after = jnp.concatenate([lower[2:], jnp.zeros_like(lower[:1])])
+
+    def pivot(S, row):
+        D, U, L = row
+        # divided before the product: the cofactors are then one array, and not recomputed
+        turned = _cofactors(S) / _determinant(S)
+        S = D - jnp.sum(U[:, None, :, None] * turned[None, :, :, None] * L[None, :, None], axis=(1, 2))
+        return S, S
+
+    S = lax.scan(pivot, jnp.eye(3, dtype=r.dtype), (diag[1:], upper[1:], after), reverse=True)[1]
+    inverse = jnp.swapaxes(_cofactors(S), -1, -2) / _determinant(S)[:, None, None]
+    gain, own = mm(inverse, upper[1:]), mm(inverse, r[1:])
+
+    def inwards(q, row):
+        gain, own = row
+        q = own - mm(gain, q)
+        return q, q
+
+    q = lax.scan(inwards, jnp.zeros_like(r[0]), (gain, own), reverse=True)[1]
+    return jnp.concatenate([mm(inverse, lower[1:]), q], axis=-1)
 
 
 def _through_joint(b, Mf, r_joint):
