@@ -143,7 +143,7 @@ def printed_errors(config, claims, end):
     )
     for name in study.FLAGS:
         worst = max(
-            np.inf if isinstance(x, str) else x / max(ours, 1e-9) for x, ours in zip(rows[name], right, strict=True)
+            np.inf if isinstance(x, str) else x / max(ours, 1e-12) for x, ours in zip(rows[name], right, strict=True)
         )
         keeps = name in study.CONSISTENT  # mechanical but wrong: energy holds, frequencies are off
         claims.add(
