@@ -66,8 +66,8 @@ class DiscreteGradient(diffrax.AbstractSolver):
         def residual(v1):
             return jnp.where(mask, v1 - v_p, path(v1)[3])
 
-        # No acceleration as first guess. One carried over from the last step saves a tenth of the iterations of a rigid arm, hardly any of screw synthesis, and leads
-        # Newton astray where it belongs to a mode that the step does not resolve, which has changed its sign since.
+        # No acceleration as first guess. One carried over from the last step saves a tenth of the iterations of a rigid arm, hardly any of screw
+        # synthesis, and leads Newton astray where it belongs to a mode that the step does not resolve, which has changed its sign since.
         guess = stop(jnp.where(mask, v_p, v0))
         fixed, middle = stop(term), stop(q0)
         middle = fixed.move(middle, 0.5 * stop(dt) * guess)
