@@ -36,6 +36,8 @@ class Args:
     """recorded torques or forces"""
     current: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=COLUMN")] = ()
     """recorded motor currents; the joint needs a torque_constant"""
+    drive: str = ""
+    """a drive file (TOML) for what no column drives: held joints, controllers, loads; other joints are free"""
     sensor: Annotated[tuple[str, ...], conf.arg(metavar="SENSOR=COLUMN")] = ()
     """recorded readings"""
     unit: Annotated[tuple[str, ...], conf.arg(metavar="COLUMN=UNIT")] = ()
@@ -78,7 +80,7 @@ def run(args: Args):
     if args.band and len(args.band) != 2:
         raise ValueError(f"band: {args.band}; expected two frequencies, e.g. --band 0.5 20.")
     _common.start()
-    from flexjax.identify import Modal, datasets, identify, load_dataset
+    from flexjax.identify import Experiment, Modal, datasets, identify, load_dataset
     from flexjax.robot import load_robot, save_robot
 
     options = _read_options(args)
@@ -94,6 +96,10 @@ def run(args: Args):
     if not data:
         raise ValueError(f"data: none; expected data files or --frequencies (shipped data sets: {', '.join(datasets())}).")
     name, formulation = _common.make_formulation(args.formulation, robot)
+    inputs = {joint for d in data if isinstance(d, Experiment) for joint in d.full_drive(robot).joints}
+    free = [j.name for j in robot.tree_joints if j.dofs and j.name not in inputs]
+    if free and any(isinstance(d, Experiment) for d in data):
+        _common.say(f"no column and no --drive moves or holds {', '.join(free)}: free in the model")
     _common.say(f"{robot.name} in {name}: {len(args.free)} paths sought in {len(data)} sets of data (compiling first)")
     result = identify(
         formulation.bind(robot), data, [_free(text) for text in args.free], validation=checks, dt=args.dt, starts=args.starts,
@@ -154,6 +160,10 @@ def _read_options(args: Args) -> dict:
     for field, texts in (("motions", args.motion), ("efforts", args.effort), ("currents", args.current), ("sensors", args.sensor)):
         if texts:
             options[field] = _pairs(field, texts)
+    if args.drive:
+        from flexjax.io import load_drive
+
+        options["drive"] = load_drive(args.drive)
     if args.time:
         options["time"] = args.time
     if args.rate:
