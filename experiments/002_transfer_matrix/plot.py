@@ -107,7 +107,7 @@ def digits():
         for i, n in enumerate(r["digits_sizes"]):
             ax.loglog(
                 r["digits_steps"],
-                np.maximum(r["digits"][k, i], 1e-17),
+                np.clip(r["digits"][k, i], 1e-17, 1e2),
                 style,
                 color=f"C{i}",
                 ms=4,

@@ -133,8 +133,8 @@ def spatial_refusals(method: TransferMatrix, robot: Robot) -> list[str]:
             faults.append(f"joints.{j.name}: between two rigid bodies; expected a flexible link on one side")
         if j.motor is not None and j.motor.rotor is not None:
             faults.append(f"joints.{j.name}.motor.rotor: expected none in space")
-        if j.stops is not None:
-            faults.append(f"joints.{j.name}.stops: expected none in space")
+        if j.stops is not None and (j.flexible or j.type != "revolute"):
+            faults.append(f"joints.{j.name}.stops: in space expected on a revolute joint without stiffness")
         if j.flexible and j.type != "revolute":
             faults.append(f"joints.{j.name}.stiffness: expected a revolute joint")
     return faults

@@ -36,6 +36,7 @@ class SpatialChain(eqx.Module):
     damping: Float[Array, " D"]
     coulomb: Float[Array, " D"]
     v_eps: Float[Array, " D"]
+    stops: Float[Array, "D 4"]  # lower, upper, stiffness, damping
     offset: Float[Array, "3"]
     gravity: Float[Array, "3"]
 
@@ -139,11 +140,14 @@ def spatial_chain(robot: Robot, layout: Layout) -> SpatialChain:
     axes = jnp.zeros((layout.n, 2, 3), dtype)
     give, slow = jnp.zeros((2, layout.n), dtype)
     offset = jnp.zeros(3, dtype)
-    damping, coulomb, v_eps = [], [], []
+    damping, coulomb, v_eps, stops = [], [], [], []
     for joint in robot.tree_joints:
         damping += [joint.damping if joint.damping is not None and not joint.flexible else 0.0] * joint.dofs
         coulomb += [0.0 if joint.friction is None else joint.friction.coulomb] * joint.dofs
         v_eps += [1.0 if joint.friction is None else joint.friction.v_eps] * joint.dofs
+        stop = joint.stops
+        row = [-jnp.inf, jnp.inf, 0.0, 0.0] if stop is None else [stop.lower, stop.upper, stop.stiffness, stop.damping]
+        stops += [jnp.stack([jnp.asarray(z, dtype) for z in row])] * joint.dofs
     for k, span in enumerate(layout.spans):
         joint = robot.joints[span.joint]
         turn = jnp.eye(3, dtype=dtype) if joint.rotation is None else se3.rotation_exp(joint.rotation)
@@ -167,4 +171,5 @@ def spatial_chain(robot: Robot, layout: Layout) -> SpatialChain:
     per_dof = [jnp.stack([jnp.asarray(x, dtype) for x in xs]) if xs else jnp.zeros(0, dtype)
                for xs in (damping, coulomb, v_eps)]  # fmt: skip
     return SpatialChain(**rows, fix=fix, axes=axes, joint_give=give, joint_slow=slow, damping=per_dof[0],
-                        coulomb=per_dof[1], v_eps=per_dof[2], offset=offset, gravity=robot.gravity)  # fmt: skip
+                        coulomb=per_dof[1], v_eps=per_dof[2], stops=jnp.stack(stops) if stops else jnp.zeros((0, 4), dtype),
+                        offset=offset, gravity=robot.gravity)  # fmt: skip

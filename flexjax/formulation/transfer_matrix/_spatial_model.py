@@ -29,7 +29,7 @@ class SpatialTransferMatrixModel(AbstractModel):
     chain: SpatialChain
 
     def term(self, drive: Drive) -> SpatialTerm:
-        faults = [name for name, there in (("loads", drive.loads), ("base", drive.base)) if there]
+        faults = ["base"] if drive.base is not None else []
         prescribed = drive.prescribed(self.robot)
         for s in self.layout.joints:
             joint = self.robot.joints[s.joint]
@@ -84,7 +84,9 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     position, velocity = term.points(y.mech)
     acc, alpha = e[:, :3] + term.chain.gravity[None], e[:, 3:]
     # Moment on each body from its parent without that of dampers, in the body's axes; behind the tip there is none.
-    torque = sites.spread(jnp.where(sites.given, 0.0, effort - lost))
+    pressed, _, damped = term.stops(b)
+    pressed = pressed + damped * sites.gather(b.angle_rate)
+    torque = sites.spread(jnp.where(sites.given, 0.0, effort - lost + pressed))
     moment = matvec(transpose(b.of_angle), torque) - matvec(transpose(b.of_bend), matvec(b.stiffness, b.bend))
     fields = (R, position[:-1], velocity[:-1], acc, w, alpha, matvec(transpose(R), moment))
     by_link = {span.link: _along(term, span, fields, s) for span in lay.spans}

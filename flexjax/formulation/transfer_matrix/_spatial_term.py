@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from flexjax.drive import PD, Drive
 from flexjax.formulation.transfer_matrix._balance import Exchange
 from flexjax.formulation.transfer_matrix._chain import Layout
+from flexjax.formulation.transfer_matrix._laws import stop_torque
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
 from flexjax.formulation.transfer_matrix._spatial_joints import (
     Bends,
@@ -24,6 +25,7 @@ from flexjax.formulation.transfer_matrix._spatial_joints import (
     matvec,
     transpose,
 )
+from flexjax.formulation.transfer_matrix._spatial_loads import load_wrenches
 from flexjax.formulation.transfer_matrix._term import Carried
 from flexjax.robot import Robot
 from flexjax.screw import se3
@@ -73,6 +75,11 @@ class SpatialTerm(AbstractChainStepTerm):
         return bends(self.chain, self.sites, R, w, value, rate)
 
     # --- dynamics
+    def stops(self, b: Bends) -> tuple[Array, Array, Array]:
+        """(D,) torque of the end stops, its slopes (taken positive) in angle and rate; none where a Motion holds."""
+        x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
+        return tuple(jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain, x, xd))
+
     def own_effort(self, t, args, memory, b: Bends) -> tuple[Array, Array, Array, Array]:
         """(D,) effort of the drive, torque lost in dampers and friction, and slopes (taken positive) of effort less
         loss in angle and rate."""
@@ -105,6 +112,8 @@ class SpatialTerm(AbstractChainStepTerm):
         known, push, gyro = (
             x + matvec(s, w_ahead) for x, s in ((known, swing), (push, push_slope), (gyro, gyro_slope))
         )
+        force, torque = load_wrenches(self, t, args, R)
+        push, gyro = push - force, gyro - torque
         eye, zero = jnp.broadcast_to(jnp.eye(3, dtype=R.dtype)[None], (n, 3, 3)), jnp.zeros((n, 3, 3), R.dtype)
         r, s = skew(reach), skew(moment)
         column = jnp.zeros((n, 3, 1), R.dtype)
@@ -144,7 +153,8 @@ class SpatialTerm(AbstractChainStepTerm):
         sites = self.sites
         turn, spin = _across(turn_ahead), _across(w_ahead)
         effort, lost, kx, kd = self.own_effort(t, args, memory, b)
-        tau, kx, kd = (sites.spread(x) for x in (effort - lost, kx, kd))
+        push, ks, cs = self.stops(b)
+        tau, kx, kd = (sites.spread(x) for x in (effort - lost + push, kx + ks, kd + cs))
         tau = tau - b.drag  # of_angle takes the free axes only
         bend = b.bend + matvec(b.of_bend, turn)
         rate = b.bend_rate + matvec(b.of_bend, spin)
@@ -207,8 +217,17 @@ class SpatialTerm(AbstractChainStepTerm):
         effort, lost = self.efforts(t, args, y.memory, b)
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
         viscous = matvec(b.damping, b.bend_rate).reshape(-1)
-        loss = [(viscous, b.bend.reshape(-1), b.bend_rate.reshape(-1)), (lost, x, xd)]
-        return Exchange(effort, x, xd, *(jnp.concatenate([row[k] for row in loss]) for k in range(3)))
+        loss = [(viscous, b.bend.reshape(-1), b.bend_rate.reshape(-1)), (lost, x, xd), (self.stops(b)[2] * xd, x, xd)]
+        gain = [(effort, x, xd)]
+        if self.drive.loads:
+            force, torque = load_wrenches(self, t, args, self.rotations(y.mech.q))
+            position, velocity = self.points(y.mech)
+            gain.append(tuple(z.reshape(-1) for z in (force, position[:-1], velocity[:-1])))
+            # Torques act along quaternions: M . w = 2 ((0, M) q) . q', smooth however far a body turns.
+            on_quat = 4 * self.ambient(y.mech, Mechanical(torque.reshape(-1), y.mech.v)).q
+            gain.append((on_quat, y.mech.q, self.ambient(y.mech, Mechanical(y.mech.v, y.mech.v)).q))
+        columns = [jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)]
+        return Exchange(*columns)
 
     def power(self, t, y: State, args):
         return self.exchange(t, y, args).powers()
@@ -235,7 +254,11 @@ class SpatialTerm(AbstractChainStepTerm):
         kinetic = kinetic + jnp.sum(v * jnp.cross(w, moment))
         b = self.bends(t, args, R, w)
         gravity = -jnp.sum((c.mass[:, None] * position[:-1] + moment) * c.gravity[None])
-        return kinetic, 0.5 * jnp.sum(b.bend * matvec(b.stiffness, b.bend)), gravity
+        lower, upper, ks, _ = c.stops.T
+        x = self.sites.gather(b.angle)
+        over = jnp.where(ks > 0, jnp.minimum(x - lower, 0.0) ** 2 + jnp.maximum(x - upper, 0.0) ** 2, 0.0)
+        pressed = 0.5 * jnp.sum(jnp.where(self.sites.given, 0.0, ks * over))
+        return kinetic, 0.5 * jnp.sum(b.bend * matvec(b.stiffness, b.bend)) + pressed, gravity
 
 
 def _all_free(term: SpatialTerm) -> Sites:
