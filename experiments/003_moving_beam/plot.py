@@ -47,8 +47,8 @@ def others():
     data = load("static_limit")
     if data:
         figure, axis = plt.subplots(figsize=(6, 4))
-        for label in ("linear", "cubic", "complete"):
-            axis.plot(data["w"], data[label], color=COLOURS[label], ls="--" if label == "complete" else "-", label=label)
+        for label in ("linear", "cubic", "complete", "consistent"):
+            axis.plot(data["w"], np.array(data[label], float), color=COLOURS[label], ls="-" if label in ("linear", "cubic") else "--", label=label)
         axis.axvline(data["limit"], color="0.7", lw=0.8)
         axis.set(xlabel="tip deflection / radius of gyration", ylabel="tip load L^3 / (EI r)", title="Limit point of the printed order")
         axis.legend()
@@ -59,10 +59,23 @@ def others():
         for label in ("linear", "complete"):
             if label in data:
                 axis.plot(data["t"], data[label]["want"], color=COLOURS[label], lw=1, label=f"{label}, reference")
-                axis.plot(data["t"], data[label]["uy"], "o", ms=4, mfc="none", color=COLOURS[label], label=f"{label}, 8 elements")
-        axis.set(xlabel="t [s]", ylabel="uy of the tip [m]", title="Deployment 5 m to 10 m in 4 s")
+                axis.plot(data["t"], data[label]["uy"], "o", ms=4, mfc="none", color=COLOURS[label], label=f"{label}, 8 elements, small")
+        if "complete" in data:
+            back = data["complete"]["back"]
+            axis.plot(4.0 - np.array(data["t"][: len(back)]), back, "x", ms=5, color="black", label="complete, drawn in again (time turned)")
+        axis.set(xlabel="t [s]", ylabel="uy of the tip / first deflection", title="Deployment 5 m to 10 m in 4 s, and retrieval")
         axis.legend(fontsize=8)
         save(figure, "deployment")
+    data = load("three_tubes")
+    if data:
+        figure, axes = plt.subplots(2, 1, figsize=(7, 5), sharex=True)
+        for label, colour in (("retrieval", "tab:blue"), ("deployment", "tab:green")):
+            axes[0].plot(data["t"], data[label]["uy"], color=colour, label=label)
+            axes[1].plot(data["t"], data[label]["work"], color=colour)
+        axes[0].set(ylabel="uy of the tip [m]", title="Arm S at 0.5 rad/s: telescopes 3.6 to 2.4 m and back")
+        axes[1].set(ylabel="work of the actuators [J]", xlabel="t [s]")
+        axes[0].legend(fontsize=8)
+        save(figure, "three_tubes")
     data = load("slow_extension")
     if data:
         figure, axis = plt.subplots(figsize=(7, 3.5))

@@ -24,17 +24,19 @@ from flexjax.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
 # Compiled as a function of its own: it is needed four times in a step (Newton, its derivative, the end), and is traced once.
 @eqx.filter_jit
 def _path(term, points: int, tm, dt, q0, v0, v1, args, memory):
-    """(mean velocity, mean forces of the drive, of dampers, what is missing of the momentum balance)."""
+    """(mean velocity, mean forces of the drive, of dampers, what is missing of the momentum balance, work of a ground that moves by itself)."""
     nodes, weights = np.polynomial.legendre.leggauss(points)
     stations = jnp.asarray(np.concatenate([[0.0], 0.5 * (nodes + 1), [1.0]]), q0.dtype)
     weights = jnp.asarray(np.concatenate([[0.0], 0.5 * weights, [0.0]]), q0.dtype)
     u = 0.5 * (v0 + v1)
     # Both ends of the path are stations too, with no weight: their momenta come out of the same sweep.
-    pa, pb, gradient = jax.vmap(lambda s: term.lagrangian(term.move(q0, s * dt * u), v0, v1))(stations)
+    pa, pb, gradient, ground = jax.vmap(lambda s: term.lagrangian_on_ground(s, tm - 0.5 * dt, dt, term.move(q0, s * dt * u), v0, v1, args))(stations)
     p0, p1 = pa[0], pb[-1]
     driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, memory)
     gap = p1 - p0 - dt * (weights @ gradient + driven + damped + term.gyration(u, 0.5 * (p0 + p1)))
-    return u, driven, damped, gap
+    # The ground's twist is a velocity like the others, but given: what its momentum takes is work, and so is lifting the weight that stands on it.
+    taken = jnp.zeros((), q0.dtype) if ground is None else ground[1][-1] - ground[0][0] + dt * jnp.sum(weights * ground[2])
+    return u, driven, damped, gap, taken
 
 
 class DiscreteGradient(diffrax.AbstractSolver):
@@ -74,10 +76,10 @@ class DiscreteGradient(diffrax.AbstractSolver):
         factors = fixed.preconditioner(*stop((tm, middle, 0.5 * (v0 + guess), 1.0, 0.5 * dt, 0.25 * dt**2)), stop(args))
         floor = lax.stop_gradient(1e-3 / dt)
         v1, _, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
-        u, driven, damped, gap = path(v1)
+        u, driven, damped, gap, taken = path(v1)
         q1 = term.impose(term.move(q0, dt * u), q_p)
         # In a prescribed row the gap is the impulse that the prescription takes: its work is the drive's.
-        work = dt * jnp.sum(u * driven) + jnp.sum(jnp.where(mask, u * gap, 0.0))
+        work = dt * jnp.sum(u * driven) + jnp.sum(jnp.where(mask, u * gap, 0.0)) + taken
         y1 = State(Mechanical(q1, v1), y0.work + work, y0.dissipated - dt * jnp.sum(u * damped), y0.memory)
         result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
         return y1, None, dict(y0=y0, y1=y1), None, result

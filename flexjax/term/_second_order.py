@@ -73,6 +73,11 @@ class AbstractSecondOrderTerm(AbstractTerm):
         """(M va, M vb, body gradient of va^T M(q) vb / 2 - V(q)) at one configuration."""
         return self.momentum(q, va), self.momentum(q, vb), self.kinetic_gradient(q, va, vb) - self.potential_gradient(q)
 
+    def lagrangian_on_ground(self, s, t0, dt, q, va, vb, args) -> tuple[Array, Array, Array, tuple[Array, Array, Array] | None]:
+        """``lagrangian`` at the fraction ``s`` of a step from t0, and what a ground that moves by itself takes part with: the products of its mean twist
+        with its momenta (of va, of vb), and the power of weight on it. None: the ground is at rest, or the term does not know its motion."""
+        return (*self.lagrangian(q, va, vb), None)
+
     def power_at(self, t, q, v, a, args, memory) -> tuple[Array, Array]:
         """(power of the drive, power dissipated) when the acceleration is known already."""
         driven, damped = self.forces(t, q, v, args, memory)

@@ -10,6 +10,7 @@ import flexjax as fx
 from flexjax._results import Status
 from flexjax.formulation import Start
 from flexjax.simulate._march import march
+from tests.moving_beam import contract
 from tests.moving_beam.samples import REFERENCE
 
 
@@ -124,7 +125,8 @@ def test_deployment(order, record_number):
     drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 10.0, 4.0))})
     reference = REFERENCE["deployment"]
     ts = jnp.asarray(reference["t"])
-    # dt = 0.6 ms. At 2.5 ms the error was 7.5e-4 of the amplitude; an error in time is suspected, not yet confirmed at this step.
+    # dt = 0.6 ms: linear 9.9e-5. Complete 2.5e-3, and it does not pass: the reference is the limit of small deflections, and what 0.05 m changes falls with
+    # the square of the amplitude (2.6e-3 at 0.05 m, 2.4e-4 at 0.0158 m, from runs with dt = 1.25 ms).
     ys, _ = jax.jit(lambda: _march(model, drive, ts, 400, _bent(model, drive)))()
     uy = _last_node(model, np.asarray(ys.mech.q))[:, 1]
     error = np.max(np.abs(uy - np.array(reference[f"tip_{order}"]))) / 0.05
@@ -153,6 +155,34 @@ def test_gradients_of_a_deployment(record_number):
     scale = float(jnp.max(jnp.abs(difference)))
     record_number("003 gradient: forward against reverse", float(jnp.max(jnp.abs(forward - reverse))) / scale, 1e-9)
     record_number("003 gradient: against differences", float(jnp.max(jnp.abs(reverse - difference))) / scale, 1e-6)
+
+
+@pytest.mark.slow
+def test_gradients_of_a_telescope(record_number):
+    """The telescope of the contract (torque, PD and a prescribed length, friction, a stop, damping, weight, payload; more unknowns than are solved densely):
+    numbers of l(t), sections, material, payload and a coupling."""
+    robot, drive = contract.arm(), contract.drive()
+    model = fx.MovingBeam(elements=3).bind(robot)
+    ts = np.linspace(0.0, 0.02, 2)
+
+    def loss(p):
+        changed = robot.replace("links.outer.section.diameter", 0.03 * p[0]).replace("links.inner.section.wall", 0.002 * p[1])
+        changed = changed.replace("links.outer.material.E", 5e9 * p[2]).replace("payloads.tool.mass", 0.1 * p[3])
+        m = model.rebind(changed)
+        m = eqx.tree_at(lambda m: m.couplings["EA a c c"], m, p[6])
+        moved = fx.Drive(drive.joints | {"extend": fx.Motion(fx.quintic(0.25, 0.3 * p[4], 0.5 * p[5], begin=-0.05))}, drive.loads)
+        ys, _ = _march(m, moved, ts, 4)
+        return _last_node(m, ys.mech.q[-1])[1] + ys.mech.q[-1, 0]
+
+    p = jnp.array([1.0, 1.02, 0.98, 1.0, 1.03, 1.0, 1.0])
+    value, forward, reverse = jax.jit(loss), jax.jit(jax.jacfwd(loss))(p), jax.jit(jax.jacrev(loss))(p)
+    h = 2e-4
+    difference = jnp.stack([(8 * (value(p + h * e) - value(p - h * e)) - value(p + 2 * h * e) + value(p - 2 * h * e)) / (12 * h) for e in jnp.eye(7)])
+    # Each by its own size, but not below a thousandth of the largest: numbers here are all of order one.
+    scale = jnp.maximum(jnp.abs(difference), 1e-3 * jnp.max(jnp.abs(difference)))
+    print(forward, difference)
+    record_number("003 gradient of the telescope: forward against reverse", float(jnp.max(jnp.abs(forward - reverse) / scale)), 1e-9)
+    record_number("003 gradient of the telescope: against differences", float(jnp.max(jnp.abs(reverse - difference) / scale)), 1e-6)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 import flexjax as fx
 from flexjax.formulation.moving_beam._matrices import Flow, Reference, element_inertia
 from flexjax.formulation.moving_beam._shapes import Shapes
+from flexjax.simulate._march import march
 from flexjax.term import Mechanical, State
 from tests.moving_beam.samples import ORDER, SAMPLE, unknowns
 
@@ -109,6 +110,66 @@ def test_energy_with_moving_length_and_joints(space, record_number):
     scale = float(jnp.max(jnp.abs(e.kinetic)) + jnp.max(jnp.abs(e.elastic)))
     record_number("003 energy balance, telescope and two angles prescribed", float(jnp.max(jnp.abs(e.balance - e.balance[0]))) / scale, 1e-9)
     assert float(e.dissipated[-1]) > 0 and traj.ok
+
+
+@pytest.mark.slow
+def test_energy_with_moving_length_and_moving_ground(record_number):
+    """The ground shakes and turns by itself while the telescope runs out and a torque lifts it: energy and work at the default step, and their order."""
+    soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
+    links = [
+        fx.Link("outer", 0.5, section=fx.Tube(0.03, 0.002), material=soft, damping=fx.Damping(strain_rate=1e-3)),
+        fx.Link("inner", 0.4, section=fx.Tube(0.024, 0.002), material=soft),
+    ]
+    joints = [fx.Joint("lift", "revolute", "ground", "outer", home=0.2, damping=0.05), fx.Joint("extend", "prismatic", "outer", "inner", home=0.2)]
+    robot = fx.Robot("telescope", links, joints, [fx.Payload("tool", "inner", 0.1)], gravity=(0.5, -9.81, 0.0), planar=True)
+    base = fx.Base(translation=fx.stack([fx.sine(0.02, 4.0), fx.sine(0.03, 3.0), fx.constant(0.0)]), angle=fx.sine(0.2, 2.0))
+    drive = fx.Drive(joints={"lift": fx.Effort(fx.constant(1.0)), "extend": fx.Motion(fx.quintic(0.2, 0.3, 0.3))}, base=base)
+    model = fx.MovingBeam(elements=3).bind(robot)
+    ts = jnp.linspace(0.0, 0.3, 4)
+
+    out = {}
+    for substeps in (50, 100, 200):
+        solver, start = model.default_solver(drive), model.initial_state(drive, 0.0, fx.Start())
+        ys, lane = jax.jit(lambda n=substeps, solver=solver, start=start: march(model, drive, solver, ts, n, start, checkpoint=False))()
+        out[substeps] = (ys, jax.vmap(lambda t, y: model.energy(t, y, drive))(ts, ys))
+        assert int(lane.status) == 0
+    e = out[100][1]
+    scale = float(jnp.max(jnp.abs(e.kinetic)) + jnp.max(jnp.abs(e.elastic)))
+    record_number("003 energy balance, moving length and ground, default step", float(jnp.max(jnp.abs(e.balance - e.balance[0]))) / scale, 1e-6)
+    coarse, middle, fine = (out[k] for k in (50, 100, 200))
+    for name, of in (("joint angle", lambda r: r[0].mech.q[-1, 0]), ("work", lambda r: r[1].work[-1])):
+        order = float(jnp.log2(jnp.abs((of(coarse) - of(middle)) / (of(middle) - of(fine)))))
+        record_number(f"003 moving length and ground: order of the {name}", order, (1.8, 2.2), relation="in")
+
+
+@pytest.mark.slow
+def test_length_driven_by_a_force(record_number):
+    """A straight telescope pushed by a constant force moves as its mass says; a bent one exchanges energy with its length, and the balance closes."""
+    soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
+    links = [fx.Link(name, 0.5, section=fx.Tube(d, 0.002), material=soft) for name, d in (("outer", 0.03), ("inner", 0.024))]
+    joints = [fx.Joint("weld", "fixed", "ground", "outer"), fx.Joint("extend", "prismatic", "outer", "inner", home=0.2)]
+    robot = fx.Robot("telescope", links, joints, [fx.Payload("tool", "inner", 0.1)], gravity=(0.0, 0.0, 0.0), planar=True)
+    model = fx.MovingBeam(elements=3).bind(robot)
+    drive = fx.Drive(joints={"extend": fx.Effort(fx.constant(2.0))})
+    ts = jnp.linspace(0.0, 0.1, 3)
+    straight = model.initial_state(drive, 0.0, fx.Start())
+    bent = model.bent(straight, uy=lambda x: 0.05 * x**2)
+
+    @jax.jit
+    def run(start):
+        ys, lane = march(model, drive, model.default_solver(drive), ts, 50, start, checkpoint=False)
+        return ys, jax.vmap(lambda t, y: model.energy(t, y, drive))(ts, ys), lane.status
+
+    ys, _, _ = run(straight)
+    mass = 0.1 + 1200.0 * 0.5 * np.pi / 4 * (0.024**2 - 0.020**2)
+    moved = 2.0 * 0.1**2 / (2 * mass)
+    record_number("003 length driven by a force: way, against F t^2 / 2 m", abs(float(ys.mech.q[-1, 0] - 0.2) / moved - 1), 1e-4)
+    ys, e, status = run(bent)
+    assert int(status) == 0
+    scale = float(jnp.max(e.kinetic) + jnp.max(e.elastic))
+    record_number("003 length driven by a force: energy balance, bent", float(jnp.max(jnp.abs(e.balance - e.balance[0]))) / scale, 1e-9)
+    # Bending is lower in energy when the arm is longer: it pushes the tube out.
+    record_number("003 length driven by a force: bending drives the length too", float(ys.mech.q[-1, 0] - 0.2) / moved, 1.001, relation=">")
 
 
 def test_what_cannot_be_held_is_refused():

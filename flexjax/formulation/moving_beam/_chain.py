@@ -163,7 +163,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         twist = None if self.drive.base is None else twist
         return self.kinetic(q, v, v, twist, twist), self.elastic_energy(q), self.gravity_energy(q, pose)
 
-    # --- what the energy-conserving step needs (a ground at rest)
+    # --- what the energy-conserving step needs
     def momentum(self, q, v):
         return 2 * jax.grad(lambda va: self.kinetic(q, va, v))(jnp.zeros_like(v))
 
@@ -171,6 +171,19 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         # One reverse sweep gives the momenta as well.
         g, pb, pa = jax.grad(lambda q, va, vb: self.kinetic(q, va, vb) - self.potential(q), (0, 1, 2))(q, va, vb)
         return 2 * pa, 2 * pb, g
+
+    def lagrangian_on_ground(self, s, t0, dt, q, va, vb, args):
+        if self.drive.base is None:
+            return (*self.lagrangian(q, va, vb), None)
+        za, zb = self.base(t0, args)[1], self.base(t0 + dt, args)[1]
+        pose, twist, _ = self.base(t0 + s * dt, args)
+
+        def whole(q, va, vb, za, zb, shift):
+            return self.kinetic(q, va, vb, za, zb) - self.elastic_energy(q) - self.gravity_energy(q, se3.compose(pose, se3.exp(shift)))
+
+        g, pb, pa, Pb, Pa, lift = jax.grad(whole, tuple(range(6)))(q, va, vb, za, zb, jnp.zeros_like(za))
+        mean = 0.5 * (za + zb)
+        return 2 * pa, 2 * pb, g, (2 * jnp.sum(mean * Pa), 2 * jnp.sum(mean * Pb), -jnp.sum(lift * twist))
 
     def potential(self, q):
         return self.elastic_energy(q) + self.gravity_energy(q, se3.identity(q.dtype))

@@ -24,7 +24,7 @@ from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._start import inextensible
 from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
 from flexjax.robot import Robot
-from flexjax.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.solver import DiscreteGradient
 from flexjax.term import Mechanical, State
 from flexjax.trajectory import Energy
 
@@ -153,8 +153,7 @@ class MovingBeamModel(AbstractModel):
         return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
-        # The discrete gradient has no notion of a base that moves by itself.
-        return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
+        return DiscreteGradient()
 
     def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
         """A strain energy below zero is a collapse; a tube that leaves its guide, or an overlap that vanishes, has run off."""
