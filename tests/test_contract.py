@@ -122,13 +122,23 @@ def test_single_precision_stays_single(name):
 FLEXIBLE = [n for n in CASES if n != "RigidArm"]
 
 
+def stiffer(robot, factor):
+    """With every Young modulus of links and their pieces times ``factor``."""
+    places = [(i, k) for i, link in enumerate(robot.links) for k in (range(len(link.pieces)) if link.pieces else [None])]
+    places = [(i, k) for i, k in places if k is not None or robot.links[i].material is not None]
+
+    def moduli(r):
+        return [(r.links[i] if k is None else r.links[i].pieces[k]).material.E for i, k in places]
+
+    return eqx.tree_at(moduli, robot, replace_fn=lambda E: factor * E)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FLEXIBLE)
 def test_rigid_limit(name, record_number):
     """Every elastic constant a million times larger: the rigid arm's motion, with the program that is compiled already."""
     case, robot, drive, ts = setting(name)
-    stiff = eqx.tree_at(lambda r: [link.material.E for link in r.links if link.material is not None], robot, replace_fn=lambda E: 1e6 * E)
-    stiff = run(name, stiff, drive)
+    stiff = run(name, stiffer(robot, 1e6), drive)
     rigid = fx.simulate(fx.RigidArm().bind(robot), drive, ts, dt=case.dt, start=case.start, stations=5)
     assert int(stiff.status) == 0
     gap = max(float(np.max(np.abs(a - b))) for a, b in ((stiff.tip, rigid.tip), (stiff.q, rigid.q)))
