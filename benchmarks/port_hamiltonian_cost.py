@@ -67,11 +67,11 @@ def batch_cost(size: int, repeats: int = 3) -> dict:
 
     link = metal_link.Link()
     arm = metal_link.robot(link)
-    model = fx.PortHamiltonian(elements=16).bind(arm)
+    model, ts = fx.PortHamiltonian(elements=16).bind(arm), jnp.array([0.0, metal_link.END])
 
     def tip(E):
         changed = model.rebind(arm.replace("links.link.material.E", E))
-        return fx.simulate(changed, None, jnp.array([0.0, metal_link.END]), dt=1e-3, throw=False).tip[-1, :2]
+        return fx.simulate(changed, None, ts, dt=1e-3, throw=False).tip[-1, :2]
 
     _, timing = _harness.measure(jax.vmap(tip), link.E * jnp.linspace(0.8, 1.2, size), repeats=repeats)
     options = dict(kind="GeometricallyExact2D", elements=16, dt=1e-3, end=metal_link.END, gravity=metal_link.GRAVITY)
