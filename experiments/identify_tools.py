@@ -61,9 +61,11 @@ def best_arx(training, orders=range(2, 13)):
     return max(found, key=lambda row: row[0])[1:]
 
 
-def n4sid(records, orders=range(2, 9), rows: int = 15):
-    """A state-space model by subspace identification (nfoursid, PO-MOESP) from one of the records [(u, y), ...], and the order and record whose free run from
-    rest fits all of them best: (order, model), None where the package is missing. The library takes one record at a time."""
+def n4sid(records, orders=range(2, 9), rows: int = 15, score=None):
+    """A state-space model by subspace identification (nfoursid, PO-MOESP) from one of the records [(u, y), ...], of the order and record with the highest
+    ``score`` (by default how well its free run from rest fits all of them): (order, model), None where the package is missing. The library takes one record
+    at a time."""
+    score = score or (lambda model: np.mean([fit_percent(b, np.nan_to_num(run_model(model, a), nan=1e6)) for a, b in records]))
     try:
         import pandas
         from nfoursid.nfoursid import NFourSID
@@ -76,8 +78,7 @@ def n4sid(records, orders=range(2, 9), rows: int = 15):
         search.subspace_identification()
         for order in orders:
             model, _ = search.system_identification(rank=order)
-            fits = [fit_percent(b, np.nan_to_num(run_model(model, a), nan=1e6)) for a, b in records]
-            found.append((float(np.mean(fits)), order, model))
+            found.append((float(score(model)), order, model))
     return max(found, key=lambda row: row[0])[1:]
 
 

@@ -56,13 +56,14 @@ def peaks_of(response: fx.FrequencyResponse, n: int = 2) -> np.ndarray:
     return np.array(found)
 
 
-def subspace(record, lines):
-    """N4SID on two periods of the record with nothing but these lines of the DFT in both channels: the same split as the other models."""
+def subspace(record, lines, train):
+    """N4SID on two periods of the record with nothing but these lines of the DFT in both channels: the same split as the other models. The record is in
+    steady state, so the order is chosen by the response on these lines and not by a run from rest."""
     keep = np.zeros(len(record.ts) // 2 + 1)
     keep[lines] = 1
     only = lambda x: np.tile(np.fft.irfft(keep * np.fft.rfft(x), len(x)), 2)  # noqa: E731
     u, y = only(record.currents["motor"]), only(record.sensors["acceleration"])
-    return tools.n4sid([(u, y)], orders=range(4, 9), rows=30)
+    return tools.n4sid([(u, y)], range(4, 13), 40, lambda model: output_fit(train, tools.respond(model, train.frequencies, 1 / RATE)))
 
 
 def output_fit(response: fx.FrequencyResponse, H) -> float:
@@ -101,7 +102,7 @@ def main():
     modes = fx.modes(result.model, lock="none")
     print(modes)
     black = rational(train.frequencies, train.values, 1 / train.sd)
-    state = subspace(record, LINES[::2])
+    state = subspace(record, LINES[::2], train)
     rows = {}
     for role, c in (("fit", result.training[0]), ("validation", result.validation[0])):
         rows[role] = {"flexjax": output_fit(c.data, c.predicted), "rational 4/4": output_fit(c.data, black(c.data.frequencies))}
