@@ -81,7 +81,7 @@ def chain_start(term, t0, start):
     for s in lay.stages:
         if s.kind == "ball":
             q = q.at[s.q_start : s.q_start + 4].set(se3.quat_exp(x[s.v_start : s.v_start + 3]))
-        elif s.dofs or s.extends:
+        elif s.dofs or s.extends or s.rides:
             dofs = max(s.dofs, 1)
             q = q.at[s.q_start : s.q_start + dofs].set(x[s.v_start : s.v_start + dofs])
     if lay.motors:

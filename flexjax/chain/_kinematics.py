@@ -99,7 +99,7 @@ def contacts(layout: Layout, links: AbstractLinks, eta: Array, q: Array) -> tupl
     index, sliding = layout.slide_table()
     station = jnp.where(sliding, q[index] / links.length, 1.0)
     per_length = jnp.where(sliding, 1.0 / links.length, 0.0)
-    return links.section(eta, station), per_length[:, None] * links.along(eta, station)
+    return links.contact(eta, station), per_length[:, None] * links.along(eta, station)
 
 
 def _screw_poses(space, screws: Float[Array, "B dim k"], x: Float[Array, "B k"]) -> se3.Pose:

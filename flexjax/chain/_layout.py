@@ -35,6 +35,10 @@ class Stage:
     slides: bool = False
     # the elastic link runs through the joint: a weld, and the joint coordinate is the last shape coordinate of the link
     extends: bool = False
+    # welded to a node of the carrier's mesh that moves with the joint coordinate, the last shape coordinate of the carrier
+    rides: bool = False
+    # index in v of the joint coordinate that is the last shape coordinate of this stage's link; -1 if none is
+    border: int = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,12 +90,13 @@ class Layout:
 
     @property
     def extends(self) -> bool:
-        return any(s.extends for s in self.stages)
+        """Whether a joint coordinate is a shape coordinate of any link."""
+        return any(s.border >= 0 for s in self.stages)
 
     def shape_table(self) -> tuple[np.ndarray, np.ndarray]:
         """Index (stages, shape_count) among the shape coordinates, pointing behind the last where padded; and the mask
         of real ones.
-        Where links run through their joints, a last column points behind the shape coordinates, at the joints'."""
+        Where joint coordinates shape links, a last column points behind the shape coordinates, at the joints'."""
         total = sum(self.shapes)
         index = np.full((len(self.stages), self.shape_count), total + self.dofs if self.extends else total)
         start = 0
@@ -99,7 +104,7 @@ class Layout:
             index[i, :count] = np.arange(start, start + count)
             start += count
         if self.extends:
-            last = [total + s.v_start if s.extends else total + self.dofs for s in self.stages]
+            last = [total + s.border if s.border >= 0 else total + self.dofs for s in self.stages]
             index = np.concatenate([index, np.array(last)[:, None]], axis=1)
             return index, index < total + self.dofs
         return index, index < total
@@ -134,7 +139,7 @@ class Layout:
         table = np.full(self.nv, -1)
         for s in self.stages:
             if s.kind == "screw":
-                dofs = 1 if s.extends else s.dofs
+                dofs = 1 if s.extends or s.rides else s.dofs
                 table[s.v_start : s.v_start + dofs] = np.arange(s.q_start, s.q_start + dofs)
         table[self.dofs :] = np.arange(self.q_motors.start, self.nq)
         return table
@@ -166,9 +171,11 @@ def serial_refusals(robot: Robot) -> list[str]:
     return faults
 
 
-def serial_layout(robot: Robot, shapes: dict[str, int] | None = None, planar: bool | None = None) -> Layout:
-    """The layout of a serial robot. ``shapes``: number of shape coordinates of each flexible link, by name. Chains of
-    planar robots have
+def serial_layout(
+    robot: Robot, shapes: dict[str, int] | None = None, planar: bool | None = None, pinned: frozenset[str] = frozenset()
+) -> Layout:
+    """The layout of a serial robot. ``shapes``: number of shape coordinates of each flexible link, by name; ``pinned``:
+    links whose mesh has a node at the contact of the joint that slides along them. Chains of planar robots have
     three-component twists unless ``planar`` says otherwise."""
     v_start, q_start, v, q = {}, {}, 0, 0
     for i, joint in enumerate(robot.joints):
@@ -184,7 +191,11 @@ def serial_layout(robot: Robot, shapes: dict[str, int] | None = None, planar: bo
         parts = _STAGES[joint.type]
         dv, dq = v_start[i], q_start[i]
         if joint.type == "prismatic" and joint.axis is None and joint.child in elastic:
-            stages.append(Stage(i, 0, "screw", 0, dv, dq, robot.link_index(joint.child), False, extends=True))
+            stages.append(Stage(i, 0, "screw", 0, dv, dq, robot.link_index(joint.child), False, extends=True, border=dv))
+            continue
+        if joint.type == "sliding" and joint.parent in pinned:
+            stages[-1] = dataclasses.replace(stages[-1], border=dv)
+            stages.append(Stage(i, 0, "screw", 0, dv, dq, robot.link_index(joint.child), False, rides=True))
             continue
         if joint.type == "sliding" and joint.parent in elastic:
             stages.append(Stage(i, 0, "screw", 1, dv, dq, robot.link_index(joint.child), False, slides=True))

@@ -84,16 +84,39 @@ class AbstractLinks(eqx.Module):
     def strain(self, eta: Eta, s: Float[Array, " B"]) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
         """(deflection from the tangent at the base, strains) at stations ``s``."""
 
+    def kinetic_gradient(self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]) -> Eta:
+        """Gradient by eta of half the mass form of two motions (z, eta_dot); where it counts, links write it out."""
+        return mass_form_gradient(self, eta, z, rate)
+
+    def tip_gradient(
+        self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"], wrench: Float[Array, "2 B dim"], space
+    ) -> Eta:
+        """Gradient by eta of half the sum of ``wrench`` times the twists of the tips in two motions."""
+        return tip_form_gradient(self, eta, z, rate, wrench, space)
+
+    def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
+        """The sections that joints which slide along the links hang on."""
+        return self.section(eta, s)
+
     def along(self, eta: Eta, s: Float[Array, " B"]) -> Twists:
-        """Body twist of the section at ``s`` per unit of s, in its own axes: what a joint that slides along the link
+        """Body twist of the contact at ``s`` per unit of s, in its own axes: what a joint that slides along the link
         moves with."""
-        tip, rate = jax.jvp(lambda s: self.section(eta, s).pose, (s,), (jnp.ones_like(s),))
+        tip, rate = jax.jvp(lambda s: self.contact(eta, s).pose, (s,), (jnp.ones_like(s),))
         back = jnp.swapaxes(tip.rotation, 1, 2)
         spin = jnp.sum(back[:, :, :, None] * rate.rotation[:, None, :, :], axis=2)
         linear = jnp.sum(back * rate.position[:, None, :], axis=2)
         if spin.shape[1] == 2:
             return jnp.concatenate([linear, spin[:, 1, :1]], axis=1)
         return jnp.concatenate([linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1)
+
+    def returned(self) -> Float[Array, "B dim dim"] | None:
+        """Inertia that links carry for the bodies behind their contacts, about the frames of those bodies; None if none."""
+        return None
+
+    def kink(self, eta: Eta, s: Float[Array, " B"], eta_rate: Eta, s_rate: Float[Array, " B"]) -> Float[Array, " B"]:
+        """The first fraction of a path, along which shape and contact change by ``eta_rate`` and ``s_rate``, at which the
+        contact meets a border of the link's functions; 1 if it meets none."""
+        return jnp.ones_like(s)
 
     def stiffen(self, mass: Mass, extra: Eta) -> Mass:
         """``mass`` with ``extra`` on the diagonal of ee, for Newton matrices; asked only of links that run through
@@ -103,3 +126,27 @@ class AbstractLinks(eqx.Module):
     def tip_rate(self, eta: Eta, rate: Eta) -> Twists:
         """S_dot eta_dot."""
         return jax.jvp(lambda x: jnp.sum(self.tip(x).S * rate[:, None, :], axis=2), (eta,), (rate,))[1]
+
+
+def mass_form_gradient(links: AbstractLinks, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]) -> Eta:
+    """By differentiation of the mass matrices, whatever they are."""
+
+    def form(eta):
+        mass = links.mass(eta)
+        wrench = jnp.sum(mass.zz * z[1][:, None, :], axis=2) + jnp.sum(mass.ze * rate[1][:, None, :], axis=2)
+        shape = jnp.sum(mass.ze * z[1][:, :, None], axis=1) + links.apply(mass, rate[1])
+        return 0.5 * (jnp.sum(z[0] * wrench) + jnp.sum(rate[0] * shape))
+
+    return jax.grad(form)(eta)
+
+
+def tip_form_gradient(links: AbstractLinks, eta: Eta, z, rate, wrench, space) -> Eta:
+    """By differentiation of the tips, wherever they are."""
+
+    def form(eta):
+        tip = links.tip(eta)
+        X = jax.vmap(space.adjoint_inverse)(tip.pose)
+        twist = jnp.sum(X[None] * z[:, :, None, :], axis=3) + jnp.sum(tip.S[None] * rate[:, :, None, :], axis=3)
+        return 0.5 * jnp.sum(wrench * twist)
+
+    return jax.grad(form)(eta)

@@ -56,7 +56,7 @@ def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> S
         acceleration=acceleration,
         deflection=deflection,
         strain=strain,
-        reaction=_reactions(term, spatial_vector(needs.W, planar), q),
+        reaction=_reactions(term, spatial_vector(_wrenches(term, needs), planar), q),
     )
 
 
@@ -104,6 +104,16 @@ def _sections(term: ChainTerm, needs: Needs, s):
     accs = mv(back, acc) + turning + bend_rate
     pose = jax.vmap(lambda a, b: se3.to_pose7(se3.compose(a, b)))(world, section)
     return pose, zs, point_acceleration(zs, accs), deflection, strain
+
+
+def _wrenches(term: ChainTerm, needs: Needs) -> Array:
+    """Of parents on children, with what the children lent to their carriers."""
+    lent = None if term.links is None else term.links.returned()
+    if lent is None:
+        return needs.W
+    z = needs.motion.z
+    turning = jax.vmap(lambda z, p: term.par.space.ad_star(z) @ p)(z, mv(lent, z))
+    return needs.W + mv(lent, needs.acceleration) - turning
 
 
 def _reactions(term: ChainTerm, W, q) -> Array:

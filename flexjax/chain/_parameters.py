@@ -119,7 +119,7 @@ def _stage_items(robot: Robot, stage: Stage, flexible: frozenset[str]):
     parent = None if at_frame else robot.links[robot.link_index(joint.parent)]
     link = None if stage.link < 0 or robot.links[stage.link].name in flexible else robot.links[stage.link]
     payloads = () if link is None else tuple(p for p in robot.payloads if p.link == link.name)
-    facts = dataclasses.replace(stage, joint=0, v_start=0, q_start=0, link=min(stage.link, 0))
+    facts = dataclasses.replace(stage, joint=0, v_start=0, q_start=0, link=min(stage.link, 0), border=-1)
     nameless = (
         dataclasses.replace(joint, name="", parent="", child=""),
         None if parent is None else dataclasses.replace(parent, name=""),

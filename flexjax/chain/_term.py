@@ -374,6 +374,14 @@ class ChainTerm(AbstractSecondOrderTerm):
         both = jax.vmap(lambda v: self._momenta(kin, q, v))(jnp.stack([va, vb]))
         return both.p[0], both.p[1], self._kinetic_gradient(q, both) - self._potential_gradient(kin, q)
 
+    def kinks(self, q, dx):
+        if not self.layout.slides:
+            return jnp.zeros(0, q.dtype)
+        index, sliding = self.layout.slide_table()
+        at, rate = (jnp.where(sliding, x[index] / self.links.length, 0.0) for x in (q, dx))
+        eta, eta_rate = pad_shapes(self.layout, q), pad_shapes(self.layout, dx)
+        return self.links.kink(eta, at, eta_rate, rate)[np.flatnonzero(sliding)]
+
     def kinetic_gradient(self, q, va, vb):
         kin = kinematics(self.layout, self.par, q, self.links)
         return self._kinetic_gradient(q, jax.vmap(lambda v: self._momenta(kin, q, v))(jnp.stack([va, vb])))
@@ -386,23 +394,24 @@ class ChainTerm(AbstractSecondOrderTerm):
         if self.links is None:
             return self._rows(joints, eta)
 
-        def shape_part(eta, q):
-            # Momenta are the multipliers of the twists' recursion: with them held, the dependence on the shape of one
-            # link is that link's own.
-            mass = self.links.mass(eta)
+        # Momenta are the multipliers of the twists' recursion: with them held, the dependence on the shape of one link is
+        # that link's own.
+        own = self.links.kinetic_gradient(eta, both.z, both.rate)
+        if not self.layout.slides:
+            return self._rows(
+                joints, own + self.links.tip_gradient(eta, both.z, both.rate, both.T[::-1], self.par.space)
+            )
+
+        def on_contacts(eta, q):
             tip, along = contacts(self.layout, self.links, eta, q)
             Xt = jax.vmap(self.par.space.adjoint_inverse)(tip.pose)
-            own = self._times(mass, both.z[1], both.rate[1])
-            kinetic = jnp.sum(both.z[0] * own.wrench) + jnp.sum(both.rate[0] * own.shape)
-            tips = [jnp.sum(both.T[1 - i] * (mv(Xt, both.z[i]) + mv(tip.S, both.rate[i]))) for i in range(2)]
-            if along is not None:
-                tips = [x + jnp.sum(both.T[1 - i] * along * both.slide[i][:, None]) for i, x in enumerate(tips)]
-            return 0.5 * (kinetic + tips[0] + tips[1])
+            twists = [
+                mv(Xt, both.z[i]) + mv(tip.S, both.rate[i]) + along * both.slide[i][:, None] for i in range(2)
+            ]
+            return 0.5 * (jnp.sum(both.T[1] * twists[0]) + jnp.sum(both.T[0] * twists[1]))
 
-        if not self.layout.slides:
-            return self._rows(joints, jax.grad(shape_part)(eta, q))
-        shape, contact = jax.grad(shape_part, argnums=(0, 1))(eta, q)
-        return self._rows(joints + contact[: self.layout.dofs], shape)
+        shape, contact = jax.grad(on_contacts, argnums=(0, 1))(eta, q)
+        return self._rows(joints + contact[: self.layout.dofs], own + shape)
 
     def potential_gradient(self, q):
         return self._potential_gradient(kinematics(self.layout, self.par, q, self.links), q)

@@ -5,6 +5,7 @@ With p = M(q) v, mean velocity u = (v0 + v1)/2 and D = dt u:
 The mean value of a gradient along the path, times D, is the exact difference of the function, and T1 - T0 = u (p1 - p0) - v0^T (M1 - M0) v1 / 2, so
     T1 + V1 - T0 - V0 = D Q : energy minus work is conserved whatever dt.
 The path integral is taken by Gauss points: with four of them its error is of order (rotation per step)^8, round-off at any step that makes sense.
+Where the gradient jumps on the way (a contact that crosses a border of elements), each side has its own points: the term says where.
 Plain midpoint (one point) conserves only if M is constant and V quadratic.
 """
 
@@ -21,14 +22,24 @@ from flexjax.solver._newton import implicit_solve, stop
 from flexjax.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
 
 
+def _stations(points: int, kinks):
+    """Gauss points of the path and their weights; ``points`` on every stretch between the places where its Lagrangian has a kink."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    nodes, weights = jnp.asarray(0.5 * (nodes + 1), kinks.dtype), jnp.asarray(0.5 * weights, kinks.dtype)
+    if kinks.shape[0]:
+        edges = jnp.concatenate([jnp.zeros(1, kinks.dtype), jnp.sort(kinks), jnp.ones(1, kinks.dtype)])
+        span = jnp.diff(edges)
+        nodes = (edges[:-1, None] + span[:, None] * nodes[None, :]).reshape(-1)
+        weights = (span[:, None] * weights[None, :]).reshape(-1)
+    return jnp.concatenate([jnp.zeros(1, nodes.dtype), nodes, jnp.ones(1, nodes.dtype)]), jnp.pad(weights, (1, 1))
+
+
 # Compiled as a function of its own: it is needed four times in a step (Newton, its derivative, the end), and is traced once.
 @eqx.filter_jit
 def _path(term, points: int, tm, dt, q0, v0, v1, args, memory):
     """(mean velocity, mean forces of the drive, of dampers, what is missing of the momentum balance, work of a ground that moves by itself)."""
-    nodes, weights = np.polynomial.legendre.leggauss(points)
-    stations = jnp.asarray(np.concatenate([[0.0], 0.5 * (nodes + 1), [1.0]]), q0.dtype)
-    weights = jnp.asarray(np.concatenate([[0.0], 0.5 * weights, [0.0]]), q0.dtype)
     u = 0.5 * (v0 + v1)
+    stations, weights = _stations(points, term.kinks(q0, dt * u))
     # Both ends of the path are stations too, with no weight: their momenta come out of the same sweep.
     pa, pb, gradient, ground = jax.vmap(lambda s: term.lagrangian_on_ground(s, tm - 0.5 * dt, dt, term.move(q0, s * dt * u), v0, v1, args))(stations)
     p0, p1 = pa[0], pb[-1]

@@ -78,6 +78,10 @@ class AbstractSecondOrderTerm(AbstractTerm):
         with its momenta (of va, of vb), and the power of weight on it. None: the ground is at rest, or the term does not know its motion."""
         return (*self.lagrangian(q, va, vb), None)
 
+    def kinks(self, q, dx) -> Array:
+        """Fractions (k,) of the straight path from q along dx at which the gradient of the Lagrangian jumps; 1 where it does not."""
+        return jnp.zeros(0, q.dtype)
+
     def power_at(self, t, q, v, a, args, memory) -> tuple[Array, Array]:
         """(power of the drive, power dissipated) when the acceleration is known already."""
         driven, damped = self.forces(t, q, v, args, memory)

@@ -8,8 +8,12 @@ import pytest
 import flexjax as fx
 from tests.finite_element.arms import both, coordinates, model_of
 
-# A contact on a link of constant length, and one on a link that itself runs through its joint; payload on the centreline and off it.
-ARMS = {"RPa": (["R", "Pa"], [2, 1], (0.2, 0.003, 0.0, 0.0)), "PbPa": (["Pb", "Pa"], [2, 1], (0.2, 0.003, 0.05, -0.02))}
+# Links of constant length, a contact on one of them, and one on a link that itself runs through its joint; payload on the centreline and off it.
+ARMS = {
+    "RR": (["R", "R"], [2, 1], (0.2, 0.003, 0.0, 0.0)),
+    "RPa": (["R", "Pa"], [2, 1], (0.2, 0.003, 0.0, 0.0)),
+    "PbPa": (["Pb", "Pa"], [2, 1], (0.2, 0.003, 0.05, -0.02)),
+}
 
 
 @pytest.fixture(scope="module", params=ARMS)

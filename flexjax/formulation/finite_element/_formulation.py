@@ -1,10 +1,12 @@
 """Planar arms whose links are beams of finite elements and whose joints are revolute, sliding (Pa) or fixed prismatic (Pb)."""
 
+import dataclasses
 from typing import ClassVar
 
 import diffrax
 import equinox as eqx
-import numpy as np
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from flexjax.beam import Cubics, bspline_cubics, hermite_cubics
@@ -33,6 +35,9 @@ class FiniteElement(AbstractFormulation):
     ``elements``: per link; one number, or a dict from link name to number (0: that link is rigid).
     ``basis``: "auto" takes Hermite cubics (the paper's), and cubic B-splines where a joint slides along the link: they are C2, and the rider's spin contains
     the curvature, so that Hermite cubics would gain or lose energy at every element border. "hermite" and "bspline" take the same everywhere.
+    ``contact``: how a joint slides along an elastic link. "fixed": over the link's fixed mesh, wherever it is (default). "ale": a mesh with a node at the
+    contact that moves with it, half of the elements on either side; the only one in which the curvature may jump there, and singular at the link's ends.
+    "node": the paper's rule, deflection and slope of the next node, which makes the rider jump; to show what that costs.
     ``stiffening``: points move back by half the integral of the squared slope, which stiffens links that spin; without it (as in the paper) they soften.
 
     >>> import flexjax as fx
@@ -45,6 +50,7 @@ class FiniteElement(AbstractFormulation):
     )
     elements: int | tuple[tuple[str, int], ...] = eqx.field(static=True, default=5, converter=_frozen)
     basis: str = eqx.field(static=True, default="auto")
+    contact: str = eqx.field(static=True, default="fixed")
     stiffening: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
@@ -53,6 +59,10 @@ class FiniteElement(AbstractFormulation):
             raise ValueError(f"elements: {self.elements}; expected a whole number, or a dict from link name to one, e.g. {{'upper': 8}}.")
         if self.basis not in ("auto", *BASES):
             raise ValueError(f"basis: {self.basis!r}; expected 'auto', 'hermite' or 'bspline'.")
+        if self.contact not in ("fixed", "ale", "node"):
+            raise ValueError(f"contact: {self.contact!r}; expected 'fixed', 'ale' or 'node'.")
+        if self.contact != "fixed" and self.basis == "bspline":
+            raise ValueError(f"contact: {self.contact!r} with B-splines, which have no values at nodes; expected basis='auto' or 'hermite'.")
 
     def counts(self, robot: Robot) -> dict[str, int]:
         """Elements of every elastic link."""
@@ -67,24 +77,49 @@ class FiniteElement(AbstractFormulation):
         if not isinstance(self.elements, int):
             known = {link.name for link in robot.links}
             faults += [f"elements.{name}: no such link; expected one of {', '.join(sorted(known))}" for name, _ in self.elements if name not in known]
-        return faults + refusals(robot, set(self.counts(robot)), self.stiffening)
+        return faults + refusals(robot, self.counts(robot), self.stiffening, self.contact)
+
+    def pinned(self, robot: Robot) -> frozenset[str]:
+        """Links whose mesh has a node at a contact."""
+        elastic = self.counts(robot)
+        return frozenset(j.parent for j in robot.tree_joints if self.contact == "ale" and j.type == "sliding" and j.parent in elastic)
 
     def table(self, robot: Robot, name: str, count: int) -> Cubics:
         carrier = any(j.type == "sliding" and j.parent == name for j in robot.tree_joints)
-        basis = ("bspline" if carrier else "hermite") if self.basis == "auto" else self.basis
+        basis = ("bspline" if carrier and self.contact == "fixed" else "hermite") if self.basis == "auto" else self.basis
         return BASES[basis](count)
 
     def build(self, robot: Robot) -> "FiniteElementModel":
         by_name = {name: self.table(robot, name, n) for name, n in self.counts(robot).items()}
-        layout = serial_layout(robot, {name: c.size for name, c in by_name.items()}, planar=True)
+        pinned = self.pinned(robot)
+        layout = serial_layout(robot, {name: c.size for name, c in by_name.items()}, planar=True, pinned=pinned)
         par = chain_parameters(robot, layout)
         if not by_name:
             return FiniteElementModel(robot, self, layout, par, None)
         tables = tuple(by_name.get(robot.links[s.link].name) if s.link >= 0 else None for s in layout.stages)
-        numbers = stacked_numbers(robot, layout, tables, layout.shape_count, self.stiffening)
+        numbers = stacked_numbers(robot, layout, tables, layout.shape_count, self.stiffening, pinned)
         through = tuple(s.extends for s in layout.stages)
-        links = FiniteElementLinks(numbers, payload_loads(robot, layout), tables, through, (False,) * len(through), self.stiffening)
+        nodes = tuple(s.link >= 0 and robot.links[s.link].name in pinned for s in layout.stages)
+        links = FiniteElementLinks(
+            numbers, payload_loads(robot, layout, pinned), tables, through, (False,) * len(through), self.stiffening, nodes, self.contact == "node"
+        )
+        if pinned:
+            par, links = _lend(layout, par, links)
         return FiniteElementModel(robot, self, layout, par, links)
+
+
+def _lend(layout: Layout, par: Parameters, links: FiniteElementLinks) -> tuple[Parameters, FiniteElementLinks]:
+    """The mass of a body that rides on a pinned contact goes to the carrier as a point mass there, and is taken off the body: the same energy, but both
+    can be eliminated one after the other."""
+    borrowed, taken = jnp.zeros_like(links.length), jnp.zeros_like(par.inertia)
+    for b, stage in enumerate(layout.stages):
+        if stage.rides:
+            mass = par.inertia[b, 0, 0] + links.numbers.rigid[b, 0, 0]
+            out = par.space.adjoint(jax.tree_util.tree_map(lambda x, b=b: x[b], par.after))
+            borrowed = borrowed.at[b - 1].set(mass)
+            taken = taken.at[b].set(out.T @ (mass * jnp.diag(jnp.array([1.0, 1.0, 0.0], mass.dtype))) @ out)
+    par = eqx.tree_at(lambda p: p.inertia, par, par.inertia - taken)
+    return par, dataclasses.replace(links, borrowed=borrowed, taken=taken)
 
 
 class FiniteElementModel(AbstractModel):
@@ -98,11 +133,10 @@ class FiniteElementModel(AbstractModel):
 
     def term(self, drive: Drive) -> ChainTerm:
         links = self.links
-        if links is not None and any(links.through):
-            # A prescribed free length is no unknown of its link.
-            prescribed = np.append(drive.prescribed(self.robot), False)
-            held = tuple(bool(s.extends and prescribed[s.v_start]) for s in self.layout.stages)
-            links = FiniteElementLinks(links.numbers, links.loads, links.tables, links.through, held, links.stiffening)
+        if links is not None and self.layout.extends:
+            # A prescribed free length or contact is no unknown of its link.
+            prescribed = drive.prescribed(self.robot)
+            links = dataclasses.replace(links, held=tuple(bool(s.border >= 0 and prescribed[s.border]) for s in self.layout.stages))
         return ChainTerm(self.robot, self.par, drive, self.layout, links)
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
@@ -118,7 +152,7 @@ class FiniteElementModel(AbstractModel):
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         # The discrete gradient has no notion of a base that moves by itself.
-        return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
+        return DiscreteGradient(points=3) if drive.base is None else GeneralisedAlpha(0.9)
 
     def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
         return ran_off_link(self.term(drive), y)

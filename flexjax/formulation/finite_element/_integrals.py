@@ -23,6 +23,7 @@ class LinkNumbers(eqx.Module):
 
     length: Float[Array, " B"]
     mu: Float[Array, " B"]  # mean mass per length
+    EI: Float[Array, " B"]  # mean bending stiffness
     rigid: Float[Array, "B 3 3"]  # inertia about the frame, undeformed
     M: Float[Array, "B m w"]  # mu f f, point masses included
     turn: Float[Array, "B m w"]  # rotary inertia of payloads, f' f'
@@ -72,13 +73,15 @@ def _beyond(robot: Robot, link: Link, xi: Float[Array, " n"]):
     return mass, moment
 
 
-def folds(robot: Robot, payload) -> bool:
-    """Whether a payload is a point of its link with constant coefficients: on the centreline, of a link whose length does not change."""
+def folds(robot: Robot, payload, pinned: frozenset[str]) -> bool:
+    """Whether a payload is a point of its link with constant coefficients: on the centreline, of a link whose mesh does not move."""
+    if payload.link in pinned:
+        return False
     through = any(j.child == payload.link and j.type == "prismatic" and j.axis is None for j in robot.tree_joints)
     return payload.offset is None and not through
 
 
-def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening: bool) -> LinkNumbers:
+def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening: bool, pinned: frozenset[str]) -> LinkNumbers:
     """Of one link, padded to ``size`` coefficients."""
     L, n = link.length, cubics.elements
     nodes = jnp.asarray(np.arange(n + 1) / n, L.dtype)
@@ -112,7 +115,7 @@ def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening
     rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
     turn, pull = jnp.zeros_like(M), jnp.zeros_like(a)
     for p in robot.payloads:
-        if p.link != link.name or not folds(robot, p):
+        if p.link != link.name or not folds(robot, p, pinned):
             continue
         at = jnp.clip(jnp.floor(p.s * n).astype(int), 0, n - 1)
         f = local_functions(jnp.asarray(cubics.powers, L.dtype)[at], p.s * n - at)
@@ -137,8 +140,8 @@ def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening
     tau = zero if damping is None or damping.strain_rate is None else damping.strain_rate
     drag = zero if damping is None or damping.mass is None else damping.mass
     return LinkNumbers(
-        length=L, mu=jnp.sum(mu), rigid=rigid, M=M, turn=turn, pull=pull, K=band(EI, f2, f2), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1),
-        a=a, b=b, e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
+        length=L, mu=jnp.sum(mu), EI=jnp.sum(EI), rigid=rigid, M=M, turn=turn, pull=pull, K=band(EI, f2, f2), C=band(mu * rest, f0, f1),
+        F=band(mu * rest**2, f1, f1), a=a, b=b, e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
     )  # fmt: skip
 
 
@@ -149,17 +152,17 @@ def _resting(like: LinkNumbers) -> LinkNumbers:
 
 # Compiled as one: dozens of small operations one by one take seconds.
 @eqx.filter_jit
-def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, ...], size: int, stiffening: bool) -> LinkNumbers:
+def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, ...], size: int, stiffening: bool, pinned: frozenset[str]) -> LinkNumbers:
     """Of all stages; ``tables`` holds the functions of every stage's link, None where it is rigid."""
-    rows = [None if c is None else link_numbers(robot, robot.links[s.link], c, size, stiffening) for s, c in zip(layout.stages, tables, strict=True)]
+    rows = [None if c is None else link_numbers(robot, robot.links[s.link], c, size, stiffening, pinned) for s, c in zip(layout.stages, tables, strict=True)]
     blank = _resting(next(r for r in rows if r is not None))
     return jtu.tree_map(lambda *x: jnp.stack(x), *[blank if r is None else r for r in rows])
 
 
-def payload_loads(robot: Robot, layout: Layout) -> tuple[Load, ...]:
+def payload_loads(robot: Robot, layout: Layout, pinned: frozenset[str]) -> tuple[Load, ...]:
     """Payloads of elastic links that the links' own numbers do not hold already."""
     stage_of = {robot.links[s.link].name: i for i, (s, m) in enumerate(zip(layout.stages, layout.shapes, strict=True)) if s.link >= 0 and m}
     eye = se3.identity(robot.gravity.dtype)
     return tuple(
-        Load(stage_of[p.link], p.s, payload_inertia(p, eye)[PLANAR][:, PLANAR]) for p in robot.payloads if p.link in stage_of and not folds(robot, p)
+        Load(stage_of[p.link], p.s, payload_inertia(p, eye)[PLANAR][:, PLANAR]) for p in robot.payloads if p.link in stage_of and not folds(robot, p, pinned)
     )

@@ -11,9 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import Cubics
+from flexjax.beam import BAND, Cubics
 from flexjax.chain import AbstractLinks, Mass, Tip
 from flexjax.chain._kinematics import mtv, mv
+from flexjax.chain._links import mass_form_gradient, tip_form_gradient
+from flexjax.formulation.finite_element._ale import Pinned, contact_node, pinned_integrals, pinned_station
 from flexjax.formulation.finite_element._banded import BandFactors, band_apply, band_factor, band_solve, to_band
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
 from flexjax.screw import se2, se3
@@ -43,10 +45,21 @@ class Station(eqx.Module):
     f: Float[Array, "B m"]
     f1: Float[Array, "B m"]
     f2: Float[Array, "B m"]
+    drift: "Drift | None" = None  # where meshes have a node at a contact
+
+
+class Drift(eqx.Module):
+    """Of links with a node at the contact: how a section changes per unit of the contact's coordinate; zero elsewhere."""
+
+    x: Float[Array, " B"]
+    f: Float[Array, "B m"]
+    f1: Float[Array, "B m"]
+    element: Array  # of the section, in its link
 
 
 class FiniteElementLinks(AbstractLinks):
-    """Shape coordinates (B, m), or (B, m + 1) with the free length last where ``through`` any joint. ``held``: stages whose free length is prescribed."""
+    """Shape coordinates (B, m), or (B, m + 1) where a joint coordinate is one of them, the last: the free length of links that run ``through`` a joint, the
+    contact of links with a node ``pinned`` to it. ``held``: where it is prescribed. ``jumps``: contacts take the values of the next node, as in the paper."""
 
     numbers: LinkNumbers
     loads: tuple[Load, ...]
@@ -54,6 +67,10 @@ class FiniteElementLinks(AbstractLinks):
     through: tuple[bool, ...] = eqx.field(static=True)
     held: tuple[bool, ...] = eqx.field(static=True)
     stiffening: bool = eqx.field(static=True)
+    pinned: tuple[bool, ...] = eqx.field(static=True, default=())
+    jumps: bool = eqx.field(static=True, default=False)
+    borrowed: Float[Array, " B"] | None = None  # point masses at pinned contacts, taken from the bodies that ride there
+    taken: Float[Array, "B 3 3"] | None = None  # the same as inertia about the frames of those bodies
 
     @property
     def length(self):
@@ -61,7 +78,18 @@ class FiniteElementLinks(AbstractLinks):
 
     @property
     def _extends(self) -> bool:
-        return any(self.through)
+        return any(self.through) or any(self.pinned)
+
+    @property
+    def _bordered(self) -> np.ndarray:
+        """Stages whose last shape coordinate is a joint's."""
+        return np.array(self.through) | np.array(self.pinned, bool) if self.pinned else np.array(self.through)
+
+    def _pinned_rows(self, eta) -> list[tuple[int, Pinned]]:
+        n, m = self.numbers, self.numbers.a.shape[1]
+        return [
+            (b, pinned_integrals(self.tables[b], m, n.length[b], n.mu[b], n.EI[b], eta[b, m], eta[b, :m])) for b, on in enumerate(self.pinned) if on
+        ]
 
     def _split(self, eta):
         """(coefficients, free lengths)."""
@@ -74,15 +102,18 @@ class FiniteElementLinks(AbstractLinks):
     def mass(self, eta) -> Mass:
         n = self.numbers
         c, L = self._split(eta)
-        Mc = band_apply(n.M, c)
-        sweep = L * jnp.sum(n.a * c, axis=1)
+        M, a, b = L[:, None, None] * n.M, L[:, None] * n.a, (L**2)[:, None] * n.b + n.pull
+        pinned = self._pinned_rows(eta)
+        for i, row in pinned:
+            M, a, b = M.at[i].set(row.M), a.at[i].set(row.a), b.at[i].set(row.b)
+        sweep = jnp.sum(a * c, axis=1)
         first, second = n.rigid[:, 1, 2], n.rigid[:, 2, 2]
-        if self._extends:
+        if any(self.through):
             tail = jnp.where(np.array(self.through), n.length - L, 0.0)
             through = np.array(self.through)
             first = jnp.where(through, 0.5 * n.mu * (L**2 - tail**2), first)
             second = jnp.where(through, n.mu * (L**3 + tail**3) / 3, second)
-        polar = second + L * jnp.sum(c * Mc, axis=1)
+        polar = second + jnp.sum(c * band_apply(M, c), axis=1)
         ahead = jnp.zeros_like(n.a)
         if self.stiffening:
             Gc = band_apply(n.G, c)
@@ -91,18 +122,34 @@ class FiniteElementLinks(AbstractLinks):
             ahead = -Gc / L[:, None]
         zero, m0 = jnp.zeros_like(L), n.rigid[:, 0, 0]
         zz = jnp.stack([jnp.stack([m0, zero, -sweep], 1), jnp.stack([zero, m0, first], 1), jnp.stack([-sweep, first, polar], 1)], 1)
-        ze = jnp.stack([ahead, L[:, None] * n.a, (L**2)[:, None] * n.b + n.pull], axis=1)
+        ze = jnp.stack([ahead, a, b], axis=1)
         side = corner = None
         if self._extends:
             on = jnp.asarray(self.through, eta.dtype)
-            column = jnp.stack([m0, jnp.sum(n.e * c, axis=1), L * jnp.sum(n.g * c, axis=1) - sweep], axis=1)
-            ze = jnp.concatenate([ze, (on[:, None] * column)[:, :, None]], axis=2)
+            column = on[:, None] * jnp.stack([m0, jnp.sum(n.e * c, axis=1), L * jnp.sum(n.g * c, axis=1) - sweep], axis=1)
             side = on[:, None] * band_apply(n.C, c)
             corner = jnp.where(np.array(self.through), m0 + jnp.sum(c * band_apply(n.F, c), axis=1) / L, 1.0)
-        mass = Mass(zz, ze, Bordered(L[:, None, None] * n.M + n.turn, side, corner))
+            for i, row in pinned:
+                column, side, corner = column.at[i].set(row.column), side.at[i].set(row.side), corner.at[i].set(row.corner)
+            ze = jnp.concatenate([ze, column[:, :, None]], axis=2)
+        mass = Mass(zz, ze, Bordered(M + n.turn, side, corner))
         for load in self.loads:
             mass = self._add(mass, load, eta)
-        return mass
+        return self._add_borrowed(mass, eta, c)
+
+    def _add_borrowed(self, mass: Mass, eta, c) -> Mass:
+        """Point masses at pinned contacts. A straight carrier alone resists no motion of the contact: without them its elimination would be singular."""
+        zz, ze, ee = mass.zz, mass.ze, mass.ee
+        for b in np.flatnonzero(self.pinned):
+            m, d, k = self.borrowed[b], eta[b, -1], contact_node(self.tables[b].elements)[0]
+            w, none = c[b, k], jnp.zeros_like(d)
+            zz = zz.at[b].add(m * jnp.stack([jnp.stack([none + 1, none, -w]), jnp.stack([none, none + 1, d]), jnp.stack([-w, d, d**2 + w**2])]))
+            ze = ze.at[b, 1, k].add(m).at[b, 2, k].add(m * d).at[b, 0, -1].add(m).at[b, 2, -1].add(-m * w)
+            ee = Bordered(ee.band.at[b, k, BAND].add(m), ee.side, ee.corner.at[b].add(m))
+        return Mass(zz, ze, ee)
+
+    def returned(self):
+        return self.taken
 
     def _add(self, mass: Mass, load: Load, eta) -> Mass:
         """A payload, as a rigid body on its section."""
@@ -116,6 +163,8 @@ class FiniteElementLinks(AbstractLinks):
         IS = inertia @ S
         table = self.tables[b]
         element = jnp.clip(jnp.floor(station.xi[b] * table.elements).astype(int), 0, table.elements - 1)
+        if station.drift is not None and self.pinned[b]:
+            element = station.drift.element[b]
         index = jnp.asarray(table.index)[element]
         picked = jnp.minimum(index, m - 1)
         block = jnp.sum(S[:, picked][:, :, None] * IS[:, picked][:, None, :], axis=0)
@@ -132,8 +181,35 @@ class FiniteElementLinks(AbstractLinks):
         c, d = x[:, :m], x[:, m]
         return jnp.concatenate([band_apply(ee.band, c) + ee.side * d[:, None], (jnp.sum(ee.side * c, axis=1) + ee.corner * d)[:, None]], axis=1)
 
+    @property
+    def _plain(self) -> bool:
+        """Links of constant length and mass: only the first and second moments of w depend on the shape."""
+        return not self._extends and not self.stiffening and not self.loads
+
+    def kinetic_gradient(self, eta, z, rate):
+        if not self._plain:
+            return mass_form_gradient(self, eta, z, rate)
+        n = self.numbers
+        (u0, s0), (u1, s1) = ((z[i, :, 0], z[i, :, 2]) for i in range(2))
+        return n.length[:, None] * ((s0 * s1)[:, None] * band_apply(n.M, eta) - (0.5 * (u0 * s1 + u1 * s0))[:, None] * n.a)
+
+    def tip_gradient(self, eta, z, rate, wrench, space):
+        if not self._plain:
+            return tip_form_gradient(self, eta, z, rate, wrench, space)
+        # The tip is (l, w) turned by the slope; both are fixed combinations of the coefficients.
+        at, L = self._end(eta.dtype), self.numbers.length
+        w, slope = jnp.sum(at.f * eta, axis=1), jnp.sum(at.f1 * eta, axis=1) / L
+        cos, sin = jnp.cos(slope)[None], jnp.sin(slope)[None]
+        spin = z[:, :, 2]
+        x, y = z[:, :, 0] - spin * w[None], z[:, :, 1] + spin * L[None] + jnp.sum(at.f[None] * rate, axis=2)
+        ahead, across = cos * x + sin * y, cos * y - sin * x
+        by_w = -0.5 * jnp.sum(spin * (cos * wrench[:, :, 0] - sin * wrench[:, :, 1]), axis=0)
+        by_slope = 0.5 * jnp.sum(wrench[:, :, 0] * across - wrench[:, :, 1] * ahead, axis=0)
+        on = jnp.asarray([t is not None for t in self.tables], eta.dtype)
+        return on[:, None] * (by_w[:, None] * at.f + (by_slope / L)[:, None] * at.f1)
+
     def bias(self, eta, rate, z):
-        if not self._extends and not self.stiffening and not self.loads:
+        if self._plain:
             return self._plain_bias(eta, rate, z)
 
         # Lagrange's equations in the moving frame, straight from the mass matrices: exact for any dependence of them on the shape.
@@ -149,7 +225,6 @@ class FiniteElementLinks(AbstractLinks):
         return p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p), shape_rate - jax.grad(kinetic)(eta)
 
     def _plain_bias(self, c, rate, z):
-        """Of links of constant length: only the first and second moments of w depend on the shape."""
         n, L = self.numbers, self.numbers.length
         u, spin = z[:, 0], z[:, 2]
         Mc = band_apply(n.M, c)
@@ -165,11 +240,20 @@ class FiniteElementLinks(AbstractLinks):
         return wrench, (L * u * spin)[:, None] * n.a - (L * spin**2)[:, None] * Mc
 
     # --- elasticity
+    def _stiffness(self, eta) -> Float[Array, "B m w"]:
+        _, L = self._split(eta)
+        K = self.numbers.K / (L**3)[:, None, None]
+        for i, row in self._pinned_rows(eta):
+            K = K.at[i].set(row.K)
+        return K
+
     def elastic_energy(self, eta):
-        c, L = self._split(eta)
-        return 0.5 * jnp.sum(c * band_apply(self.numbers.K, c), axis=1) / L**3
+        c, _ = self._split(eta)
+        return 0.5 * jnp.sum(c * band_apply(self._stiffness(eta), c), axis=1)
 
     def elastic_force(self, eta):
+        if any(self.pinned):
+            return jax.grad(lambda eta: jnp.sum(self.elastic_energy(eta)))(eta)
         c, L = self._split(eta)
         Kc = band_apply(self.numbers.K, c)
         bend = Kc / (L**3)[:, None]
@@ -196,13 +280,13 @@ class FiniteElementLinks(AbstractLinks):
         band = ee.band
         if cq is not None:
             _, L = self._split(eta)
-            bend = (cq + cv * n.strain_rate) / L**3
-            band = band + bend[:, None, None] * n.K + (cv * n.drag * L)[:, None, None] * n.M
+            bend = cq + cv * n.strain_rate
+            band = band + bend[:, None, None] * self._stiffness(eta) + (cv * n.drag * L)[:, None, None] * n.M
         factors = band_factor(band)
         if ee.side is None:
             return BorderedFactors(factors, None, None, None)
         column = band_solve(factors, ee.side[:, :, None])[:, :, 0]
-        free = np.array(self.through) & ~np.array(self.held)
+        free = self._bordered & ~np.array(self.held)
         schur = jnp.where(free, ee.corner - jnp.sum(ee.side * column, axis=1), 1.0)
         return BorderedFactors(factors, ee.side, column, jnp.where(free, 1.0 / schur, 0.0))
 
@@ -231,7 +315,32 @@ class FiniteElementLinks(AbstractLinks):
             return jnp.zeros((3, m + 1), eta.dtype).at[:, index[element]].add(local)[:, :m]
 
         f = jax.vmap(row)(jnp.asarray(powers, eta.dtype), jnp.asarray(index), jnp.asarray(counts, eta.dtype), xi) * out[:, None, None]
-        return Station(x, xi, out, f[:, 0], f[:, 1], f[:, 2])
+        return self._on_pinned(eta, Station(x, xi, out, f[:, 0], f[:, 1], f[:, 2]))
+
+    def _on_pinned(self, eta, at: Station) -> Station:
+        """``at`` with the sections of links that have a node at their contact."""
+        if not any(self.pinned):
+            return at
+        n, m = self.numbers, self.numbers.a.shape[1]
+        f, nothing = jnp.stack([at.f, at.f1, at.f2], axis=1), jnp.zeros_like(at.f)
+        drift = Drift(jnp.zeros_like(at.x), nothing, nothing, jnp.zeros(at.x.shape, int))
+        for b in np.flatnonzero(self.pinned):
+            here, rate, element = pinned_station(self.tables[b], m, n.length[b], eta[b, m], at.x[b])
+            # Derivatives are counted in xi = x/L here.
+            f = f.at[b].set(here * jnp.stack([jnp.ones_like(at.x[b]), n.length[b], n.length[b] ** 2])[:, None])
+            drift = Drift(drift.x, drift.f.at[b].set(rate[0]), drift.f1.at[b].set(rate[1]), drift.element.at[b].set(element))
+        return Station(at.x, at.xi, at.out, f[:, 0], f[:, 1], f[:, 2], drift)
+
+    def _at_contacts(self, eta, at: Station) -> Station:
+        """``at`` with the contacts of links that have a node there: it moves with the contact, and its deflection and slope are coefficients."""
+        n, m = self.numbers, self.numbers.a.shape[1]
+        x, f, f1, drift = at.x, at.f, at.f1, at.drift
+        for b in np.flatnonzero(self.pinned):
+            w, slope = contact_node(self.tables[b].elements)
+            x, f = x.at[b].set(eta[b, m]), f.at[b].set(jnp.zeros(m, f.dtype).at[w].set(1.0))
+            f1 = f1.at[b].set(jnp.zeros(m, f.dtype).at[slope].set(n.length[b]))
+            drift = Drift(drift.x.at[b].set(1.0), drift.f.at[b].set(0.0), drift.f1.at[b].set(0.0), drift.element)
+        return Station(x, at.xi, at.out, f, f1, at.f2, drift)
 
     @property
     def _padded_tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -277,8 +386,12 @@ class FiniteElementLinks(AbstractLinks):
         if self._extends:
             rest = (1 - at.xi) / L
             through = jnp.asarray(self.through, eta.dtype)
-            linear = jnp.concatenate([linear, (through[:, None] * jnp.stack([jnp.ones_like(w), w1 * rest], axis=1))[:, :, None]], axis=2)
-            turning = jnp.concatenate([turning, (through * (w2 * rest - w1 / L) / L)[:, None]], axis=1)
+            shift, turn = through[:, None] * jnp.stack([jnp.ones_like(w), w1 * rest], axis=1), through * (w2 * rest - w1 / L) / L
+            if at.drift is not None:
+                shift = shift + jnp.stack([at.drift.x, jnp.sum(at.drift.f * c, axis=1)], axis=1)
+                turn = turn + jnp.sum(at.drift.f1 * c, axis=1)
+            linear = jnp.concatenate([linear, shift[:, :, None]], axis=2)
+            turning = jnp.concatenate([turning, turn[:, None]], axis=1)
         R = jnp.stack([jnp.stack([cos, -sin], 1), jnp.stack([sin, cos], 1)], 1)
         turned = jnp.stack(
             [cos[:, None] * linear[:, 0] + sin[:, None] * linear[:, 1], cos[:, None] * linear[:, 1] - sin[:, None] * linear[:, 0], turning], axis=1
@@ -288,9 +401,31 @@ class FiniteElementLinks(AbstractLinks):
     def section(self, eta, s) -> Tip:
         return self._section(eta, self._station(eta, s))
 
+    def contact(self, eta, s) -> Tip:
+        if not self.jumps:
+            return self.section(eta, s)
+        # The paper's rule: deflection and slope of the distal node of the element that the contact is on, at the contact's own place.
+        counts = jnp.asarray([1 if t is None else t.elements for t in self.tables], s.dtype)
+        node = jax.lax.stop_gradient(jnp.clip(jnp.ceil(s * counts), 1.0, counts) / counts)
+        there = self.section(eta, node)
+        return Tip(se3.Pose(there.pose.rotation, there.pose.position.at[:, 0].add((s - node) * self.length)), there.S)
+
+    def kink(self, eta, s, eta_rate, s_rate):
+        n, L = self.numbers, self._split(eta)[1]
+        L1 = self._split(eta + eta_rate)[1]
+        counts = jnp.asarray([1 if t is None else t.elements for t in self.tables], s.dtype)
+        # In elements from the base, times the free length: linear along the path.
+        x0, x1 = (counts * (s * n.length + L - n.length) for s, L in ((s, L), (s + s_rate, L1)))
+        e0, e1 = x0 / L, x1 / L1
+        border = jax.lax.stop_gradient(jnp.where(e1 > e0, jnp.floor(e0) + 1, jnp.ceil(e0) - 1))
+        inside = (border > 0) & (border < counts) & (border > jnp.minimum(e0, e1)) & (border < jnp.maximum(e0, e1))
+        g0, g1 = x0 - border * L, x1 - border * L1
+        return jnp.where(inside, g0 / jnp.where(inside, g0 - g1, 1.0), 1.0)
+
     def tip(self, eta) -> Tip:
         if self._extends:
-            return self.section(eta, jnp.ones_like(self.length))
+            at = self._station(eta, jnp.ones_like(self.length))
+            return self._section(eta, self._at_contacts(eta, at) if any(self.pinned) else at)
         return self._section(eta, self._end(eta.dtype))
 
     def _end(self, dtype) -> Station:

@@ -7,7 +7,7 @@ def is_elastic(link: Link) -> bool:
     return not link.rigid and link.body is None
 
 
-def refusals(robot: Robot, elastic: set[str], stiffening: bool) -> list[str]:
+def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: str) -> list[str]:
     faults = []
     if not robot.planar:
         faults.append("planar: false; expected a robot that moves in the plane z = 0 (planar = true, every axis along z)")
@@ -19,6 +19,8 @@ def refusals(robot: Robot, elastic: set[str], stiffening: bool) -> list[str]:
         if link.damping is not None and link.damping.modal is not None:
             faults.append(f"links.{link.name}.damping.modal: couples every element with every other; expected strain_rate or mass")
     for joint in robot.tree_joints:
+        if joint.type == "sliding" and joint.parent in elastic and contact != "fixed":
+            faults += _contact_faults(robot, joint, elastic, stiffening, contact)
         if joint.type != "prismatic" or joint.axis is not None or joint.child not in elastic:
             continue
         link = robot.links[robot.link_index(joint.child)]
@@ -33,4 +35,25 @@ def refusals(robot: Robot, elastic: set[str], stiffening: bool) -> list[str]:
             faults.append(f"{where}.motor.rotor: on a joint that an elastic link runs through; expected the rotor's mass in joints.{joint.name}.mass")
         if stiffening:
             faults.append(f"{where}: stiffening of a link that runs through its joint; expected stiffening=False, or a rigid link")
+    return faults
+
+
+def _contact_faults(robot: Robot, joint, elastic: dict[str, int], stiffening: bool, contact: str) -> list[str]:
+    """Of a joint that slides along a link whose mesh knows about it."""
+    link, where, faults = robot.links[robot.link_index(joint.parent)], f"joints.{joint.name}", []
+    instead = f"contact={contact!r}; expected contact='fixed'"
+    if any(j.child == link.name and j.type == "prismatic" and j.axis is None for j in robot.tree_joints):
+        faults.append(f"{where}: slides along a link that itself runs through a joint, with {instead}")
+    if contact == "node":
+        return faults
+    if elastic[link.name] < 2:
+        faults.append(f"elements.{link.name}: 1; expected at least one on either side of the contact of {joint.name!r}")
+    if link.pieces or link.section_end is not None:
+        faults.append(f"{where}: slides along a link with a section that varies, with {instead}")
+    if link.damping is not None:
+        faults.append(f"links.{link.name}.damping: on a link whose mesh moves, with {instead}")
+    if joint.flexible or joint.motor is not None and joint.motor.rotor is not None:
+        faults.append(f"{where}: a flexible joint or a rotor on a contact, with {instead}")
+    if stiffening:
+        faults.append(f"{where}: stiffening of a link whose mesh moves, with {instead}")
     return faults
