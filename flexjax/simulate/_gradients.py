@@ -121,6 +121,9 @@ def extrapolate(slopes: list[float]) -> tuple[float, float]:
     gaps = [abs(x - y) for x, y in itertools.pairwise(fourth)]
     doubts = [max(gap, abs(x - y)) for gap, x, y in zip(gaps, sixth, [*sixth[1:], sixth[-1]], strict=True)]
     k = int(np.argmin(doubts))
+    if doubts[k] > 1e-3 * abs(sixth[k]) and abs(fourth[0] - slopes[0]) < doubts[k]:
+        # No three steps agree to three digits: a kink lies within all but the two smallest (a joint that ends its run just before a stop).
+        return fourth[0], abs(fourth[0] - slopes[0])
     return sixth[k], doubts[k]
 
 

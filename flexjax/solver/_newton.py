@@ -74,7 +74,8 @@ def implicit_solve(
     tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size.
     """
     eps = jnp.finfo(guess.dtype).eps
-    tight, near, loose = 16 * eps, 4096 * eps, eps**0.5
+    # In single precision 4096 eps would be above what counts as converged.
+    tight, near, loose = 16 * eps, min(4096 * eps, eps**0.5), eps**0.5
 
     def iterate(f, start):
         def size(x):
@@ -92,7 +93,7 @@ def implicit_solve(
             stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
             reached = (now <= tight * scale) | (now * jnp.maximum(rate, s.rate) <= tight * scale)
             done = reached | ((rate > 0.1) & (now <= near * scale)) | ((stalled > 3) & (now <= loose * scale))
-            best, close, going = jnp.minimum(now, s.best), now <= loose * scale, ~done & jnp.isfinite(now)
+            best, close, going = jnp.minimum(now, s.best), reached | (now <= loose * scale), ~done & jnp.isfinite(now)
             return _Iteration(x, step, gap, secants, best, rate, close, stalled, s.count + 1, going)
 
         zero, zeros, yes = jnp.zeros((), jnp.int32), jnp.zeros_like(start), jnp.asarray(True)
