@@ -1,4 +1,4 @@
-"""What the identification experiments share: where the records are, a black-box baseline, saving."""
+"""What the identification experiments share: where the records are, a black-box baseline, saving, claims."""
 
 import json
 import os
@@ -104,3 +104,17 @@ def save(folder: Path, name: str, numbers: dict, arrays: dict) -> None:
     folder.mkdir(exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(numbers, indent=1) + "\n")
     np.savez_compressed(folder / f"{name}.npz", **arrays)
+
+
+def judge(expected: Path, numbers: dict[str, float]) -> int:
+    """Print each claim of expected.json (number: [expected, tolerance]) beside the number found; returns how many do not hold."""
+    claims, bad = json.loads(expected.read_text())["claims"], 0
+    print(f"\n{'claim':58}{'number':>12}{'expected':>12}  verdict")
+    for name, (want, tolerance) in claims.items():
+        if name not in numbers:  # a baseline whose package is missing
+            print(f"{name:58}{'-':>12}{want:12.5g}  not computed")
+            continue
+        good = abs(numbers[name] - want) <= tolerance
+        bad += not good
+        print(f"{name:58}{numbers[name]:12.5g}{want:12.5g}  {'holds' if good else 'DOES NOT HOLD'}")
+    return bad

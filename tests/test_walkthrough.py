@@ -104,6 +104,7 @@ def test_readme(user, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default::UserWarning")  # a user reads it as a line of the output
 def test_readme_commands_that_compile_everything(user):
     assert main(["examples", "--copy", "two-link", "arm.toml"]) == 0
     heavy = [text for kind, _, text in steps("README") if kind == "command" and text.startswith("flexjax ") and text.split()[1] in SLOW]

@@ -121,6 +121,10 @@ def main():
         "frequencies [Hz]": [float(x) for x in modes.frequencies[:3]], "damping": [float(x) for x in modes.damping[:3]], "not determined": result.unseen,
     }  # fmt: skip
     tools.save(HERE / "results", "daisy", numbers, arrays)
+    claims = {f"{role}, {name} [%]": fit for role, fits in rows.items() for name, fit in fits.items()}
+    claims |= {"first frequency [Hz]": float(modes.frequencies[0]), "second frequency [Hz]": float(modes.frequencies[1])}
+    claims |= {"damping of the link [s]": result.estimates["links.beam.damping.strain_rate"]}
+    sys.exit(1 if tools.judge(HERE / "expected.json", claims) else 0)
 
 
 if __name__ == "__main__":

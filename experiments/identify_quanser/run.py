@@ -97,6 +97,9 @@ def main():
         "greedy standard errors": dict(zip(greedy.names, map(float, greedy.standard_errors), strict=True)),
     }  # fmt: skip
     tools.save(HERE / "results", "quanser", numbers, arrays)
+    claims = {f"{row['role']}, {row['record']}, {key} [%]": row[key] for row in rows for key in ("stiff gear", "flexjax", "arx")}
+    claims |= {"frequency [Hz]": frequency, "damping ratio": zeta, "combinations that are not determined when E and mass are free": len(greedy.unseen)}
+    sys.exit(1 if tools.judge(HERE / "expected.json", claims) else 0)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ EXAMPLES = """examples:
   flexjax describe arm.toml
   flexjax simulate arm.toml --motion shoulder=quintic:0:1:0.5 --end 1 --save run.nc arm.html
   flexjax modes two-link
-  flexjax identify arm.toml run.csv --free 'links.*.material.E' --report fit.html
+  flexjax identify arm.toml run.csv --free 'joints.*.stiffness' --report fit.html
   flexjax view run.nc --out again.html"""
 
 

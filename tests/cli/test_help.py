@@ -47,6 +47,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.filterwarnings("default::UserWarning")  # a user reads it as a line; the warning about a fast link belongs to the arm
 @pytest.mark.parametrize("line", [case(line) for line in dict.fromkeys(examples())])
 def test_example_runs(line, folder, capsys):
     argv = shlex.split(line.split(" > ")[0])[1:]
