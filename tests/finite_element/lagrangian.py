@@ -118,6 +118,14 @@ class Arm:
                 total += 0.5 * m * jnp.sum(r**2) + 0.5 * J * spin**2
         return total
 
+    def momentum(self, i, q, v):
+        """Linear momentum (2,) of link i with its payload, and their mass."""
+        p, (X, w, _) = self.pieces[i], self.quadrature(i, q)
+        speeds = jax.vmap(lambda X: jax.jvp(lambda q: self.point(i, q, X)[0], (q,), (v,))[1])(X)
+        m, _, *offset = p.payload
+        load = jax.jvp(lambda q: self.point(i, q, jnp.asarray(p.length), offset)[0], (q,), (v,))[1]
+        return p.mu * jnp.sum(w[:, None] * speeds, axis=0) + m * load, p.mu * p.length + m
+
     def potential(self, q):
         total = 0.0
         for i, p in enumerate(self.pieces):

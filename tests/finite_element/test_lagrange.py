@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.term import Mechanical, State
 from tests.finite_element.arms import both, coordinates, model_of
+from tests.finite_element.lagrangian import turn
 
 # Links of constant length, a contact on one of them, and one on a link that itself runs through its joint; payload on the centreline and off it.
 ARMS = {
@@ -46,3 +48,21 @@ def test_energies_and_their_gradients(case, record_number):
     np.testing.assert_allclose(p, M @ v, rtol=1e-10, atol=1e-11)
     wanted = gradient - np.asarray(jax.jit(jax.grad(arm.potential))(q))
     record_number(f"gradient of the Lagrangian of {name}, relative", float(np.max(np.abs(dL - wanted)) / np.max(np.abs(wanted))), 1e-11)
+
+
+@pytest.mark.slow  # compiles a whole snapshot
+def test_reactions(case, record_number):
+    """What a joint hands over is what changes the momentum of the links beyond it, less their weight."""
+    name, term, arm, q, v, (M, bias, *_) = case
+    model = fx.FiniteElement(elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)}).bind(term.robot)
+    state = State.fresh(Mechanical(q, v), q.dtype, term.drive.initial_memory(term.robot))
+    snapshot = jax.jit(lambda y: model.observe(jnp.zeros(()), y, term.drive, jnp.array([0.0, 1.0])))(state)
+    a, error, scale = jnp.asarray(np.linalg.solve(M, -bias)), 0.0, 0.0
+    for joint in range(len(arm.pieces)):
+        wanted = 0.0
+        for i in range(joint, len(arm.pieces)):
+            rate = jax.jvp(lambda q, v, i=i: arm.momentum(i, q, v)[0], (q, v), (v, a))[1]
+            wanted = wanted + rate - arm.momentum(i, q, v)[1] * arm.gravity
+        found = turn(arm.frames(q)[joint][1]) @ snapshot.reaction[joint, :2]
+        error, scale = max(error, float(np.max(np.abs(found - wanted)))), max(scale, float(np.max(np.abs(wanted))))
+    record_number(f"reactions of {name}, relative", error / scale, 1e-9)

@@ -44,6 +44,20 @@ def to_vector(index: Array, parts: Float[Array, "e a"], size: int) -> Float[Arra
     return jnp.zeros(size + 1, parts.dtype).at[jnp.minimum(index, size)].add(jnp.where(index < size, parts, 0.0))[:size]
 
 
+def to_elements(x: Float[Array, "B m"], elements: int, stride: int) -> Float[Array, "4 B e"]:
+    """Coefficients of every element's four functions: those of element e stand at stride e - 2 onwards, and nothing before 0 (``clamped``)."""
+    count = stride * (elements - 1) + 4
+    padded = jnp.pad(x, ((0, 0), (2, max(0, count - 2 - x.shape[1]))))
+    return jnp.stack([padded[:, a : a + stride * (elements - 1) + 1 : stride] for a in range(4)])
+
+
+def from_elements(parts: Float[Array, "4 B e"], size: int, stride: int) -> Float[Array, "B m"]:
+    """Transpose of ``to_elements``."""
+    zero = jnp.zeros((), parts.dtype)
+    total = sum(lax.pad(part, zero, ((0, 0, 0), (a, 3 - a, stride - 1))) for a, part in enumerate(parts))[:, 2:]
+    return jnp.pad(total, ((0, 0), (0, max(0, size - total.shape[1]))))[:, :size]
+
+
 def _inverse(a: Float[Array, "B 3 3"]) -> Array:
     x, y, z = a[:, :, 0], a[:, :, 1], a[:, :, 2]
     cross = jnp.cross(y, z), jnp.cross(z, x), jnp.cross(x, y)

@@ -29,6 +29,7 @@ class LinkNumbers(eqx.Module):
     turn: Float[Array, "B m w"]  # rotary inertia of payloads, f' f'
     pull: Float[Array, "B m"]  # the same towards the frame's rotation, f'
     K: Float[Array, "B m w"]  # EI f'' f''
+    Q: Float[Array, "B e 2 4"]  # the same element by element, as Q^T Q
     C: Float[Array, "B m w"]  # mu (1 - xi) f_i f_j'
     F: Float[Array, "B m w"]  # mu (1 - xi)^2 f' f'
     a: Float[Array, "B m"]  # mu f
@@ -81,8 +82,22 @@ def folds(robot: Robot, payload, pinned: frozenset[str]) -> bool:
     return payload.offset is None and not through
 
 
-def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening: bool, pinned: frozenset[str]) -> LinkNumbers:
-    """Of one link, padded to ``size`` coefficients."""
+def _roots(cubics: Cubics, element: Array, x: Float[Array, "p q"], EI: Float[Array, "p q"], count: int) -> Float[Array, "count 2 4"]:
+    """Of the elements' stiffness, from stiffness times weight at places x in pieces of elements. Curvature is linear in an element: with its mean and its
+    slope (functions 1 and sqrt 3 (2 x - 1)) it takes two numbers, and EI a matrix of 2 x 2."""
+    phi = jnp.stack([jnp.ones_like(x), 3**0.5 * (2 * x - 1)])
+    D = jnp.zeros((2, 2, cubics.elements), EI.dtype).at[:, :, element].add(jnp.sum(EI[None, None] * phi[:, None] * phi[None, :], axis=3))
+    first = jnp.sqrt(D[0, 0])
+    mixed = D[0, 1] / first
+    second = jnp.sqrt(D[1, 1] - mixed**2)
+    powers = jnp.asarray(cubics.powers, EI.dtype) * cubics.elements**2
+    mean, slope = 2 * powers[:, 2] + 3 * powers[:, 3], 3**0.5 * powers[:, 3]
+    Q = jnp.stack([first[:, None] * mean + mixed[:, None] * slope, second[:, None] * slope], axis=1)
+    return jnp.pad(Q, ((0, count - cubics.elements), (0, 0), (0, 0)))
+
+
+def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, elements: int, stiffening: bool, pinned: frozenset[str]) -> LinkNumbers:
+    """Of one link, padded to ``size`` coefficients and ``elements`` elements."""
     L, n = link.length, cubics.elements
     nodes = jnp.asarray(np.arange(n + 1) / n, L.dtype)
     if link.pieces:
@@ -140,8 +155,8 @@ def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, stiffening
     tau = zero if damping is None or damping.strain_rate is None else damping.strain_rate
     drag = zero if damping is None or damping.mass is None else damping.mass
     return LinkNumbers(
-        length=L, mu=jnp.sum(mu), EI=jnp.sum(EI), rigid=rigid, M=M, turn=turn, pull=pull, K=band(EI, f2, f2), C=band(mu * rest, f0, f1),
-        F=band(mu * rest**2, f1, f1), a=a, b=b, e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
+        length=L, mu=jnp.sum(mu), EI=jnp.sum(EI), rigid=rigid, M=M, turn=turn, pull=pull, K=band(EI, f2, f2),
+        Q=_roots(cubics, element, xi * n - element[:, None], EI, elements), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1), a=a, b=b, e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
     )  # fmt: skip
 
 
@@ -154,7 +169,10 @@ def _resting(like: LinkNumbers) -> LinkNumbers:
 @eqx.filter_jit
 def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, ...], size: int, stiffening: bool, pinned: frozenset[str]) -> LinkNumbers:
     """Of all stages; ``tables`` holds the functions of every stage's link, None where it is rigid."""
-    rows = [None if c is None else link_numbers(robot, robot.links[s.link], c, size, stiffening, pinned) for s, c in zip(layout.stages, tables, strict=True)]
+    count = max(c.elements for c in tables if c is not None)
+    rows = [
+        None if c is None else link_numbers(robot, robot.links[s.link], c, size, count, stiffening, pinned) for s, c in zip(layout.stages, tables, strict=True)
+    ]
     blank = _resting(next(r for r in rows if r is not None))
     return jtu.tree_map(lambda *x: jnp.stack(x), *[blank if r is None else r for r in rows])
 

@@ -16,7 +16,7 @@ from flexjax.chain import AbstractLinks, Mass, Tip
 from flexjax.chain._kinematics import mtv, mv
 from flexjax.chain._links import mass_form_gradient, tip_form_gradient
 from flexjax.formulation.finite_element._ale import Pinned, contact_node, pinned_integrals, pinned_station
-from flexjax.formulation.finite_element._banded import BandFactors, band_apply, band_factor, band_solve, to_band
+from flexjax.formulation.finite_element._banded import BandFactors, band_apply, band_factor, band_solve, from_elements, to_band, to_elements
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
 from flexjax.screw import se2, se3
 
@@ -247,15 +247,40 @@ class FiniteElementLinks(AbstractLinks):
             K = K.at[i].set(row.K)
         return K
 
+    def _curvatures(self, c) -> list[tuple[int, Float[Array, "B e 2 4"], Float[Array, "2 B e"]]]:
+        """(stride of the coefficients, Q, Q c) of links with Hermite cubics (two coefficients per element) and of those with B-splines (one). Forces as Q^T (Q c):
+        what rounding does to curvatures is in equilibrium by itself and moves no link as a whole, whereas that of K c, 1e12 times as large as the force at a
+        thousand elements, does, and Newton's iteration cannot get below it."""
+        strides = np.array([0 if t is None else t.size // t.elements for t in self.tables])
+        if any(self.pinned):
+            strides = np.where(self.pinned, 0, strides)
+        out, Q = [], self.numbers.Q
+        for stride in sorted(set(strides[strides > 0].tolist())):
+            own = jnp.where((strides == stride)[:, None, None, None], Q, 0.0) if np.any(strides != stride) else Q
+            local = to_elements(c, Q.shape[1], stride)
+            out.append((stride, own, jnp.stack([sum(own[:, :, k, a] * local[a] for a in range(4)) for k in range(2)])))
+        return out
+
+    def _bending(self, c) -> Float[Array, "B m"]:
+        """K c over the unit interval, of links whose mesh does not know about contacts."""
+        total = jnp.zeros_like(c)
+        for stride, Q, curvature in self._curvatures(c):
+            parts = jnp.stack([Q[:, :, 0, a] * curvature[0] + Q[:, :, 1, a] * curvature[1] for a in range(4)])
+            total = total + from_elements(parts, c.shape[1], stride)
+        return total
+
     def elastic_energy(self, eta):
-        c, _ = self._split(eta)
-        return 0.5 * jnp.sum(c * band_apply(self._stiffness(eta), c), axis=1)
+        c, L = self._split(eta)
+        energy = sum((0.5 * jnp.sum(curvature**2, axis=(0, 2)) / L**3 for _, _, curvature in self._curvatures(c)), jnp.zeros_like(L))
+        for i, row in self._pinned_rows(eta):
+            energy = energy.at[i].set(0.5 * jnp.sum(c[i] * band_apply(row.K[None], c[i][None])[0]))
+        return energy
 
     def elastic_force(self, eta):
         if any(self.pinned):
             return jax.grad(lambda eta: jnp.sum(self.elastic_energy(eta)))(eta)
         c, L = self._split(eta)
-        Kc = band_apply(self.numbers.K, c)
+        Kc = self._bending(c)
         bend = Kc / (L**3)[:, None]
         if not self._extends:
             return bend
@@ -267,7 +292,7 @@ class FiniteElementLinks(AbstractLinks):
         # Links that run through a joint have no damping (refused), so the length is constant here.
         n, m = self.numbers, self.numbers.a.shape[1]
         c = rate[:, :m]
-        force = (n.strain_rate / n.length**3)[:, None] * band_apply(n.K, c) + (n.drag * n.length)[:, None] * band_apply(n.M, c)
+        force = (n.strain_rate / n.length**3)[:, None] * self._bending(c) + (n.drag * n.length)[:, None] * band_apply(n.M, c)
         return jnp.pad(force, ((0, 0), (0, rate.shape[1] - m)))
 
     # --- solves
