@@ -82,11 +82,12 @@ def crossing():
     figure, axes = plt.subplots(1, 3, figsize=(14, 3.8), layout="constrained")
     for border in (0.2, 0.4, 0.6):
         axes[0].axhline(border, color="0.8", zorder=0)
-    for kind, data in runs.items():
+    # The first three lie on each other.
+    for (kind, data), style in zip(runs.items(), ({"lw": 4, "alpha": 0.4}, {}, {"ls": "--"}, {}), strict=True):
         if data is None:
             continue
-        axes[0].plot(data["t"], data["q"][:, 0], label=kind)
-        axes[1].plot(data["t"], 1e3 * data["tip"][:, 1], label=kind)
+        axes[0].plot(data["t"], data["q"][:, 0], label=kind, **style)
+        axes[1].plot(data["t"], 1e3 * data["tip"][:, 1], label=kind, **style)
         error = np.abs(data["balance"] - data["balance"][0]) / np.max(data["kinetic"])
         axes[2].semilogy(data["t"], np.maximum(error, 1e-17), label=kind)
     axes[0].set(title="contact on the flexible carrier [m]; borders grey", xlabel="t [s]")

@@ -2,7 +2,8 @@
 
     python experiments/001_finite_element/run.py [--quick] [--only rpb par experiment crossing carriers]
 
-Writes results/*.npz and results/claims.json below this folder and prints every claim with its number. Parts run by themselves replace their own claims.
+Writes results/*.npz and results/claims.json below this folder and prints every claim with its number beside what expected.json says. Parts run by themselves
+replace their own claims.
 """
 
 import argparse
@@ -23,14 +24,15 @@ import flexjax as fx  # noqa: E402
 from flexjax.term import Mechanical, State  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-REFERENCE = json.loads((HERE.parents[1] / "tests" / "reference" / "001_finite_element.json").read_text())
+EXPECTED = json.loads((HERE / "expected.json").read_text())
 CONFIG = tomllib.loads((HERE / "config.toml").read_text())
 CLAIMS: dict[str, dict] = {}
 
 
-def claim(part, name, value, expected, limit, note=""):
+def claim(part, name, value, note=""):
+    expected, limit = EXPECTED[name]
     good = bool(abs(value - expected) <= limit)
-    CLAIMS[name] = {"part": part, "value": float(value), "expected": float(expected), "limit": float(limit), "holds": good, "note": note}
+    CLAIMS[name] = {"part": part, "value": float(value), "expected": expected, "limit": limit, "holds": good, "note": note}
     print(f"{'ok  ' if good else 'NOT '} {name:70s} {value:14.7g}  expected {expected:.7g} +- {limit:.1g}  {note}", flush=True)
 
 
@@ -67,27 +69,25 @@ def paper_arm(name, quick):
     rigid = fx.simulate(fx.FiniteElement(elements=0).bind(robot), drive, ts, dt=case["dt"], stations=stations, throw=False)
     save(name, flexible)
     save(f"{name}_rigid", rigid)
-    claim(name, f"{name}: energy balance, relative", drift(flexible), 0.0, 1e-8)
+    claim(name, f"{name}: energy balance, relative", drift(flexible))
     return flexible, rigid
 
 
-def compare(part, label, traj, reference, limits):
+def compare(part, label, traj, keys):
     """Against the reference samples at .1, .5 and 2 s."""
     t = np.asarray(traj.ts)
     for moment in (0.1, 0.5, 2.0):
         k = int(np.argmin(np.abs(t - moment)))
-        if abs(t[k] - moment) > 1e-9:
-            continue
-        i = reference["t"].index(moment)
-        found = {"p1": traj.q[k, 0], "p2": traj.q[k, 1], "w": traj.deflection[k, -1, -1, 1]}
-        for key, limit in limits.items():
-            claim(part, f"{label}: {key} at {moment} s", float(found[key]), reference[key][i], limit)
+        if abs(t[k] - moment) < 1e-9:
+            found = {"p1": traj.q[k, 0], "p2": traj.q[k, 1], "w": traj.deflection[k, -1, -1, 1]}
+            for key in keys:
+                claim(part, f"{label}: {key} at {moment} s", float(found[key]))
 
 
 def rpb(quick):
     flexible, rigid = paper_arm("rpb", quick)
-    compare("rpb", "RPb, n = 5", flexible, REFERENCE["bang_bang"]["RPb"]["n5_dt2e-05"], {"p1": 3e-4, "p2": 3e-5, "w": 3e-4})
-    compare("rpb", "RPb, rigid", rigid, REFERENCE["bang_bang"]["RPb"]["rigid"], {"p1": 1e-5, "p2": 1e-5})
+    compare("rpb", "RPb, n = 5", flexible, ("p1", "p2", "w"))
+    compare("rpb", "RPb, rigid", rigid, ("p1", "p2"))
     if quick:
         return
     case = CONFIG["rpb"]
@@ -96,19 +96,18 @@ def rpb(quick):
     save("rpb_failure", out)
     left = int(out.where)
     note = f"{fx.Status(int(out.status)).name}, joint {out.robot.joints[left].name!r}" if left >= 0 else fx.Status(int(out.status)).name
-    claim("rpb", "RPb to the paper's 20 s: leaves its guide at [s]", float(out.t_fail), 5.3, 0.3, note)
+    claim("rpb", "RPb to the paper's 20 s: leaves its guide at [s]", float(out.t_fail), note)
 
 
 def par(quick):
     flexible, rigid = paper_arm("par", quick)
-    reference = REFERENCE["bang_bang"]["PaR"]["n3_dt2e-05"]
-    compare("par", "PaR, n = 3, default solver", flexible, reference, {"p1": 3e-4, "p2": 3e-2, "w": 3e-2})
-    compare("par", "PaR, rigid", rigid, REFERENCE["bang_bang"]["PaR"]["rigid"], {"p1": 2e-6, "p2": 2e-6})
+    compare("par", "PaR, n = 3, default solver", flexible, ("p1", "p2", "w"))
+    compare("par", "PaR, rigid", rigid, ("p1", "p2"))
     case = CONFIG["par"]
     model = fx.FiniteElement(elements=case["elements"]).bind(fx.load_robot(case["robot"]))
     exact = fx.simulate(model, driven(case), flexible.ts, dt=2.5e-4, solver=diffrax.Dopri8(), stations=2)
     save("par_order8", exact)
-    compare("par", "PaR, n = 3, order 8", exact, reference, {"p1": 1e-7, "p2": 1e-7, "w": 1e-7})
+    compare("par", "PaR, n = 3, order 8", exact, ("p1", "p2", "w"))
 
 
 def experiment(quick):
@@ -128,9 +127,12 @@ def experiment(quick):
     for label, path in (("payload", "payloads.payload.mass"), ("Young's modulus", "links.link2.material.E"), ("length", "links.link2.length")):
         changes[label] = travel(robot.replace(path, 1.01 * number(robot, path)))
     table = {k: (100 * (v / base - 1)).round(3).tolist() for k, v in changes.items()}
+    # Nothing damps the model: there is no steady state, only a mean and what swings about it.
+    late = np.asarray(traj.q)[np.asarray(ts) >= 0.5 * float(ts[-1])]
+    table["half the range in the second half of the run"] = (50 * np.ptp(late, axis=0) / late.mean(axis=0)).round(3).tolist()
     (HERE / "results" / "sensitivity.json").write_text(json.dumps(table, indent=1))
-    print("change of the final joint displacements [%] for 1 % of:", table)
-    claim("experiment", "experiment: 1 % of force moves the slide by [%]", table["force and torque"][0], 1.0, 0.2, "so 2.5 % is 2.5 % of the force")
+    print("change of the final joint displacements [%] for 1 % of, and their swing:", table)
+    claim("experiment", "experiment: 1 % of force moves the slide by [%]", table["force and torque"][0], "so 2.5 % is 2.5 % of the force")
 
 
 def number(robot, path):
@@ -170,13 +172,11 @@ def crossing(quick):
         solver = None if kind in ("bspline", "ale") else fx.Newmark()
         runs[kind] = fx.simulate(model, None, ts, dt=case["dt"] if solver is None else 5e-4, solver=solver, start=start, stations=2, throw=False)
         save(f"crossing_{kind}", runs[kind])
-    wanted = REFERENCE["pa_crossing"]["variants"]
     for kind in ("bspline", "ale"):
-        claim("crossing", f"contact over borders, {kind}: at .8 s [m]", float(runs[kind].q[-1, 0]), wanted["ale8_v"]["d_end"], 1e-4, "against ALE, 8 elements")
-        claim("crossing", f"contact over borders, {kind}: energy, relative", drift(runs[kind]), 0.0, 1e-8)
-    for kind, key in (("hermite", "hermite4_v"), ("node", "node4_v")):
-        leak = wanted[key]["Edrift"]
-        claim("crossing", f"contact over borders, {kind}: energy leaks, relative", drift(runs[kind]), leak, 0.8 * leak, "how a step lies over the jump decides")
+        claim("crossing", f"contact over borders, {kind}: at .8 s [m]", float(runs[kind].q[-1, 0]), "against ALE, 8 elements")
+        claim("crossing", f"contact over borders, {kind}: energy, relative", drift(runs[kind]))
+    for kind in ("hermite", "node"):
+        claim("crossing", f"contact over borders, {kind}: energy leaks, relative", drift(runs[kind]), "how a step lies over the jump decides")
 
 
 def carriers(quick):
@@ -192,10 +192,10 @@ def carriers(quick):
         start = {"first": case["first"][first], "slide": case["slide"]}
         efforts = {"first": case["effort"][first], "slide": case["effort"]["slide"]}
         drive = fx.Drive(joints={k: fx.Effort(fx.bang_bang(a, case["switches"])) for k, a in efforts.items()})
-        ts = jnp.linspace(0.0, 0.2 if quick else case["end"], 61)
+        ts = jnp.linspace(0.0, 0.2 if quick else case["end"], 121)
         traj = fx.simulate(fx.FiniteElement(elements=case["elements"]).bind(robot), drive, ts, dt=case["dt"], start=start, throw=False)
         save(f"carrier_{first}Pa", traj)
-        claim("carriers", f"{first}Pa: energy balance, relative", drift(traj), 0.0, 1e-8, fx.Status(int(traj.status)).name)
+        claim("carriers", f"{first}Pa: energy balance, relative", drift(traj), fx.Status(int(traj.status)).name)
 
 
 PARTS = {"rpb": rpb, "par": par, "experiment": experiment, "crossing": crossing, "carriers": carriers}
