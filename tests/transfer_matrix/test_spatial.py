@@ -158,8 +158,8 @@ def _swing(method, robot):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["PortHamiltonian", "ScrewSynthesis"])
 def test_swing_in_space(name, record_number):
-    """Both refined: what is left at 16 segments is the other's mesh and shear (PortHamiltonian, 8 elements)
-    and the segments' own error, which halves with their length beside ScrewSynthesis."""
+    """Both refined: what is left at 16 segments is the other's mesh and shear (PortHamiltonian, 8 elements) and the
+    segments' own error: the payload's inertia sits on the last segment, first order."""
     other = fx.PortHamiltonian(elements=8) if name == "PortHamiltonian" else fx.ScrewSynthesis(modes=3, stiffening=True)
     want = _swing(other, swing_arm())
     ours = [_swing(fx.TransferMatrix(segments=n), swing_arm()) for n in (4, 8, 16)]
@@ -172,10 +172,12 @@ def test_swing_in_space(name, record_number):
 
 @pytest.mark.slow
 def test_order_in_the_segment_length_in_space(record_number):
-    """The swing with a point mass at the tip. First order, where the plane has second (test_agreement.py): the cause is not
-    known (PAPER.md)."""
+    """The swing with a point mass at the tip. Its elbow is damped: a torque that follows the joint's rate acts in series with
+    the half segments beside it, and is of first order where the rate of the bodies is taken instead. Over three
+    refinements, since neighbouring ones scatter (2.2, 1.8)."""
     arm = swing_arm()
     arm = fx.Robot(arm.name, arm.links, arm.joints, (fx.Payload("p", "b", 0.05),), ())
-    a, b, c = (_swing(fx.TransferMatrix(segments=n), arm) for n in (4, 8, 16))
-    order = np.log2(np.linalg.norm(a - b) / np.linalg.norm(b - c))
-    record_number("swing in space: order in the segment length, point mass", order, 0.9, ">")
+    tips = [_swing(fx.TransferMatrix(segments=n), arm) for n in (4, 8, 16, 32)]
+    changes = [np.linalg.norm(a - b) for a, b in zip(tips, tips[1:], strict=False)]
+    order = np.log2(changes[0] / changes[2]) / 2
+    record_number("swing in space: order in the segment length, damped joint, point mass", order, (1.85, 2.15), "in")

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.formulation.transfer_matrix._lanes import Segments, riccati_segments
 from flexjax.formulation.transfer_matrix._paper import PaperTerm
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
 from flexjax.term import Mechanical
@@ -51,6 +52,27 @@ def test_equal_to_dense(kind, record_number):
     )
 
 
+def test_runs_side_by_side(record_number):
+    """Many runs in one sweep, which has a code of its own, against one after the other; some numbers common to all."""
+    rng = np.random.default_rng(1)
+    el, root = random_elements()
+    n, runs = len(el.torque), 5
+    of_run = dict(zip(("square", "gain", "force_x", "load"), rng.normal(size=(4, runs, n)), strict=True))
+    angle = rng.normal(size=(runs, n))
+    laws = {k: getattr(el, k) for k in ("stiffness", "free", "given", "coupling", "inertia", "pull")}
+    common = dict(zip(("reach_x", "reach_y", "moment_x", "moment_y", "force_y"), rng.normal(size=(5, n)), strict=True))
+    common |= laws | dict(mass=1 + rng.random(n), spin=20 + rng.random(n))
+    of_run |= dict(cos=np.cos(angle), sin=np.sin(angle), torque=rng.normal(size=(runs, n)), gain=0.1 * of_run["gain"])
+    seg = Segments(**{k: jnp.asarray(v) for k, v in (common | of_run).items()})
+    axes = Segments(**{k: 0 if k in of_run else None for k in common | of_run})
+    many = jax.jit(jax.vmap(riccati_segments, (axes, None)))(seg, root)
+    for i in range(runs):
+        own = Segments(**{k: getattr(seg, k)[i] if k in of_run else getattr(seg, k) for k in common | of_run})
+        e, torque, _ = dense_solve(own.elements(), root)
+        gap = max(np.abs(many.e[i] - e).max() / np.abs(e).max(), np.abs(many.torque[i] - torque).max() / np.abs(torque).max())
+        record_number(f"sweep of many runs, run {i}, against a dense solve", gap, 1e-11)
+
+
 @eqx.filter_jit
 def _acceleration_elements(model, dt):
     drive = single_drive()
@@ -58,8 +80,8 @@ def _acceleration_elements(model, dt):
     term = model.sweeps(drive)
     ground = term.ground(jnp.asarray(0.1), None)
     predicted = Mechanical(y.mech.q + dt * y.mech.v, y.mech.v + dt * a)
-    el, _ = term.elements(jnp.asarray(0.1), None, (), y.mech, predicted, ground, 0.25 * dt**2, 0.5 * dt)
-    return el, jnp.zeros(3).at[2].set(ground.acceleration)
+    seg, _ = term.segments(jnp.asarray(0.1), None, (), y.mech, predicted, ground, 0.25 * dt**2, 0.5 * dt)
+    return seg.elements(), jnp.zeros(3).at[2].set(ground.acceleration)
 
 
 @eqx.filter_jit

@@ -72,7 +72,8 @@ def rotor_torque(term, motor_acc):
 
 class Exchange(eqx.Module):
     """Forces through which energy enters (drive, loads, base) and leaves (dampers, friction), with the coordinates
-    along which they act and their rates; vectors of equal length."""
+    along which they act and their rates; vectors of equal length. ``joint``: torques of free joints (D,), where the next
+    step needs them, else none."""
 
     force: Array
     place: Array
@@ -80,6 +81,7 @@ class Exchange(eqx.Module):
     lost: Array
     lost_place: Array
     lost_rate: Array
+    joint: Array
 
     def powers(self) -> tuple[Array, Array]:
         """(power of the drive, power dissipated)."""
@@ -100,7 +102,7 @@ class Efforts(NamedTuple):
     reactions: object  # Forces, or None
 
 
-def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool) -> Efforts:
+def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=None) -> Efforts:
     kinds, j = term.kinds, term.chain.joints
     ground = term.ground(t, args)
     p = term.point(mech, ground)
@@ -113,13 +115,13 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool) -> Effo
         inverse = term.forces(t, args, mech, a, ground, rotor)
         n = jnp.where(kinds.rigid, inverse.n, n)
     xm, xmd = motor_side(term, p, target)
-    lost = j.coulomb * jnp.tanh(xmd / j.v_eps) + jnp.where(kinds.motor >= 0, 0.0, j.damping) * xmd
-    effort = n[kinds.first] + lost
+    own = own_torque(term, t, args, memory, xm, xmd, lag)
+    lost, effort = own.lost, n[kinds.first] + own.lost
     if kinds.rotor.any():
         parent = jnp.concatenate([ground.acceleration[None], term.split(a)[0][:-1]])
         effort = effort + j.gear * rotor(parent)[kinds.first]
     if not kinds.given.all():
-        effort = jnp.where(kinds.given, effort, own_torque(term, t, args, memory, xm, xmd)[0] + lost)
+        effort = jnp.where(kinds.given, effort, own.effort)
     gain = [(effort, xm, xmd)]
     loss = [(-sp.viscous, sp.stretch, sp.stretch_rate), (lost, xm, xmd)]
     if kinds.stops.any():
@@ -134,11 +136,12 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool) -> Effo
         gain.append((inverse.q[0], ground.point, ground.point_velocity))
         gain.append((inverse.n_parent[:1], ground.angle[None], ground.rate[None]))
     columns = [jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)]
-    return Efforts(effort, Exchange(*columns), inverse)
+    joint = jnp.where(kinds.free, own.effort - own.lost, 0.0) if term.has_lag else jnp.zeros(0, effort.dtype)
+    return Efforts(effort, Exchange(*columns, joint), inverse)
 
 
-def exchange(term, t, mech: Mechanical, a, args, memory) -> Exchange:
-    return efforts(term, t, mech, a, args, memory, forces=needs_forces(term)).exchange
+def exchange(term, t, mech: Mechanical, a, args, memory, lag=None) -> Exchange:
+    return efforts(term, t, mech, a, args, memory, forces=needs_forces(term), lag=lag).exchange
 
 
 def energies(term, t, mech: Mechanical, args) -> tuple[Array, Array, Array]:

@@ -165,29 +165,76 @@ def stop_torque(joints, q, qd) -> tuple[Array, Array, Array]:
     return -ks * (below + above) - touching * cs * qd, touching * ks, touching * cs
 
 
-def own_torque(term, t, args, memory, x, xd) -> tuple[Array, Array, Array]:
-    """(D,) torque of drive, dampers and friction at motor-side coordinates, and its slopes (taken positive) in
-    coordinate and rate.
+class Lag(NamedTuple):
+    """Rate of the joints' torques at the end of a step: ``rate`` times the torque there, plus ``past`` (D,)."""
 
-    A half segment next to a joint without hub is a spring in series with the controller: the gain is softened by it."""
+    rate: Array
+    past: Array
+
+
+def lag(dt, step, torque, earlier) -> Lag:
+    """From the torques at the end of the last two steps (the last one ``step`` long, 0 at the start): the backward
+    difference of second order, which is stable however short a half segment's time constant is."""
+    r = jnp.where(step > 0, dt / jnp.where(step > 0, step, 1.0), 0.0)
+    return Lag((1 + 2 * r) / (1 + r) / dt, (r**2 / (1 + r) * earlier - (1 + r) * torque) / dt)
+
+
+class Series(NamedTuple):
+    """(D,) effort of the drive, torque lost in dampers and friction, and slopes (taken positive) of effort less loss in
+    the bodies' relative angle and its rate."""
+
+    effort: Array
+    lost: Array
+    of_angle: Array
+    of_rate: Array
+
+
+def in_series(drive, robot, t, args, memory, x, xd, give, losses, lag: Lag | None) -> Series:
+    """Torques at joints whose bodies have turned by ``x``: between these and the joint stand the half segments, springs
+    of compliance ``give`` (D,) in series with controllers, dampers and friction (``losses``: damping, Coulomb torque and
+    its speed). The joint itself has turned by x + give torque; without ``lag`` its rate is taken as that of the bodies."""
+    damping, coulomb, v_eps = losses
+    kp, kd = drive.stiffness(robot)
+
+    def at(q, qd):
+        grip = jnp.tanh(qd / v_eps)
+        effort = drive.effort(robot, t, args, q, qd, memory)
+        return effort, damping * qd + coulomb * grip, kd + damping + coulomb / v_eps * (1 - grip**2)
+
+    if lag is None and not any(isinstance(a, PD) for a in drive.joints.values()):
+        effort, lost, slope = at(x, xd)
+        return Series(effort, lost, kp, slope)
+    rate, past = (0.0, 0.0) if lag is None else lag
+    qd = xd + give * past
+    effort, lost, slope = at(x, qd)
+    softer = 1 / (1 + give * (kp + rate * slope))
+    torque = softer * (effort - lost)  # exact where the laws are linear
+    effort, lost, slope = at(x + give * torque, qd + give * rate * torque)
+    return Series(effort, lost, softer * kp, softer * slope)
+
+
+def has_lag(robot: Robot, drive, free, half: bool) -> bool:
+    """Static: whether a joint that is free to turn (``free``, D) between half segments has a torque that follows its
+    rate."""
+    if not half:
+        return False
+    slices = robot.dof_slices()
+    for joint in robot.tree_joints:
+        rate = joint.damping is not None or joint.friction is not None or isinstance(drive.joints.get(joint.name), PD)
+        if joint.dofs and rate and free[slices[joint.name]].any():
+            return True
+    return False
+
+
+def own_torque(term, t, args, memory, x, xd, lag: Lag | None = None) -> Series:
+    """Of drive, dampers and friction at motor-side coordinates."""
     j, kinds = term.chain.joints, term.kinds
-    kp, kd = term.drive.stiffness(term.robot)
-    tau = term.drive.effort(term.robot, t, args, x, xd, memory)
-    softer = jnp.ones_like(x)
-    if any(isinstance(a, PD) for a in term.drive.joints.values()):
-        give = jnp.where(kinds.free, term.chain.connections.give[kinds.first], 0.0)
-        softer = 1 / (1 + kp * give)
-        tau = term.drive.effort(term.robot, t, args, x + give * softer * tau, xd, memory)
-    damping = jnp.where(kinds.motor >= 0, 0.0, j.damping)
-    grip = jnp.tanh(xd / j.v_eps)
-    return (
-        tau - damping * xd - j.coulomb * grip,
-        softer * kp,
-        softer * kd + damping + j.coulomb / j.v_eps * (1 - grip**2),
-    )
+    give = jnp.where(kinds.free, term.chain.connections.give[kinds.first], 0.0)
+    losses = jnp.where(kinds.motor >= 0, 0.0, j.damping), j.coulomb, j.v_eps
+    return in_series(term.drive, term.robot, t, args, memory, x, xd, give, losses, lag)
 
 
-def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1) -> Laws:
+def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1, lag: Lag | None = None) -> Laws:
     """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is not linear is
     expanded about ``star``."""
     kinds, con, j = term.kinds, term.chain.connections, term.chain.joints
@@ -210,7 +257,8 @@ def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1) -> 
         ks, n0 = stiffness[first], torque[first]
         xs, xsd = motor_side(term, star, target)
         xp, xpd = motor_side(term, predicted, target)
-        tau, k_x, k_d = own_torque(term, t, args, memory, xs, xsd)
+        own = own_torque(term, t, args, memory, xs, xsd, lag)
+        tau, k_x, k_d = own.effort - own.lost, own.of_angle, own.of_rate
         tau, k = tau - k_x * (xp - xs) - k_d * (xpd - xsd), k_x * c2 + k_d * c1
         J, gJ = j.rotor, j.gear * j.rotor
         whole = jnp.where(kinds.driven_motor, ks + j.gear * gJ + k, 1.0)

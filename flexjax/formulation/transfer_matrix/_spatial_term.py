@@ -11,10 +11,10 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.drive import PD, Drive
+from flexjax.drive import Drive
 from flexjax.formulation.transfer_matrix._balance import Exchange
 from flexjax.formulation.transfer_matrix._chain import Layout
-from flexjax.formulation.transfer_matrix._laws import stop_torque
+from flexjax.formulation.transfer_matrix._laws import Series, has_lag, in_series, stop_torque
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
 from flexjax.formulation.transfer_matrix._spatial_joints import (
     Bends,
@@ -80,24 +80,18 @@ class SpatialTerm(AbstractChainStepTerm):
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
         return tuple(jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain, x, xd))
 
-    def own_effort(self, t, args, memory, b: Bends) -> tuple[Array, Array, Array, Array]:
-        """(D,) effort of the drive, torque lost in dampers and friction, and slopes (taken positive) of effort less
-        loss in angle and rate."""
+    @property
+    def has_lag(self) -> bool:
+        return has_lag(self.robot, self.drive, ~self.sites.given, True)
+
+    def own_effort(self, t, args, memory, b: Bends, lag=None) -> Series:
+        """Of drive, dampers and friction at the joints."""
         c, sites = self.chain, self.sites
         x, xd = sites.gather(b.angle), sites.gather(b.angle_rate)
-        kp, kd = self.drive.stiffness(self.robot)
-        effort = self.drive.effort(self.robot, t, args, x, xd, memory)
-        softer = jnp.ones_like(x)
-        if any(isinstance(act, PD) for act in self.drive.joints.values()):
-            # The half segments next to the joint are springs in series with the controller, as in the plane.
-            give = sites.gather(b.give)
-            softer = 1 / (1 + kp * give)
-            effort = self.drive.effort(self.robot, t, args, x + give * softer * effort, xd, memory)
-        grip = jnp.tanh(xd / c.v_eps)
-        lost = c.damping * xd + c.coulomb * grip
-        return effort, lost, softer * kp, softer * kd + c.damping + c.coulomb / c.v_eps * (1 - grip**2)
+        losses = c.damping, c.coulomb, c.v_eps
+        return in_series(self.drive, self.robot, t, args, memory, x, xd, sites.gather(b.give), losses, lag)
 
-    def sweep(self, t, args, memory, R, w, turn_ahead, w_ahead, c2, c1):
+    def sweep(self, t, args, memory, R, w, turn_ahead, w_ahead, c2, c1, lag=None):
         """(e (n, 6) of the bodies' inboard points, f (n, 6) on the bodies there) at rotations R and angular velocities
         w. The motion to find lies ``turn_ahead`` + c2 alpha and ``w_ahead`` + c1 alpha from these (n, 3)."""
         chain, n = self.chain, self.layout.n
@@ -127,7 +121,7 @@ class SpatialTerm(AbstractChainStepTerm):
             ]
         )
         b = self.bends(t, args, R, w)
-        stiffness, torque = self._laws(t, args, memory, b, turn_ahead, w_ahead, c2, c1)
+        stiffness, torque = self._laws(t, args, memory, b, turn_ahead, w_ahead, c2, c1, lag)
         last = jnp.zeros((1, 7), R.dtype).at[0, 6].set(1.0)
 
         def inwards(Z, x):
@@ -148,13 +142,13 @@ class SpatialTerm(AbstractChainStepTerm):
         _, e = lax.scan(outwards, root, (right, D))
         return e, matvec(X[:, :, :6], e) + X[:, :, 6]
 
-    def _laws(self, t, args, memory, b: Bends, turn_ahead, w_ahead, c2, c1):
+    def _laws(self, t, args, memory, b: Bends, turn_ahead, w_ahead, c2, c1, lag):
         """Moments on the outboard bodies: torque - stiffness (al_O - al_I), world axes."""
         sites = self.sites
         turn, spin = _across(turn_ahead), _across(w_ahead)
-        effort, lost, kx, kd = self.own_effort(t, args, memory, b)
+        own = self.own_effort(t, args, memory, b, lag)
         push, ks, cs = self.stops(b)
-        tau, kx, kd = (sites.spread(x) for x in (effort - lost + push, kx + ks, kd + cs))
+        tau, kx, kd = (sites.spread(x) for x in (own.effort - own.lost + push, own.of_angle + ks, own.of_rate + cs))
         tau = tau - b.drag  # of_angle takes the free axes only
         bend = b.bend + matvec(b.of_bend, turn)
         rate = b.bend_rate + matvec(b.of_bend, spin)
@@ -176,7 +170,8 @@ class SpatialTerm(AbstractChainStepTerm):
 
     def start(self, t, y: State, args) -> Carried:
         a = self.rate(t, y, args).v
-        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), self.exchange(t, y, args))
+        exchange = self.exchange(t, y, args)
+        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), exchange, exchange.joint)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         dt = t1 - t0
@@ -189,32 +184,34 @@ class SpatialTerm(AbstractChainStepTerm):
             slope = carried.slope + 0.5 * (dt + carried.step) * carried.bend
             ahead = dt * slope, slope + 0.5 * dt * carried.bend
 
+        lag = carried.lag(dt)
+
         def once(ahead, _):
             R, w = self.rotations(self.moved(y.mech.q, ahead[0])), ahead[1].reshape(-1, 3)
             rest = (turn - ahead[0]).reshape(-1, 3), (spin - ahead[1]).reshape(-1, 3)
-            e, _ = self.sweep(t1, args, y.memory, R, w, *rest, beta * dt**2, gamma * dt)
+            e, _ = self.sweep(t1, args, y.memory, R, w, *rest, beta * dt**2, gamma * dt, lag)
             a1 = e[:, 3:].reshape(-1)
             return (turn + beta * dt**2 * a1, spin + gamma * dt * a1), a1
 
         (whole, v1), a1 = lax.scan(once, ahead, length=self.passes)
         mech = Mechanical(self.moved(y.mech.q, whole), v1)
-        new = self.exchange(t1, State(mech, y.work, y.dissipated, y.memory), args)
+        new = self.exchange(t1, State(mech, y.work, y.dissipated, y.memory), args, lag)
         work, lost = new.since(carried.exchange)
         slope = v0 + dt * ((0.5 - beta) * a0 + beta * a1[-1])
         bend = 2 * (slope - carried.slope) / (dt + carried.step)
         state = State(mech, y.work + work, y.dissipated + lost, y.memory)
-        return state, Carried(a1[-1], slope, bend, dt, new), jnp.asarray(True)
+        return state, Carried(a1[-1], slope, bend, dt, new, carried.exchange.joint), jnp.asarray(True)
 
     # --- what follows from the motion
-    def efforts(self, t, args, memory, b: Bends) -> tuple[Array, Array]:
+    def efforts(self, t, args, memory, b: Bends, lag=None) -> tuple[Array, Array]:
         """(D,) efforts of the motors, and what dampers and friction take of them."""
-        effort, lost, _, _ = self.own_effort(t, args, memory, b)
+        effort, lost, _, _ = self.own_effort(t, args, memory, b, lag)
         held = matvec(transpose(b.axes), -matvec(transpose(b.of_bend), b.moment()))
         return jnp.where(self.sites.given, self.sites.gather(held + b.drag) + lost, effort), lost
 
-    def exchange(self, t, y: State, args) -> Exchange:
+    def exchange(self, t, y: State, args, lag=None) -> Exchange:
         b = self.bends(t, args, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
-        effort, lost = self.efforts(t, args, y.memory, b)
+        effort, lost = self.efforts(t, args, y.memory, b, lag)
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
         viscous = matvec(b.damping, b.bend_rate).reshape(-1)
         loss = [(viscous, b.bend.reshape(-1), b.bend_rate.reshape(-1)), (lost, x, xd), (self.stops(b)[2] * xd, x, xd)]
@@ -227,7 +224,8 @@ class SpatialTerm(AbstractChainStepTerm):
             on_quat = 4 * self.ambient(y.mech, Mechanical(torque.reshape(-1), y.mech.v)).q
             gain.append((on_quat, y.mech.q, self.ambient(y.mech, Mechanical(y.mech.v, y.mech.v)).q))
         columns = [jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)]
-        return Exchange(*columns)
+        joint = jnp.where(self.sites.given, 0.0, effort - lost) if self.has_lag else jnp.zeros(0, x.dtype)
+        return Exchange(*columns, joint)
 
     def power(self, t, y: State, args):
         return self.exchange(t, y, args).powers()

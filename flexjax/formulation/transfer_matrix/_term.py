@@ -4,6 +4,7 @@ along the chain."""
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -11,17 +12,21 @@ from jaxtyping import Array, Float
 
 from flexjax.drive import Drive
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout
+from flexjax.formulation.transfer_matrix._lanes import Segments, riccati_segments
 from flexjax.formulation.transfer_matrix._laws import (
     Ground,
     Kinds,
+    Lag,
     Point,
     ground_motion,
+    has_lag,
     joint_laws,
+    lag,
     load_wrenches,
     on_connections,
     targets,
 )
-from flexjax.formulation.transfer_matrix._sweep import Elements, Solution, sweep
+from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Solution
 from flexjax.robot import Robot
 from flexjax.term import AbstractChainStepTerm, Mechanical, State
 
@@ -30,13 +35,20 @@ LINEARISATIONS = ("history", "extrapolated")
 
 class Carried(eqx.Module):
     """What the end of the last step hands over: accelerations of bodies and motors; the mean rates of that step and
-    their change since the one before; its length; and the forces through which energy comes and goes."""
+    their change since the one before; its length; the forces through which energy comes and goes; and the torques of
+    free joints at the step's start."""
 
     acceleration: Float[Array, " nv"]
     slope: Float[Array, " nv"]
     bend: Float[Array, " nv"]
     step: Float[Array, ""]
     exchange: eqx.Module
+    earlier: Float[Array, " J"]
+
+    def lag(self, dt) -> Lag | None:
+        """For the step of length ``dt`` that follows."""
+        torque = self.exchange.joint
+        return lag(dt, self.step, torque, self.earlier) if torque.shape[0] else None
 
 
 class Forces(NamedTuple):
@@ -85,6 +97,10 @@ class TransferTerm(AbstractChainStepTerm):
     @property
     def kinds(self) -> Kinds:
         return Kinds(self.robot, self.layout, self.drive.prescribed(self.robot))
+
+    @property
+    def has_lag(self) -> bool:
+        return has_lag(self.robot, self.drive, self.kinds.free, self.layout.half)
 
     def split(self, x) -> tuple[Array, Array]:
         return x[: self.layout.n], x[self.layout.n :]
@@ -141,49 +157,45 @@ class TransferTerm(AbstractChainStepTerm):
         )
 
     # --- dynamics
-    def elements(self, t, args, memory, star: Mechanical, predicted: Mechanical, ground: Ground, c2, c1):
-        """The chain's elements at the configuration ``star``; springs act at ``predicted`` + (c2, c1) times the
-        acceleration, and so does the spin in the centrifugal terms, expanded about that of ``star``."""
-        b = self.chain.bodies
+    def segments(self, t, args, memory, star: Mechanical, predicted: Mechanical, ground: Ground, c2, c1, lag=None):
+        """The chain's elements at the configuration ``star``, in the numbers they are made of; springs act at ``predicted``
+        + (c2, c1) times the acceleration, and so does the spin in the centrifugal terms, expanded about that of ``star``."""
+        b, reach = self.chain.bodies, self.chain.reach
         (th, _), (w, _) = self.split(star.q), self.split(star.v)
-        reach, moment = turned(th, self.chain.reach), turned(th, b.moment)
-        force, torque = load_wrenches(self, t, args, th)
-        row, column, moment_column, squared = perp(reach), perp(reach), perp(moment), w**2
+        square, gain = w**2, jnp.zeros_like(w)
         if self.linearisation == "history":
             # w^2 with w = predicted + c1 al, without its square in c1: one part known, one in proportion to al.
-            squared = w * (2 * self.split(predicted.v)[0] - w)
-            column = column - (2 * c1 * w)[:, None] * reach
-            moment_column = moment_column - (2 * c1 * w)[:, None] * moment
-        zero = jnp.zeros_like(b.mass)
-        push = -squared[:, None] * moment - force
-        mass = jnp.stack(
-            [
-                jnp.stack([b.mass, zero, moment_column[:, 0], push[:, 0]], -1),
-                jnp.stack([zero, b.mass, moment_column[:, 1], push[:, 1]], -1),
-                jnp.stack([-moment[:, 1], moment[:, 0], b.inertia, -torque], -1),
-            ],
-            axis=-2,
+            square, gain = w * (2 * self.split(predicted.v)[0] - w), 2 * c1 * w
+        force = torque = jnp.zeros_like(b.mass)
+        force = (force, force)
+        if self.drive.loads:
+            force, torque = load_wrenches(self, t, args, th)
+            force = force[:, 0], force[:, 1]
+        points = self.point(star, ground), self.point(predicted, ground)
+        laws = joint_laws(self, t, args, memory, *points, c2, c1, lag)
+        seg = Segments(
+            cos=jnp.cos(th),
+            sin=jnp.sin(th),
+            square=square,
+            gain=gain,
+            reach_x=reach[:, 0],
+            reach_y=reach[:, 1],
+            moment_x=b.moment[:, 0],
+            moment_y=b.moment[:, 1],
+            mass=b.mass,
+            spin=b.inertia,
+            force_x=force[0],
+            force_y=force[1],
+            load=torque,
+            **{k: getattr(laws, k) for k in ("stiffness", "torque", "free", "given", "coupling", "inertia", "pull")},
         )
-        laws = joint_laws(self, t, args, memory, self.point(star, ground), self.point(predicted, ground), c2, c1)
-        el = Elements(
-            column=column,
-            row=row,
-            shift=-squared[:, None] * reach,
-            mass=mass,
-            stiffness=laws.stiffness,
-            torque=laws.torque,
-            free=laws.free,
-            given=laws.given,
-            coupling=laws.coupling,
-            inertia=laws.inertia,
-            pull=laws.pull,
-        )
-        return el, laws
+        return seg, laws
 
-    def solve(self, el: Elements, laws, ground: Ground) -> tuple[Array, Solution]:
+    def solve(self, seg: Segments, laws, ground: Ground) -> tuple[Array, Solution]:
         """Accelerations of bodies and motors."""
         root = jnp.concatenate([ground.point_acceleration - self.chain.gravity, ground.acceleration[None]])
-        sol = sweep(self.sweep, el, root)
+        with jax.named_scope(f"transfer_matrix_{self.sweep}"):
+            sol = riccati_segments(seg, root) if self.sweep == "riccati" else SWEEPS[self.sweep](seg.elements(), root)
         alpha = sol.e[:, 2]
         return jnp.concatenate([alpha, laws.motor_acceleration(sol.turn, alpha - sol.turn)]), sol
 
@@ -192,8 +204,8 @@ class TransferTerm(AbstractChainStepTerm):
         ground = self.ground(t, args)
         mech = self.impose(t, args, y.mech, ground)
         zero = jnp.zeros((), mech.q.dtype)
-        el, laws = self.elements(t, args, y.memory, mech, mech, ground, zero, zero)
-        return mech, self.solve(el, laws, ground)[0]
+        seg, laws = self.segments(t, args, y.memory, mech, mech, ground, zero, zero)
+        return mech, self.solve(seg, laws, ground)[0]
 
     def rate(self, t, y: State, args) -> Mechanical:
         mech, a = self.accelerate(t, y, args)
@@ -202,7 +214,8 @@ class TransferTerm(AbstractChainStepTerm):
     def start(self, t, y: State, args) -> Carried:
         mech, a = self.accelerate(t, y, args)
         zero = jnp.zeros((), a.dtype)
-        return Carried(a, mech.v, jnp.zeros_like(a), zero, self.exchange(t, mech, a, args, y.memory))
+        exchange = self.exchange(t, mech, a, args, y.memory)
+        return Carried(a, mech.v, jnp.zeros_like(a), zero, exchange, exchange.joint)
 
     def ahead(self, mech: Mechanical, carried: Carried, dt) -> Mechanical:
         """A first guess at the end of the step, where the geometry is taken.
@@ -224,9 +237,11 @@ class TransferTerm(AbstractChainStepTerm):
         star = self.impose(t1, args, self.ahead(y.mech, carried, dt), ground)
         predicted = Mechanical(q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0)
 
+        lag = carried.lag(dt)
+
         def sweep_once(star, _):
-            el, laws = self.elements(t1, args, y.memory, star, predicted, ground, beta * dt**2, gamma * dt)
-            a1, _ = self.solve(el, laws, ground)
+            seg, laws = self.segments(t1, args, y.memory, star, predicted, ground, beta * dt**2, gamma * dt, lag)
+            a1, _ = self.solve(seg, laws, ground)
             mech = Mechanical(predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1)
             return self.impose(t1, args, mech, ground), a1
 
@@ -242,12 +257,12 @@ class TransferTerm(AbstractChainStepTerm):
         """The new state ``mech`` with the energies exchanged in the step, and what it hands on; ``small``: its angles
         alone."""
         n = small.q.shape[0]
-        new = self.exchange(t1, small, a1[:n], args, y.memory)
+        new = self.exchange(t1, small, a1[:n], args, y.memory, carried.lag(dt))
         work, lost = new.since(carried.exchange)
         slope = y.mech.v + dt * ((0.5 - beta) * carried.acceleration + beta * a1)
         bend = 2 * (slope - carried.slope) / (dt + carried.step)
         state = State(mech, y.work + work, y.dissipated + lost, y.memory)
-        return state, Carried(a1, slope, bend, dt, new), jnp.asarray(True)
+        return state, Carried(a1, slope, bend, dt, new, carried.exchange.joint), jnp.asarray(True)
 
     # --- what follows from the motion
     def points(self, mech: Mechanical, ground: Ground) -> tuple[Array, Array, Array]:
@@ -275,10 +290,10 @@ class TransferTerm(AbstractChainStepTerm):
         n = jnp.cumsum(n_own[::-1])[::-1]
         return Forces(q, n, n + rotor, acc)
 
-    def exchange(self, t, mech: Mechanical, a, args, memory):
+    def exchange(self, t, mech: Mechanical, a, args, memory, lag=None):
         from flexjax.formulation.transfer_matrix._balance import exchange
 
-        return exchange(self, t, mech, a, args, memory)
+        return exchange(self, t, mech, a, args, memory, lag)
 
     def power(self, t, y: State, args):
         mech, a = self.accelerate(t, y, args)

@@ -1,0 +1,145 @@
+"""The Riccati sweep over segments with many runs side by side.
+
+XLA turns a loop over one axis into vector instructions, and hardly one over small matrices with the runs behind them (37
+against 170 ns per segment and run), so every number of the small matrices is an array of its own here, over the runs.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Float
+
+from flexjax.formulation.transfer_matrix._sweep import Elements, Solution, riccati
+
+
+class Segments(eqx.Module):
+    """What the elements of a chain follow from by products and sums alone: (n,) each.
+
+    ``cos``, ``sin``: of the bodies' angles. ``square``: what is known of the squared spin, ``gain``: what it grows by
+    with the angular acceleration. ``reach`` and ``moment`` in body axes; forces and torques of loads; the laws of the
+    connections."""
+
+    cos: Float[Array, " n"]
+    sin: Float[Array, " n"]
+    square: Float[Array, " n"]
+    gain: Float[Array, " n"]
+    reach_x: Float[Array, " n"]
+    reach_y: Float[Array, " n"]
+    moment_x: Float[Array, " n"]
+    moment_y: Float[Array, " n"]
+    mass: Float[Array, " n"]
+    spin: Float[Array, " n"]
+    force_x: Float[Array, " n"]
+    force_y: Float[Array, " n"]
+    load: Float[Array, " n"]
+    stiffness: Float[Array, " n"]
+    torque: Float[Array, " n"]
+    free: Float[Array, " n"]
+    given: Float[Array, " n"]
+    coupling: Float[Array, " n"]
+    inertia: Float[Array, " n"]
+    pull: Float[Array, " n"]
+
+    def geometry(self):
+        """(row, column, shift) of the lever, and (row, column, push) of the centre of mass, two numbers each."""
+
+        def seen(x, y):
+            X, Y = self.cos * x - self.sin * y, self.sin * x + self.cos * y
+            return (-Y, X), (-Y - self.gain * X, X - self.gain * Y), (-self.square * X, -self.square * Y)
+
+        row, column, push = seen(self.moment_x, self.moment_y)
+        return seen(self.reach_x, self.reach_y), (row, column, (push[0] - self.force_x, push[1] - self.force_y))
+
+    def elements(self) -> Elements:
+        (row, column, shift), (torques, forces, push) = self.geometry()
+        zero = jnp.zeros_like(self.cos)
+        mass = [
+            jnp.stack([self.mass + zero, zero, forces[0], push[0]], -1),
+            jnp.stack([zero, self.mass + zero, forces[1], push[1]], -1),
+            jnp.stack([*torques, self.spin + zero, -self.load + zero], -1),
+        ]
+        laws = (self.stiffness, self.torque, self.free, self.given, self.coupling, self.inertia, self.pull)
+        return Elements(*(jnp.stack(v, -1) for v in (column, row, shift)), jnp.stack(mass, -2), *laws)
+
+
+@jax.custom_jvp
+def riccati_segments(seg: Segments, root: Float[Array, "3"]) -> Solution:
+    return _one(seg, root)
+
+
+@riccati_segments.defjvp
+def _riccati_segments_jvp(primals, tangents):
+    (seg, root), (d, d_root) = primals, tangents
+    el, d_el = jax.jvp(Segments.elements, (seg,), (d,))
+    return jax.jvp(riccati, (el, root), (d_el, d_root))
+
+
+@jax.custom_batching.custom_vmap
+def _one(seg: Segments, root) -> Solution:
+    return riccati(seg.elements(), root)
+
+
+@_one.def_vmap
+def _many(size, batched, seg: Segments, root):
+    def behind(x, is_batched):
+        return jnp.moveaxis(x, 0, -1) if is_batched else x[..., None]
+
+    seg, root = jax.tree.map(behind, (seg, root), tuple(batched))
+    (ax, ay, alpha, turn), rows = _sweep(size, seg, root)
+    torque = rows[0] * ax + rows[1] * ay + rows[2] * alpha + rows[3]
+    e = jnp.stack([x.T for x in (ax, ay, alpha)], -1)
+    return Solution(e, turn.T, torque.T), Solution(True, True, True)
+
+
+def _sweep(size: int, seg: Segments, root):
+    """((ax, ay, al, D), rows of n behind the connections), each (n, size)."""
+    dtype = root.dtype
+
+    def full(x):
+        return jnp.broadcast_to(x, (size,))
+
+    def apart(carry, count):
+        # One array: a dozen carried apart are copied one by one.
+        return tuple(carry[k * size : (k + 1) * size] for k in range(count))
+
+    def inwards(carry, x: Segments):
+        (row, column, shift), (torques, forces, push) = x.geometry()
+        columns = [apart(carry, 12)[3 * k : 3 * k + 3] for k in range(4)]
+
+        def through(by):
+            return [a * by[0] + b * by[1] + c for a, b, c in zip(columns[0], columns[1], columns[by[2]], strict=True)]
+
+        columns[2], columns[3] = through((*column, 2)), through((*shift, 3))
+        own = (x.mass, 0.0, torques[0]), (0.0, x.mass, torques[1]), (*forces, x.spin), (*push, -x.load)
+        columns = [
+            (c[0] + m[0], c[1] + m[1], c[2] + row[0] * c[0] + row[1] * c[1] + m[2])
+            for c, m in zip(columns, own, strict=True)
+        ]
+        n = [c[2] for c in columns]
+        turn = _turn(x, n)
+        pressed = columns[2][0], columns[2][1], n[2] + x.coupling
+        after = (0.0, 0.0, x.inertia, -x.pull)
+        new = [c[i] + pressed[i] * w + (a if i == 2 else 0.0) for c, w, a in zip(columns, turn, after, strict=True) for i in range(3)]
+        return jnp.concatenate([full(z) for z in new]), tuple(full(z) for z in n)
+
+    _, rows = lax.scan(inwards, jnp.zeros(12 * size, dtype), seg, reverse=True)
+
+    def outwards(carry, x):
+        seg, n = x
+        (_, column, shift), _ = seg.geometry()
+        ax, ay, al = apart(carry, 3)
+        w = _turn(seg, n)
+        D = w[0] * ax + w[1] * ay + w[2] * al + w[3]
+        al = al + D
+        new = ax + column[0] * al + shift[0], ay + column[1] * al + shift[1], al
+        return jnp.concatenate([full(z) for z in new]), (ax, ay, al, D)
+
+    start = jnp.concatenate([full(z) for z in root])
+    return lax.scan(outwards, start, (seg, rows))[1], rows
+
+
+def _turn(x: Segments, n):
+    """D = turn . (e, 1), from the row of n behind the connection."""
+    soft = x.free / (x.stiffness + n[2])
+    return -n[0] * soft, -n[1] * soft, -(n[2] + x.coupling) * soft, (x.torque - n[3]) * soft + x.given
