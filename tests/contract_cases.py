@@ -26,6 +26,7 @@ class Case:
     steps: int = 12
     gradient: float = 1e-6  # largest relative disagreement of the three derivatives
     rigid: float = 1e-5  # largest difference from the rigid arm, relative to its motion, when every link is a million times stiffer
+    rigid_robot: Callable[[fx.Robot], fx.Robot] = lambda robot: robot  # what the rigid arm is made of
     long: bool = False  # its programs compile for a minute: all of it in the full report only
     one_sided: tuple[str, ...] = ()  # numbers at the end of their range, where differences step outside it
 
@@ -138,6 +139,7 @@ CASES = {
     ),
     "FiniteElement": Case(
         lambda: fx.FiniteElement(elements=2), finite_element.arm, finite_element.drive, {}, balance=1e-10, long=True, steps=4,
+        rigid_robot=finite_element.without_rotary_inertia,
         zero=_FLAT | {f"links[{i}].material.nu": "bending in the plane neither shears nor twists" for i in range(3)},
     ),
     "MovingBeam": Case(

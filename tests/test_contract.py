@@ -139,7 +139,7 @@ def test_rigid_limit(name, record_number):
     """Every elastic constant a million times larger: the rigid arm's motion, with the program that is compiled already."""
     case, robot, drive, ts = setting(name)
     stiff = run(name, stiffer(robot, 1e6), drive)
-    rigid = fx.simulate(fx.RigidArm().bind(robot), drive, ts, dt=case.dt, start=case.start, stations=5)
+    rigid = fx.simulate(fx.RigidArm().bind(case.rigid_robot(robot)), drive, ts, dt=case.dt, start=case.start, stations=5)
     assert int(stiff.status) == 0
     gap = max(float(np.max(np.abs(a - b))) for a, b in ((stiff.tip, rigid.tip), (stiff.q, rigid.q)))
     moved = float(np.max(np.abs(rigid.tip - rigid.tip[:1])))

@@ -171,9 +171,9 @@ def onto_next(kin: Kinematics, shape: Float[Array, "B dim"]) -> Array:
     return jnp.zeros_like(shape) if kin.tip is None else mv(kin.X, behind(shape, jnp.zeros_like(shape[0])))
 
 
-def tip_wrench(kin: Kinematics, W: Float[Array, "B dim"], rotors: Float[Array, "B dim"]) -> Array:
+def tip_wrench(kin: Kinematics, W: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None) -> Array:
     """What each body's tip section must give to the next stage and to the rotor that sits on it."""
-    handed = mtv(kin.X, W) + rotors
+    handed = mtv(kin.X, W) if rotors is None else mtv(kin.X, W) + rotors
     return jnp.concatenate([handed[1:], jnp.zeros_like(handed[:1])])
 
 
@@ -188,17 +188,18 @@ def spread(kin: Kinematics, start: Array, own: Float[Array, "B dim"]) -> Array:
     return lax.scan(outwards, start, (kin.full, own))[1]
 
 
-def gather(kin: Kinematics, own: Float[Array, "B dim"], rotors: Float[Array, "B dim"]) -> tuple[Array, Array]:
+def gather(kin: Kinematics, own: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None) -> tuple[Array, Array]:
     """The recursion W = own + (what the child hands over), tip to base: (W stacked, what the ground receives).
 
     A stage hands X^T W + ``rotors`` to the section that it hangs on."""
-    if kin.Xt is not None:
+    if rotors is not None and kin.Xt is not None:
         rotors = mtv(behind(kin.Xt, jnp.eye(own.shape[1], dtype=own.dtype)), rotors)
 
     def inwards(carry, row):
         X, add, rotor = row
         W = carry + add
-        return jnp.sum(X * W[:, None], axis=0) + rotor, W
+        handed = jnp.sum(X * W[:, None], axis=0)
+        return handed if rotor is None else handed + rotor, W
 
     ground, W = lax.scan(inwards, jnp.zeros_like(own[0]), (kin.full, own, rotors), reverse=True)
     return W, ground

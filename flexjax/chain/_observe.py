@@ -37,8 +37,9 @@ def point_acceleration(z, z_dot):
 def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
     lay, robot, planar = term.layout, term.robot, term.layout.planar
     q, v = y.mech.q, y.mech.v
-    a = term.accelerate(t, q, v, at, y.memory)
-    needs = term.inverse(t, q, v, a, at)
+    motion = term.motion(t, q, v, at)
+    a, frames_acceleration = term.forward(t, motion, at, y.memory)
+    needs = term.backward(t, motion, a, at, frames_acceleration)
     gap = needs.tau - sum(term._coordinate_forces(t, q, v, at, y.memory))
     xm, xmd = term.motor_coordinates(y)
     effort = term.drive.effort(robot, t, at, xm, xmd, y.memory)
@@ -65,6 +66,9 @@ def _unstressed(robot: Robot, s):
     trace does not grow with them."""
     zero = jnp.zeros(3, robot.gravity.dtype)
     length = jnp.stack([link.length for link in robot.links])
+    if all(link.curvature is None for link in robot.links):
+        straight = jnp.broadcast_to(jnp.eye(3, dtype=zero.dtype), (len(robot.links), 3, 3))
+        return se3.Pose(straight, jnp.zeros((len(robot.links), 3), zero.dtype).at[:, 0].set(length * s))
     curvature = jnp.stack([zero if link.curvature is None else link.curvature for link in robot.links])
     ahead = jnp.zeros_like(curvature).at[:, 0].set(1.0)
     return jax.vmap(se3.exp)(jnp.concatenate([ahead, curvature], axis=1) * (length * s)[:, None])
@@ -85,10 +89,10 @@ def _sections(term: ChainTerm, needs: Needs, s):
         everywhere = jnp.broadcast_to(s, (len(lay.stages),))
 
         def twist(eta):
-            return mv(term.links.section(eta, everywhere).S, m.rate)
+            tip = term.links.section(eta, everywhere)
+            return mv(tip.S, m.rate), tip
 
-        bend, bend_rate = jax.jvp(twist, (m.eta,), (m.rate,))
-        tip = term.links.section(m.eta, everywhere)
+        bend, bend_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
         bend_rate = bend_rate + mv(tip.S, needs.shape_acceleration)
         bend, bend_rate = (spatial_vector(x[stage], planar) for x in (bend, bend_rate))
         bent = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: x[stage], tip.pose))

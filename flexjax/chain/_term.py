@@ -148,6 +148,11 @@ class ChainTerm(AbstractSecondOrderTerm):
         z = spread(kin, twist, own + onto_next(kin, bend))
         return Motion(kin, poses(par, kin, base), z, own, at_tip(kin, z, bend), eta, rate, q, v, twist, acc)
 
+    @property
+    def _rotors(self) -> bool:
+        """Whether any joint has one: absent ones cost no program."""
+        return any(j.motor is not None and j.motor.rotor is not None for j in self.robot.joints)
+
     def _spin(self, section_rate, v):
         """Rate (or acceleration) of every rotor about its axis."""
         index, _, motor, has = self._tables
@@ -220,7 +225,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         _, driven, damped = self._coordinate_forces(t, q, v, args, memory)
         if self.drive.loads:
             m = self.motion(t, q, v, args)
-            driven = driven + self._on_coordinates(m.kin, self._loads(t, args, m), jnp.zeros_like(m.z))[0]
+            driven = driven + self._on_coordinates(m.kin, self._loads(t, args, m), None)[0]
         return driven, damped
 
     # --- dynamics
@@ -272,15 +277,20 @@ class ChainTerm(AbstractSecondOrderTerm):
         )
 
     def accelerate(self, t, q, v, args, memory):
-        m = self.motion(t, q, v, args)
+        return self.forward(t, self.motion(t, q, v, args), args, memory)[0]
+
+    def forward(self, t, m: Motion, args, memory) -> tuple[Array, Array]:
+        """Forward dynamics: accelerations of the coordinates (nv,), and of the frames (B, dim), less gravity."""
+        q, v = m.q, m.v
         force = sum(self._coordinate_forces(t, q, v, args, memory))
         zero = jnp.zeros(self.layout.dofs, q.dtype)
         factors = self._factor(m.kin, m.eta, zero, zero, zero)
         known = jnp.where(self.locked, self.prescribed(t, args)[3], 0.0)
         section = behind(m.z_tip, m.base_twist)
-        rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(
-            self._spin(jnp.zeros_like(section), known)
-        )
+        rotors = jnp.zeros_like(section)
+        if self._rotors:
+            given = self._spin(rotors, known)
+            rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(given)
         bias, tip_rate = self._bias(t, args, m), self._tip_rate(m)
         if self.layout.extends:
             given = pad_shapes(self.layout, known)
@@ -295,8 +305,8 @@ class ChainTerm(AbstractSecondOrderTerm):
             bias.shape - pad_shapes(self.layout, force),
             tip_rate,
         )
-        x, _, shape = solve(factors, loads)
-        return jnp.where(self.locked, known, self._join(x, shape))
+        x, acceleration, shape = solve(factors, loads)
+        return jnp.where(self.locked, known, self._join(x, shape)), acceleration
 
     def _joint_rate(self, m: Motion):
         """ad_z A v: the part of a body's acceleration that comes of turning joint axes. That of contacts that slide is
@@ -324,16 +334,23 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def inverse(self, t, q, v, a, args) -> Needs:
         """Inverse dynamics."""
-        m = self.motion(t, q, v, args)
-        shape = pad_shapes(self.layout, a)
+        return self.backward(t, self.motion(t, q, v, args), a, args)
+
+    def backward(self, t, m: Motion, a, args, acc=None) -> Needs:
+        """Inverse dynamics of a motion, with the accelerations of the frames where they are known already: no compiler sees that two sweeps are the same."""
+        v, shape = m.v, pad_shapes(self.layout, a)
         bend = jnp.zeros_like(m.z) if self.links is None else mv(m.kin.tip.S, shape) + self._tip_rate(m)
-        own = self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, a)) + onto_next(m.kin, bend)
-        acc = spread(m.kin, m.base_acceleration, own)
-        section = behind(m.z_tip, m.base_twist)
-        spin_rate = self._spin(behind(at_tip(m.kin, acc, bend), m.base_acceleration), a)
-        rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(spin_rate)
+        if acc is None:
+            own = self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, a)) + onto_next(m.kin, bend)
+            acc = spread(m.kin, m.base_acceleration, own)
         pull = self._times(self.mass(m.eta), acc, shape) + self._bias(t, args, m)
-        tau, W, ground = self._on_coordinates(m.kin, pull, rotors, self.par.rotor * spin_rate)
+        rotors = spins = None
+        if self._rotors:
+            section = behind(m.z_tip, m.base_twist)
+            spin_rate = self._spin(behind(at_tip(m.kin, acc, bend), m.base_acceleration), a)
+            rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_pull(spin_rate)
+            spins = self.par.rotor * spin_rate
+        tau, W, ground = self._on_coordinates(m.kin, pull, rotors, spins)
         return Needs(tau, W, ground, acc, shape, m)
 
     def balance(self, t, q, v, a, args, memory):
@@ -363,9 +380,11 @@ class ChainTerm(AbstractSecondOrderTerm):
         bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
         still = jnp.zeros_like(own[0])
         z = spread(kin, still, own + onto_next(kin, bend))
-        spin = self._spin(behind(at_tip(kin, z, bend), still), v)
-        rotors = self._rotor_pull(spin)
-        p, W, _ = self._on_coordinates(kin, self._times(self.mass(eta), z, rate), rotors, self.par.rotor * spin)
+        rotors = spins = None
+        if self._rotors:
+            spin = self._spin(behind(at_tip(kin, z, bend), still), v)
+            rotors, spins = self._rotor_pull(spin), self.par.rotor * spin
+        p, W, _ = self._on_coordinates(kin, self._times(self.mass(eta), z, rate), rotors, spins)
         slide = v[self.layout.slide_table()[0]] if self.layout.slides else z[:, 0]
         return Momenta(p, W, tip_wrench(kin, W, rotors), z, z - own, rate, slide)
 
@@ -426,7 +445,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         elastic = self._rows(jnp.zeros(self.layout.dofs, q.dtype), shapes) - spring_forces(self.layout, self.par, q)
         return (
             elastic
-            - self._on_coordinates(kin, weight, jnp.zeros((len(self.layout.stages), self.par.space.DIM), q.dtype))[0]
+            - self._on_coordinates(kin, weight, None)[0]
         )
 
     def gyration(self, v, p):
@@ -443,10 +462,11 @@ class ChainTerm(AbstractSecondOrderTerm):
     def energies(self, t, q, v, args):
         """(kinetic, elastic, gravity)."""
         par, m = self.par, self.motion(t, q, v, args)
-        spin = self._spin(behind(m.z_tip, m.base_twist), v)
         mass = self.mass(m.eta)
         own = self._times(mass, m.z, m.rate)
-        kinetic = 0.5 * (jnp.sum(m.z * own.wrench) + jnp.sum(m.rate * own.shape) + jnp.sum(par.rotor * spin**2))
+        kinetic = 0.5 * (jnp.sum(m.z * own.wrench) + jnp.sum(m.rate * own.shape))
+        if self._rotors:
+            kinetic = kinetic + 0.5 * jnp.sum(par.rotor * self._spin(behind(m.z_tip, m.base_twist), v) ** 2)
         lin = par.space.LIN
         first = jax.vmap(lambda R, inertia: R @ _mass_moment(inertia, lin))(m.world.rotation, mass.zz)
         gravity = -jnp.sum((mass.zz[:, 0, :1] * m.world.position + first) @ par.gravity)

@@ -1,8 +1,8 @@
 """Newton's iteration of an implicit step, with an approximate (structured, symmetric) matrix and exact implicit-function gradients.
 
-The iteration is never differentiated: ``lax.custom_root`` gives the derivative of the root in forward and reverse mode and to any order, at the
+The iteration is never differentiated: the derivative of the root follows from that of the residual in forward and reverse mode and to any order, at the
 cost of one linear solve with the exact Jacobian, in which the approximate matrix only speeds up the convergence: the gradient is exact although the
-matrix is not.
+matrix is not. (``lax.custom_root`` gives the same, but traces the linear solve even where nothing is differentiated: seconds of every first call.)
 """
 
 import functools
@@ -65,53 +65,64 @@ class _Iteration(eqx.Module):
     going: Bool[Array, ""]
 
 
+@eqx.filter_custom_jvp
+def _root(residual, precondition, guess, floor):
+    """(root, number of iterations, whether they converged)."""
+    eps = jnp.finfo(guess.dtype).eps
+    # In single precision 4096 eps would be above what counts as converged.
+    tight, near, loose = 16 * eps, min(4096 * eps, eps**0.5), eps**0.5
+
+    def size(x):
+        return jnp.max(jnp.abs(x), initial=0.0)
+
+    def body(s: _Iteration) -> _Iteration:
+        gap = precondition(residual(s.x))
+        secants = s.secants.learn(s.step, gap - s.gap, s.count)
+        step = secants.step(gap)
+        x, now = s.x + step, size(step)
+        scale = size(x) + floor
+        # A correction leaves an error of its own size times the rate at which they shrink, for which the worse of the last two is taken. Near round-off
+        # slow shrinking is noise; further away it takes three corrections that do not shrink, for accelerated ones do not do so one by one.
+        rate = jnp.where(s.count > 0, now / s.best, jnp.inf)
+        stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
+        reached = (now <= tight * scale) | (now * jnp.maximum(rate, s.rate) <= tight * scale)
+        done = reached | ((rate > 0.1) & (now <= near * scale)) | ((stalled > 3) & (now <= loose * scale))
+        best, close, going = jnp.minimum(now, s.best), reached | (now <= loose * scale), ~done & jnp.isfinite(now)
+        return _Iteration(x, step, gap, secants, best, rate, close, stalled, s.count + 1, going)
+
+    zero, zeros, yes = jnp.zeros((), jnp.int32), jnp.zeros_like(guess), jnp.asarray(True)
+    big = jnp.asarray(jnp.inf, guess.dtype)
+    first = _Iteration(guess, zeros, zeros, _Secants.none(guess), big, big, ~yes, zero, zero, yes)
+    end = lax.while_loop(lambda s: s.going & (s.count < MAX_ITERATIONS), body, first)
+    return end.x, end.count, end.close
+
+
+@_root.def_jvp
+def _root_jvp(primals, tangents):
+    residual, precondition, guess, floor = primals
+    # The root itself is asked for again, so that a second derivative finds it depending on the same numbers.
+    x, count, close = _root(residual, precondition, guess, floor)
+    _, change = eqx.filter_jvp(lambda f: f(x), (residual,), (tangents[0],))
+    _, jacobian = jax.linearize(residual, x)
+    if guess.shape[0] <= DENSE_BELOW:
+        # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
+        slope = jnp.linalg.solve(jax.vmap(jacobian, out_axes=1)(jnp.eye(guess.shape[0], dtype=guess.dtype)), -change)
+    else:
+        solve = functools.partial(residual_minimising, precondition)
+        slope = lax.custom_linear_solve(jacobian, -change, solve, solve)
+    return (x, count, close), (slope, None, None)
+
+
 def implicit_solve(
     residual: Callable[[Array], Array], precondition: Callable[[Array], Array], guess: Float[Array, " n"], floor: Float[Array, ""]
-) -> tuple[Float[Array, " n"], Array, Array]:
+) -> tuple[Float[Array, " n"], Int[Array, ""], Bool[Array, ""]]:
     """Root of ``residual``, the number of iterations, and whether they converged.
 
     ``precondition(r)`` applies a symmetric approximate inverse of the Jacobian, so corrections are in the units of the unknown and the
     tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size.
     """
-    eps = jnp.finfo(guess.dtype).eps
-    # In single precision 4096 eps would be above what counts as converged.
-    tight, near, loose = 16 * eps, min(4096 * eps, eps**0.5), eps**0.5
-
-    def iterate(f, start):
-        def size(x):
-            return jnp.max(jnp.abs(x), initial=0.0)
-
-        def body(s: _Iteration) -> _Iteration:
-            gap = precondition(f(s.x))
-            secants = s.secants.learn(s.step, gap - s.gap, s.count)
-            step = secants.step(gap)
-            x, now = s.x + step, size(step)
-            scale = size(x) + floor
-            # A correction leaves an error of its own size times the rate at which they shrink, for which the worse of the last two is taken. Near round-off
-            # slow shrinking is noise; further away it takes three corrections that do not shrink, for accelerated ones do not do so one by one.
-            rate = jnp.where(s.count > 0, now / s.best, jnp.inf)
-            stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
-            reached = (now <= tight * scale) | (now * jnp.maximum(rate, s.rate) <= tight * scale)
-            done = reached | ((rate > 0.1) & (now <= near * scale)) | ((stalled > 3) & (now <= loose * scale))
-            best, close, going = jnp.minimum(now, s.best), reached | (now <= loose * scale), ~done & jnp.isfinite(now)
-            return _Iteration(x, step, gap, secants, best, rate, close, stalled, s.count + 1, going)
-
-        zero, zeros, yes = jnp.zeros((), jnp.int32), jnp.zeros_like(start), jnp.asarray(True)
-        big = jnp.asarray(jnp.inf, start.dtype)
-        first = _Iteration(start, zeros, zeros, _Secants.none(start), big, big, ~yes, zero, zero, yes)
-        end = lax.while_loop(lambda s: s.going & (s.count < MAX_ITERATIONS), body, first)
-        # As floats: custom_root gives auxiliary outputs tangents of their own type.
-        return end.x, (end.count.astype(guess.dtype), end.close.astype(guess.dtype))
-
-    def tangent_solve(g, b):
-        if b.shape[0] <= DENSE_BELOW:
-            # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
-            return jnp.linalg.solve(jax.vmap(g, out_axes=1)(jnp.eye(b.shape[0], dtype=b.dtype)), b)
-        solve = functools.partial(residual_minimising, precondition)
-        return lax.custom_linear_solve(g, b, solve, solve)
-
-    x, (iterations, converged) = lax.custom_root(residual, lax.stop_gradient(guess), iterate, tangent_solve, has_aux=True)
-    return x, lax.stop_gradient(iterations), lax.stop_gradient(converged) > 0.5
+    # What the functions close over becomes part of them, so that derivatives by it are found.
+    return _root(eqx.filter_closure_convert(residual, guess), eqx.filter_closure_convert(precondition, guess), lax.stop_gradient(guess), floor)
 
 
 def stop(tree):

@@ -21,8 +21,8 @@ def drift(traj):
     return float(np.max(np.abs(e.balance - e.balance[0]))) / scale
 
 
-# Of each arm: joints, lengths, EI; stiffness of the second drive, its centre, amplitude and frequency; what pushes the first joint. Stiff enough to turn slower than
-# their first clamped frequencies, beyond which a linear link diverges.
+# Of each arm: joints, lengths, EI; stiffness of the second drive, its centre, amplitude and frequency; what pushes the first joint. Stiff enough to turn slower
+# than their first clamped frequencies, beyond which a linear link diverges.
 ARMS = {
     "PaR": (("Pa", "R"), (0.2, 0.6), 20.0, (5.0, 0.0, 0.3, 0.4), 1.0),
     "RPa": (("R", "Pa"), (0.8, 0.3), 2.0, (20.0, 0.4, 0.22, 0.5), 0.05),

@@ -100,8 +100,9 @@ class FiniteElement(AbstractFormulation):
         numbers = stacked_numbers(robot, layout, tables, layout.shape_count, self.stiffening, pinned)
         through = tuple(s.extends for s in layout.stages)
         nodes = tuple(s.link >= 0 and robot.links[s.link].name in pinned for s in layout.stages)
+        damped = any(link.damping is not None for link in robot.links if link.name in by_name)
         links = FiniteElementLinks(
-            numbers, payload_loads(robot, layout, pinned), tables, through, (False,) * len(through), self.stiffening, nodes, self.contact == "node"
+            numbers, payload_loads(robot, layout, pinned), tables, through, (False,) * len(through), self.stiffening, damped, nodes, self.contact == "node"
         )
         if pinned:
             par, links = _lend(layout, par, links)

@@ -1,5 +1,7 @@
 """The numbers of finite-element links from the robot: banded matrices and vectors over the unit interval. Pure and traceable in the robot's leaves."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,9 +11,10 @@ from jaxtyping import Array, Float
 
 from flexjax.beam import Cubics, beam_properties, rigid_inertia
 from flexjax.chain import Layout
+from flexjax.chain._alike import map_alike
 from flexjax.chain._parameters import PLANAR, payload_inertia
 from flexjax.formulation.finite_element._banded import to_band, to_vector
-from flexjax.robot import Link, Robot
+from flexjax.robot import Link, Payload, Robot
 from flexjax.screw import se3
 
 GAUSS = 6  # exact for products of cubics with sections that taper linearly in both dimensions
@@ -56,7 +59,7 @@ def local_functions(powers: Float[Array, "4 4"], x) -> Float[Array, "3 4"]:
     return jnp.stack([jnp.stack([one, x, x**2, x**3]), jnp.stack([zero, one, 2 * x, 3 * x**2]), jnp.stack([zero, zero, 2 * one, 6 * x])]) @ powers
 
 
-def _beyond(robot: Robot, link: Link, xi: Float[Array, " n"]):
+def _beyond(link: Link, payloads: tuple[Payload, ...], xi: Float[Array, " n"]):
     """(mass beyond xi, its first moment divided by the length): Gauss points on [xi, 1] of every xi."""
     nodes, weights = np.polynomial.legendre.leggauss(GAUSS)
 
@@ -66,11 +69,10 @@ def _beyond(robot: Robot, link: Link, xi: Float[Array, " n"]):
         return jnp.sum(w), jnp.sum(w * s)
 
     mass, moment = jax.vmap(one)(xi)
-    for p in robot.payloads:
-        if p.link == link.name:
-            ahead = p.s if p.offset is None else p.s + p.offset[0] / link.length
-            mass = mass + jnp.where(xi < p.s, p.mass, 0.0)
-            moment = moment + jnp.where(xi < p.s, p.mass * ahead, 0.0)
+    for p in payloads:
+        ahead = p.s if p.offset is None else p.s + p.offset[0] / link.length
+        mass = mass + jnp.where(xi < p.s, p.mass, 0.0)
+        moment = moment + jnp.where(xi < p.s, p.mass * ahead, 0.0)
     return mass, moment
 
 
@@ -96,8 +98,10 @@ def _roots(cubics: Cubics, element: Array, x: Float[Array, "p q"], EI: Float[Arr
     return jnp.pad(Q, ((0, count - cubics.elements), (0, 0), (0, 0)))
 
 
-def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, elements: int, stiffening: bool, pinned: frozenset[str]) -> LinkNumbers:
-    """Of one link, padded to ``size`` coefficients and ``elements`` elements."""
+def link_numbers(
+    link: Link, folded: tuple[Payload, ...], others: tuple[Payload, ...], cubics: Cubics, size: int, elements: int, stiffening: bool
+) -> LinkNumbers:
+    """Of one link with the payloads that are points of it, padded to ``size`` coefficients and ``elements`` elements."""
     L, n = link.length, cubics.elements
     nodes = jnp.asarray(np.arange(n + 1) / n, L.dtype)
     if link.pieces:
@@ -129,9 +133,7 @@ def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, elements: 
     # Slices have no rotary inertia of their own (eq. 8 of the paper): the rigid body must not have it either.
     rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
     turn, pull = jnp.zeros_like(M), jnp.zeros_like(a)
-    for p in robot.payloads:
-        if p.link != link.name or not folds(robot, p, pinned):
-            continue
+    for p in folded:
         at = jnp.clip(jnp.floor(p.s * n).astype(int), 0, n - 1)
         f = local_functions(jnp.asarray(cubics.powers, L.dtype)[at], p.s * n - at)
         where = jnp.asarray(np.where(cubics.index < cubics.size, cubics.index, size))[at][None]
@@ -148,7 +150,7 @@ def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, elements: 
     nothing = jnp.zeros_like(M)
     G = H = nothing
     if stiffening:
-        mass, moment = _beyond(robot, link, xi.reshape(-1))
+        mass, moment = _beyond(link, folded + others, xi.reshape(-1))
         G, H = (band(weight * y.reshape(shape), f1, f1) for y in (mass, moment))
     damping = link.damping
     zero = jnp.zeros_like(L)
@@ -156,7 +158,8 @@ def link_numbers(robot: Robot, link: Link, cubics: Cubics, size: int, elements: 
     drag = zero if damping is None or damping.mass is None else damping.mass
     return LinkNumbers(
         length=L, mu=jnp.sum(mu), EI=jnp.sum(EI), rigid=rigid, M=M, turn=turn, pull=pull, K=band(EI, f2, f2),
-        Q=_roots(cubics, element, xi * n - element[:, None], EI, elements), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1), a=a, b=b, e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
+        Q=_roots(cubics, element, xi * n - element[:, None], EI, elements), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1), a=a, b=b,
+        e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
     )  # fmt: skip
 
 
@@ -170,11 +173,19 @@ def _resting(like: LinkNumbers) -> LinkNumbers:
 def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, ...], size: int, stiffening: bool, pinned: frozenset[str]) -> LinkNumbers:
     """Of all stages; ``tables`` holds the functions of every stage's link, None where it is rigid."""
     count = max(c.elements for c in tables if c is not None)
-    rows = [
-        None if c is None else link_numbers(robot, robot.links[s.link], c, size, count, stiffening, pinned) for s, c in zip(layout.stages, tables, strict=True)
-    ]
-    blank = _resting(next(r for r in rows if r is not None))
-    return jtu.tree_map(lambda *x: jnp.stack(x), *[blank if r is None else r for r in rows])
+    some = next(i for i, c in enumerate(tables) if c is not None)
+
+    def numbers(cubics: Cubics | None, parts) -> LinkNumbers:
+        made = link_numbers(*parts, tables[some] if cubics is None else cubics, size, count, stiffening)
+        return _resting(made) if cubics is None else made
+
+    items = []
+    for s, cubics in zip(layout.stages, tables, strict=True):
+        link = robot.links[(s if cubics is not None else layout.stages[some]).link]  # where it is rigid, for the shapes of its zeros
+        held = [(folds(robot, p, pinned), dataclasses.replace(p, name="", link="")) for p in robot.payloads if p.link == link.name]
+        folded, others = (tuple(p for on, p in held if on is which) for which in (True, False))
+        items.append((cubics, (dataclasses.replace(link, name=""), folded, others)))
+    return map_alike(numbers, items)
 
 
 def payload_loads(robot: Robot, layout: Layout, pinned: frozenset[str]) -> tuple[Load, ...]:

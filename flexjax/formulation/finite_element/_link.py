@@ -67,6 +67,7 @@ class FiniteElementLinks(AbstractLinks):
     through: tuple[bool, ...] = eqx.field(static=True)
     held: tuple[bool, ...] = eqx.field(static=True)
     stiffening: bool = eqx.field(static=True)
+    damped: bool = eqx.field(static=True)
     pinned: tuple[bool, ...] = eqx.field(static=True, default=())
     jumps: bool = eqx.field(static=True, default=False)
     borrowed: Float[Array, " B"] | None = None  # point masses at pinned contacts, taken from the bodies that ride there
@@ -248,9 +249,9 @@ class FiniteElementLinks(AbstractLinks):
         return K
 
     def _curvatures(self, c) -> list[tuple[int, Float[Array, "B e 2 4"], Float[Array, "2 B e"]]]:
-        """(stride of the coefficients, Q, Q c) of links with Hermite cubics (two coefficients per element) and of those with B-splines (one). Forces as Q^T (Q c):
-        what rounding does to curvatures is in equilibrium by itself and moves no link as a whole, whereas that of K c, 1e12 times as large as the force at a
-        thousand elements, does, and Newton's iteration cannot get below it."""
+        """(stride of the coefficients, Q, Q c) of links with Hermite cubics (two coefficients per element) and of those with B-splines (one). Forces as
+        Q^T (Q c): what rounding does to curvatures is in equilibrium by itself and moves no link as a whole, whereas that of K c, 1e12 times as large as the
+        force at a thousand elements, does, and Newton's iteration cannot get below it."""
         strides = np.array([0 if t is None else t.size // t.elements for t in self.tables])
         if any(self.pinned):
             strides = np.where(self.pinned, 0, strides)
@@ -289,6 +290,8 @@ class FiniteElementLinks(AbstractLinks):
         return jnp.concatenate([bend, push[:, None]], axis=1)
 
     def damping_force(self, rate):
+        if not self.damped:
+            return jnp.zeros_like(rate)
         # Links that run through a joint have no damping (refused), so the length is constant here.
         n, m = self.numbers, self.numbers.a.shape[1]
         c = rate[:, :m]
@@ -305,8 +308,10 @@ class FiniteElementLinks(AbstractLinks):
         band = ee.band
         if cq is not None:
             _, L = self._split(eta)
-            bend = cq + cv * n.strain_rate
-            band = band + bend[:, None, None] * self._stiffness(eta) + (cv * n.drag * L)[:, None, None] * n.M
+            if self.damped:
+                band = band + (cq + cv * n.strain_rate)[:, None, None] * self._stiffness(eta) + (cv * n.drag * L)[:, None, None] * n.M
+            else:
+                band = band + cq * self._stiffness(eta)
         factors = band_factor(band)
         if ee.side is None:
             return BorderedFactors(factors, None, None, None)
