@@ -29,13 +29,14 @@ class Condensed(eqx.Module):
     S: Float[Array, "B dim m"]
     links: AbstractLinks
     factors: PyTree
+    E3: Float[Array, "B m"] | None = None  # of shape rows that were known already
 
     def reduce(
         self, bias: Float[Array, "B dim"], shape_bias: Float[Array, "B m"], tip_rate: Float[Array, "B dim"]
     ) -> tuple[Array, Array, Array]:
         """(E3, bias of the base, known acceleration of the tip) when the shape rows need ``shape_bias`` beyond mass
         times acceleration."""
-        E3 = self.links.solve(self.factors, shape_bias[:, :, None])[:, :, 0]
+        E3 = self.links.solve(self.factors, shape_bias[:, :, None])[:, :, 0] if self.E3 is None else self.E3
         return E3, bias - jnp.sum(self.ze * E3[:, None, :], axis=2), tip_rate - jnp.sum(self.S * E3[:, None, :], axis=2)
 
     def recover(self, E3, a: Float[Array, "B dim"], tip_force: Float[Array, "B dim"]) -> Array:
@@ -54,15 +55,21 @@ def condense(
     factors: PyTree,
     tip: Tip,
     Xt: Float[Array, "B dim dim"],
+    shape_bias: Float[Array, "B m"] | None = None,
 ) -> Condensed:
-    """``rigid``: inertia of what sits rigidly on the frame (hubs, rigid links)."""
+    """``rigid``: inertia of what sits rigidly on the frame (hubs, rigid links); ``shape_bias`` where it is known
+    already, so that one solve serves all columns."""
     dim = rigid.shape[1]
-    both = links.solve(factors, jnp.concatenate([jnp.swapaxes(mass.ze, 1, 2), jnp.swapaxes(tip.S, 1, 2)], axis=2))
-    E1, E2 = both[:, :, :dim], both[:, :, dim:]
+    columns = [jnp.swapaxes(mass.ze, 1, 2), jnp.swapaxes(tip.S, 1, 2)]
+    all_columns = links.solve(
+        factors, jnp.concatenate(columns if shape_bias is None else [*columns, shape_bias[:, :, None]], axis=2)
+    )
+    E1, E2 = all_columns[:, :, :dim], all_columns[:, :, dim : 2 * dim]
+    E3 = None if shape_bias is None else all_columns[:, :, 2 * dim]
     # The same block on both sides and symmetrised: otherwise the error grows exponentially along the chain.
     P = _half(rigid + mass.zz - mass.ze @ E1)
     F = _half(tip.S @ E2)
-    return Condensed(P, Xt - tip.S @ E1, F, _root(jax.lax.stop_gradient(F)), E1, E2, mass.ze, tip.S, links, factors)
+    return Condensed(P, Xt - tip.S @ E1, F, _root(jax.lax.stop_gradient(F)), E1, E2, mass.ze, tip.S, links, factors, E3)
 
 
 def _root(F):
@@ -82,10 +89,14 @@ def _root(F):
 
 
 def small_inverse(m: Float[Array, "n n"]) -> Array:
-    """Inverse of a small positive definite matrix by Gauss-Jordan, unrolled: no LAPACK call inside a scan."""
+    """Inverse of a small positive definite matrix, by cross products or Gauss-Jordan, unrolled: no LAPACK call inside a scan."""
     n = m.shape[0]
     if n == 1:
         return 1.0 / m
+    if n == 3:
+        x, y, z = m[:, 0], m[:, 1], m[:, 2]
+        rows = jnp.stack([jnp.cross(y, z), jnp.cross(z, x), jnp.cross(x, y)])
+        return rows / jnp.sum(x * rows[0])
     work = jnp.concatenate([m, jnp.eye(n, dtype=m.dtype)], axis=1)
     for i in range(n):
         row = work[i] / work[i, i]

@@ -127,7 +127,8 @@ def kinematics(
     for i, s in enumerate(layout.stages):
         if s.kind == "screw":
             coordinates[i, : s.dofs] = np.arange(s.q_start, s.q_start + s.dofs)
-    padded = jnp.concatenate([q, jnp.zeros(1, q.dtype)])[coordinates]
+    plain = _in_order(layout) and np.array_equal(coordinates[:, 0], np.arange(layout.dofs))
+    padded = q[: layout.dofs, None] if plain else jnp.concatenate([q, jnp.zeros(1, q.dtype)])[coordinates]
     middle = _screw_poses(space, par.joint_screw, padded)
     for i, s in enumerate(layout.stages):
         if s.kind == "ball":

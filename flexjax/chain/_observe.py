@@ -7,7 +7,6 @@ from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax.chain._kinematics import mv
-from flexjax.chain._parameters import PLANAR
 from flexjax.chain._term import ChainTerm, Needs
 from flexjax.robot import Robot
 from flexjax.screw import se3
@@ -19,19 +18,32 @@ def spatial_pose(pose, planar: bool):
     """A pose of the plane as one of space."""
     if not planar:
         return pose
-    R = jnp.eye(3, dtype=pose.position.dtype).at[:2, :2].set(pose.rotation)
-    return se3.Pose(R, jnp.concatenate([pose.position, jnp.zeros(1, pose.position.dtype)]))
+    up = jnp.asarray(np.diag([0.0, 0.0, 1.0]), pose.position.dtype)
+    return se3.Pose(jnp.pad(pose.rotation, (0, 1)) + up, jnp.pad(pose.position, (0, 1)))
 
 
 def spatial_vector(z, planar: bool):
     """A planar twist or wrench (..., 3) as a spatial one (..., 6)."""
-    return jnp.zeros((*z.shape[:-1], 6), z.dtype).at[..., PLANAR].set(z) if planar else z
+    if not planar:
+        return z
+    none = [(0, 0)] * (z.ndim - 1)
+    return jnp.pad(z[..., :2], [*none, (0, 4)]) + jnp.pad(z[..., 2:], [*none, (5, 0)])
 
 
 def point_acceleration(z, z_dot):
     """[acceleration of the point; angular acceleration] in body axes, from the body twist and its component
     derivative."""
-    return z_dot.at[..., :3].add(jnp.cross(z[..., 3:], z[..., :3]))
+    return z_dot + ahead(jnp.cross(z[..., 3:], z[..., :3]))
+
+
+def ahead(linear):
+    """Linear parts (..., 3) as vectors of six."""
+    return jnp.pad(linear, [(0, 0)] * (linear.ndim - 1) + [(0, 3)])
+
+
+def pick(x, index):
+    """Rows of x; a program for it only where they are not all rows in order."""
+    return x if len(index) == x.shape[0] and np.all(index == np.arange(len(index))) else x[index]
 
 
 def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
@@ -68,7 +80,7 @@ def _unstressed(robot: Robot, s):
     length = jnp.stack([link.length for link in robot.links])
     if all(link.curvature is None for link in robot.links):
         straight = jnp.broadcast_to(jnp.eye(3, dtype=zero.dtype), (len(robot.links), 3, 3))
-        return se3.Pose(straight, jnp.zeros((len(robot.links), 3), zero.dtype).at[:, 0].set(length * s))
+        return se3.Pose(straight, jnp.pad((length * s)[:, None], ((0, 0), (0, 2))))
     curvature = jnp.stack([zero if link.curvature is None else link.curvature for link in robot.links])
     ahead = jnp.zeros_like(curvature).at[:, 0].set(1.0)
     return jax.vmap(se3.exp)(jnp.concatenate([ahead, curvature], axis=1) * (length * s)[:, None])
@@ -78,10 +90,10 @@ def _sections(term: ChainTerm, needs: Needs, s):
     """(pose7, velocity, acceleration, deflection, strain) of the section at station ``s`` of every link."""
     lay, robot, planar, m = term.layout, term.robot, term.layout.planar, needs.motion
     stage = np.array([next(i for i, st in enumerate(lay.stages) if st.link == k) for k in range(len(robot.links))])
-    world = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: x[stage], m.world))
-    z, acc = (spatial_vector(x[stage], planar) for x in (m.z, needs.acceleration))
+    world = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: pick(x, stage), m.world))
+    z, acc = (spatial_vector(pick(x, stage), planar) for x in (m.z, needs.acceleration))
     # Undo the trick that made weight out of the base's acceleration.
-    acc = acc.at[:, :3].add(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
+    acc = acc + ahead(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
     section = _unstressed(robot, s)
     bend = bend_rate = jnp.zeros_like(z)
     deflection, strain = jnp.zeros_like(section.position), jnp.zeros_like(z)
@@ -94,13 +106,13 @@ def _sections(term: ChainTerm, needs: Needs, s):
 
         bend, bend_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
         bend_rate = bend_rate + mv(tip.S, needs.shape_acceleration)
-        bend, bend_rate = (spatial_vector(x[stage], planar) for x in (bend, bend_rate))
-        bent = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: x[stage], tip.pose))
+        bend, bend_rate = (spatial_vector(pick(x, stage), planar) for x in (bend, bend_rate))
+        bent = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: pick(x, stage), tip.pose))
         flexible = np.array(lay.shapes)[stage] > 0
         section = jax.tree_util.tree_map(
             lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b), bent, section
         )
-        deflection, strain = (x[stage] for x in term.links.strain(m.eta, everywhere))
+        deflection, strain = (pick(x, stage) for x in term.links.strain(m.eta, everywhere))
     back = jax.vmap(se3.adjoint_inverse)(section)
     carried = mv(back, z)
     zs = carried + bend
@@ -124,7 +136,7 @@ def _reactions(term: ChainTerm, W, q) -> Array:
     """Wrenches of parent on child at the joints, child axes (J, 6)."""
     stages, robot = term.layout.stages, term.robot
     last = [max((i for i, s in enumerate(stages) if s.joint == k), default=0) for k in range(len(robot.joints))]
-    out = W[np.array(last)]
+    out = pick(W, np.array(last))
     for k, joint in enumerate(robot.joints):
         if joint.type == "prismatic" and joint.axis is None and not stages[last[k]].extends:
             # The link's frame is at its rear end; the joint stands length - free length ahead of it.

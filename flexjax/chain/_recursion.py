@@ -12,6 +12,7 @@ unknowns have unit rows. What is handed over is symmetrised: without that the er
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
@@ -65,8 +66,8 @@ def factorise(
         X, A, link, J_joint, J, n, axis, free, k, kj, km = row
         Mh, kept = body(IA, link)
         MhA = mm(Mh, A)
-        D = (mm(A.T, MhA) + jnp.diag(k)).at[0, 0].add(n**2 * J_joint)
-        U = mm(MhA.T, X).at[0].add(n * J_joint * axis)
+        D = mm(A.T, MhA) + jnp.diag(k) + n**2 * J_joint * (first[:, None] * first[None, :])
+        U = mm(MhA.T, X) + n * J_joint * (first[:, None] * axis[None, :])
         if has_motor:
             couple = jnp.zeros(k.shape[0], k.dtype).at[0].set(-kj)
             D = D.at[0, 0].add(kj)
@@ -81,6 +82,7 @@ def factorise(
         handed = mm(X.T, mm(Mh, X)) + (J + J_joint) * axis[:, None] * axis[None, :] - mm(U.T, mm(D_inverse, U))
         return 0.5 * (handed + handed.T), (Mh, U, D_inverse, kept)
 
+    first = jnp.asarray(np.eye(1, diagonal.shape[1])[0], diagonal.dtype)  # a rotor turns with the first column
     rotors = (jnp.where(on_motor, 0.0, par.rotor), jnp.where(on_motor, par.rotor, 0.0))
     link = (par.inertia,) if condensed is None else (condensed.P, condensed.Y, condensed.F, condensed.root)
     rows = (kin.X, kin.screw, link, *rotors, par.gear, par.rotor_axis, free, diagonal, spring, motor)
@@ -131,7 +133,7 @@ def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
             pull = known + _mv(T, pA)  # on the tip when the frame is at rest
             on_tip = _mtv(Y, pull)
         total = _mv(Mh, c) + p + on_tip
-        u = r.at[:k].add(-_mtv(A, total))
+        u = r - jnp.pad(_mtv(A, total), (0, r.shape[0] - k))
         x0 = _mv(D_inverse, u)
         return _mtv(X, total) + _mtv(U, x0) + w, (x0, pull if link else ())
 

@@ -67,15 +67,15 @@ class Needs(eqx.Module):
 
 
 class Momenta(eqx.Module):
-    """Of one velocity at one configuration."""
+    """Of some velocities at one configuration."""
 
-    p: Float[Array, " nv"]
-    W: Float[Array, "B dim"]  # momenta that pass each body's frame
-    T: Float[Array, "B dim"]  # and each tip
-    z: Float[Array, "B dim"]
-    arriving: Float[Array, "B dim"]  # twist less the joint's own rate
-    rate: Float[Array, "B m"]
-    slide: Float[Array, " B"]  # rate of the joint that slides along the link
+    p: Float[Array, "k nv"]
+    W: Float[Array, "k B dim"]  # momenta that pass each body's frame
+    T: Float[Array, "k B dim"]  # and each tip
+    z: Float[Array, "k B dim"]
+    arriving: Float[Array, "k B dim"]  # twist less the joint's own rate
+    rate: Float[Array, "k B m"]
+    slide: Float[Array, "k B"]  # rate of the joint that slides along the link
 
 
 class ChainTerm(AbstractSecondOrderTerm):
@@ -141,7 +141,7 @@ class ChainTerm(AbstractSecondOrderTerm):
             if self.layout.planar:
                 base, twist, acc = se3.Pose(base.rotation[:2, :2], base.position[:2]), twist[PLANAR], acc[PLANAR]
         # The linear part of a body acceleration here is the component derivative u'; gravity g enters as u' - R^T g.
-        acc = acc.at[: space.LIN].add(-base.rotation.T @ par.gravity)
+        acc = acc - jnp.pad(base.rotation.T @ par.gravity, (0, space.DIM - space.LIN))
         own = mv(kin.screw, pad(self.layout, v))
         eta, rate = pad_shapes(self.layout, q), pad_shapes(self.layout, v)
         bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
@@ -237,24 +237,22 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def _split(self, per_v):
         """(B, n) unknowns of the stages from (nv,)."""
+        if not self.layout.motors:
+            return pad(self.layout, per_v)
         index, _, motor, _ = self._tables
         padded = jnp.concatenate([per_v, jnp.zeros(1, per_v.dtype)])
-        return jnp.concatenate([padded[index], padded[motor][:, None]], 1) if self.layout.motors else padded[index]
+        return jnp.concatenate([padded[index], padded[motor][:, None]], 1)
 
     def _join(self, x, shape):
         """(nv,) from the unknowns of the stages (B, n) and the shape accelerations (B, m)."""
         lay = self.layout
-        out = jnp.zeros(lay.nv + 1, x.dtype).at[: lay.dofs].set(scatter(lay, x[:, : lay.width]))
+        out = jnp.pad(scatter(lay, x[:, : lay.width]), (0, lay.nv + 1 - lay.dofs))
         if lay.motors:
             out = out.at[lay.motor_table()].set(x[:, -1])
         return out[:-1] + scatter_shapes(lay, shape)
 
-    def _factor(self, kin: Kinematics, eta, diagonal, spring, motor, cv=None, cq=None) -> Factors:
-        index, _, _, has = self._tables
-
-        def per_stage(x, table):
-            return jnp.concatenate([x, jnp.zeros(1, x.dtype)])[np.minimum(table, self.layout.dofs)]
-
+    def _factor(self, kin: Kinematics, eta, diagonal, spring, motor, cv=None, cq=None, shape_bias=None) -> Factors:
+        has = self._tables[3]
         condensed = None
         if self.links is not None:
             mass = self.links.mass(eta)
@@ -262,17 +260,18 @@ class ChainTerm(AbstractSecondOrderTerm):
                 rest = jnp.zeros(self.layout.nv - self.layout.dofs, eta.dtype)
                 mass = self.links.stiffen(mass, pad_shapes(self.layout, jnp.concatenate([diagonal, rest])))
             condensed = condense(
-                self.links, self.par.inertia, mass, self.links.factor(eta, mass, cv, cq), kin.tip, kin.Xt
+                self.links, self.par.inertia, mass, self.links.factor(eta, mass, cv, cq), kin.tip, kin.Xt, shape_bias
             )
-        first = index[:, 0]
+        rest = self.layout.nv - self.layout.dofs
+        diagonal, spring, motor = (pad(self.layout, jnp.pad(x, (0, rest))) for x in (diagonal, spring, motor))
         return factorise(
             self.par,
             kin,
             self._free(),
             has,
-            per_stage(diagonal, index),
-            per_stage(spring, first),
-            per_stage(motor, first),
+            diagonal,
+            spring[:, 0],
+            motor[:, 0],
             condensed,
         )
 
@@ -284,7 +283,6 @@ class ChainTerm(AbstractSecondOrderTerm):
         q, v = m.q, m.v
         force = sum(self._coordinate_forces(t, q, v, args, memory))
         zero = jnp.zeros(self.layout.dofs, q.dtype)
-        factors = self._factor(m.kin, m.eta, zero, zero, zero)
         known = jnp.where(self.locked, self.prescribed(t, args)[3], 0.0)
         section = behind(m.z_tip, m.base_twist)
         rotors = jnp.zeros_like(section)
@@ -296,13 +294,15 @@ class ChainTerm(AbstractSecondOrderTerm):
             given = pad_shapes(self.layout, known)
             bias = bias + self._times(self.mass(m.eta), jnp.zeros_like(m.z), given)
             tip_rate = tip_rate + mv(m.kin.tip.S, given)
+        shape_bias = bias.shape - pad_shapes(self.layout, force)
+        factors = self._factor(m.kin, m.eta, zero, zero, zero, shape_bias=shape_bias)
         loads = Loads(
             self._split(force),
             bias.wrench,
             self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, known)),
             rotors,
             m.base_acceleration,
-            bias.shape - pad_shapes(self.layout, force),
+            shape_bias,
             tip_rate,
         )
         x, acceleration, shape = solve(factors, loads)
@@ -371,27 +371,36 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     # --- energy
     def momentum(self, q, v):
-        return self._momenta(kinematics(self.layout, self.par, q, self.links), q, v).p
+        return self._momenta(kinematics(self.layout, self.par, q, self.links), q, v[None])[0].p[0]
 
-    def _momenta(self, kin: Kinematics, q, v) -> "Momenta":
-        """Of the chain with its base at rest."""
-        eta, rate = pad_shapes(self.layout, q), pad_shapes(self.layout, v)
-        own = mv(kin.screw, pad(self.layout, v))
-        bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
-        still = jnp.zeros_like(own[0])
-        z = spread(kin, still, own + onto_next(kin, bend))
-        rotors = spins = None
-        if self._rotors:
-            spin = self._spin(behind(at_tip(kin, z, bend), still), v)
-            rotors, spins = self._rotor_pull(spin), self.par.rotor * spin
-        p, W, _ = self._on_coordinates(kin, self._times(self.mass(eta), z, rate), rotors, spins)
-        slide = v[self.layout.slide_table()[0]] if self.layout.slides else z[:, 0]
-        return Momenta(p, W, tip_wrench(kin, W, rotors), z, z - own, rate, slide)
+    def _momenta(self, kin: Kinematics, q, v: Float[Array, "k nv"], *others: Pull) -> tuple["Momenta", Array]:
+        """Of the chain with its base at rest, at k velocities; and what carries ``others``: all in one sweep."""
+        eta = pad_shapes(self.layout, q)
+        mass, still = self.mass(eta), jnp.zeros(self.par.space.DIM, q.dtype)
+
+        def moving(v):
+            rate, own = pad_shapes(self.layout, v), mv(kin.screw, pad(self.layout, v))
+            bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
+            z = spread(kin, still, own + onto_next(kin, bend))
+            rotors = spins = None
+            if self._rotors:
+                spin = self._spin(behind(at_tip(kin, z, bend), still), v)
+                rotors, spins = self._rotor_pull(spin), self.par.rotor * spin
+            slide = v[self.layout.slide_table()[0]] if self.layout.slides else z[:, 0]
+            return self._times(mass, z, rate), rotors, spins, z, z - own, rate, slide
+
+        pull, rotors, spins, *rest = jax.vmap(moving)(v)
+        k, more = v.shape[0], len(others)
+        carried = jax.tree_util.tree_map(lambda first, *x: jnp.concatenate([first, *(y[None] for y in x)]), pull, *others)
+        turning = jax.tree_util.tree_map(lambda x: jnp.pad(x, [(0, more)] + [(0, 0)] * (x.ndim - 1)), (rotors, spins))
+        p, W, _ = jax.vmap(lambda pull, turning: self._on_coordinates(kin, pull, *turning))(carried, turning)
+        T = jax.vmap(lambda W, rotors: tip_wrench(kin, W, rotors))(W[:k], rotors)
+        return Momenta(p[:k], W[:k], T, *rest), p[k:]
 
     def lagrangian(self, q, va, vb):
         kin = kinematics(self.layout, self.par, q, self.links)
-        both = jax.vmap(lambda v: self._momenta(kin, q, v))(jnp.stack([va, vb]))
-        return both.p[0], both.p[1], self._kinetic_gradient(q, both) - self._potential_gradient(kin, q)
+        both, (weight,) = self._momenta(kin, q, jnp.stack([va, vb]), self._weight(kin, q))
+        return both.p[0], both.p[1], self._kinetic_gradient(q, both) + weight - self._elastic_gradient(q)
 
     def kinks(self, q, dx):
         if not self.layout.slides:
@@ -403,7 +412,7 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def kinetic_gradient(self, q, va, vb):
         kin = kinematics(self.layout, self.par, q, self.links)
-        return self._kinetic_gradient(q, jax.vmap(lambda v: self._momenta(kin, q, v))(jnp.stack([va, vb])))
+        return self._kinetic_gradient(q, self._momenta(kin, q, jnp.stack([va, vb]))[0])
 
     def _kinetic_gradient(self, q, both: "Momenta"):
         star = jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)
@@ -433,20 +442,20 @@ class ChainTerm(AbstractSecondOrderTerm):
         return self._rows(joints + contact[: self.layout.dofs], own + shape)
 
     def potential_gradient(self, q):
-        return self._potential_gradient(kinematics(self.layout, self.par, q, self.links), q)
+        kin = kinematics(self.layout, self.par, q, self.links)
+        return self._elastic_gradient(q) - self._on_coordinates(kin, self._weight(kin, q), None)[0]
 
-    def _potential_gradient(self, kin: Kinematics, q):
+    def _weight(self, kin: Kinematics, q) -> Pull:
         eta = pad_shapes(self.layout, q)
         mass, lin = self.mass(eta), self.par.space.LIN
         world = poses(self.par, kin, self.par.space.identity(q.dtype))
         down = jax.vmap(lambda R: R.T @ self.par.gravity)(world.rotation)
-        weight = Pull(mv(mass.zz[:, :, :lin], down), mtv(mass.ze[:, :lin, :], down))
+        return Pull(mv(mass.zz[:, :, :lin], down), mtv(mass.ze[:, :lin, :], down))
+
+    def _elastic_gradient(self, q):
+        eta = pad_shapes(self.layout, q)
         shapes = jnp.zeros_like(eta) if self.links is None else self.links.elastic_force(eta)
-        elastic = self._rows(jnp.zeros(self.layout.dofs, q.dtype), shapes) - spring_forces(self.layout, self.par, q)
-        return (
-            elastic
-            - self._on_coordinates(kin, weight, None)[0]
-        )
+        return self._rows(jnp.zeros(self.layout.dofs, q.dtype), shapes) - spring_forces(self.layout, self.par, q)
 
     def gyration(self, v, p):
         out = jnp.zeros_like(p)

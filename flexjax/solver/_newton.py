@@ -43,13 +43,13 @@ class _Secants(eqx.Module):
 
     def learn(self, step: Float[Array, " n"], change: Float[Array, " n"], count: Int[Array, ""]) -> "_Secants":
         """With the ``count``-th step and what it changed; the oldest makes room. Nothing before the first step, nor from a change already known."""
-        at = (count - 1) % self.steps.shape[0]
-        steps, changes = self.steps.at[at].set(0.0), self.changes.at[at].set(0.0)
+        here = (jnp.arange(self.steps.shape[0]) == (count - 1) % self.steps.shape[0])[:, None]
+        steps, changes = jnp.where(here, 0.0, self.steps), jnp.where(here, 0.0, self.changes)
         known = changes @ change
         p, q = step - known @ steps, change - known @ changes
         length = jnp.linalg.norm(q)
         scale = jnp.where((count > 0) & (length > 1e-3 * jnp.linalg.norm(change)), 1 / length, 0.0)
-        return _Secants(steps.at[at].set(scale * p), changes.at[at].set(scale * q))
+        return _Secants(jnp.where(here, scale * p[None], steps), jnp.where(here, scale * q[None], changes))
 
 
 class _Iteration(eqx.Module):

@@ -79,11 +79,12 @@ def band_factor(band: Float[Array, "B m w"]) -> BandFactors:
     """Of symmetric positive definite matrices."""
     B, m = band.shape[:2]
     count = -(-m // BLOCK)
-    fill = jnp.zeros((B, count * BLOCK - m, 2 * BAND + 1), band.dtype).at[:, :, BAND].set(1.0)
-    band = jnp.concatenate([band, fill], axis=1).reshape(B, count, BLOCK, 2 * BAND + 1)
-    i, j = np.arange(BLOCK)[:, None], np.arange(BLOCK)[None, :]
-    diagonal = jnp.moveaxis(band[:, :, i, j - i + BAND], 1, 0)
-    upper = jnp.moveaxis(jnp.where(j <= i, band[:, :, i, np.minimum(j - i + 2 * BAND, 2 * BAND)], 0.0), 1, 0)
+    fill = np.zeros((B, count * BLOCK - m, 2 * BAND + 1))
+    fill[:, :, BAND] = 1.0
+    band = jnp.concatenate([band, jnp.asarray(fill, band.dtype)], axis=1).reshape(B, count, BLOCK, 2 * BAND + 1)
+    band = jnp.moveaxis(jnp.pad(band, ((0, 0), (0, 0), (0, 0), (0, BLOCK - 1))), 1, 0)
+    diagonal = jnp.stack([band[:, :, i, BAND - i : BAND - i + BLOCK] for i in range(BLOCK)], axis=2)
+    upper = jnp.stack([band[:, :, i, 2 * BAND - i : 2 * BAND - i + BLOCK] for i in range(BLOCK)], axis=2)
 
     def onwards(carry, row):
         D, U = row
