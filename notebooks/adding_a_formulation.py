@@ -110,7 +110,7 @@ class PivotLinks(AbstractLinks):
     def elastic_force(self, eta):
         return self.spring[:, None] * eta
 
-    def damping_force(self, rate):
+    def damping_force(self, eta, rate):
         return self.damper[:, None] * rate
 
     def factor(self, eta, mass, cv, cq):

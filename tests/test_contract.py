@@ -161,7 +161,8 @@ def test_order_of_the_default_solver(name, record_number):
 def test_formulations_agree_on_shared_robots(record_number):
     """One link that all hold, and two links that all serial ones hold: what they differ by, against what bending changes."""
     fine = {
-        "RigidArm": fx.RigidArm(), "ScrewSynthesis": fx.ScrewSynthesis(modes=4), "FiniteElement": fx.FiniteElement(elements=6),
+        "RigidArm": fx.RigidArm(), "ScrewSynthesis": fx.ScrewSynthesis(modes=4, stiffening=True),
+        "FiniteElement": fx.FiniteElement(elements=6, stiffening=True),
         "TransferMatrix": fx.TransferMatrix(segments=24), "MovingBeam": fx.MovingBeam(elements=4), "PortHamiltonian": fx.PortHamiltonian(elements=16),
     }  # fmt: skip
     assert set(fine) == set(REGISTRY)

@@ -65,8 +65,8 @@ class AbstractLinks(eqx.Module):
         """Gradient of the strain energy."""
 
     @abc.abstractmethod
-    def damping_force(self, rate: Eta) -> Eta:
-        """Resistance of the material, D eta_dot."""
+    def damping_force(self, eta: Eta, rate: Eta) -> Eta:
+        """Resistance of the material, D(eta) eta_dot."""
 
     @abc.abstractmethod
     def factor(self, eta: Eta, mass: Mass, cv, cq) -> PyTree:

@@ -218,7 +218,8 @@ class ChainTerm(AbstractSecondOrderTerm):
         elastic, driven, damped = joint_forces(self.layout, self.par, self.drive, self.robot, t, q, v, args, memory)
         if self.links is not None:
             elastic = elastic - scatter_shapes(self.layout, self.links.elastic_force(pad_shapes(self.layout, q)))
-            damped = damped - scatter_shapes(self.layout, self.links.damping_force(pad_shapes(self.layout, v)))
+            resisted = self.links.damping_force(pad_shapes(self.layout, q), pad_shapes(self.layout, v))
+            damped = damped - scatter_shapes(self.layout, resisted)
         return elastic, driven, damped
 
     def forces(self, t, q, v, args, memory):

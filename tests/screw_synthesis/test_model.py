@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.beam import shape_functions
+from flexjax.beam import beam_properties, shape_functions
 from tests.screw_synthesis.arms import CONSTANTS, SLENDER, arm, frequencies
 
 
@@ -156,6 +156,24 @@ def test_modal_damping_has_gradients_on_a_round_link():
 
     d, h = jnp.asarray(0.01), 1e-6
     np.testing.assert_allclose(jax.grad(last)(d), (last(d + h) - last(d - h)) / (2 * h), rtol=1e-6)
+
+
+@pytest.mark.parametrize("stiffening", [False, True])
+def test_damping_by_strain_rate_takes_the_power_of_the_strain_rate(stiffening, record_number):
+    """Power lost = tau int (EA eps'^2 + GJ kx'^2 + EIy ky'^2 + EIz kz'^2) with the rates of the strains that the model reports. With stiffening the axial
+    strain holds the slopes: damping u' alone would brake a bent link that shortens, by the axial stiffness."""
+    tau = 2e-3
+    link = fx.Link("bar", 0.4, section=fx.Rectangle(0.02, 0.01), material=fx.Material(5e9, nu=0.3, rho=1200.0), damping=fx.Damping(strain_rate=tau))
+    robot = fx.Robot.serial([link], [fx.Joint("clamp", "fixed", "ground", "bar")], planar=False)
+    links = fx.ScrewSynthesis(modes=2, stiffening=stiffening).bind(robot).links
+    eta, rate = 0.05 * np.random.default_rng(0).normal(size=(2, 1, links.length.shape[0] * links.integrals.K.shape[1]))
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    strain_rate = jnp.stack([jax.jvp(lambda e, s=s: links.strain(e, jnp.array([s]))[1][0], (eta,), (rate,))[1] for s in 0.5 * (nodes + 1)])
+    props = jax.tree.map(lambda x: x[0], beam_properties(robot.links[0], jnp.array([0.5])))
+    stiffness = jnp.array([props.EA, 0.0, 0.0, props.GJ, props.EIy, props.EIz])
+    power = tau * 0.2 * jnp.sum(weights[:, None] * stiffness[None] * strain_rate**2)
+    lost = jnp.sum(rate * links.damping_force(eta, rate))
+    record_number(f"screw synthesis, stiffening={stiffening}: power of damping by strain rate, relative", abs(float(lost / power) - 1), 1e-12)
 
 
 def test_fast_rotation_with_linear_strain_is_remarked():

@@ -289,7 +289,7 @@ class FiniteElementLinks(AbstractLinks):
         push = jnp.where(np.array(self.through), -1.5 * jnp.sum(c * Kc, axis=1) / L**4, 0.0)
         return jnp.concatenate([bend, push[:, None]], axis=1)
 
-    def damping_force(self, rate):
+    def damping_force(self, eta, rate):
         if not self.damped:
             return jnp.zeros_like(rate)
         # Links that run through a joint have no damping (refused), so the length is constant here.

@@ -69,8 +69,8 @@ class FramedLinks(AbstractLinks):
     def elastic_force(self, eta):
         return self.inner.elastic_force(eta)
 
-    def damping_force(self, rate):
-        return self.inner.damping_force(rate)
+    def damping_force(self, eta, rate):
+        return self.inner.damping_force(eta, rate)
 
     def factor(self, eta, mass: Mass, cv, cq):
         return self.inner.factor(eta, mass, cv, cq)

@@ -34,8 +34,8 @@ def _matrix_root_jvp(primals, tangents):
     return matrix_root(primals[0]), vectors @ inner @ vectors.T
 
 
-def _damping(link: Link, Mee, K, mass_of_beam):
-    """D from strain rate, mass and modal damping."""
+def _damping(link: Link, Mee, K, mass_of_beam, modal: np.ndarray):
+    """D from strain rate, mass and modal damping, the latter of the coordinates ``modal`` (indices)."""
     damping, D = link.damping, jnp.zeros_like(K)
     if damping is None:
         return D
@@ -45,9 +45,10 @@ def _damping(link: Link, Mee, K, mass_of_beam):
         D = D + damping.mass * mass_of_beam
     if damping.modal is not None:
         # 2 zeta omega for every mode of the clamped link, without its modes: M^1/2 (M^-1/2 K M^-1/2)^1/2 M^1/2
-        root = matrix_root(Mee)
+        block = np.ix_(modal, modal)
+        root = matrix_root(Mee[block])
         back = jnp.linalg.inv(root)
-        D = D + 2 * damping.modal * root @ matrix_root(back @ K @ back.T) @ root
+        D = D.at[block].add(2 * damping.modal * root @ matrix_root(back @ K[block] @ back.T) @ root)
     return D
 
 
@@ -78,6 +79,9 @@ def link_integrals(
     K = jnp.einsum("kx,kxi,kxj->ij", bend, f.Psi_x, f.Psi_x)
     axial = jnp.einsum("k,ki,kj->ij", w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 0])
     Mee = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi) + jnp.einsum("kxi,kxy,kyj->ij", Psi, J, Psi)
+    # With stiffening the axis resists the whole strain and its rate (ModalLinks), and axial coordinates, which follow the bending, have no modes of their own.
+    K = K if stiffening else K + axial
+    modal = np.flatnonzero(np.array(basis.direction) != 0) if stiffening else np.arange(K.shape[0])
     integrals = Integrals(
         m0=jnp.sum(mu),
         c0=mu @ r0,
@@ -88,10 +92,13 @@ def link_integrals(
         J=jnp.sum(J, axis=0),
         JPsi=jnp.einsum("kxy,kyj->xj", J, Psi),
         Mee=Mee,
-        K=K if stiffening else K + axial,
-        D=_damping(link, Mee, K + axial, of_beam),
+        K=K,
+        D=_damping(link, Mee, K, of_beam, modal),
     )
-    stretch = Stretch(w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2]) if stiffening else None
+    if not stiffening:
+        return integrals, None
+    damper = 0.0 if link.damping is None or link.damping.strain_rate is None else link.damping.strain_rate
+    stretch = Stretch(w * props.EA, damper * w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2])
     return integrals, stretch
 
 

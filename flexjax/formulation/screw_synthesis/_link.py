@@ -70,10 +70,11 @@ class Integrals(eqx.Module):
 
 
 class Stretch(eqx.Module):
-    """What the geometric stiffening needs at the quadrature stations (B, k): axial stiffness times weight, and slopes
-    u', v', w' per coordinate."""
+    """What the geometric stiffening needs at the quadrature stations (B, k): axial stiffness and damper times weight, and
+    slopes u', v', w' per coordinate."""
 
     EA: Float[Array, "B k"]
+    slow: Float[Array, "B k"]
     u: Float[Array, "B k m"]
     v: Float[Array, "B k m"]
     w: Float[Array, "B k m"]
@@ -154,8 +155,20 @@ class ModalLinks(AbstractLinks):
             force = force + jnp.einsum("bk,bkm->bm", self.stretch.EA * strain, slope)
         return force
 
-    def damping_force(self, rate):
-        return mv(self.integrals.D, rate)
+    def damping_force(self, eta, rate):
+        force = mv(self.integrals.D, rate)
+        if self.stretch is not None:
+            # Of the whole strain's rate: u' alone follows the shortening of a bent link, which no material resists.
+            _, slope = self.stretch.strain(eta)
+            force = force + jnp.einsum("bk,bk,bkm->bm", self.stretch.slow, jnp.einsum("bkm,bm->bk", slope, rate), slope)
+        return force
+
+    def _damper(self, eta):
+        """Damping matrix (B, m, m)."""
+        if self.stretch is None:
+            return self.integrals.D
+        _, slope = self.stretch.strain(eta)
+        return self.integrals.D + jnp.einsum("bk,bki,bkj->bij", self.stretch.slow, slope, slope)
 
     def stiffness(self, eta):
         """Tangent stiffness (B, m, m), without the part of compressed axes that could make it indefinite."""
@@ -169,7 +182,7 @@ class ModalLinks(AbstractLinks):
 
     # --- solves with Mee: positive definite, small and dense
     def factor(self, eta, mass: Mass, cv, cq):
-        matrix = mass.ee if cq is None else mass.ee + cv * self.integrals.D + cq * self.stiffness(eta)
+        matrix = mass.ee if cq is None else mass.ee + cv * self._damper(eta) + cq * self.stiffness(eta)
         # The inverse itself: a step uses it several times, as products that fuse, where triangular solves are library
         # calls.
         eye = jnp.eye(matrix.shape[1], dtype=matrix.dtype)

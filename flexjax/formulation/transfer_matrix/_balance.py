@@ -98,6 +98,7 @@ class Exchange(eqx.Module):
 
 class Efforts(NamedTuple):
     effort: Array  # (D,) of the motors
+    give: Array  # (D,) how far free joints have turned beyond the bodies beside them: what the half segments between yield
     exchange: Exchange
     reactions: object  # Forces, or None
 
@@ -136,8 +137,9 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=Non
         gain.append((inverse.q[0], ground.point, ground.point_velocity))
         gain.append((inverse.n_parent[:1], ground.angle[None], ground.rate[None]))
     columns = [jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)]
-    joint = jnp.where(kinds.free, own.effort - own.lost, 0.0) if term.has_lag else jnp.zeros(0, effort.dtype)
-    return Efforts(effort, Exchange(*columns, joint), inverse)
+    torque = jnp.where(kinds.free, own.effort - own.lost, 0.0)
+    joint = torque if term.has_lag else jnp.zeros(0, effort.dtype)
+    return Efforts(effort, term.chain.connections.give[kinds.first] * torque, Exchange(*columns, joint), inverse)
 
 
 def exchange(term, t, mech: Mechanical, a, args, memory, lag=None) -> Exchange:

@@ -49,10 +49,10 @@ def snapshot(term, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
     force = rotate(-root[np.array([span.link for span in order])], inverse.q[first])
     reaction = _spatial(force, inverse.n[first])
     return Snapshot(
-        q=q,
+        q=q + eff.give,
         qd=qd,
         qdd=qdd,
-        motor=xm,
+        motor=xm + eff.give,
         effort=eff.effort,
         frames=frames,
         velocity=twist,
