@@ -56,15 +56,17 @@ def others():
     data = load("deployment")
     if data:
         figure, axis = plt.subplots(figsize=(7, 4))
-        for label in ("linear", "complete"):
+        for label, mark in (("linear", "s"), ("complete", "^"), ("consistent", "o")):
             if label in data:
-                axis.plot(data["t"], data[label]["want"], color=COLOURS[label], lw=1, label=f"{label}, reference")
-                axis.plot(data["t"], data[label]["uy"], "o", ms=4, mfc="none", color=COLOURS[label], label=f"{label}, 8 elements, small")
+                if label != "complete":
+                    beam = "linear" if label == "linear" else "nonlinear"
+                    axis.plot(data["t"], data[label]["want"], color=COLOURS[label], lw=1, label=f"reference of the {beam} beam")
+                axis.plot(data["t"], data[label]["uy"], mark, ms=4, mfc="none", color=COLOURS[label], label=f"{label}, 8 elements")
         if "complete" in data:
             back = data["complete"]["back"]
-            axis.plot(4.0 - np.array(data["t"][: len(back)]), back, "x", ms=5, color="black", label="complete, drawn in again (time turned)")
+            axis.plot(4.0 - np.array(data["t"][: len(back)]), back, "x", ms=5, color="0.5", label="complete, drawn in again (time turned)")
         axis.set(xlabel="t [s]", ylabel="uy of the tip / first deflection", title="Deployment 5 m to 10 m in 4 s, and retrieval")
-        axis.legend(fontsize=8)
+        axis.legend(fontsize=7, ncol=2)
         save(figure, "deployment")
     data = load("three_tubes")
     if data:
@@ -84,21 +86,43 @@ def others():
         save(figure, "slow_extension")
     data = load("roller")
     if data:
-        figure, axis = plt.subplots(figsize=(6, 4))
+        figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4))
+        V, measured, fitted = (np.array(data[k]) for k in ("V", "measured", "fitted"))
+        n, order = data["way_in"], np.argsort(V)
         for k in (0, 1):
-            axis.semilogy(data["V"], np.array(data["measured"])[:, k] if np.shape(data["measured"])[0] == 6 else data["measured"][k], "o", color="black")
-            axis.semilogy(data["V"], np.array(data["fitted"])[:, k], color="tab:green")
-        axis.set(xlabel="roller position sensor [V]", ylabel="f [Hz]", title=f"Moving roller (dropbear8): rms {data['rms']:.2%}")
+            left.semilogy(V[:n], measured[:n, k], "o", color="black", label="record, way in (fitted)" if k == 0 else None)
+            left.semilogy(V[n:], measured[n:, k], "o", mfc="none", color="black", label="record, way back" if k == 0 else None)
+            left.semilogy(V[order], fitted[order, k], color="tab:green", label="clamped-roller-free beam" if k == 0 else None)
+        left.set(xlabel="roller position sensor [V]", ylabel="f [Hz]", title=f"Way in {data['rms_in']:.2%}, way back {data['rms_back']:.2%} rms")
+        left.legend(fontsize=8)
+        spectra, times = np.array(data["spectra"]), np.array(data["times"])
+        right.pcolormesh(times, np.arange(spectra.shape[0]) * data["resolution"], spectra, cmap="Greys", shading="nearest", rasterized=True)
+        right.plot(times, np.array(data["ridges"]), color="tab:green", lw=1)
+        right.set(xlabel="t [s]", ylabel="f [Hz]", title="Spectra of the record; model at the roller's place")
         save(figure, "roller")
+    data = load("parametric")
+    if data:
+        figure, axis = plt.subplots(figsize=(7, 4))
+        t = np.array(data["t"])
+        for label, colour in (("complete", "tab:green"), ("off resonance", "tab:red"), ("linear", "tab:blue")):
+            axis.semilogy(t, np.abs(data[label]["uy"]) + 1e-6, lw=0.7, color=colour, label=label)
+        axis.semilogy(t, data["complete"]["growth"] * np.exp(data["theory"] * (t - t[-1])), "k--", lw=1, label=f"Floquet, {data['theory']:.3f} 1/s")
+        axis.set(xlabel="t [s]", ylabel="|uy| of the tip / start", ylim=(1e-2, None), title="Shaken along the axis at twice (off: thrice) its frequency")
+        axis.legend(fontsize=8)
+        save(figure, "parametric")
     data = load("planes")
     if data:
-        runs = [k for k in data if isinstance(data[k], dict)]
-        figure, axes = plt.subplots(len(runs), 1, figsize=(7, 2.2 * len(runs)), sharex=True, squeeze=False)
-        for axis, label in zip(axes[:, 0], runs, strict=True):
-            axis.plot(data["t"], data[label]["uy"], lw=0.7, label="uy")
-            axis.plot(data["t"], data[label]["uz"], lw=0.7, label="uz")
-            axis.set(title=label, ylabel="tip [m]")
-        axes[0, 0].legend()
+        runs = [k for k in ("linear", "complete", "consistent", "one_mode", "planes apart", "small") if k in data]
+        figure, axes = plt.subplots(1, len(runs), figsize=(2.6 * len(runs), 3), sharex=True, sharey=True, squeeze=False)
+        period = round(2 * np.pi / data["omega"] / (data["t"][1] - data["t"][0]))
+        for axis, label in zip(axes[0], runs, strict=True):
+            y, z = np.array(data[label]["uy"]), np.array(data[label]["uz"])
+            axis.plot(y, z, lw=0.3, color="0.7")
+            axis.plot(y[: period + 1], z[: period + 1], lw=1, color="tab:blue", label="first period")
+            axis.plot(y[-period - 1 :], z[-period - 1 :], lw=1, color="tab:red", label="last")
+            axis.set(title=label.replace("_", " "), xlabel="uy [m]", aspect="equal")
+        axes[0, 0].set_ylabel("uz [m]")
+        axes[0, 0].legend(fontsize=7)
         save(figure, "planes")
 
 

@@ -1,8 +1,6 @@
 """Paper 003: computes every case, writes results/<case>.json and prints each claim with its number, what was expected, and the verdict.
 
 python experiments/003_moving_beam/run.py [--quick] [case ...]
-
-The cases look at elastic unknowns only, so states are integrated without recovering poses, strains and reactions (a third of the compile time).
 """
 
 import argparse
@@ -10,7 +8,6 @@ import json
 import os
 import sys
 import time
-import tomllib
 import warnings
 from pathlib import Path
 
@@ -23,33 +20,18 @@ import numpy as np  # noqa: E402
 
 import flexjax as fx  # noqa: E402
 from flexjax.formulation import Start  # noqa: E402
-from flexjax.simulate._march import march  # noqa: E402
 from flexjax.term import Mechanical, State  # noqa: E402
+
+sys.path.insert(0, str(HERE))
+import resonance  # noqa: E402
+import roller as moving_roller  # noqa: E402
+from tools import CONFIG, first_mode, integrate, tip  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 warnings.filterwarnings("ignore", message=".*unbounded below.*")
-CONFIG = tomllib.loads((HERE / "config.toml").read_text())
 EXPECTED = json.loads((HERE / "expected.json").read_text())
 ORDERS = ("linear", "cubic", "complete", "consistent")
 ONLY: list[str] = []
-
-
-def integrate(model, drive, ts, dt, start=None, solver=None):
-    """Configurations and velocities at ``ts``, energies, status, time of failure."""
-    ts = jnp.asarray(ts)
-    substeps = max(1, int(np.ceil(float(np.max(np.diff(ts))) / dt * (1 - 1e-6))))
-    solver = model.default_solver(drive) if solver is None else solver
-
-    @jax.jit
-    def run(model, drive, start):
-        y0 = model.initial_state(drive, ts[0], Start()) if start is None else start
-        ys, lane = march(model, drive, solver, ts, substeps, y0, checkpoint=False)
-        return ys, jax.vmap(lambda t, y: model.energy(t, y, drive))(ts, ys), lane.status, lane.t_fail
-
-    ys, energy, status, t_fail = run(model, drive, start)
-    good = ~(np.asarray(ts) > float(t_fail) - 1e-12)
-    q = np.where(good[:, None], np.asarray(ys.mech.q), np.nan)
-    return q, np.asarray(ys.mech.v), energy, int(status), float(t_fail)
 
 
 def store(name, out):
@@ -57,21 +39,6 @@ def store(name, out):
     path = HERE / "results" / f"{name}.json"
     before = json.loads(path.read_text()) if path.exists() and ONLY else {}
     path.write_text(json.dumps(before | out))
-
-
-def tip(model, q):
-    """(ux, uy, uz) of the outer end, in the joint frame."""
-    lay = model.layout
-    last = q[:, lay.dofs + (lay.elements - 1) * lay.width :]
-    zero = np.zeros(len(q))
-    return (last[:, 0], last[:, 1], zero) if lay.planar else (last[:, 0], last[:, 2], last[:, 4])
-
-
-def first_mode(x):
-    """First mode of a cantilever, one at the tip."""
-    b = 1.87510406871
-    s = (np.cosh(b) + np.cos(b)) / (np.sinh(b) + np.sin(b))
-    return 0.5 * (jnp.cosh(b * x) - jnp.cos(b * x) - s * (jnp.sinh(b * x) - jnp.sin(b * x)))
 
 
 def manoeuvre(name, robot, joints, quick, variants):
@@ -108,7 +75,7 @@ def spin_up(quick):
 
 
 def telescopic(quick):
-    return manoeuvre("telescopic", fx.load_robot("soeffker-telescopic-locked"), {}, quick, variants(quick, ("linear", "cubic", "complete", "constant")))
+    return manoeuvre("telescopic", fx.load_robot("soeffker-telescopic-locked"), {}, quick, variants(quick, (*ORDERS, "constant")))
 
 
 def _boom(c, length):
@@ -120,35 +87,37 @@ def _boom(c, length):
 def deployment(quick):
     """A boom runs out of its guide, then is drawn in again: the way back, begun with turned velocities, must retrace the way out.
 
-    The reference is the limit of small deflections. The complete order is therefore run at a hundredth of its amplitude too; what 0.05 m changes is finite
-    amplitude and not error (it falls with the square of the amplitude)."""
+    The consistent order meets the reference at its 0.05 m. The complete order does so at a hundredth of it: at 0.05 m the terms that it leaves out show,
+    with the square of the amplitude."""
     c = CONFIG["deployment"]
     ts = np.linspace(0, 6, 25)
     out = {"t": ts.tolist()}
-    for order in ONLY or (("complete",) if quick else ("complete", "linear")):
+    outwards = fx.Drive(joints={"guide": fx.Motion(fx.quintic(c["start"], c["stop"], c["duration"]))})
+    large = c["amplitude"]
+    for order in ONLY or (("consistent",) if quick else ("complete", "consistent", "linear")):
         model = fx.MovingBeam(elements=c["elements"], order=order).bind(_boom(c, c["stop"]))
 
-        def run(ts, drive, amplitude=None, start=None, model=model):
-            if start is None:
-                start = model.bent(model.initial_state(drive, 0.0, Start()), uy=lambda x: amplitude * first_mode(x / c["start"]))
-            return integrate(model, drive, ts, c["dt"], start)
+        def run(amplitude, model=model):
+            start = model.bent(model.initial_state(outwards, 0.0, Start()), uy=lambda x: amplitude * first_mode(x / c["start"]))
+            return integrate(model, outwards, ts, c["dt"], start)
 
-        outwards = fx.Drive(joints={"guide": fx.Motion(fx.quintic(c["start"], c["stop"], c["duration"]))})
-        small, large = c["amplitude"] / 100, c["amplitude"]
-        q, _, _, status, _ = run(ts, outwards, small)
-        uy = tip(model, q)[1] / small
-        want = np.array(EXPECTED["deployment"][f"tip_{order}"]) / large
-        q, v, energy, _, _ = run(ts, outwards, large)
-        finite, balance = tip(model, q)[1] / large, np.asarray(energy.balance)
-        at = int(np.argmin(np.abs(ts - c["duration"])))
-        inwards = fx.Drive(joints={"guide": fx.Motion(fx.quintic(c["stop"], c["start"], c["duration"]))})
-        back, _, _, status_back, _ = run(ts[: at + 1], inwards, start=State.fresh(Mechanical(jnp.asarray(q[at]), -jnp.asarray(v[at])), jnp.float64))
-        out[order] = {
-            "uy": uy.tolist(), "finite": finite.tolist(), "want": want.tolist(), "error": float(np.max(np.abs(uy - want))), "status": status + status_back,
-            "finite_amplitude": float(np.max(np.abs(finite - uy))), "drift": float(np.max(np.abs(balance - balance[0])) / np.max(np.asarray(energy.kinetic))),
-            "back": (tip(model, back)[1] / large).tolist(), "retraced": float(np.max(np.abs(tip(model, back)[1][::-1] / large - finite[: at + 1]))),
+        want = np.array(EXPECTED["deployment"]["tip_linear" if order == "linear" else "tip_complete"]) / large
+        q, v, energy, status, _ = run(large)
+        uy, balance = tip(model, q)[1] / large, np.asarray(energy.balance)
+        row = {
+            "uy": uy.tolist(), "want": want.tolist(), "error": float(np.max(np.abs(uy - want))), "status": status,
+            "drift": float(np.max(np.abs(balance - balance[0])) / np.max(np.asarray(energy.kinetic))),
         }  # fmt: skip
-        print("  " + order + "".join(f", {k} {out[order][k]:.2e}" for k in ("error", "finite_amplitude", "drift", "retraced")), flush=True)
+        if order == "complete":
+            small = tip(model, run(large / 100)[0])[1] / (large / 100)
+            row |= {"small": small.tolist(), "error_small": float(np.max(np.abs(small - want)))}
+            at = int(np.argmin(np.abs(ts - c["duration"])))
+            inwards = fx.Drive(joints={"guide": fx.Motion(fx.quintic(c["stop"], c["start"], c["duration"]))})
+            turned = State.fresh(Mechanical(jnp.asarray(q[at]), -jnp.asarray(v[at])), jnp.float64)
+            back = tip(model, integrate(model, inwards, ts[: at + 1], c["dt"], turned)[0])[1] / large
+            row |= {"back": back.tolist(), "retraced": float(np.max(np.abs(back[::-1] - uy[: at + 1])))}
+        out[order] = row
+        print("  " + order + "".join(f", {k} {row[k]:.2e}" for k in ("error", "error_small", "drift", "retraced") if k in row), flush=True)
         store("deployment", out)
     return out
 
@@ -229,73 +198,31 @@ def static_limit(quick):
     return out
 
 
+def parametric(quick):
+    return resonance.parametric()
+
+
 def planes(quick):
-    """A nearly round beam bent in y with a slight imperfection in z, base shaken along the axis near twice its bending frequency."""
-    c = CONFIG["planes"]
-    constants = fx.BeamConstants(EA=2e5, EIy=1.02, EIz=1.0, GJ=0.8, rhoA=0.1, rhoIx=1e-5, rhoIy=5e-6, rhoIz=5e-6)
-    robot = fx.Robot("rod", [fx.Link("rod", 1.0, constants=constants)], [fx.Joint("weld", "fixed", "ground", "rod")], gravity=(0.0, 0.0, 0.0))
-    omega = 3.516 * np.sqrt(1.0 / 0.1)
-    ts = np.linspace(0, 1.0 if quick else c["end"], 401)
-    out = {"t": ts.tolist(), "omega": float(omega)}
-    shake = fx.stack([fx.sine(amplitude=0.03, frequency=2 * omega / (2 * np.pi)), fx.constant(0.0), fx.constant(0.0)])
-    for order in ("complete",) if quick else ("linear", "complete"):
-        model = fx.MovingBeam(elements=c["elements"], order=order).bind(robot)
-        for label, drive in (("shaken", fx.Drive(base=fx.Base(translation=shake))), ("free", fx.Drive())):
-            y = model.initial_state(drive, 0.0, Start())
-            start = model.bent(y, uy=lambda x: 0.02 * first_mode(x), uz=lambda x: 0.005 * first_mode(x))
-            q, _, energy, status, _ = integrate(model, drive, ts, c["dt"], start)
-            _, uy, uz = tip(model, q)
-            out[f"{order} {label}"] = {"uy": uy.tolist(), "uz": uz.tolist(), "growth": float(np.max(np.abs(uy)) / 0.02), "status": status}
-            print(f"  {order}, {label}: largest uy {np.max(np.abs(uy)) / 0.02:.2f} of the start, status {status}", flush=True)
-    return out
+    return resonance.planes(ONLY or (["linear", "complete"] if quick else []))
 
 
 def roller(quick):
-    """Clamped-roller-free beam with the roller at a0 + s V, fitted to the twelve frequencies measured at the dwells of dropbear8."""
-    c = CONFIG["roller"]
-    V, measured = np.array(c["V"]), np.array([c["f1"], c["f2"]])
-
-    n, L = 24, 1.0
-    l = L / n
-    k = np.array([[12, 6 * l, -12, 6 * l], [6 * l, 4 * l**2, -6 * l, 2 * l**2], [-12, -6 * l, 12, -6 * l], [6 * l, 2 * l**2, -6 * l, 4 * l**2]]) / l**3
-    m = np.array([[156, 22 * l, 54, -13 * l], [22 * l, 4 * l**2, 13 * l, -3 * l**2], [54, 13 * l, 156, -22 * l], [-13 * l, -3 * l**2, -22 * l, 4 * l**2]])
-    m = l / 420 * m
-    K, M = np.zeros((2 * n + 2,) * 2), np.zeros((2 * n + 2,) * 2)
-    for e in range(n):
-        s = slice(2 * e, 2 * e + 4)
-        K[s, s] += k
-        M[s, s] += m
-    K, M = jnp.asarray(K[2:, 2:]), jnp.asarray(M[2:, 2:])
-    root = jnp.linalg.inv(jnp.linalg.cholesky(M))
-
-    def frequencies(a):
-        """First two, in units of sqrt(EI/rhoA)/L^2; the roller as a stiff spring on the field at a."""
-        e = jnp.floor(a / l).astype(int)
-        z = a / l - e
-        N = jnp.array([1 - 3 * z**2 + 2 * z**3, l * (z - 2 * z**2 + z**3), 3 * z**2 - 2 * z**3, l * (z**3 - z**2)])
-        row = jnp.zeros(2 * n + 2).at[2 * e + jnp.arange(4)].set(N)[2:]
-        w2 = jnp.linalg.eigvalsh(root @ (K + 1e8 * jnp.outer(row, row)) @ root.T)
-        return jnp.sqrt(w2[:2]) / (2 * jnp.pi)
-
-    def residual(p):
-        f = jnp.exp(p[0]) * jax.vmap(frequencies)(p[1] + p[2] * jnp.asarray(V))
-        return (jnp.log(f).T - jnp.log(jnp.asarray(measured))).reshape(-1)
-
-    p = jnp.array([np.log(44.0), -0.13, 0.124])
-    step = jax.jit(lambda p: p - jnp.linalg.lstsq(jax.jacfwd(residual)(p), residual(p))[0])
-    for _ in range(12):
-        p = step(p)
-    rms = float(jnp.sqrt(jnp.mean(residual(p) ** 2)))
-    fitted = np.asarray(jnp.exp(p[0]) * jax.vmap(frequencies)(p[1] + p[2] * jnp.asarray(V)))
-    print(f"  rms of twelve frequencies {rms:.2%}; roller at {float(p[1]):.3f} + {float(p[2]):.4f} V of the length", flush=True)
-    return {"V": V.tolist(), "measured": measured.T.tolist(), "fitted": fitted.tolist(), "rms": rms}
+    """The record of a beam with a moving roller; skipped where the data are missing."""
+    root = Path(os.environ.get("FLEXJAX_DATA", HERE.parent.parent.parent / "shared" / "data"))
+    path = root / "dropbear8" / "slow_10steps_slow5.csv"
+    if not path.exists():
+        print(f"  skipped: measured data not found at {path}; set FLEXJAX_DATA to the folder that holds dropbear8", flush=True)
+        return {}
+    out = moving_roller.study(path, CONFIG["roller"])
+    print(f"  rms of the way in {out['rms_in']:.2%}, of the way back {out['rms_back']:.2%}, of the published twelve {out['rms']:.2%}", flush=True)
+    return out
 
 
-CASES = {f.__name__: f for f in (static_limit, spin_up, telescopic, deployment, three_tubes, slow_extension, planes, roller)}
+CASES = {f.__name__: f for f in (static_limit, spin_up, telescopic, deployment, three_tubes, slow_extension, parametric, planes, roller)}
 
 
 def claims():
-    """Each claim of the results that are there: (text, value, expected, tolerance)."""
+    """Each claim of the results that are there: (text, value, expected, tolerance); without a tolerance the value must be at least as large."""
     have = {k: json.loads((HERE / "results" / f"{k}.json").read_text()) for k in CASES if (HERE / "results" / f"{k}.json").exists()}
 
     def get(*path):
@@ -309,7 +236,7 @@ def claims():
     for claim in EXPECTED["claims"]:
         value = get(*claim["path"])
         if value is not None:
-            yield claim["text"], value, claim["expected"], claim["tolerance"]
+            yield claim["text"], value, claim["expected"], claim.get("tolerance")
 
 
 def main():
@@ -326,7 +253,7 @@ def main():
     failed = 0
     print(f"\n{'claim':78s} {'value':>12s} {'expected':>12s}  verdict")
     for text, value, expected, tolerance in claims():
-        ok = abs(value - expected) <= tolerance
+        ok = value >= expected if tolerance is None else abs(value - expected) <= tolerance
         failed += not ok
         print(f"{text:78s} {value:12.6g} {expected:12.6g}  {'holds' if ok else 'DOES NOT HOLD'}")
     return 1 if failed else 0
