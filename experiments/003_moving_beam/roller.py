@@ -1,7 +1,8 @@
 """The moving-roller cantilever of a measured record (dropbear8): what shortens is the length between clamp and roller, element by element.
 
 The record is 14 s of an accelerometer on a clamped beam while a roller is moved in ten steps and held after each. Frequencies are read from the record
-at the dwells. Two numbers of the roller's place (a0 + s V of the length) and one of the beam are fitted to the way in, and judged on the way back.
+at the dwells. Two numbers of the roller's place (of the length, linear in the sensor's volts) and one of the beam are fitted to the way in, and judged on
+the way back.
 Mass and stiffness are MovingBeam's own element matrices as functions of the elements' lengths; the roller stands on a node and holds its uy.
 """
 
@@ -56,20 +57,21 @@ def peak(x, dt, low, high):
 
 
 def fit(V, measured):
-    """(log of the beam's number, a0, s) by Gauss-Newton on the logarithms of the frequencies."""
+    """Logarithms of the beam's number, of the roller's place at 1.2 V and of its way per volt, by Gauss-Newton on the logarithms of the frequencies."""
 
     def residual(p):
         return (jnp.log(predict(p, V)) - jnp.log(jnp.asarray(measured))).reshape(-1)
 
-    p = jnp.array([np.log(44.0), -0.13, 0.124])
+    p = jnp.log(jnp.array([44.0, 0.03, 0.12]))
     step = jax.jit(lambda p: p - jnp.linalg.lstsq(jax.jacfwd(residual)(p), residual(p))[0])
-    for _ in range(12):
+    for _ in range(15):
         p = step(p)
     return p
 
 
 def predict(p, V):
-    return jnp.exp(p[0]) * jax.vmap(frequencies)(p[1] + p[2] * jnp.asarray(V))
+    beam, place, way = jnp.exp(p)
+    return beam * jax.vmap(frequencies)(place + way * (jnp.asarray(V) - 1.2))
 
 
 def rms(predicted, measured):
@@ -96,6 +98,6 @@ def study(path: Path, c: dict) -> dict:
     return {
         "V": V.tolist(), "measured": measured.tolist(), "fitted": fitted.tolist(), "dwells": len(at), "way_in": top + 1,
         "rms_in": rms(fitted[: top + 1], measured[: top + 1]), "rms_back": rms(fitted[top + 1 :], measured[top + 1 :]), "rms": published,
-        "place": [float(p[1]), float(p[2])], "times": (starts * dt + 0.5 * n * dt).tolist(), "ridges": np.asarray(predict(p, moving)).tolist(),
+        "place": np.exp(np.asarray(p)[1:]).tolist(), "times": (starts * dt + 0.5 * n * dt).tolist(), "ridges": np.asarray(predict(p, moving)).tolist(),
         "spectra": np.log10(spectra + 1e-6).round(2).tolist(), "resolution": 1 / (n * dt),
     }  # fmt: skip
