@@ -114,7 +114,7 @@ def run_exudyn(kind: str, link: Link, *, elements: int, dt: float, repeats: int)
 
 
 def show(rows: list[dict], reference: dict | None):
-    print(f"\n{'':32}{'tip x':>11}{'tip y':>12}{'compile':>10}{'run':>10}{'cpu':>10}{'gradient':>10}{'cpu ratio':>11}")
+    print(f"\n{'':32}{'tip x':>11}{'tip y':>12}{'compile':>10}{'run':>10}{'cpu':>10}{'gradient':>10}{'wall ratio':>12}{'cpu ratio':>11}")
     for r in rows:
         if "value" not in r:
             reason = r.get("error") or "; ".join(r["refused"])
@@ -122,15 +122,15 @@ def show(rows: list[dict], reference: dict | None):
             continue
         value, gradient = r["value"], r.get("gradient")
         comparable = reference and r["name"] != "RigidArm"  # without elements it is another problem
-        ratio = f"{value['cpu'] / reference['value']['cpu']:.2f}" if comparable else "-"
+        ratio, wall_ratio = (f"{value[k] / reference['value'][k]:.2f}" if comparable else "-" for k in ("cpu", "wall"))
         slope = f"{1e3 * gradient['wall']:.1f} ms" if gradient else "-"
         print(
             f"{r['name']:32}{r['tip'][0]:11.6f}{r['tip'][1]:12.7f}{value['compile']:8.2f} s"
-            f"{1e3 * value['wall']:7.1f} ms{1e3 * value['cpu']:7.1f} ms{slope:>10}{ratio:>11}"
+            f"{1e3 * value['wall']:7.1f} ms{1e3 * value['cpu']:7.1f} ms{slope:>10}{wall_ratio:>12}{ratio:>11}"
         )
     print(f"{'reference tip':32}{REFERENCE_TIP[0]:11.5f}{REFERENCE_TIP[1]:12.6f}")
     if reference:
-        print(f"cpu ratio: against {reference['name']}, CPU time of the process, same run")
+        print(f"ratios: against {reference['name']}, same run; cpu: CPU time of the process, all its threads")
 
 
 def main(argv: list[str] | None = None):

@@ -75,8 +75,12 @@ def batch_cost(size: int, repeats: int = 3) -> dict:
 
     _, timing = _harness.measure(jax.vmap(tip), link.E * jnp.linspace(0.8, 1.2, size), repeats=repeats)
     options = dict(kind="GeometricallyExact2D", elements=16, dt=1e-3, end=metal_link.END, gravity=metal_link.GRAVITY)
-    theirs = statistics.median(_exudyn.pendulum(link, **options).cpu for _ in range(7))
-    return _harness.row(f"batch of {size}", value=timing, per_run=timing.cpu / size, exudyn=theirs, ratio=timing.cpu / size / theirs)
+    theirs = [_exudyn.pendulum(link, **options) for _ in range(7)]
+    wall, cpu = statistics.median(r.wall for r in theirs), statistics.median(r.cpu for r in theirs)
+    return _harness.row(
+        f"batch of {size}", value=timing, per_run=timing.wall / size, per_run_cpu=timing.cpu / size, exudyn=wall,
+        ratio=timing.wall / size / wall, ratio_cpu=timing.cpu / size / cpu,
+    )  # fmt: skip
 
 
 def main(argv: list[str] | None = None):
@@ -104,8 +108,12 @@ def main(argv: list[str] | None = None):
             print(f"slope in {by}: {results[f'slope in {by}']:.3f} (limit 1.1)", flush=True)
     if args.batch:
         rows.append(batch_cost(args.batch))
-        results["batch over Exudyn"] = rows[-1]["ratio"]
-        print(f"batch of {args.batch}: {1e3 * rows[-1]['per_run']:.2f} ms per run, Exudyn {1e3 * rows[-1]['exudyn']:.1f} ms, ratio {rows[-1]['ratio']:.3f}")
+        last = rows[-1]
+        results["batch over Exudyn"], results["batch over Exudyn, CPU time"] = last["ratio"], last["ratio_cpu"]
+        print(
+            f"batch of {args.batch}: {1e3 * last['per_run']:.2f} ms per run ({1e3 * last['per_run_cpu']:.2f} ms of CPU time), "
+            f"Exudyn {1e3 * last['exudyn']:.1f} ms; ratio {last['ratio']:.3f} by wall time, {last['ratio_cpu']:.3f} by CPU time (limit 0.12)"
+        )
     print(f"written to {_harness.save('port_hamiltonian_cost', rows, **results)}")
 
 
