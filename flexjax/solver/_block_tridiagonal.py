@@ -10,11 +10,12 @@ back. The transpose has the same form (F and V_0 change roles: X <-> Y^T, B <-> 
 """
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
+
+from flexjax.solver._batch_last import batch_last
 
 
 class LinkedBlocks(eqx.Module):
@@ -115,25 +116,12 @@ def _eliminate(lower, diag, upper, r):
     return lax.scan(inwards, jnp.zeros_like(W[0]), (diag[1:], upper[1:], W[1:]), reverse=True)[1]
 
 
-def _batch_last(fn):
-    """``fn`` of arrays (..., trailing batch axes): under vmap the batch goes last instead of first, so that the inner loops run along it (XLA on CPU vectorises
-    those, not loops over three components). Only for functions that are never differentiated: here linear solves, whose derivatives are solves again."""
-    call = jax.custom_batching.custom_vmap(fn)
-
-    @call.def_vmap
-    def rule(size, batched, *args):
-        last = [jnp.moveaxis(x, 0, -1) if here else jnp.broadcast_to(x[..., None], (*x.shape, size)) for x, here in zip(args, batched, strict=True)]
-        return jnp.moveaxis(fn(*last), -1, 0), True
-
-    return call
-
-
 def _times(a, b):
     """Products of matrices (d, d, ...) and (d, c, ...)."""
     return jnp.sum(a[:, :, None] * b[None], axis=1)
 
 
-@_batch_last
+@batch_last
 def _eliminate_planar(lower, diag, upper, r):
     """The same for 3 x 3 blocks, in scans so light that XLA compiles each into one kernel: on CPU it does so where the body of a loop touches less than
     1 kB, and calls a dozen kernels per node otherwise (0.12 against 0.8 us per node). The first scan carries the pivots S_k = D_k - U_k S_{k+1}^-1 L_{k+1}
@@ -177,7 +165,7 @@ def _through_joint(b, Mf, r_joint):
     return Yy, mm(Y, F) - mm(Z, Yy) + jnp.concatenate([E, jnp.zeros_like(f)], axis=1)
 
 
-@_batch_last
+@batch_last
 def _outwards(V0, PQ):
     """V_1..N (N, d, c) behind V_0."""
     d = V0.shape[0]

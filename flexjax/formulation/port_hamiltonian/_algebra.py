@@ -128,7 +128,11 @@ def rotate_by(R, w):
 
 def sinc(w):
     """sin(|w|)/|w| (...,) of rotation vectors: what makes a lever's end travel exactly R w x lever per step (see PAPER.md)."""
-    x = jnp.sum(w * w, axis=-1)
+    return sinc_of_square(jnp.sum(w * w, axis=-1))
+
+
+def sinc_of_square(x):
+    """sin(r)/r of r^2, with all derivatives at zero."""
     near = x < 1e-2
     y = jnp.where(near, 1.0, x)
     r = jnp.sqrt(y)
@@ -140,10 +144,3 @@ def sinc(w):
 def lever_cross(w, o):
     """w x o for rotation vectors w (..., 1 or 3)."""
     return w * _quarter(o) if o.shape[-1] == 2 else jnp.cross(w, o)
-
-
-def dipole_torque(D):
-    """sum_i c_i x f_i from D = sum_i c_i f_i^T (..., lin, lin)."""
-    if D.shape[-1] == 2:
-        return (D[..., 0, 1] - D[..., 1, 0])[..., None]
-    return jnp.stack([D[..., 1, 2] - D[..., 2, 1], D[..., 2, 0] - D[..., 0, 2], D[..., 0, 1] - D[..., 1, 0]], -1)

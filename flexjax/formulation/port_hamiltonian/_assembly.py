@@ -11,7 +11,9 @@ from flexjax.drive import Drive
 from flexjax.formulation.port_hamiltonian import _joint
 from flexjax.formulation.port_hamiltonian._algebra import mv, rotate_by, space_of, turn_from_matrix, turn_matrix
 from flexjax.formulation.port_hamiltonian._joint import JointStage
+from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan
+from flexjax.formulation.port_hamiltonian._nodes import momentum
 from flexjax.formulation.port_hamiltonian._parameters import Numbers
 from flexjax.formulation.port_hamiltonian._structure import Structure
 from flexjax.robot import Robot
@@ -172,9 +174,7 @@ class Assembly(eqx.Module):
         return a * V[:, :-1] + (1 - a) * V[:, 1:]
 
     def momentum(self, V):
-        P = mv(self.num.mass, V)
-        couple = self.num.mass_off
-        return P + pad_back(couple * V[:, 1:]) + pad_front(couple * V[:, :-1])
+        return unlanes(momentum(lanes(self.num.mass, 2), lanes(self.num.mass_off), lanes(V)))
 
     def joint_stage(self, mech: PortState, R, h, t, args) -> tuple[JointStage, Array]:
         ground_R, _, ground_V = self.ground(t, args)

@@ -12,6 +12,7 @@ from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like,
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front, pick
 from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
+from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._link import strain_rate
 from flexjax.screw import se3
 from flexjax.solver._block_tridiagonal import LinkedBlocks, apply_linked, solve_linked
@@ -182,10 +183,10 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
         damped = num.elements.damping(strain)
         w, loss = w + damped, jnp.sum(damped * strain)
     half = 0.5 * mv(jnp.swapaxes(ad(kappa), -1, -2), w)
-    pull = node_forces(arm, t, mech, R, args)
-    lost, drag = pull.damping(V)
+    pull, still = node_forces(arm, t, mech, R, args), jnp.zeros((1, 1, 1), R.dtype)
+    lost, drag = pull.damping(lanes(V))
     P = arm.momentum(V)
-    rows = mv(coad_of(P), V) + pad_back(w - half) - pad_front(w + half) + pull.wrench(R, zero, V) - drag
+    rows = mv(coad_of(P), V) + pad_back(w - half) - pad_front(w + half) + unlanes(pull.wrench(lanes(R, 2), still, lanes(V)) - drag)
 
     # the matrix: inertia only
     off = num.mass_off[:, :, None, :] * jnp.eye(st.dim, dtype=R.dtype)[None, None]
@@ -247,7 +248,7 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
     taken = jnp.sum(B * reaction[:, :, None], axis=1) + gears * (J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None])
     gap = arm.collect(taken) - forces.total
     effort = forces.driven + jnp.where(arm.collect(jnp.where(locked, 1.0, 0.0)) > 0, gap, 0.0)
-    power = jnp.sum(effort * mech.v) + pull.power(R, zero, V)
+    power = jnp.sum(effort * mech.v) + pull.power(lanes(R, 2), still, lanes(V))
     if arm.drive.base is not None:
         given = mv(jnp.swapaxes(X, 1, 2), reaction) + axis * (J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None]) - gyro
         roots = np.array([p < 0 for p in st.parents])

@@ -7,38 +7,38 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.beam import centreline_pose
-from flexjax.formulation.port_hamiltonian._algebra import dipole_torque, eye_like, mm, mv, rotate_by, sinc, space_of, transpose
+from flexjax.formulation.port_hamiltonian._algebra import space_of
+from flexjax.formulation.port_hamiltonian._lanes import dipole_torque, eye_like, lanes, mm, mv, rotate_by, sinc, transpose
 from flexjax.formulation.port_hamiltonian._parameters import _station_weights
 from flexjax.screw import se3
 
 
 class NodeForces(eqx.Module):
-    """Distributed port of the links in one stage. ``weight`` and ``load`` are forces in world axes; dipoles sum lever times force; the rest is in
-    body axes. None: nothing of the kind."""
+    """Distributed port of the links in one stage, components first (see _lanes). ``weight`` and ``load`` are forces in world axes; dipoles sum lever times
+    force; the rest is in body axes. None: nothing of the kind. Twists V are (d, L, K), rotations (lin, lin, L, K), h has the axes of a vector."""
 
-    weight: Float[Array, "L K lin"]
-    weight_dipole: Float[Array, "L K lin lin"] | None
-    load: Float[Array, "L K lin"] | None
-    load_dipole: Float[Array, "L K lin lin"] | None
-    moment: Float[Array, "L K a"] | None
-    body: Float[Array, "L K d"] | None
-    drag: Float[Array, "L K d"] | None
-    relative: Float[Array, "L K d d"] | None  # base twist -> twist of the node if the link were rigid
-    relative_damping: Float[Array, "L K d d"] | None
+    weight: Float[Array, "lin L K *b"]
+    weight_dipole: Float[Array, "lin lin L K *b"] | None
+    load: Float[Array, "lin L K *b"] | None
+    load_dipole: Float[Array, "lin lin L K *b"] | None
+    moment: Float[Array, "a L K *b"] | None
+    body: Float[Array, "d L K *b"] | None
+    drag: Float[Array, "d L K *b"] | None
+    relative: Float[Array, "d d L K *b"] | None  # base twist -> twist of the node if the link were rigid
+    relative_damping: Float[Array, "d d L K *b"] | None
 
     def _turned(self, R, force, dipole, moment, h, w):
         f = mv(transpose(R), force)
         m = jnp.zeros_like(w)
         if dipole is not None:
-            m = m + sinc(h * w)[..., None] * dipole_torque(mm(dipole, R))
+            m = m + sinc(h * w) * dipole_torque(mm(dipole, R))
         if moment is not None:
-            m = m + (moment if R.shape[-1] == 2 else mv(transpose(R), moment))
-        return jnp.concatenate([f, m], axis=-1)
+            m = m + (moment if R.shape[0] == 2 else mv(transpose(R), moment))
+        return jnp.concatenate([f, m])
 
     def wrench(self, start, h, V):
-        """(L, K, d) at the rotations that ``start`` reaches by h times the twists."""
-        w = V[..., start.shape[-1] :]
-        return self._wrench(start, h, w)
+        """(d, L, K) at the rotations that ``start`` reaches by h times the twists."""
+        return self._wrench(start, h, V[start.shape[0] :])
 
     def _wrench(self, start, h, w):
         R = rotate_by(start, h * w)
@@ -54,35 +54,38 @@ class NodeForces(eqx.Module):
         """Power of the loads at the rotations R of the stage."""
         if self.load is None and self.body is None:
             return jnp.zeros((), V.dtype)
-        w = V[..., R.shape[-1] :]
-        zero = jnp.zeros((*V.shape[:-1], R.shape[-1]), V.dtype)
-        out = self._turned(R, zero if self.load is None else self.load, self.load_dipole, self.moment, h, w)
+        w = V[R.shape[0] :]
+        out = self._turned(R, jnp.zeros_like(V[: R.shape[0]]) if self.load is None else self.load, self.load_dipole, self.moment, h, w)
         out = out if self.body is None else out + self.body
         return jnp.sum(out * V)
 
     def damping(self, V):
         """(power dissipated, wrenches that the nodes give away)."""
-        out, loss = jnp.zeros_like(V), jnp.zeros((), V.dtype)
+        out, loss = jnp.zeros_like(V), jnp.zeros(V.shape[3:], V.dtype)
         if self.drag is not None:
             out = out + self.drag * V
-            loss = loss + jnp.sum(self.drag * V * V)
+            loss = loss + jnp.sum(self.drag * V * V, axis=(0, 1, 2))
         if self.relative is not None:
-            moving = V - mv(self.relative, V[:, :1])
+            moving = V - mv(self.relative, V[:, :, :1])
             f = mv(self.relative_damping, moving)
-            out = (out + f).at[:, 0].add(-jnp.sum(mv(transpose(self.relative), f), axis=1))
-            loss = loss + jnp.sum(f * moving)
+            out = (out + f).at[:, :, 0].add(-jnp.sum(mv(transpose(self.relative), f), axis=2))
+            loss = loss + jnp.sum(f * moving, axis=(0, 1, 2))
         return loss, out
 
     def tangent(self, start, h, V):
-        """(L, K, d, d) derivative of wrench less damping by the node's own twist."""
-        lin = start.shape[-1]
-        w = V[..., lin:]
-        unit = np.eye(w.shape[-1])
-        columns = [jax.jvp(lambda w: self._wrench(start, h, w), (w,), (jnp.broadcast_to(jnp.asarray(e, w.dtype), w.shape),))[1] for e in unit]
-        turning = jnp.stack(columns, axis=-1)
-        out = jnp.concatenate([jnp.zeros((*V.shape, lin), V.dtype), turning], axis=-1)
+        """(d, d, L, K) derivative of wrench less damping by the node's own twist."""
+        lin = start.shape[0]
+        w = V[lin:]
+        unit = np.eye(w.shape[0])
+
+        def column(e):
+            along = jnp.broadcast_to(jnp.asarray(e, w.dtype).reshape(-1, *(1,) * (w.ndim - 1)), w.shape)
+            return jax.jvp(lambda w: self._wrench(start, h, w), (w,), (along,))[1]
+
+        turning = jnp.stack([column(e) for e in unit], axis=1)
+        out = jnp.concatenate([jnp.zeros((V.shape[0], lin, *V.shape[1:]), V.dtype), turning], axis=1)
         if self.drag is not None:
-            out = out - self.drag[..., None] * eye_like(self.drag[..., None], V.shape[-1])
+            out = out - eye_like(out) * self.drag[None]
         if self.relative is not None:
             # The pull on the base node by all others is left out: it spoils the band, and h times the damping is small.
             out = out - self.relative_damping
@@ -104,7 +107,9 @@ def node_forces(arm, t, mech, R, args) -> NodeForces:
         relative = jax.vmap(lambda Rl, xl: jax.vmap(lambda a, b: seen(a, b, Rl[0], xl[0]))(Rl, xl))(R, mech.x)
         damping = num.deformation_damping[:, None, None, None] * num.mass
         damping = jnp.where(np.array(st.rigid)[:, None, None, None], 0.0, damping)
-    return NodeForces(weight, dipole, *loads, num.drag, relative, damping)
+    vectors, matrices = 1, 2
+    parts = (weight, vectors), (dipole, matrices), *zip(loads, (vectors, matrices, vectors, vectors), strict=True), (num.drag, vectors)
+    return NodeForces(*(None if x is None else lanes(x, count) for x, count in (*parts, (relative, matrices), (damping, matrices))))
 
 
 def _loads(arm, t, args):

@@ -1,12 +1,14 @@
 """A joint as a power-conserving interconnection of two ports: V_child = X V_parent + A y, and back X^T F to the parent, A^T F to the actuators.
 
-X and A are taken where the stage is (poses R* exp(h w), coordinates q* + h q'), so that a step moves the joint's two sides by the same vector:
-R_child v_child = R_parent (v_parent + sinc(h w) w x lever). The factor sinc makes the lever's end travel exactly as the rotation by 2 h w does.
+X and A are those of a whole step from R*, q* by 2 h: products of rotations and levers change by the product rule, D(ab) = Da mean(b) + mean(a) Db, exactly, and
+a rotation that turns by 2 h w about its middle R changes by 2 h sinc(h w) R w^. So the child's base arrives where the joint puts it, to rounding, in position
+and in orientation, and X^T, A^T give back exactly the power that X, A take.
 """
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian._algebra import coad_of, mm, mv, rotate_by, sinc
@@ -39,43 +41,73 @@ class JointStage(eqx.Module):
     spin: Float[Array, ""]
 
 
-def _turns(j: JointNumbers, q, ball):
-    """Rotation parent -> child and the columns (a, k) of the relative angular velocity in child axes."""
-    k = q.shape[0]
-    unit = jnp.eye(k, dtype=q.dtype)
-    if j.offset.shape[0] == 2:
-        return None, j.first[:, None] * unit[0][None, :]
-    late = ball
-    if k > 1:
-        late = mm(se3.rotation_exp(j.second * q[1]), ball)
-    R = mm(j.rotation, mm(se3.rotation_exp(j.first * q[0]), late))
-    columns = mv(late.T, j.first)[:, None] * unit[0][None, :] + j.ball
-    if k > 1:
-        columns = columns + mv(ball.T, j.second)[:, None] * unit[1][None, :]
-    return R, columns
+def _rotation(j: JointNumbers, q, ball):
+    """Rotation parent -> child (in space) at coordinates q."""
+    late = mm(se3.rotation_exp(j.second * q[1]), ball) if q.shape[0] > 1 else ball
+    return mm(j.rotation, mm(se3.rotation_exp(j.first * q[0]), late))
+
+
+_HATS = np.stack([np.cross(e, np.eye(3)).T for e in np.eye(3)])  # of the unit vectors
+
+
+def _axial(m):
+    """Axial vectors (3, n) of the skew parts of matrices (n, 3, 3)."""
+    return 0.5 * jnp.stack([m[:, 2, 1] - m[:, 1, 2], m[:, 0, 2] - m[:, 2, 0], m[:, 1, 0] - m[:, 0, 1]])
+
+
+def _between(left, axes, right):
+    """(n, 3, 3): left a^ right for the columns a of ``axes`` (3, n)."""
+    hats = jnp.sum(jnp.asarray(_HATS, axes.dtype)[:, :, :, None] * axes[:, None, None, :], axis=0)
+    return jnp.einsum("ij,jkn,kl->nil", left, hats, right)
+
+
+def _turning(j: JointNumbers, s: JointStage, h, wp, rates):
+    """(3, 3) and (3, k): angular velocity of the child over the step from that of the parent and from the joint's rates, in space."""
+    k = rates.shape[0]
+    q0, q1, unit = s.q, s.q + 2 * h * rates, jnp.eye(k, dtype=rates.dtype)
+    wb = mv(j.ball, rates)
+    # One factor of the joint's rotation after the other, from the child's end: its two ends, its change by each rate, per time.
+    ball1, ball = rotate_by(s.ball, 2 * h * wb), rotate_by(s.ball, h * wb)
+    late0, late1 = s.ball, ball1
+    change = _between(sinc(h * wb) * ball, j.ball, jnp.eye(3, dtype=wb.dtype))
+    for axis, c in ((j.second, 1), (j.first, 0)):
+        if c >= k:
+            continue
+        a0, a1 = (se3.rotation_exp(axis * q[c]) for q in (q0, q1))
+        own = sinc(h * rates[c] * axis) * se3.rotation_exp(axis * (q0[c] + h * rates[c]))
+        mean = 0.5 * (late0 + late1)
+        change = jnp.einsum("ij,njk->nik", 0.5 * (a0 + a1), change) + _between(own, axis[:, None] * unit[c][None], mean)
+        late0, late1 = mm(a0, late0), mm(a1, late1)
+    # The parent's own turn in front; the child's middle is half way along its own turn.
+    joint0, joint1 = mm(j.rotation, late0), mm(j.rotation, late1)
+    eye = jnp.eye(3, dtype=wp.dtype)
+    parent, parent1 = rotate_by(eye, h * wp), rotate_by(eye, 2 * h * wp)
+    half = 0.5 * se3.rotation_log(mm(joint0.T, mm(parent1, joint1)))
+    back = rotate_by(joint0, half).T / sinc(half)
+    by_parent = _axial(_between(mm(back, sinc(h * wp) * parent), eye, 0.5 * (joint0 + joint1)))
+    by_rates = _axial(jnp.einsum("ij,njk->nik", mm(back, mm(0.5 * (eye + parent1), j.rotation)), change))
+    return by_parent, by_rates
 
 
 def maps(j: JointNumbers, s: JointStage, h, Vp, y):
-    """(X, A) at the stage, for the parent's twist Vp (d,) and the joint's unknowns y (n,)."""
+    """(X, A) of the stage, for the parent's twist Vp (d,) and the joint's unknowns y (n,)."""
     k, lin = j.shift.shape[1], j.offset.shape[0]
     rates = y[:k]
-    q = s.q + h * rates
     wp = Vp[lin:]
     if lin == 2:
-        relative, columns = jnp.ones((1, 1), q.dtype), _turns(j, q, None)[1]
+        relative, columns = jnp.ones((1, 1), y.dtype), j.first[:, None] * jnp.eye(k, dtype=y.dtype)[:1]
     else:
-        ball = rotate_by(s.ball, h * mv(j.ball, rates))
-        R, columns = _turns(j, q, ball)
-        relative = R.T
+        relative, columns = _turning(j, s, h, wp, rates)
     wc = mv(relative, wp) + mv(columns, rates)
     across = mm(rotate_by(s.child, h * wc).T, rotate_by(s.parent, h * wp))
     shift = mm(j.rotation, j.shift)
-    lever = j.offset + mv(shift, q)
+    lever = j.offset + mv(shift, s.q + h * rates)
     arm = sinc(h * wp) * _cross_matrix(lever)
     X = jnp.concatenate(
-        [jnp.concatenate([across, -mm(across, arm)], axis=1), jnp.concatenate([jnp.zeros((relative.shape[0], lin), q.dtype), relative], axis=1)], axis=0
+        [jnp.concatenate([across, -mm(across, arm)], axis=1), jnp.concatenate([jnp.zeros((relative.shape[0], lin), y.dtype), relative], axis=1)], axis=0
     )
-    A = jnp.concatenate([mm(across, shift), columns], axis=0)
+    step = rotate_by(jnp.eye(lin, dtype=y.dtype), h * wp)
+    A = jnp.concatenate([mm(across, mm(0.5 * (step + step.T), shift)), columns], axis=0)
     return X, A
 
 
@@ -120,13 +152,15 @@ def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
     shift = mm(j.rotation, j.shift)
     lever = j.offset + mv(shift, s.q + h * y[:k])
     side, shifted = _turned(lever), jax.vmap(_turned, in_axes=1, out_axes=1)(shift)
-    moving = Vp[:2] + factor * wp * side + mv(shift, y[:k])
+    mean, mean_slope = jnp.cos(h * wp[0]), -h * jnp.sin(h * wp[0])  # of the parent's rotation over the step
+    sliding = mv(shift, y[:k])
+    moving = Vp[:2] + factor * wp * side + mean * sliding
     first = jnp.eye(n, dtype=y.dtype)[:1]
     wide = ((0, 0), (0, n - k))
     # The angle between the two sides changes with the turning rate only: d across = -h turning J across dy.
-    linear = mm(C, (factor + slope * wp[0]) * side[:, None])
+    linear = mm(C, ((factor + slope * wp[0]) * side + mean_slope * sliding)[:, None])
     X = jnp.concatenate([jnp.concatenate([C, linear], axis=1), plain[2:]], axis=0)
-    by_shift = jnp.pad(mm(C, shift + h * factor * wp[0] * shifted), wide)
+    by_shift = jnp.pad(mm(C, mean * shift + h * factor * wp[0] * shifted), wide)
     B = jnp.concatenate([by_shift - h * turning * _turned(mv(C, moving))[:, None] * first, turning * first], axis=0)
     force = mv(C.T, F[:2])
     Y = plain.T
@@ -134,8 +168,8 @@ def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
     swing = h * turning * _turned(force)
     last = jnp.pad((factor * h * mv(shifted.T, force))[None], wide) + factor * jnp.sum(side * swing) * first
     Z = jnp.concatenate([swing[:, None] * first, last], axis=0)
-    T = jnp.pad(mv(shift.T, swing)[:, None] * first, ((0, n - k), (0, 0)))
-    S = jnp.zeros((n, 3), y.dtype)
+    T = jnp.pad(mean * mv(shift.T, swing)[:, None] * first, ((0, n - k), (0, 0)))
+    S = jnp.zeros((n, 3), y.dtype).at[:k, 2].set(mean_slope * mv(shift.T, force))
     A = jnp.pad(A.T, ((0, n - k), (0, 0)))
     if rotors:
         axis = jnp.concatenate([jnp.zeros(2, y.dtype), j.rotor_axis])
@@ -155,13 +189,13 @@ def base_twist(j: JointNumbers, s: JointStage, h, Vp, y):
 
 
 def place(j: JointNumbers, q, ball, parent_rotation, parent_x):
-    """Pose of the child's base from the parent's pose: (rotation, position, rotation in the joint alone)."""
+    """(rotation, position) of the child's base from the parent's pose."""
     shift = mm(j.rotation, j.shift)
     x = parent_x + mv(parent_rotation, j.offset + mv(shift, q))
     if j.offset.shape[0] == 2:
         a = j.first[0] * q[0]
         turn = jnp.stack([jnp.stack([jnp.cos(a), -jnp.sin(a)]), jnp.stack([jnp.sin(a), jnp.cos(a)])])
         return mm(parent_rotation, mm(j.rotation, turn)), x
-    return mm(parent_rotation, _turns(j, q, ball)[0]), x
+    return mm(parent_rotation, _rotation(j, q, ball)), x
 
 

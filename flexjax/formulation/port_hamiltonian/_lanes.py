@@ -1,13 +1,15 @@
 """The algebra of `_algebra` with components first and elements last: (d, ...) vectors and (d, d, ...) matrices.
 
-Loops over the elements of a link are then innermost and contiguous, which XLA vectorises on CPU; with the components last it does not. The tangent of the
-elements, most of a Newton iteration, is written in it.
+Loops over the elements of a link are then innermost and contiguous, which XLA vectorises on CPU; with the components last it does not. What a Newton iteration
+does with elements and nodes is written in it, for any axes behind the components: (links, nodes), and behind them a batch (`solver/_batch_last.py`).
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.formulation.port_hamiltonian._algebra import STRUCTURE
+from flexjax.formulation.port_hamiltonian._algebra import STRUCTURE, sinc_of_square
+from flexjax.screw import se3
 
 
 def lanes(x, count: int = 1):
@@ -62,3 +64,27 @@ def resolvent(a):
     S = (eye_like(w_hat) + w[:, None] * w[None] - w_hat) / (1.0 + jnp.sum(w * w, axis=0))[None, None]
     corner = -mm(S, mm(v_hat, S))
     return jnp.concatenate([jnp.concatenate([S, corner], axis=1), jnp.concatenate([jnp.zeros_like(S), S], axis=1)], axis=0)
+
+
+# --- orientations as (lin, lin, ...) matrices
+def rotate_by(R, w):
+    """R exp(w) for rotation vectors w (1 or 3, ...)."""
+    if R.shape[0] == 2:
+        # Written out: sine and cosine are computed once per node.
+        c, s, a, b = jnp.cos(w[0]), jnp.sin(w[0]), R[0, 0], R[1, 0]
+        x, y = a * c - b * s, b * c + a * s
+        return jnp.stack([jnp.stack([x, -y]), jnp.stack([y, x])])
+    step = jax.vmap(se3.rotation_exp, in_axes=1, out_axes=2)(w.reshape(3, -1)).reshape(3, 3, *w.shape[1:])
+    return mm(R, step)
+
+
+def sinc(w):
+    """sin(|w|)/|w| (1, ...) of rotation vectors."""
+    return sinc_of_square(jnp.sum(w * w, axis=0))[None]
+
+
+def dipole_torque(D):
+    """sum_i c_i x f_i from D = sum_i c_i f_i^T (lin, lin, ...)."""
+    if D.shape[0] == 2:
+        return (D[0, 1] - D[1, 0])[None]
+    return jnp.stack([D[1, 2] - D[2, 1], D[2, 0] - D[0, 2], D[0, 1] - D[1, 0]])

@@ -30,15 +30,6 @@ class Elements(eqx.Module):
     tau: Float[Array, " L"] | None  # strain-rate damping
     density: Callable | None = eqx.field(static=True)
 
-    def kappa(self, start, h, V):
-        """((1 + h ad(Vm))^-1, kappa, ad(kappa)/2) at a stage from Q* (L, N, d) and twists (L, K, d), components first. Forces and tangent both begin with it,
-        in the same words, so that a Newton iteration computes it once."""
-        twists = lanes(V)
-        Va, Vb = twists[..., :-1], twists[..., 1:]
-        inverse = resolvent(0.5 * h * (Va + Vb))
-        kappa = mv(inverse, lanes(start + self.rest) + h * (Vb - Va))
-        return inverse, kappa, 0.5 * ad(kappa)
-
     def _linear(self, Q):
         return self.stiffness * Q if self.stiffness.ndim == Q.ndim else _algebra.mv(self.stiffness, Q)
 
@@ -67,54 +58,76 @@ class Elements(eqx.Module):
         """Wrench of the strain-rate damping, C^-1 tau q'."""
         return self.tau[:, None, None] * self._linear(rate)
 
+    def slope(self, Q, start):
+        """(L, N, d, d) derivative of the wrench by the strain, for a density."""
+        # Each element's wrench depends on its own strain only: d columns for all elements at once.
+        unit = np.eye(Q.shape[-1])
+        columns = [jax.jvp(lambda q: self.wrench(q, start), (Q,), (jnp.broadcast_to(jnp.asarray(e, Q.dtype), Q.shape),))[1] for e in unit]
+        return jnp.stack(columns, -1)
+
+    def lanes(self) -> "LaneElements":
+        tau = None if self.tau is None else self.tau[None, :, None]
+        return LaneElements(lanes(self.rest), lanes(self.stiffness, self.stiffness.ndim - 2), tau, None if self.density is None else self)
+
+
+class LaneElements(eqx.Module):
+    """The elements in a stage, components first (see _lanes); ``h`` and ``tau`` have the axes of a vector (1, 1 or L, 1)."""
+
+    rest: Float[Array, "d L N *b"]
+    stiffness: Array  # (d, L, N, ...) or (d, d, L, N, ...)
+    tau: Float[Array, "1 L 1 *b"] | None
+    nonlinear: Elements | None  # where there is a density: the elements it belongs to
+
+    def _kappa(self, start, h, V):
+        """((1 + h ad(Vm))^-1, kappa, ad(kappa)/2) at a stage from Q* (d, L, N) and twists (d, L, K). Forces and tangent both begin with it, in the same
+        words, so that a Newton iteration computes it once."""
+        Va, Vb = V[:, :, :-1], V[:, :, 1:]
+        inverse = resolvent(0.5 * h * (Va + Vb))
+        kappa = mv(inverse, start + self.rest + h * (Vb - Va))
+        return inverse, kappa, 0.5 * ad(kappa)
+
+    def _linear(self, Q):
+        return self.stiffness * Q if self.stiffness.ndim == Q.ndim else mv(self.stiffness, Q)
+
     def _wrenches(self, start, h, kappa):
-        """(Q, wrench with damping components first, power dissipated)."""
-        Q = unlanes(kappa) - self.rest
-        w, loss = self.wrench(Q, start), jnp.zeros((), Q.dtype)
-        if self.tau is not None:
-            rate = (Q - start) / h
-            damped = self.damping(rate)
-            w, loss = w + damped, jnp.sum(damped * rate)
-        return Q, lanes(w), loss
+        """(Q, wrench with damping, power dissipated)."""
+        Q = kappa - self.rest
+        w = self._linear(Q) if self.nonlinear is None else lanes(self.nonlinear.wrench(unlanes(Q), unlanes(start)))
+        if self.tau is None:
+            return Q, w, jnp.zeros(Q.shape[3:], Q.dtype)
+        rate = (Q - start) / h
+        damped = self.tau * self._linear(rate)
+        return Q, w + damped, jnp.sum(damped * rate, axis=(0, 1, 2))
 
     def forces(self, start, h, V):
         """(wrenches on nodes a, wrenches on nodes b, Q, power dissipated)."""
-        _, kappa, half = self.kappa(start, h, V)
+        _, kappa, half = self._kappa(start, h, V)
         Q, w, loss = self._wrenches(start, h, kappa)
         turned = mv(transpose(half), w)
-        return unlanes(w - turned), unlanes(-w - turned), Q, loss
+        return w - turned, -w - turned, Q, loss
 
     def tangent(self, start, h, V):
         """Blocks (d, d, L, N) of the derivative of (f_a, f_b) by (V_a, V_b)."""
-        inverse, kappa, half = self.kappa(start, h, V)
+        inverse, kappa, half = self._kappa(start, h, V)
         Q, w, _ = self._wrenches(start, h, kappa)
         eye = eye_like(half)
         plus, minus = transpose(eye + half), transpose(eye - half)
-        factor = jnp.ones((1, 1, 1), Q.dtype) if self.tau is None else (1.0 + self.tau / h)[:, None, None]
-        if self.density is None and self.stiffness.ndim == Q.ndim:
-            k = lanes(factor * self.stiffness)[None]
-            minus_K, plus_K = minus * k, plus * k
+        if self.nonlinear is None and self.stiffness.ndim == Q.ndim:
+            k = self.stiffness if self.tau is None else (1.0 + self.tau / h) * self.stiffness
+            minus_K, plus_K = minus * k[None], plus * k[None]
         else:
-            K = lanes(self._slope(Q, start, factor), 2)
+            K = self._slope(Q, start, h)
             minus_K, plus_K = mm(minus, K), mm(plus, K)
-        W, G = 0.5 * coad_of(w), h * inverse
+        W, G = 0.5 * coad_of(w), h[None] * inverse
         Ga, Gb = mm(minus_K - W, G), mm(plus_K + W, G)
         Ha, Hb = mm(Ga, half), mm(Gb, half)
         return Ha - Ga, Ga + Ha, Gb - Hb, -Gb - Hb
 
-    def _slope(self, Q, start, factor):
-        """(L, N, d, d) derivative of the wrench by the strain."""
-        if self.density is None:
-            return factor[..., None] * self.stiffness
-        # Each element's wrench depends on its own strain only: d columns for all elements at once.
-        unit = np.eye(Q.shape[-1])
-        columns = [jax.jvp(lambda q: self.wrench(q, start), (Q,), (jnp.broadcast_to(jnp.asarray(e, Q.dtype), Q.shape),))[1] for e in unit]
-        K = jnp.stack(columns, -1)
-        return K if self.tau is None else K + (factor[..., None] - 1.0) * self._full()
-
-    def _full(self):
-        s = self.stiffness
-        return s if s.ndim == self.rest.ndim + 1 else s[..., None] * jnp.eye(s.shape[-1], dtype=s.dtype)[None, None]
+    def _slope(self, Q, start, h):
+        """(d, d, L, N) derivative of the wrench with damping by the strain."""
+        full = self.stiffness if self.stiffness.ndim > Q.ndim else eye_like(self.stiffness[:, None]) * self.stiffness[None]
+        K = full if self.nonlinear is None else lanes(self.nonlinear.slope(unlanes(Q), unlanes(start)), 2)
+        return K if self.tau is None else K + (self.tau / h)[None] * full
 
 
 def strain_rate(kappa, V):

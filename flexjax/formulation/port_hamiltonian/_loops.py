@@ -133,24 +133,31 @@ def rows(plan: LoopPlan, n: LoopNumbers, h, factor, parent: Side, child: Side):
 def wrenches(plan: LoopPlan, n: LoopNumbers, h, parent: Side, child: Side, multipliers):
     """Wrenches (d,) that the two end nodes give away for the given multipliers."""
     lin = parent.x.shape[0]
-    Rp, Rc = (rotate_by(s.R, h * s.V[lin:]) for s in (parent, child))
-    force = multipliers[:lin]
-    moment = jnp.zeros(parent.V.shape[0] - lin, force.dtype)
+    force, moments = multipliers[:lin], [jnp.zeros(parent.V.shape[0] - lin, multipliers.dtype)] * 2
     if plan.kind != "spherical" and lin == 3:
-        P, C = mm(Rp, n.parent_triad), mm(Rc, n.child_triad)
+        # The angle between two directions changes over a step by Dp mean(c) + mean(p) Dc: moments with the means hold it without any work.
+        (P, P_mean), (C, C_mean) = (_directions(side, triad, h) for side, triad in ((parent, n.parent_triad), (child, n.child_triad)))
         for value, (i, k) in zip(multipliers[lin:], _pairs(plan.kind), strict=True):
-            moment = moment + value * jnp.cross(P[:, i], C[:, k])
+            moments = [moments[0] + value * jnp.cross(P[:, i], C_mean[:, k]), moments[1] + value * jnp.cross(P_mean[:, i], C[:, k])]
     elif multipliers.shape[0] > lin:
-        moment = multipliers[lin:]
+        moments = [multipliers[lin:]] * 2
 
-    def on(side, R, sign):
-        f = sign * mv(R.T, force)
-        m = sign * (mv(R.T, moment) if lin == 3 else moment)
+    def on(side, moment, sign):
         w = side.V[lin:]
+        R = rotate_by(side.R, h * w)
+        f = sign * mv(R.T, force)
+        m = sign * (sinc(h * w) * mv(R.T, moment) if lin == 3 else moment)
         arm = sinc(h * w) * (jnp.cross(side.lever, f) if lin == 3 else (side.lever[:1] * f[1:] - side.lever[1:] * f[:1]))
         return jnp.concatenate([f, m + arm])
 
-    return on(parent, Rp, 1.0), on(child, Rc, -1.0)
+    return on(parent, moments[0], 1.0), on(child, moments[1], -1.0)
+
+
+def _directions(side: Side, triad, h):
+    """Directions of a triad in world axes: in the middle of the step from side.R, and the mean of its ends."""
+    w = side.V[side.x.shape[0] :]
+    middle, end = (mm(rotate_by(side.R, time * w), triad) for time in (h, 2 * h))
+    return middle, 0.5 * (mm(side.R, triad) + end)
 
 
 def exact(plans: tuple[LoopPlan, ...], planar: bool) -> bool:

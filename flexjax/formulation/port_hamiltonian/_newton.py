@@ -7,26 +7,18 @@ import numpy as np
 from flexjax.formulation.port_hamiltonian import _algebra, _joint, _loops
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._forces import joint_forces
-from flexjax.formulation.port_hamiltonian._lanes import ad, coad_of, eye_like, lanes, mm, transpose, unlanes
+from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import Side
-from flexjax.formulation.port_hamiltonian._stage import Evaluation, NewtonMatrix, Stage, Unknowns, evaluate, residual, sides
+from flexjax.formulation.port_hamiltonian._stage import Evaluation, NewtonMatrix, Stage, Unknowns, complete, outwards, residual, sides
 from flexjax.solver._block_tridiagonal import LinkedBlocks
 
 
 def linearise(arm: Assembly, stage: Stage, u: Unknowns) -> tuple[Unknowns, NewtonMatrix]:
-    num, st, h = arm.num, arm.st, stage.h
-    e = evaluate(arm, stage, u)
-    # Components first, nodes last (see _lanes).
-    V, mass = lanes(e.V), lanes(num.mass, 2)
-    adT = transpose(ad(V))
-    diag = mass / h - mm(adT, mass) - coad_of(lanes(arm.momentum(e.V))) - lanes(stage.pull.tangent(stage.rotation, h, e.V), 2)
-    carry = eye_like(adT) / h - adT  # what a unit of momentum gives
-    off = lanes(num.mass_off)[None]
-    aa, ab, ba, bb = num.elements.tangent(stage.start.Q, h, e.V)
-    upper, lower = carry[..., :-1] * off - ab, carry[..., 1:] * off - ba
-    back, front = ((0, 0),) * 3 + ((0, 1),), ((0, 0),) * 3 + ((1, 0),)
-    diag = unlanes(diag - jnp.pad(aa, back) - jnp.pad(bb, front), 2)
-    upper, lower, V = unlanes(jnp.pad(upper, back), 2), unlanes(jnp.pad(lower, front), 2), e.V
+    st = arm.st
+    V, parents = outwards(arm, stage, u)
+    along, blocks = stage.nodes.linearised(lanes(V))
+    e = complete(arm, stage, u, V, parents, along)
+    lower, diag, upper = (unlanes(x, 2) for x in blocks)
     columns, rows, diag = loop_blocks(arm, stage, u, V, diag)
     X, B, A, T, S, Y, Z, E = joint_blocks(arm, stage, u, e)
     corner = jnp.zeros((u.loops.shape[0],) * 2, V.dtype)

@@ -19,7 +19,8 @@ from flexjax.formulation.port_hamiltonian import _dynamics, _joint, _loops, _sta
 from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, mv, resolvent, rotate_by, transpose, turn_matrix
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, pick
 from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
-from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forces
+from flexjax.formulation.port_hamiltonian._forces import joint_forces
+from flexjax.formulation.port_hamiltonian._lanes import lanes
 from flexjax.formulation.port_hamiltonian._stage import Evaluation, Stage, Unknowns
 from flexjax.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
 
@@ -144,8 +145,8 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         R, zero = turn_matrix(mech.turn), jnp.zeros((), mech.v.dtype)
         joint, ground = arm.joint_stage(mech, R, zero, t, args)
         target = arm.spread(arm.to_v(arm.drive.motion(arm.robot, t, args)[1]))
-        pull = node_forces(arm, t, mech, R, args)
-        stage = Stage(t, zero, zero, mech, R, jnp.zeros_like(mech.V), joint, ground, target, pull, args, memory)
+        nodes = _stage.nodes_of(arm, t, mech, R, zero, args)
+        stage = Stage(t, zero, zero, mech, R, joint, ground, target, nodes, args, memory)
         kappa, e_p = mech.Q + num.elements.rest, arm.between(mech.V)
         live, locked = arm.masks()
 
@@ -181,7 +182,7 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         gap = arm.collect(jnp.where(locked, taken, 0.0)) - arm.collect(jnp.where(locked, arm.spread(forces.total), 0.0))
         effort = forces.driven + gap
         roots = np.array([p < 0 for p in st.parents])
-        power = jnp.sum(effort * v) + pull.power(R, zero, V) + jnp.sum(jnp.where(roots[:, None], given, 0.0) * ground[None])
+        power = jnp.sum(effort * v) + nodes.pull.power(lanes(R, 2), nodes.h, lanes(V)) + jnp.sum(jnp.where(roots[:, None], given, 0.0) * ground[None])
         nothing = jnp.full_like(V, jnp.nan)
         return Accelerations(tangent, V, nothing, rows[:, 0], effort, power, loss + lost - jnp.sum(forces.damped * v))
 

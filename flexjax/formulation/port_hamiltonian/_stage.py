@@ -7,11 +7,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _joint, _loops
-from flexjax.formulation.port_hamiltonian._algebra import coad_of, mv, rotate_by, turn_matrix, turn_move
-from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front, pick
-from flexjax.formulation.port_hamiltonian._forces import JointForces, NodeForces, joint_forces, node_forces
+from flexjax.formulation.port_hamiltonian._algebra import mv, rotate_by, turn_matrix, turn_move
+from flexjax.formulation.port_hamiltonian._assembly import Assembly, pick
+from flexjax.formulation.port_hamiltonian._forces import JointForces, joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
+from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import Side
+from flexjax.formulation.port_hamiltonian._nodes import Nodes, momentum
 from flexjax.solver._block_tridiagonal import LinkedBlocks, solve_linked
 from flexjax.term import PortState
 
@@ -42,11 +44,10 @@ class Stage(eqx.Module):
     factor: Array
     start: PortState
     rotation: Float[Array, "L K D D"]
-    momentum: Float[Array, "L K d"]
     joint: JointStage
     ground: Float[Array, " d"]
     target: Float[Array, "L n"]
-    pull: NodeForces
+    nodes: Nodes
     args: Array | None
     memory: dict
 
@@ -69,8 +70,16 @@ def prepare(arm: Assembly, t, mech: PortState, h, arrival, args, memory) -> Stag
     when, factor = arrival
     target = arm.spread(arm.to_v(arm.drive.motion(arm.robot, when, args)[0]) - arm.plain_v(mech.q)) / (factor * h)
     joint, ground = arm.joint_stage(mech, R, h, t, args)
-    pull = node_forces(arm, t, mech, R, args)
-    return Stage(t, h, jnp.asarray(factor, R.dtype), mech, R, arm.momentum(mech.V), joint, ground, target, pull, args, memory)
+    return Stage(t, h, jnp.asarray(factor, R.dtype), mech, R, joint, ground, target, nodes_of(arm, t, mech, R, h, args), args, memory)
+
+
+def nodes_of(arm: Assembly, t, mech: PortState, R, h, args) -> Nodes:
+    num = arm.num
+    mass, off = lanes(num.mass, 2), lanes(num.mass_off)
+    return Nodes(
+        h=jnp.reshape(h, (1, 1, 1)), Q=lanes(mech.Q), momentum=momentum(mass, off, lanes(mech.V)), rotation=lanes(R, 2), mass=mass, off=off,
+        elements=num.elements.lanes(), pull=node_forces(arm, t, mech, R, args),
+    )  # fmt: skip
 
 
 def guess(arm: Assembly, mech: PortState) -> Unknowns:
@@ -108,28 +117,33 @@ def outwards(arm: Assembly, stage: Stage, u: Unknowns):
 
 def node_needs(arm: Assembly, stage: Stage, V, multipliers):
     """(wrenches that nodes lack because of weight, loads, drag and loops, power that drag takes)."""
-    lost, damped = stage.pull.damping(V)
-    rows = damped - stage.pull.wrench(stage.rotation, stage.h, V)
+    rows, lost = stage.nodes.needs(lanes(V))
+    return loop_needs(arm, stage, V, multipliers, unlanes(rows)), lost
+
+
+def loop_needs(arm: Assembly, stage: Stage, V, multipliers, rows):
+    """Wrenches that the nodes lack because of loops added to ``rows``."""
     for k, plan in enumerate(arm.plans):
         parent, child = sides(arm, stage, V, k)
         wp, wc = _loops.wrenches(plan, arm.loops[k], stage.h, parent, child, multipliers[plan.start : plan.start + plan.count])
         rows = rows.at[plan.child, 0 if plan.child_end == 0 else -1].add(wc)
         if plan.parent >= 0:
             rows = rows.at[plan.parent, 0 if plan.parent_end == 0 else -1].add(wp)
-    return rows, lost
+    return rows
 
 
 def evaluate(arm: Assembly, stage: Stage, u: Unknowns) -> Evaluation:
-    h = stage.h
     V, parents = outwards(arm, stage, u)
-    P = arm.momentum(V)
-    needs, lost = node_needs(arm, stage, V, u.loops)
-    fa, fb, Q, loss = arm.num.elements.forces(stage.start.Q, h, V)
-    rows = (P - stage.momentum) / h - mv(coad_of(P), V) - pad_back(fa) - pad_front(fb) + needs
-    rows, given, taken = inwards(arm, stage, rows, parents, u.joints)
+    return complete(arm, stage, u, V, parents, stage.nodes.rows(lanes(V)))
+
+
+def complete(arm: Assembly, stage: Stage, u: Unknowns, V, parents, along) -> Evaluation:
+    """The pass over the mechanism, once the links have told ``along``: their rows, strains and losses."""
+    rows, Q, loss = along
+    rows, given, taken = inwards(arm, stage, loop_needs(arm, stage, V, u.loops, unlanes(rows)), parents, u.joints)
     v = arm.collect(u.joints)
-    forces = joint_forces(arm, stage.t, arm.move_q(stage.start.q, h * v), v, stage.args, stage.memory)
-    return Evaluation(V, parents, rows, given, taken, forces, Q, loss + lost)
+    forces = joint_forces(arm, stage.t, arm.move_q(stage.start.q, stage.h * v), v, stage.args, stage.memory)
+    return Evaluation(V, parents, rows, given, taken, forces, unlanes(Q), loss)
 
 
 def inwards(arm: Assembly, stage: Stage, rows, parents, y):
@@ -190,7 +204,7 @@ def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor, e: Evaluation):
     )
     live, locked = arm.masks()
     effort = jnp.where(locked, e.taken - arm.spread(e.forces.total), 0.0)
-    power = jnp.sum(v * e.forces.driven) + jnp.sum(effort * u.joints) + stage.pull.power(R, h, e.V)
+    power = jnp.sum(v * e.forces.driven) + jnp.sum(effort * u.joints) + stage.nodes.pull.power(lanes(R, 2), stage.nodes.h, lanes(e.V))
     roots = np.array([p < 0 for p in arm.st.parents])
     power = power + jnp.sum(jnp.where(roots[:, None], e.given, 0.0) * stage.ground[None])
     for k, plan in enumerate(arm.plans):

@@ -1,0 +1,71 @@
+"""Nodes and elements of all links in a stage: what the nodes lack, and its derivative by their twists. Components first throughout (see _lanes)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from flexjax.formulation.port_hamiltonian._forces import NodeForces
+from flexjax.formulation.port_hamiltonian._lanes import ad, coad_of, eye_like, mm, mv, transpose
+from flexjax.formulation.port_hamiltonian._link import LaneElements
+from flexjax.solver._batch_last import batch_last
+
+
+def _pad(x, front: int, back: int):
+    """Zeros on nodes that an element does not touch: the axis of nodes is the third of vectors (d, L, N, ...)."""
+    return jnp.pad(x, ((0, 0), (0, 0), (front, back), *((0, 0),) * (x.ndim - 3)))
+
+
+def _pad_blocks(x, front: int, back: int):
+    return jnp.pad(x, ((0, 0), (0, 0), (0, 0), (front, back), *((0, 0),) * (x.ndim - 4)))
+
+
+def momentum(mass, off, V):
+    """M V with the diagonal blocks (d, d, L, K) and the coupling (d, L, N) of neighbours."""
+    return mv(mass, V) + _pad(off * V[:, :, 1:], 0, 1) + _pad(off * V[:, :, :-1], 1, 0)
+
+
+class Nodes(eqx.Module):
+    """What a stage starts from; h has the axes of a vector."""
+
+    h: Float[Array, "1 1 1 *b"]
+    Q: Float[Array, "d L N *b"]
+    momentum: Float[Array, "d L K *b"]
+    rotation: Float[Array, "lin lin L K *b"]
+    mass: Float[Array, "d d L K *b"]
+    off: Float[Array, "d L N *b"]
+    elements: LaneElements
+    pull: NodeForces
+
+    def needs(self, V):
+        """(wrenches that the nodes lack because of weight, loads and drag, power that drag takes)."""
+        lost, damped = self.pull.damping(V)
+        return damped - self.pull.wrench(self.rotation, self.h, V), lost
+
+    def rows(self, V):
+        """(wrenches that the nodes lack (d, L, K), Q (d, L, N), power dissipated)."""
+        P = momentum(self.mass, self.off, V)
+        needs, lost = self.needs(V)
+        fa, fb, Q, loss = self.elements.forces(self.Q, self.h, V)
+        return (P - self.momentum) / self.h - mv(coad_of(P), V) - _pad(fa, 0, 1) - _pad(fb, 1, 0) + needs, Q, loss + lost
+
+    def _blocks(self, V):
+        h, adT = self.h[None], transpose(ad(V))
+        P = momentum(self.mass, self.off, V)
+        diag = self.mass / h - mm(adT, self.mass) - coad_of(P) - self.pull.tangent(self.rotation, self.h, V)
+        carry = eye_like(adT) / h - adT  # what a unit of momentum gives
+        aa, ab, ba, bb = self.elements.tangent(self.Q, self.h, V)
+        upper, lower = carry[:, :, :, :-1] * self.off[None] - ab, carry[:, :, :, 1:] * self.off[None] - ba
+        return _pad_blocks(lower, 1, 0), diag - _pad_blocks(aa, 0, 1) - _pad_blocks(bb, 1, 0), _pad_blocks(upper, 0, 1)
+
+    def linearised(self, V):
+        """(rows and what comes with them, derivative of the rows as (lower, diagonal, upper) blocks (d, d, L, K))."""
+        if self.elements.nonlinear is not None:
+            return _linearised(self, V)  # a user's density knows no axes of a batch
+        return _with_batch_last(self, V)
+
+
+def _linearised(nodes: Nodes, V):
+    return nodes.rows(V), nodes._blocks(V)
+
+
+_with_batch_last = batch_last(_linearised)
