@@ -27,6 +27,7 @@ class Case:
     gradient: float = 1e-6  # largest relative disagreement of the three derivatives
     rigid: float = 1e-5  # largest difference from the rigid arm, relative to its motion, when every link is a million times stiffer
     rigid_robot: Callable[[fx.Robot], fx.Robot] = lambda robot: robot  # what the rigid arm is made of
+    finer: int = 1  # how many times shorter steps are there: what is compared are the limits, not the steps' errors
     long: bool = False  # its programs compile for a minute: all of it in the full report only
     one_sided: tuple[str, ...] = ()  # numbers at the end of their range, where differences step outside it
 
@@ -136,6 +137,7 @@ CASES = {
     # The balance of the segments' chain is of second order in dt (tests/transfer_matrix/test_time.py); here its size at 5 ms.
     "TransferMatrix": Case(
         lambda: fx.TransferMatrix(segments=3), transfer_matrix.arm, transfer_matrix.drive, {}, balance=1e-3, steps=4, zero=transfer_matrix.ZERO,
+        finer=64,
     ),
     "FiniteElement": Case(
         lambda: fx.FiniteElement(elements=2), finite_element.arm, finite_element.drive, {}, balance=1e-10, long=True, steps=4,

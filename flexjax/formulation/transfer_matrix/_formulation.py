@@ -37,7 +37,7 @@ class TransferMatrix(AbstractFormulation):
     rotary inertia of the sections. ``linearisation``: where a step takes its geometry: "history", extrapolated from the
     angles of the last steps (robust, the default), or "extrapolated", from rates and accelerations (only while dt
     resolves the fastest mode). ``passes``: sweeps per step, each at the geometry of the one before. One is of second
-    order already, but with "history" it can gain energy without bound in long undamped runs; hence two by default.
+    order already, but at coarse steps it can gain energy without bound in long undamped runs; hence two with "history".
 
     ``variant="paper"`` is the method as published: positions instead of accelerations, no half springs and no rotary
     inertia unless asked for, with ``linearisation`` "newton" (two ``passes`` of it), "extrapolated" or "frozen". Give

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.formulation.transfer_matrix._sweep import Elements, Solution, riccati
+from flexjax.formulation.transfer_matrix._sweep import Elements, Solution, riccati, swept, swept_again
 
 
 class Segments(eqx.Module):
@@ -68,11 +68,27 @@ def riccati_segments(seg: Segments, root: Float[Array, "3"]) -> Solution:
     return _one(seg, root)
 
 
+def _applied(seg: Segments, e, D, al, behind):
+    """The coefficients applied to a solution: what stands on the right-hand side when they change."""
+    (row, column, shift), (torques, forces, push) = seg.geometry()
+    ax, ay, turned = e[:, 0], e[:, 1], e[:, 2]
+    ahead = [c * turned + s for c, s in zip(column, shift, strict=True)]
+    force = [seg.mass * a + f * turned + p for a, f, p in zip((ax, ay), forces, push, strict=True)]
+    moment = torques[0] * ax + torques[1] * ay + seg.spin * turned - seg.load + row[0] * behind[:, 0] + row[1] * behind[:, 1]
+    torque = seg.torque - seg.stiffness * D - seg.coupling * al
+    pull = seg.pull - seg.coupling * D - seg.inertia * al
+    return jnp.stack(ahead, -1), jnp.stack([*force, moment], -1), torque, seg.given, pull
+
+
 @riccati_segments.defjvp
 def _riccati_segments_jvp(primals, tangents):
+    """As that of `riccati`, without the small matrices' derivatives: in reverse mode these are many small kernels."""
     (seg, root), (d, d_root) = primals, tangents
-    el, d_el = jax.jvp(Segments.elements, (seg,), (d,))
-    return jax.jvp(riccati, (el, root), (d_el, d_root))
+    el = seg.elements()
+    known = swept(el, root)
+    sol = known.solution
+    _, change = jax.jvp(lambda s: _applied(s, sol.e, sol.turn, known.al, known.behind), (seg,), (d,))
+    return sol, swept_again(el, known, *change, d_root)
 
 
 @jax.custom_batching.custom_vmap

@@ -195,10 +195,13 @@ def in_series(drive, robot, t, args, memory, x, xd, give, losses, lag: Lag | Non
     its speed). The joint itself has turned by x + give torque; without ``lag`` its rate is taken as that of the bodies."""
     damping, coulomb, v_eps = losses
     kp, kd = drive.stiffness(robot)
+    rubs = any(j.friction is not None for j in robot.tree_joints)
 
     def at(q, qd):
-        grip = jnp.tanh(qd / v_eps)
         effort = drive.effort(robot, t, args, q, qd, memory)
+        if not rubs:  # the slopes are then the same in all runs of a batch
+            return effort, damping * qd, kd + damping
+        grip = jnp.tanh(qd / v_eps)
         return effort, damping * qd + coulomb * grip, kd + damping + coulomb / v_eps * (1 - grip**2)
 
     if lag is None and not any(isinstance(a, PD) for a in drive.joints.values()):
@@ -260,32 +263,32 @@ def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1, lag
         own = own_torque(term, t, args, memory, xs, xsd, lag)
         tau, k_x, k_d = own.effort - own.lost, own.of_angle, own.of_rate
         tau, k = tau - k_x * (xp - xs) - k_d * (xpd - xsd), k_x * c2 + k_d * c1
-        J, gJ = j.rotor, j.gear * j.rotor
-        whole = jnp.where(kinds.driven_motor, ks + j.gear * gJ + k, 1.0)
         led = kinds.driven_motor
-        pulls = jnp.where(led, (tau - n0) / whole, target[2])  # the motor's own acceleration
-        tau, k = jnp.where(kinds.free, tau, 0.0), jnp.where(kinds.free, k, 0.0)
-        if kinds.stops.any():
-            q, qd = link_side(term, star, target)
-            push, k_s, c_s = stop_torque(j, q, qd)
-            step, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
-            acting = ~kinds.given_joint
-            tau = tau + jnp.where(acting, push - k_s * step - c_s * speed, 0.0)
-            k = k + jnp.where(acting, k_s * c2 + c_s * c1, 0.0)
-        table = jnp.stack(
-            [
-                jnp.where(led, ks * (1 - ks / whole), ks + jnp.where(kinds.free, j.gear * gJ, 0.0)) + k,
-                jnp.where(led, n0 + ks * pulls, n0) + tau,
+        stiff, push = ks, n0
+        if kinds.rotor.any():
+            J, gJ = j.rotor, j.gear * j.rotor
+            whole = jnp.where(led, ks + j.gear * gJ + k, 1.0)
+            pulls = jnp.where(led, (tau - n0) / whole, target[2])  # the motor's own acceleration
+            stiff = jnp.where(led, ks * (1 - ks / whole), ks + jnp.where(kinds.free, j.gear * gJ, 0.0))
+            push = jnp.where(led, n0 + ks * pulls, n0)
+            table = [
                 jnp.where(led, ks * gJ / whole, jnp.where(kinds.free, gJ, 0.0)),
                 jnp.where(led, J - gJ**2 / whole, J),
                 jnp.where(led | kinds.given, -gJ * pulls, 0.0),
             ]
-        )
-        spread = on_connections(term, table)
+            coupling, inertia, pull = on_connections(term, jnp.stack(table))
+            motors = jnp.where(led[None], jnp.stack([ks / whole, pulls, gJ / whole]), motors)
+        tau, k = jnp.where(kinds.free, tau, 0.0), jnp.where(kinds.free, k, 0.0)
+        if kinds.stops.any():
+            q, qd = link_side(term, star, target)
+            pressed, k_s, c_s = stop_torque(j, q, qd)
+            step, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
+            acting = ~kinds.given_joint
+            tau = tau + jnp.where(acting, pressed - k_s * step - c_s * speed, 0.0)
+            k = k + jnp.where(acting, k_s * c2 + c_s * c1, 0.0)
         here = np.isin(np.arange(kinds.n), first)
-        stiffness, torque = jnp.where(here, spread[0], stiffness), jnp.where(here, spread[1], torque)
-        coupling, inertia, pull = spread[2:]
-        motors = jnp.where(led[None], jnp.stack([ks / whole, pulls, gJ / whole]), motors)
+        stiffness = jnp.where(here, on_connections(term, stiff + k), stiffness)
+        torque = jnp.where(here, on_connections(term, push + tau), torque)
     return Laws(
         stiffness,
         torque,

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from flexjax.formulation.transfer_matrix._laws import Ground, joint_laws, load_wrenches, on_connections, targets
-from flexjax.formulation.transfer_matrix._sweep import Elements, sweep
+from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
 from flexjax.formulation.transfer_matrix._term import Carried, TransferTerm, before, cross, perp, turned
 from flexjax.term import AbstractChainStepTerm, Mechanical, State
 
@@ -123,7 +123,7 @@ class PaperTerm(AbstractChainStepTerm):
         th, held = inner.split(star.q)[0], None
         for _ in range(self.passes if self.linearisation == "newton" else 1):
             el, to_com = self._elements(t1, args, laws, predicted, th, held, th_old, dt * w_old, A)
-            sol = sweep(inner.sweep, el, jnp.concatenate([ground.point, ground.angle[None]]))
+            sol = SWEEPS[inner.sweep](el, jnp.concatenate([ground.point, ground.angle[None]]))
             th, held = sol.e[:, 2], (el, sol)
         centre = sol.e[:, :2] + to_com[0] * th[:, None] + to_com[1]
         turn_acc = A * (sol.turn - inner.relative(small.q, ground.angle))

@@ -94,6 +94,8 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     frames, twist, rate, deflection, strain, root = (jnp.stack([r[k] for r in rows]) for k in range(6))
     value, _, _ = term.drive.motion(robot, t, args)
     (q, qd), (_, qdd) = _link_side(term, t, args, y.mech, alpha)
+    # Between a joint that is free to turn and the bodies beside it stand the half segments.
+    q = q + jnp.where(sites.given, 0.0, sites.gather(b.give) * (effort - lost))
     order = sorted(lay.spans, key=lambda span: span.joint)
     first, child = np.array([x.first for x in order]), np.array([x.link for x in order])
     inward = transpose(root[child])

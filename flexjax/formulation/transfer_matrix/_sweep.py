@@ -13,6 +13,8 @@ Element i is a connection (hinge, spring, motor) followed by a rigid body:
                  q_I = q_O + ...,   n_I = n_O + row . q_O + ...,   both + [mass | bias] (e_I, 1)
 """
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -135,27 +137,42 @@ def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
     return _finish(X[:, 2], _turn(el, X[:, 2]), e)
 
 
-@riccati.defjvp
-def _riccati_jvp(primals, tangents):
-    (el, root), (d, d_root) = primals, tangents
+class Swept(NamedTuple):
+    """A sweep with what its derivative needs: [S | p] behind each connection, D as a row on (e, 1) in front of it, al there,
+    and the force (n, 2) on what stands outboard of each body."""
+
+    solution: Solution
+    X: Array
+    turn: Array
+    al: Array
+    behind: Array
+
+
+def swept(el: Elements, root) -> Swept:
     X, e_in = _sweep_for_jvp(el, root)
     turn = _turn(el, X[:, 2])
     sol = _finish(X[:, 2], turn, e_in)
-    e, D, al = sol.e, sol.turn, e_in[:, 2]
-    f_in = jnp.sum(X[:, :, :3] * e[:, None], axis=2) + X[:, :, 3]
-    f_in = f_in.at[:, 2].add(el.coupling * D + el.inertia * al - el.pull)
-    behind = jnp.concatenate([f_in[1:, :2], jnp.zeros((1, 2), root.dtype)])
+    force = jnp.sum(X[1:, :2, :3] * sol.e[1:, None], axis=2) + X[1:, :2, 3]
+    return Swept(sol, X, turn, e_in[:, 2], jnp.concatenate([force, jnp.zeros((1, 2), root.dtype)]))
+
+
+@riccati.defjvp
+def _riccati_jvp(primals, tangents):
+    (el, root), (d, d_root) = primals, tangents
+    known = swept(el, root)
+    e, D, al = known.solution.e, known.solution.turn, known.al
     # What the perturbed coefficients add to the right-hand sides, at the solution.
     shift = d.shift + d.column * e[:, 2:]
     bias = jnp.sum(d.mass[:, :, :3] * e[:, None], axis=2) + d.mass[:, :, 3]
-    bias = bias + jnp.stack([jnp.zeros_like(D), jnp.zeros_like(D), jnp.sum(d.row * behind, axis=1)], -1)
+    bias = bias + jnp.stack([jnp.zeros_like(D), jnp.zeros_like(D), jnp.sum(d.row * known.behind, axis=1)], -1)
     torque = d.torque - d.stiffness * D - d.coupling * al
     pull = d.pull - d.coupling * D - d.inertia * al
-    return sol, _again(el, X, turn, shift, bias, torque, d.given, pull, d_root)
+    return known.solution, swept_again(el, known, shift, bias, torque, d.given, pull, d_root)
 
 
-def _again(el: Elements, X, turn, shift, bias, torque, given, pull, root) -> Solution:
+def swept_again(el: Elements, known: Swept, shift, bias, torque, given, pull, root) -> Solution:
     """The sweep with the matrices [S | .] of a former one and other right-hand sides: linear in these."""
+    X, turn = known.X, known.turn
     zero = jnp.zeros_like(el.torque)
     S = X[:, :, :3]
     push = S[:, :, 2] + el.coupling[:, None] * jnp.stack([zero, zero, zero + 1], -1)
@@ -335,8 +352,3 @@ def product(el: Elements, root: Float[Array, "3"]) -> Solution:
 
 
 SWEEPS = {"riccati": riccati, "parallel": parallel, "product": product}
-
-
-def sweep(kind: str, el: Elements, root: Array) -> Solution:
-    with jax.named_scope(f"transfer_matrix_{kind}"):
-        return SWEEPS[kind](el, root)

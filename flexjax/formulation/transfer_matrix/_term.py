@@ -7,7 +7,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.drive import Drive
@@ -239,18 +238,12 @@ class TransferTerm(AbstractChainStepTerm):
 
         lag = carried.lag(dt)
 
-        def sweep_once(star, _):
-            seg, laws = self.segments(t1, args, y.memory, star, predicted, ground, beta * dt**2, gamma * dt, lag)
+        mech = star
+        for _ in range(self.passes):  # copies: a loop of two takes longer to compile, and stores what reverse mode needs twice
+            seg, laws = self.segments(t1, args, y.memory, mech, predicted, ground, beta * dt**2, gamma * dt, lag)
             a1, _ = self.solve(seg, laws, ground)
             mech = Mechanical(predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1)
-            return self.impose(t1, args, mech, ground), a1
-
-        # A loop rather than copies: the step compiles once whatever the number of passes.
-        if self.passes == 1:
-            mech, a1 = sweep_once(star, None)
-        else:
-            mech, a1 = lax.scan(sweep_once, star, length=self.passes)
-            a1 = a1[-1]
+            mech = self.impose(t1, args, mech, ground)
         return self.finish(t1, y, carried, args, beta, dt, mech, a1, mech)
 
     def finish(self, t1, y: State, carried: Carried, args, beta, dt, mech, a1, small):
