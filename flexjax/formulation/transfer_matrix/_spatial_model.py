@@ -95,14 +95,14 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     value, _, _ = term.drive.motion(robot, t, args)
     (q, qd), (_, qdd) = _link_side(term, t, args, y.mech, alpha)
     # Between a joint that is free to turn and the bodies beside it stand the half segments.
-    q = q + jnp.where(sites.given, 0.0, sites.gather(b.give) * (effort - lost))
+    beyond = jnp.where(sites.given, 0.0, sites.gather(b.give) * (effort - lost))
     order = sorted(lay.spans, key=lambda span: span.joint)
     first, child = np.array([x.first for x in order]), np.array([x.link for x in order])
     inward = transpose(root[child])
     reaction = jnp.concatenate([matvec(inward, f[first, :3]), matvec(inward, f[first, 3:])], axis=1)
-    motor = jnp.where(sites.given, value, sites.gather(b.angle))
+    motor = jnp.where(sites.given, value, sites.gather(b.angle) + beyond)
     return Snapshot(
-        q=q, qd=qd, qdd=qdd, motor=motor, effort=effort,
+        q=q + beyond, qd=qd, qdd=qdd, motor=motor, effort=effort,
         frames=frames, velocity=twist, acceleration=rate, deflection=deflection, strain=strain, reaction=reaction,
     )  # fmt: skip
 
