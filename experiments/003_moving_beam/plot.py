@@ -35,8 +35,9 @@ def manoeuvre(name, title, limit):
         run = data[label]
         ux, uy = np.array(run["ux"], float), np.array(run["uy"], float)
         end = f", collapses at {run['t_fail']:.2f} s" if run["status"] else ""
-        axes[0].plot(data["t"], np.clip(uy, -limit, limit), color=colour, lw=1, label=label + end)
-        axes[1].plot(data["t"], ux, color=colour, lw=1)
+        style = {"color": colour, "lw": 3 if label == "constant" else 1, "ls": "--" if label == "consistent" else "-"}  # several lie on each other
+        axes[0].plot(data["t"], np.clip(uy, -limit, limit), label=label + end, **style)
+        axes[1].plot(data["t"], ux, **style)
     axes[0].set(ylabel="uy of the tip [m]", title=title)
     axes[1].set(ylabel="ux of the tip [m]", xlabel="t [s]")
     axes[0].legend(fontsize=8)

@@ -72,11 +72,12 @@ def parametric():
     return out
 
 
-def _orientation(y, z, period):
-    """Direction of the long axis of the path of the tip over one period at the end, from the y axis."""
-    last = slice(len(y) - period, None)
-    covariance = np.cov(np.stack([y[last], z[last]]))
-    axis = np.linalg.eigh(covariance)[1][:, -1]
+def _orientation(t, y, z, omega):
+    """Direction of the long axis of the tip's path over the last two periods, from the y axis: of the ellipse that fits it best."""
+    last = t > t[-1] - 4 * np.pi / omega
+    basis = np.stack([np.cos(omega * t[last]), np.sin(omega * t[last])], axis=1)
+    amplitudes = np.linalg.lstsq(basis, np.stack([y[last], z[last]], axis=1), rcond=None)[0]
+    axis = np.linalg.eigh(amplitudes.T @ amplitudes)[1][:, -1]
     return float(np.arctan(axis[1] / axis[0]))
 
 
@@ -102,15 +103,16 @@ def planes(only):
         def shape(b, model=model, at_rest=at_rest, size=size):
             return model.bent(at_rest, uy=lambda x: size * c["long"] * first_mode(x), uz=lambda x: b * first_mode(x)).mech.q
 
-        q0, v0 = jax.jvp(shape, (jnp.zeros(()),), (jnp.asarray(size * c["short"] * omega),))
+        q0, v0 = jax.jvp(shape, (jnp.zeros(()),), (jnp.asarray(size * c["short"] * omega * np.sqrt(EIy)),))
         q, _, energy, status, _ = integrate(model, drive, ts, c["dt"], State.fresh(Mechanical(q0, v0), q0.dtype))
         _, uy, uz = tip(model, q)
         balance = np.asarray(energy.balance)
+        turned = _orientation(ts, uy, uz, omega) if status == 0 else float("nan")
         out[label] = {
-            "uy": (uy / size).tolist(), "uz": (uz / size).tolist(), "turned": _orientation(uy, uz, period), "status": status,
+            "uy": (uy / size).tolist(), "uz": (uz / size).tolist(), "turned": turned, "status": status,
             "drift": float(np.max(np.abs(balance - balance[0])) / balance[0]), "largest_uz": float(np.max(np.abs(uz[-period:])) / size / c["short"]),
         }  # fmt: skip
-        turned, left = out[label]["turned"], out[label]["largest_uz"]
+        left = out[label]["largest_uz"]
         print(f"  {label}: ellipse turned by {turned:+.4f} rad, uz at the end {left:.3f} of its start, status {status}", flush=True)
 
     def rate(t, state):
@@ -121,7 +123,7 @@ def planes(only):
 
     steps = 10 * (len(ts) - 1)
     path = _runge_kutta(rate, np.array([c["long"], 0.0, 0.0, c["short"] * omega]), c["end"], steps)[::10]
-    out["one_mode"] = {"uy": path[:, 0].tolist(), "uz": path[:, 1].tolist(), "turned": _orientation(path[:, 0], path[:, 1], period)}
+    out["one_mode"] = {"uy": path[:, 0].tolist(), "uz": path[:, 1].tolist(), "turned": _orientation(ts, path[:, 0], path[:, 1], omega)}
     print(f"  one mode: ellipse turned by {out['one_mode']['turned']:+.4f} rad", flush=True)
     if "consistent" in out:
         out["turned_over_one_mode"] = out["consistent"]["turned"] / out["one_mode"]["turned"]
