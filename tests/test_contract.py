@@ -73,7 +73,7 @@ def test_energy_balance(name, record_number):
 @long
 def test_gradients_forward_reverse_differences(name, record_number):
     case, robot, drive, _ = setting(name)
-    table = fx.check_gradients(functools.partial(loss, name), (robot, drive))
+    table = fx.check_gradients(functools.partial(loss, name), (robot, drive), step=case.step)
     print(table)
     assert np.all(np.isfinite(table.reverse)) and np.all(np.isfinite(table.forward))
     reasoned = tuple(f"[1].{path[6:]}" if path.startswith("drive.") else f"[0].{path}" for path in case.zero)
