@@ -22,7 +22,7 @@ jax.config.update("jax_enable_x64", True)
 import flexjax as fx  # noqa: E402
 from flexjax.formulation import Start  # noqa: E402
 
-SIZES = (2, 5, 10, 20, 50, 100)
+SIZES = (2, 5, 10, 25, 50, 100)
 MODES = (1, 1, 1, 1)
 DT, STEPS = 1e-3, 20
 LINK = {
@@ -41,17 +41,17 @@ def many_links(n: int, length: float = 0.2) -> fx.Robot:
 
 
 def fall(term, solver, y, dt, steps):
-    """``steps`` steps: (state, energy before, energy less work after)."""
+    """``steps`` steps: (state, energy before, energy less work after, Newton's iterations per step)."""
     state = solver.init(term, 0.0 * dt, dt, y, 0.5 * dt)
 
     def body(k, carry):
-        y, state = carry
+        y, state, iterations = carry
         y, _, _, state, _ = solver.step(term, k * dt, (k + 1) * dt, y, (k + 0.5) * dt, state, False)
-        return y, state
+        return y, state, iterations + state
 
-    end, _ = jax.lax.fori_loop(0, steps, body, (y, state))
+    end, _, iterations = jax.lax.fori_loop(0, steps, body, (y, state, state))
     before, after = (sum(term.energies(0.0, x.mech.q, x.mech.v, None)) for x in (y, end))
-    return end, before, after - end.work
+    return end, before, after - end.work, iterations / steps
 
 
 def one_size(n: int) -> dict:
@@ -63,7 +63,7 @@ def one_size(n: int) -> dict:
     y = model.initial_state(drive, jnp.zeros(()), Start())
     arrays, static = eqx.partition(model.term(drive), eqx.is_array)
     solver = model.default_solver(drive)
-    (_, before, after), step = measure(
+    (_, before, after, iterations), step = measure(
         lambda a, y: fall(eqx.combine(a, static), solver, y, jnp.asarray(DT), STEPS), arrays, y
     )
     return row(
@@ -73,6 +73,8 @@ def one_size(n: int) -> dict:
         bind=bind,
         step_compile=step.compile,
         step_cpu=step.cpu / STEPS,
+        step_wall=step.wall / STEPS,
+        iterations=float(iterations),
         energy_less_work=float(after - before),
     )
 
@@ -90,12 +92,15 @@ def main():
         rows.append(r)
         print(
             f"{n:4d} links, {r['coordinates']:4d} coordinates: bind {r['bind']:5.1f} s, compile {r['step_compile']:5.1f} s; "
-            f"CPU per step {1e3 * r['step_cpu']:8.3f} ms; energy - work {r['energy_less_work']:8.1e} J",
+            f"CPU per step {1e3 * r['step_cpu']:8.3f} ms, wall {1e3 * r['step_wall']:8.3f} ms, {r['iterations']:4.1f} iterations; energy - work {r['energy_less_work']:8.1e} J",
             flush=True,
         )
-    line = slope(rows, "step_cpu")
-    print(f"slope of the step {line:.3f} (linear: 1)")
-    print(save("many_links", rows, dt=DT, modes=MODES, slope=line))
+    line, wall = slope(rows, "step_cpu"), slope(rows, "step_wall")
+    print(f"slope of the step {line:.3f} by CPU time, {wall:.3f} by wall time (linear: 1)")
+    for a, b in zip(rows, rows[1:], strict=False):
+        local, per = (slope([a, b], "step_wall"), b["step_wall"] / b["iterations"] / a["step_wall"] * a["iterations"])
+        print(f"{a['links']:4d} to {b['links']:4d} links: slope {local:.3f} by wall time; one iteration {per:.2f} times as long")
+    print(save("many_links", rows, dt=DT, modes=MODES, slope=line, slope_wall=wall))
 
 
 if __name__ == "__main__":

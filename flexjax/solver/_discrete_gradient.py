@@ -70,7 +70,8 @@ class DiscreteGradient(diffrax.AbstractSolver):
         return 2
 
     def init(self, terms, t0, t1, y0, args):
-        return None
+        """The number of Newton's iterations in the last step: nothing depends on it, but who asks can see it."""
+        return jnp.zeros((), jnp.int32)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         term = unwrap(terms)
@@ -92,7 +93,7 @@ class DiscreteGradient(diffrax.AbstractSolver):
         middle = fixed.move(middle, 0.5 * stop(dt) * guess)
         factors = fixed.preconditioner(*stop((tm, middle, 0.5 * (v0 + guess), 1.0, 0.5 * dt, 0.25 * dt**2)), stop(args))
         floor = lax.stop_gradient(1e-3 / dt)
-        v1, _, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
+        v1, iterations, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
         u = 0.5 * (v0 + v1)
         q1 = term.impose(term.move(q0, dt * u), q_p)
         if mask.any() or eqx.filter_eval_shape(path, v1)[3] is not None:
@@ -105,7 +106,7 @@ class DiscreteGradient(diffrax.AbstractSolver):
         work = dt * jnp.sum(u * driven) + taken
         y1 = State(Mechanical(q1, v1), y0.work + work, y0.dissipated - dt * jnp.sum(u * damped), y0.memory)
         result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
-        return y1, None, dict(y0=y0, y1=y1), None, result
+        return y1, None, dict(y0=y0, y1=y1), iterations, result
 
     def func(self, terms, t0, y0, args):
         return terms.vf(t0, y0, args)
