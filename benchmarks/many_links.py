@@ -92,7 +92,8 @@ def main():
         rows.append(r)
         print(
             f"{n:4d} links, {r['coordinates']:4d} coordinates: bind {r['bind']:5.1f} s, compile {r['step_compile']:5.1f} s; "
-            f"CPU per step {1e3 * r['step_cpu']:8.3f} ms, wall {1e3 * r['step_wall']:8.3f} ms, {r['iterations']:4.1f} iterations; energy - work {r['energy_less_work']:8.1e} J",
+            f"CPU per step {1e3 * r['step_cpu']:8.3f} ms, wall {1e3 * r['step_wall']:8.3f} ms, {r['iterations']:4.1f} iterations; "
+            f"energy - work {r['energy_less_work']:8.1e} J",
             flush=True,
         )
     line, wall = slope(rows, "step_cpu"), slope(rows, "step_wall")

@@ -69,8 +69,8 @@ class _Iteration(eqx.Module):
 def _root(residual, precondition, guess, floor):
     """(root, number of iterations, whether they converged)."""
     eps = jnp.finfo(guess.dtype).eps
-    # Round-off of a residual grows with the number of terms that it sums: corrections of 100 links in space (500 unknowns) end in noise of 2e4 eps, and waiting for
-    # less took them half as many iterations again. In single precision 4096 eps would be above what counts as converged.
+    # Round-off of a residual grows with the number of terms that it sums: corrections of 100 links in space (500 unknowns) end in noise of 2e4 eps, and
+    # waiting for less took them half as many iterations again. In single precision 4096 eps would be above what counts as converged.
     tight, near, loose = 16 * eps, min(max(4096, 64 * guess.shape[0]) * eps, eps**0.5), eps**0.5
 
     def size(x):

@@ -11,6 +11,7 @@ import pytest
 from jax import lax
 
 import flexjax as fx
+from benchmarks.many_links import fall, many_links
 from flexjax.chain._kinematics import gather
 from flexjax.formulation import Start
 from tests.screw_synthesis.arms import REFERENCE, arm
@@ -157,6 +158,20 @@ def test_free_floating_arm_keeps_its_momenta(record_number):
             (1.85, 2.15),
             "in",
         )
+
+
+@pytest.mark.slow
+def test_newton_does_not_wait_for_less_than_round_off(record_number):
+    """Round-off of the residual grows with the number of links, the number of iterations hardly."""
+    counts = {}
+    for n in (10, 100):
+        model = fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(many_links(n))
+        drive = fx.Drive(joints={"joint0": fx.Effort(fx.constant(0.2))})
+        y = model.initial_state(drive, jnp.zeros(()), Start())
+        _, before, after, iterations = eqx.filter_jit(fall)(model.term(drive), fx.DiscreteGradient(), y, jnp.asarray(1e-3), 20)
+        counts[n] = float(iterations)
+        record_number(f"energy less work, {n} links, 20 steps [J]", abs(float(after - before)), 1e-12)
+    record_number("Newton's iterations per step, 100 links over 10 links", counts[100] / counts[10], 1.3)
 
 
 @pytest.mark.slow
