@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 
 def batch_last(fn):
@@ -12,7 +13,8 @@ def batch_last(fn):
     @call.def_vmap
     def rule(size, batched, *args):
         def last(x, here):
-            return jnp.moveaxis(x, 0, -1) if here else jnp.broadcast_to(x[..., None], (*x.shape, size))
+            # The barrier makes XLA copy once: otherwise it reads the old layout in long strides wherever a number is used.
+            return lax.optimization_barrier(jnp.moveaxis(x, 0, -1)) if here else jnp.broadcast_to(x[..., None], (*x.shape, size))
 
         out = call(*(jax.tree_util.tree_map(last, x, here) for x, here in zip(args, batched, strict=True)))
         return jax.tree_util.tree_map(lambda x: jnp.moveaxis(x, -1, 0), out), jax.tree_util.tree_map(lambda _: True, out)

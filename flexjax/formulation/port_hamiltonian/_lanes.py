@@ -1,7 +1,7 @@
 """The algebra of `_algebra` with components first and elements last: (d, ...) vectors and (d, d, ...) matrices.
 
 Loops over the elements of a link are then innermost and contiguous, which XLA vectorises on CPU; with the components last it does not. What a Newton iteration
-does with elements and nodes is written in it, for any axes behind the components: (links, nodes), and behind them a batch (`solver/_batch_last.py`).
+does with elements and nodes is written in it. Under vmap the batch stands in front; with the batch last the same kernels were no faster.
 """
 
 import jax

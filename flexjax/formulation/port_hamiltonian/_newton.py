@@ -16,9 +16,8 @@ from flexjax.solver._block_tridiagonal import LinkedBlocks
 def linearise(arm: Assembly, stage: Stage, u: Unknowns) -> tuple[Unknowns, NewtonMatrix]:
     st = arm.st
     V, parents = outwards(arm, stage, u)
-    along, blocks = stage.nodes.linearised(lanes(V))
-    e = complete(arm, stage, u, V, parents, along)
-    lower, diag, upper = (unlanes(x, 2) for x in blocks)
+    e = complete(arm, stage, u, V, parents, stage.nodes.rows(lanes(V)))
+    lower, diag, upper = (unlanes(x, 2) for x in stage.nodes.blocks(lanes(V)))
     columns, rows, diag = loop_blocks(arm, stage, u, V, diag)
     X, B, A, T, S, Y, Z, E = joint_blocks(arm, stage, u, e)
     corner = jnp.zeros((u.loops.shape[0],) * 2, V.dtype)

@@ -7,7 +7,6 @@ from jaxtyping import Array, Float
 from flexjax.formulation.port_hamiltonian._forces import NodeForces
 from flexjax.formulation.port_hamiltonian._lanes import ad, coad_of, eye_like, mm, mv, transpose
 from flexjax.formulation.port_hamiltonian._link import LaneElements
-from flexjax.solver._batch_last import batch_last
 
 
 def _pad(x, front: int, back: int):
@@ -48,7 +47,8 @@ class Nodes(eqx.Module):
         fa, fb, Q, loss = self.elements.forces(self.Q, self.h, V)
         return (P - self.momentum) / self.h - mv(coad_of(P), V) - _pad(fa, 0, 1) - _pad(fb, 1, 0) + needs, Q, loss + lost
 
-    def _blocks(self, V):
+    def blocks(self, V):
+        """Derivative of the rows by the twists as (lower, diagonal, upper) blocks (d, d, L, K)."""
         h, adT = self.h[None], transpose(ad(V))
         P = momentum(self.mass, self.off, V)
         diag = self.mass / h - mm(adT, self.mass) - coad_of(P) - self.pull.tangent(self.rotation, self.h, V)
@@ -56,16 +56,3 @@ class Nodes(eqx.Module):
         aa, ab, ba, bb = self.elements.tangent(self.Q, self.h, V)
         upper, lower = carry[:, :, :, :-1] * self.off[None] - ab, carry[:, :, :, 1:] * self.off[None] - ba
         return _pad_blocks(lower, 1, 0), diag - _pad_blocks(aa, 0, 1) - _pad_blocks(bb, 1, 0), _pad_blocks(upper, 0, 1)
-
-    def linearised(self, V):
-        """(rows and what comes with them, derivative of the rows as (lower, diagonal, upper) blocks (d, d, L, K))."""
-        if self.elements.nonlinear is not None:
-            return _linearised(self, V)  # a user's density knows no axes of a batch
-        return _with_batch_last(self, V)
-
-
-def _linearised(nodes: Nodes, V):
-    return nodes.rows(V), nodes._blocks(V)
-
-
-_with_batch_last = batch_last(_linearised)
