@@ -87,9 +87,9 @@ def elastic_pair() -> fx.Robot:
     return fx.Robot("elastic-pair", (upper, fore), joints, (payload,), (sensor,), planar=True)
 
 
-def pendulum() -> fx.Robot:
+def pendulum(damping: fx.Damping | None = None) -> fx.Robot:
     """One elastic link on a hub: what every formulation can hold."""
-    link = fx.Link("link", 0.5, section=fx.Rectangle(0.02, 0.01), material=fx.Material(E=5e9, nu=0.3, rho=1200.0))
+    link = fx.Link("link", 0.5, section=fx.Rectangle(0.02, 0.01), material=fx.Material(E=5e9, nu=0.3, rho=1200.0), damping=damping)
     joint = fx.Joint("root", "revolute", "ground", "link", hub=fx.Hub(0.1, 2e-3))
     return fx.Robot("pendulum", (link,), (joint,), (fx.Payload("tool", "link", 0.05),), planar=True)
 

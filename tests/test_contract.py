@@ -149,8 +149,11 @@ def test_rigid_limit(name, record_number):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(REGISTRY))
 def test_order_of_the_default_solver(name, record_number):
-    """On a smooth motion: springs, dampers and controllers without stops, friction or breaks."""
-    robot, drive = (pendulum(), None) if name == "MovingBeam" else (elastic_pair(), fx.Drive(joints={"elbow": fx.PD(3.0, 0.1, fx.constant(0.6))}))
+    """On a smooth motion: springs, dampers and controllers without stops, friction or breaks. Links are damped: the weight comes suddenly and rings modes
+    that these steps do not resolve, where no order shows."""
+    robot, drive = elastic_pair(), fx.Drive(joints={"elbow": fx.PD(3.0, 0.1, fx.constant(0.6))})
+    if name == "MovingBeam":
+        robot, drive = pendulum(fx.Damping(strain_rate=2e-3)), None
     model = CASES[name].formulation().bind(robot)
     ends = [fx.simulate(model, drive, jnp.array([0.0, 0.2]), substeps=n, stations=2).tip[-1] for n in (200, 400, 800)]
     order = np.log2(np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1] - ends[2]))
