@@ -9,6 +9,7 @@ a rational model of order 4/4 and a state-space model (nfoursid) are fitted to t
 import argparse
 import dataclasses
 import sys
+import tomllib
 from pathlib import Path
 
 import jax
@@ -22,8 +23,9 @@ import identify_tools as tools  # noqa: E402
 
 import flexjax as fx  # noqa: E402
 
-RATE = 125.0  # Hz: not in DaISy's text, but its multisine says it
-LINES = np.arange(1, 200, 2)
+CONFIG = tomllib.loads((HERE / "config.toml").read_text())
+RATE = CONFIG["rate"]
+LINES = np.arange(*CONFIG["lines"])
 
 
 def rational(frequencies, H, weight, order=4, rounds=30):
@@ -74,9 +76,9 @@ def output_fit(response: fx.FrequencyResponse, H) -> float:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--starts", type=int, default=16, help="searches from that many points around the numbers of arm.toml")
-    parser.add_argument("--segments", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--starts", type=int, default=CONFIG["starts"], help="searches from that many points around the numbers of arm.toml")
+    parser.add_argument("--segments", type=int, default=CONFIG["segments"])
+    parser.add_argument("--seed", type=int, default=CONFIG["seed"])
     parser.add_argument("--quick", action="store_true", help="three segments")
     args = parser.parse_args()
     record = fx.Experiment.read(
@@ -84,17 +86,14 @@ def main():
     )
     response = fx.FrequencyResponse.from_period(record, "motor", "acceleration", LINES)
     train, check = response.pick(slice(0, None, 2)), response.pick(slice(1, None, 2))
-    model = fx.TransferMatrix(segments=3 if args.quick else args.segments).bind(fx.load_robot(HERE / "arm.toml"))
-    free = [
-        "links.beam.constants.EIz", "links.beam.damping.strain_rate", "joints.motor.hub.inertia", "payloads.tip.mass", "payloads.tip.inertia",
-        "sensors.acceleration.gain", "sensors.acceleration.s",
-    ]  # fmt: skip
+    model = fx.TransferMatrix(segments=CONFIG["quick_segments"] if args.quick else args.segments).bind(fx.load_robot(HERE / "arm.toml"))
+    free = CONFIG["free"]
     # Peaks of half a per cent of width are invisible to a search that starts a peak's width away: first relative errors together with where the fitted lines
     # peak, from scattered points, then the output as the input excites it.
     relative = dataclasses.replace(train, sd=np.maximum(np.abs(train.values), 0.02), name="relative")
     peaks = fx.Modal(peaks_of(train), sd=0.01, lock="none", name="peaks of the fitted lines")
     print(f"peaks of the fitted lines: {peaks.frequencies} Hz")
-    first = fx.identify(model, [relative, peaks], free, starts=args.starts, spread=0.6, seed=args.seed, max_steps=60)
+    first = fx.identify(model, [relative, peaks], free, starts=args.starts, spread=CONFIG["spread"], seed=args.seed, max_steps=60)
     print(first)
     print(f"losses of the starts: {first.starts}")
     result = fx.identify(first.model, train, free, validation=check, max_steps=100)

@@ -8,6 +8,7 @@ state-space model (nfoursid) are fitted to the same two. Writes results/quanser.
 
 import argparse
 import sys
+import tomllib
 from pathlib import Path
 
 import jax
@@ -21,30 +22,29 @@ import identify_tools as tools  # noqa: E402
 
 import flexjax as fx  # noqa: E402
 
-TRAIN = ("step_10deg", "step_neg_20deg")
-CHECK = ("step_20deg", "step_30deg", "step_neg_10deg")
-STEP = 0.01
+CONFIG = tomllib.loads((HERE / "config.toml").read_text())
+STEP = CONFIG["step"]
 
 
 def read(name: str) -> fx.Experiment:
     path = tools.find_data(f"quanser_2dsfl/steps/lqg_{name}_run01.csv")
     record = fx.Experiment.read(path, time="t_s", motions={"hub": "th1_hub_rad"}, sensors={"deflection": "defl1_rad"}, name=name)
-    # The encoder's steps have no acceleration that a model could follow: 12 Hz is six times the rig's own frequency.
-    return record.smooth(12.0).resample(STEP)
+    return record.smooth(CONFIG["smooth"]).resample(STEP)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer segments")
     args = parser.parse_args()
-    train, check = [read(n) for n in TRAIN], [read(n) for n in CHECK]
+    train, check = [read(n) for n in CONFIG["train"]], [read(n) for n in CONFIG["check"]]
+    segments = CONFIG["quick_segments" if args.quick else "segments"]
     arm = fx.load_robot(HERE / "arm.toml")
-    model = fx.TransferMatrix(segments=3 if args.quick else 6).bind(arm)
+    model = fx.TransferMatrix(segments=segments).bind(arm)
     numbers, arrays = {}, {}
     nominal = float(fx.modes(model).frequencies[0])
     print(f"nominal model: {nominal:.3f} Hz (the rig rings at about 1.82 Hz)")
 
-    free = ["payloads.stage2.inertia", "links.link.damping.strain_rate", "sensors.deflection.gain", "sensors.deflection.offset"]
+    free = CONFIG["free"]
     result = fx.identify(model, train, free, validation=check, dt=STEP)
     print(result)
     mode = fx.modes(result.model)
@@ -53,16 +53,16 @@ def main():
 
     soft_arm = fx.load_robot(HERE / "arm-soft-hub.toml")
     soft = fx.identify(
-        fx.TransferMatrix(segments=3 if args.quick else 6).bind(soft_arm),
+        fx.TransferMatrix(segments=segments).bind(soft_arm),
         train,
-        [*free, "joints.hub.stiffness", "joints.hub.damping"],
+        [*free, *CONFIG["soft_free"]],
         validation=check,
         dt=STEP,
     )
     print("\nwith a flexible gear between encoder and link:")
     print(soft)
 
-    greedy = fx.identify(result.model, train, [*free, "links.link.material.E", "payloads.stage2.mass"], dt=STEP)
+    greedy = fx.identify(result.model, train, [*free, *CONFIG["greedy_free"]], dt=STEP)
     print("\nwith Young's modulus and the mass of the load sought as well:")
     print(greedy)
 

@@ -16,6 +16,10 @@ from typing import Annotated
 from tyro import conf
 
 
+# A printed line of a claim that does not hold.
+DIFFERS = r"^.*(?:\bDIFFERS\b|DOES NOT HOLD|^NOT |^FAIL\b).*$"
+
+
 @dataclasses.dataclass
 class Args:
     """Run the experiments of one of the papers, or of all."""
@@ -50,7 +54,7 @@ class Outcome:
     @property
     def verdicts(self) -> tuple[int, int]:
         """(claims that hold, claims that do not), counted in the printed lines: every experiment prints one line per claim."""
-        bad = re.findall(r"^.*(?:\bDIFFERS\b|DOES NOT HOLD|^NOT |^FAIL\b).*$", self.printed, re.M)
+        bad = re.findall(DIFFERS, self.printed, re.M)
         good = re.findall(r"^(?:ok\b.*|.*\bagrees\b.*|.*  holds)$", self.printed, re.M)
         return len(good), len(bad)
 
@@ -115,23 +119,27 @@ def _index(folder: Path, outcomes: list[Outcome], waiting: list[str], quick: boo
     from flexjax.viz import Report
 
     form = "quick form" if quick else "full form"
-    report = Report("flexjax: the papers' experiments", f"Every experiment in its {form}: claims as printed, figures, and what the README says about both.")
-    head = ["experiment", "claims that hold", "claims that do not", "exit codes", "time [s]"]
-    rows = [[o.title or o.name, *o.verdicts, ", ".join(f"{s} {c}" for s, c in o.codes.items()), round(o.seconds)] for o in outcomes]
+    report = Report("flexjax: the papers' experiments", f"Every experiment in its {form}: claims and figures of this run, and what the README says about both.")
+    head = ["experiment", "claims that hold", "claims that do not", "scripts", "time [s]"]
+    rows = [[o.title or o.name, *o.verdicts, f"{o.failed} ended with {o.codes[o.failed]}" if o.failed else "ran", round(o.seconds)] for o in outcomes]
     report.heading("Summary").table(head, rows)
     if waiting:
         report.text(f"Not run yet: {', '.join(waiting)}.")
+    report.contents()
     for outcome in outcomes:
         good, bad = outcome.verdicts
         report.heading(outcome.title or outcome.name)
         text = f"{outcome.name}: {good} claims hold, {bad} do not"
         text += f"; {outcome.failed} ended with code {outcome.codes[outcome.failed]}" if outcome.failed else ""
-        report.verdict(not bad and not outcome.failed, text).code(outcome.printed.strip() or "nothing was printed")
+        report.verdict(not bad and not outcome.failed, text)
+        if bad:
+            report.code("\n".join(re.findall(DIFFERS, outcome.printed, re.M)))
+        report.folded("Everything that it printed", outcome.printed.strip() or "nothing was printed")
         for path in outcome.figures:
             report.image(path.read_bytes(), f"{outcome.name}/results/{path.name}")
         readme = folder / outcome.name / "README.md"
         if readme.exists():
-            report.code(readme.read_text(encoding="utf-8"))
+            report.markdown(readme.read_text(encoding="utf-8").partition("\n")[2])  # its title is the heading above
     return report
 
 

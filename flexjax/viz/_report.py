@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from flexjax import __version__
 from flexjax.io._files import write_whole
 from flexjax.viz._animate import Animation
+from flexjax.viz._markdown import to_html
 from flexjax.viz._pages import data_url, render
 from flexjax.viz._style import png
 
@@ -42,6 +43,18 @@ class Report:
 
     def code(self, text: str) -> "Report":
         return self._add("code", text=text)
+
+    def folded(self, summary: str, text: str) -> "Report":
+        """Long output that opens on a click."""
+        return self._add("folded", summary=summary, text=text)
+
+    def markdown(self, text: str) -> "Report":
+        """A README in its usual forms (headings, lists, tables, code); links keep their text."""
+        return self._add("markdown", html=to_html(text))
+
+    def contents(self) -> "Report":
+        """Links to every heading of the report, those that come later too."""
+        return self._add("contents")
 
     def table(self, head: list[str], rows: list[list[Any]]) -> "Report":
         """Cells as text; floats with four digits."""

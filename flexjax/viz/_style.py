@@ -58,7 +58,9 @@ def legend_above(figure: Figure, axis: Axes) -> None:
     """The names of an axis's curves above all axes of the figure, where they hide no curve; as many to a row as its width holds."""
     handles, names = axis.get_legend_handles_labels()
     wide = 0.7 + 0.075 * max(map(len, names), default=0)  # inches: a line and the longest name
-    figure.legend(handles, names, loc="outside upper center", ncols=max(1, min(len(names), int(figure.get_figwidth() / wide))))
+    most = max(1, min(len(names), int(figure.get_figwidth() / wide)))
+    rows = -(-len(names) // most)
+    figure.legend(handles, names, loc="outside upper center", ncols=-(-len(names) // rows))  # rows of equal length
 
 
 def look(i: int) -> dict:

@@ -1,0 +1,38 @@
+"""Draws results/bench_arm.npz: measured and predicted readings of both records, residuals beside them."""
+
+from pathlib import Path
+
+import numpy as np
+
+from flexjax.viz._style import COLOURS, new_figure, style
+
+HERE = Path(__file__).resolve().parent
+
+
+def main():
+    path = HERE / "results" / "bench_arm.npz"
+    if not path.exists():
+        print("nothing to draw: run run.py first")
+        return
+    data = np.load(path)
+    names = [key.removesuffix(".measured") for key in data if key.endswith(".measured")]
+    with style():
+        figure, axes = new_figure(len(names), 2, size=(10.0, 1.0 + 1.8 * len(names)), sharex=True)
+        for name, left, right in zip(names, axes[::2], axes[1::2], strict=True):
+            role, sensor = name.split(".", 1)
+            t, y, p = data[f"{role}.t"], data[f"{name}.measured"], data[f"{name}.model"]
+            left.plot(t, y, color=COLOURS[-1], linewidth=1.0, label="measured")
+            left.plot(t, p, color=COLOURS[1], linestyle="--", label="model")
+            left.set_title(f"{role}, {sensor}", loc="left")
+            left.set_ylabel("angle [rad]")
+            right.plot(t, 1e3 * (y - p), color=COLOURS[0], linewidth=0.9)
+            right.set_title("measured less model", loc="left")
+            right.set_ylabel("residual [mrad]")
+        axes[0].legend(ncols=2)
+        for axis in axes[-2:]:
+            axis.set_xlabel("time [s]")
+        figure.savefig(HERE / "results" / "bench_arm.png")
+
+
+if __name__ == "__main__":
+    main()
