@@ -1,6 +1,8 @@
 """Simulate a robot.
 
-A drive moves it: `--drive drive.toml`, or `--motion JOINT=SIGNAL:NUMBERS` for each joint. A joint that is not named is free. Examples:
+A drive moves it: `--drive drive.toml`, or `--motion JOINT=SIGNAL:NUMBERS` for each joint. A joint that is not named is free.
+Signals: constant, quintic, step_acceleration, bang_bang, piecewise_constant, trapezoid, cosine, cycloid, spin_up, spline, recorded, step, ramp, sine,
+polynomial, chirp; with too few numbers each says which it takes. Examples:
 
   flexjax simulate two-link --motion shoulder=quintic:0:1:0.5 --end 1 --save run.nc arm.html
   flexjax simulate metal-link --formulation ScrewSynthesis:modes=3 --end 0.5 --save tip.png --json

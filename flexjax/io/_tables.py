@@ -9,18 +9,8 @@ import numpy as np
 
 from flexjax.io._dataset import check_single
 from flexjax.io._files import write_whole
-from flexjax.robot import Robot, Sensor
+from flexjax.robot import sensor_unit
 from flexjax.trajectory import Trajectory, measure
-
-
-def sensor_unit(sensor: Sensor, robot: Robot) -> str:
-    """The unit of what a sensor measures; a gain other than one makes it a reading in units of its own."""
-    if float(sensor.gain) != 1.0:
-        return "reading"
-    if sensor.kind in ("encoder", "motor_encoder", "torque"):
-        linear = robot.joints[robot.joint_index(sensor.on)].type in ("sliding", "prismatic", "free")
-        return {"torque": ("N m", "N")}.get(sensor.kind, ("rad", "m"))[linear]
-    return {"tip": "m", "strain_gauge": "1", "flex": "rad", "accelerometer": "m/s2"}[sensor.kind]
 
 
 def channels(traj: Trajectory, action: str, *, key=None) -> list[tuple[str, str, np.ndarray]]:

@@ -177,6 +177,19 @@ MISSING = {
 }
 
 
+# Words that people try, and what they may have meant: no spelling leads there.
+OTHER_WORDS = {
+    "angle": {"home": "the coordinate at the start", "rotation": "how the child is mounted, a rotation vector"},
+    "position": {"offset": "a shift of the mounting", "home": "the coordinate at the start"},
+    "spring": {"stiffness": "of the joint spring"},
+    "density": {"rho": "in kg/m3"},
+    "youngs_modulus": {"E": "in Pa"},
+    "modulus": {"E": "in Pa"},
+    "radius": {"diameter": "twice the radius"},
+    "thickness": {"height": "along local y", "wall": "of a tube"},
+}
+
+
 def structure_faults(document) -> Faults:
     """Unknown keys, missing keys and wrong types of a robot document."""
     faults = Faults()
@@ -193,8 +206,9 @@ def _add_structure_fault(faults: Faults, document, fault: Any) -> None:
     kind, value = fault["type"], fault["input"]
     if kind == "extra_forbidden":
         key = str(fault["loc"][-1])
-        near = difflib.get_close_matches(key, known, 1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(known)}."
+        near = difflib.get_close_matches(key, known, 1, cutoff=0.6)
+        other = [f"{name} ({about})" for name, about in OTHER_WORDS.get(key, {}).items() if name in known]
+        hint = f"did you mean {' or '.join(other) or repr(near[0])}?" if other or near else f"the keys here are {', '.join(known)}."
         faults.tell(path, value, f"unknown key; {hint}")
     elif kind == "missing":
         faults.add(path, None, MISSING.get(path.rsplit(".", 1)[-1], "a value"), "Add it.")

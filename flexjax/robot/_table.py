@@ -28,7 +28,7 @@ def robot_table(robot) -> str:
     document = to_document(robot)
     plane = "planar" if robot.planar else "spatial"
     gravity = document.get("gravity", UNKNOWN)
-    counts = f"{len(robot.links)} links, {robot.dofs} joint coordinates"
+    counts = f"{len(robot.links)} link{'s' * (len(robot.links) != 1)}, {robot.dofs} joint coordinate{'s' * (robot.dofs != 1)}"
     lines = [f"robot {robot.name!r}: {plane}, {counts}, gravity {short(gravity)} m/s2"]
     rows = [["link", "length [m]", "section [m], material [SI]", "damping [s, 1/s, -]"]]
     for link in document.get("links", []):

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from flexjax.drive import AbstractActuation, Drive, Effort, Load, Motion
 from flexjax.formulation import AbstractModel, Start
+from flexjax.robot import effort_unit, sensor_unit
 from flexjax.signal import constant, stack
 from flexjax.simulate._readings import read
 from flexjax.term import State
@@ -30,7 +31,7 @@ class Modes(eqx.Module):
 
 
 class Linear(eqx.Module):
-    """x' = A x + B u, y = C x + D u about a state; x in retract coordinates, u = efforts then loads, y = sensors in order."""
+    """x' = A x + B u, y = C x + D u about a state; x in retract coordinates, u = efforts then loads, y = sensors in order; units of u and y by the side."""
 
     A: Float[Array, "n n"]
     B: Float[Array, "n m"]
@@ -38,6 +39,8 @@ class Linear(eqx.Module):
     D: Float[Array, "p m"]
     inputs: tuple[str, ...] = eqx.field(static=True)
     outputs: tuple[str, ...] = eqx.field(static=True)
+    input_units: tuple[str, ...] = eqx.field(static=True, default=())
+    output_units: tuple[str, ...] = eqx.field(static=True, default=())
 
 
 def _state(model: AbstractModel, drive: Drive, at) -> State:
@@ -202,7 +205,9 @@ def linearise(model: AbstractModel, drive: Drive | None = None, at: State | Star
 
     names = tuple(j.name for j in joints)
     A, B, C, D = _matrices(model, drive, y, t, names, jnp.zeros(len(inputs), t.dtype))
-    return Linear(A, B, C, D, tuple(inputs), tuple(s.name for s in model.robot.sensors))
+    units = [effort_unit(j) for j in joints] + ["N", "N", "N", "N m", "N m", "N m"] * len(drive.loads)
+    sensors = model.robot.sensors
+    return Linear(A, B, C, D, tuple(inputs), tuple(s.name for s in sensors), tuple(units), tuple(sensor_unit(s, model.robot) for s in sensors))
 
 
 @eqx.filter_jit

@@ -10,8 +10,16 @@ from flexjax.trajectory import Trajectory
 from flexjax.viz._style import Picture, look, style
 
 
-def write_film(runs: dict[str, Trajectory], path: Path, fps: int) -> None:
-    """One film second is one second of the run, at ``fps`` frames per second (at most 600 frames)."""
+SPEEDS = (1.0, 0.5, 0.25, 0.1, 0.05)
+
+
+def film_speed(duration: float) -> float:
+    """As the 3D page begins: real time, slowed down until a run takes at least two seconds."""
+    return next((s for s in SPEEDS if duration / s >= 2), SPEEDS[-1])
+
+
+def write_film(runs: dict[str, Trajectory], path: Path, fps: int, speed: float | None = None) -> None:
+    """``fps`` frames per second (at most 600 in all); one film second is ``speed`` seconds of the run."""
     mp4 = path.suffix.lower() == ".mp4"
     if mp4 and not FFMpegWriter.isAvailable():
         raise ValueError(
@@ -20,7 +28,9 @@ def write_film(runs: dict[str, Trajectory], path: Path, fps: int) -> None:
     points = {name: np.asarray(traj.frames)[..., :3] for name, traj in runs.items()}
     begin = min(float(traj.ts[0]) for traj in runs.values())
     end = max(float(traj.ts[-1]) for traj in runs.values())
-    times = np.linspace(begin, end, int(np.clip(round((end - begin) * fps), 2, 600)))
+    speed = film_speed(end - begin) if speed is None else speed
+    times = np.linspace(begin, end, int(np.clip(round((end - begin) / speed * fps), 2, 600)))
+    slowed = "" if speed == 1 else f" ({speed:g}x)"
     every = np.concatenate([p.reshape(-1, 3) for p in points.values()])
     low, high = np.nanmin(every, axis=0), np.nanmax(every, axis=0)
     flat = high[2] - low[2] < 1e-9
@@ -59,7 +69,7 @@ def write_film(runs: dict[str, Trajectory], path: Path, fps: int) -> None:
                 curve.set_data(p[:, 0], p[:, 1])
                 if not flat:
                     curve.set_3d_properties(p[:, 2])
-            clock.set_text(f"{time:.2f} s")
+            clock.set_text(f"{time:.{2 if end - begin > 2 else 3}f} s{slowed}")
             return [*curves.values(), clock]
 
         film = FuncAnimation(figure, draw, frames=times, blit=False, cache_frame_data=False)

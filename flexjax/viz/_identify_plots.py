@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from flexjax.identify import Experiment, FrequencyResponse, Identification
-from flexjax.io._tables import sensor_unit
+from flexjax.robot import sensor_unit
 from flexjax.viz._style import COLOURS, look, new_figure
 
 

@@ -53,12 +53,15 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
         u = (moved[k] * np.conj(big) / abs(big) ** 2).real * 0.15 * size if abs(big) > 0 else moved[k].real
         a, b = max(planes, key=lambda p: np.abs(u[..., p[1]]).max())
         for link in range(rest.shape[0]):
-            axis.plot(rest[link, :, a], rest[link, :, b], color="#999999", linewidth=1)
+            axis.plot(rest[link, :, a], rest[link, :, b], color="#999999", linewidth=1, marker=".", markevery=4, markersize=3)
             for sign in (1, -1):
                 q = rest[link] + sign * u[link]
-                axis.plot(q[:, a], q[:, b], color=COLOURS[0 if sign > 0 else 1], linestyle="-" if sign > 0 else "--")
+                # Points on the line: a mode along the link moves them and not the line.
+                marks = {"marker": ".", "markevery": 4, "markersize": 4}
+                axis.plot(q[:, a], q[:, b], color=COLOURS[0 if sign > 0 else 1], linestyle="-" if sign > 0 else "--", **marks)
+        damping = float(modes.damping[k]) if abs(float(modes.damping[k])) > 1e-9 else 0.0  # rounding has either sign
         axis.set(
-            title=f"{k + 1}: {float(modes.frequencies[k]):.4g} Hz, damping ratio {float(modes.damping[k]):.2g}",
+            title=f"{k + 1}: {float(modes.frequencies[k]):.4g} Hz, damping ratio {damping:.2g}",
             aspect="equal",
         )
         axis.set_adjustable("datalim")
@@ -86,10 +89,13 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
     # A sensor that an input does not reach (the angle of a held joint) has no magnitude on a logarithmic axis.
     reach = np.max(np.abs(H), axis=0)
     curves = [(j, k) for k in range(B.shape[1]) for j in range(C.shape[0]) if reach[j, k] > 1e-12 * np.max(reach[:, k])]
+    units = [f"{a}/({b})" if " " in b else f"{a}/{b}" for a in linear.output_units for b in linear.input_units]
+    one = len({units[j * B.shape[1] + k] for j, k in curves}) == 1 if units else False
     for i, (j, k) in enumerate(curves):
-        top.loglog(f, np.abs(H[:, j, k]), label=f"{linear.inputs[k]} to {linear.outputs[j]}", **look(i))
+        unit = f" [{units[j * B.shape[1] + k]}]" if units and not one else ""
+        top.loglog(f, np.abs(H[:, j, k]), label=f"{linear.inputs[k]} to {linear.outputs[j]}{unit}", **look(i))
         bottom.semilogx(f, np.degrees(np.unwrap(np.angle(H[:, j, k]))), **look(i))
-    top.set_ylabel("magnitude [output unit / input unit]")
+    top.set_ylabel(f"magnitude [{units[0] if one else 'unit above' if units else 'output unit / input unit'}]")
     bottom.set(xlabel="frequency [Hz]", ylabel="phase [deg]")
     legend_above(figure, top)
     return figure

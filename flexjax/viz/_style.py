@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 # Okabe and Ito's colours (black last, yellow left out: it vanishes on paper), and a line style each, for grey printing.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), "-")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (9, 2)))
 STYLE = {
     "font.size": 9.0,
     "axes.labelsize": 9.0,
@@ -64,8 +64,8 @@ def legend_above(figure: Figure, axis: Axes) -> None:
 
 
 def look(i: int) -> dict:
-    """Colour and line style of curve number ``i``."""
-    return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[i % len(LINES)]}
+    """Colour and line style of curve number ``i``; colours come again after seven, each with another line."""
+    return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[(i + i // len(COLOURS)) % len(LINES)]}
 
 
 def png(figure: Figure, dpi: int = 130) -> bytes:

@@ -143,6 +143,7 @@ def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
                 va="top",
                 ha="right",
                 fontsize=7,
+                backgroundcolor=(1, 1, 1, 0.8),
             )
     axis.set(xlabel="frequency [Hz]", ylabel=f"amplitude of {signal} [mm]")
     _legend(figure, axis, runs)

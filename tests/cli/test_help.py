@@ -67,6 +67,14 @@ def test_every_command_shows_an_example():
     assert {line.split()[1] for line in examples()} == set(COMMANDS)
 
 
+def test_help_names_every_signal(capsys):
+    from flexjax.io._drive import SIGNALS
+
+    assert main(["simulate", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [name for name in SIGNALS if name not in shown] == []
+
+
 def test_examples_keep_their_lines(capsys):
     """The help does not run two examples together."""
     for name in COMMANDS:

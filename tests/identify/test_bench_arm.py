@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import jax
@@ -14,11 +15,17 @@ from flexjax.cli import main
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "identify.md"
 
 
-def test_command_line(tmp_path, capsys):
-    free = ["joints.*.stiffness", "joints.shoulder.damping", "payloads.tool.mass"]
-    report, robot = tmp_path / "out.html", tmp_path / "arm.toml"
-    options = ["--dt", "2.5e-3", "--report", str(report), "--save", str(robot), "--json"]
-    assert main(["identify", "bench-arm", "--free", *free, *options]) == 0
+def page_commands() -> list[list[str]]:
+    """The commands that the page shows, without the program's name."""
+    found = re.findall(r"^    flexjax (.*)$", PAGE.read_text(encoding="utf-8"), re.M)
+    assert len(found) == 2 and "bench-arm" in found[0]
+    return [shlex.split(line) for line in found]
+
+
+def test_command_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report, robot = tmp_path / "fit.html", tmp_path / "arm.toml"
+    assert main([*page_commands()[0], "--save", str(robot), "--json"]) == 0
     out = json.loads(capsys.readouterr().out)
     truth = fx.load_dataset("bench-arm").truth
     assert out["status"] == "converged" and set(out["estimates"]) == set(truth)
@@ -49,13 +56,16 @@ def test_bad_commands_say_what_is_wrong(argv, message, capsys):
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_page_runs(tmp_path, monkeypatch):
+    """Every block in order, then the command that reads what they wrote (the other one is run above)."""
     monkeypatch.chdir(tmp_path)
     space = {}
     with jax.numpy_rank_promotion("allow"):
         for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.S):
             exec(compile(block, PAGE.name, "exec"), space)
+        assert main(page_commands()[1]) == 0
+    mass = float(fx.load_robot("again.toml").payloads[0].mass)
+    assert mass == pytest.approx(space["result"].estimates["payloads.tool.mass"], rel=0.01)
 
 
 @pytest.mark.slow

@@ -367,3 +367,15 @@ def test_binary_file(tmp_path):
     path.write_bytes(b"\xff\xfe\x00schema")
     with pytest.raises(RobotError, match="not UTF-8"):
         load_robot(path)
+
+
+def test_words_that_people_try_lead_to_the_key():
+    document = {
+        "schema": 1, "name": "x", "links": [{"name": "a", "length": 1.0, "section": {"shape": "circle", "radius": 0.01}, "material": "steel"}],
+        "joints": [{"name": "j", "type": "revolute", "parent": "ground", "child": "a", "angle": 0.3}],
+    }  # fmt: skip
+    with pytest.raises(RobotError) as caught:
+        _load.robot_from_dict(document)
+    text = str(caught.value)
+    assert "joints.j.angle = 0.3: unknown key; did you mean home (the coordinate at the start) or rotation" in text
+    assert "radius = 0.01: unknown key; did you mean diameter (twice the radius)?" in text

@@ -8,9 +8,11 @@ import equinox as eqx
 import jax
 import numpy as np
 import pytest
+from PIL import Image
 
 import flexjax as fx
 from flexjax.viz import Report
+from flexjax.viz._film import film_speed
 from flexjax.viz._scene import decode, half_sizes
 from tests._sample import sample_trajectory
 
@@ -101,8 +103,13 @@ def test_files_and_notebooks(tmp_path):
     animation = fx.animate(traj, tmp_path / "arm.html")
     assert (tmp_path / "arm.html").read_text() == animation.html
     assert html.unescape(re.search(r'srcdoc="(.*?)" style', animation._repr_html_(), re.S)[1]) == animation.html
-    fx.animate(traj, tmp_path / "arm.gif", fps=30)
-    assert (tmp_path / "arm.gif").read_bytes()[:4] == b"GIF8"
+    fx.animate(traj, tmp_path / "arm.gif", fps=4)
+    duration = float(traj.ts[-1] - traj.ts[0])
+    assert duration / film_speed(duration) >= 2 and film_speed(5.0) == 1  # a short run is slowed down
+    with Image.open(tmp_path / "arm.gif") as film:
+        assert film.format == "GIF" and film.n_frames == round(4 * duration / film_speed(duration))
+    with pytest.raises(ValueError, match="expected positive numbers"):
+        fx.animate(traj, tmp_path / "arm.gif", speed=0.0)
     with pytest.raises(ValueError, match=r"ends in \.html"):
         fx.animate(traj, tmp_path / "arm.txt")
     with pytest.raises(ValueError, match="a batch"):

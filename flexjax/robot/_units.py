@@ -1,0 +1,24 @@
+"""Units of what a robot's sensors read and of what moves its joints."""
+
+import jax
+
+from flexjax.robot._joint import Joint, Sensor
+from flexjax.robot._robot import Robot
+
+
+def sensor_unit(sensor: Sensor, robot: Robot) -> str:
+    """The unit of what a sensor measures; a gain other than one (or one that is traced) makes it a reading in units of its own."""
+    if isinstance(sensor.gain, jax.core.Tracer) or sensor.gain.ndim or float(sensor.gain) != 1.0:
+        return "reading"
+    if sensor.kind in ("encoder", "motor_encoder", "torque"):
+        joint = robot.joints[robot.joint_index(sensor.on)]
+        return effort_unit(joint) if sensor.kind == "torque" else "m" if _slides(joint) else "rad"
+    return {"tip": "m", "strain_gauge": "1", "flex": "rad", "accelerometer": "m/s2"}[sensor.kind]
+
+
+def effort_unit(joint: Joint) -> str:
+    return "N" if _slides(joint) else "N m"
+
+
+def _slides(joint: Joint) -> bool:
+    return joint.type in ("sliding", "prismatic", "free")
