@@ -63,9 +63,9 @@ def others():
                     beam = "linear" if label == "linear" else "nonlinear"
                     axis.plot(data["t"], data[label]["want"], color=COLOURS[label], lw=1, label=f"reference of the {beam} beam")
                 axis.plot(data["t"], data[label]["uy"], mark, ms=4, mfc="none", color=COLOURS[label], label=f"{label}, 8 elements")
-        if "complete" in data:
-            back = data["complete"]["back"]
-            axis.plot(4.0 - np.array(data["t"][: len(back)]), back, "x", ms=5, color="0.5", label="complete, drawn in again (time turned)")
+        if "consistent" in data:
+            back = data["consistent"]["back"]
+            axis.plot(4.0 - np.array(data["t"][: len(back)]), back, "x", ms=5, color="0.5", label="consistent, drawn in again (time turned)")
         axis.set(xlabel="t [s]", ylabel="uy of the tip / first deflection", title="Deployment 5 m to 10 m in 4 s, and retrieval")
         axis.legend(fontsize=7, ncol=2)
         save(figure, "deployment")
@@ -105,9 +105,9 @@ def others():
     if data:
         figure, axis = plt.subplots(figsize=(7, 4))
         t = np.array(data["t"])
-        for label, colour in (("complete", "tab:green"), ("off resonance", "tab:red"), ("linear", "tab:blue")):
+        for label, colour in (("consistent", "tab:green"), ("off resonance", "tab:red"), ("linear", "tab:blue")):
             axis.semilogy(t, np.abs(data[label]["uy"]) + 1e-6, lw=0.7, color=colour, label=label)
-        axis.semilogy(t, data["complete"]["growth"] * np.exp(data["theory"] * (t - t[-1])), "k--", lw=1, label=f"Floquet, {data['theory']:.3f} 1/s")
+        axis.semilogy(t, data["consistent"]["growth"] * np.exp(data["theory"] * (t - t[-1])), "k--", lw=1, label=f"Floquet, {data['theory']:.3f} 1/s")
         axis.set(xlabel="t [s]", ylabel="|uy| of the tip / start", ylim=(1e-2, None), title="Shaken along the axis at twice (off: thrice) its frequency")
         axis.legend(fontsize=8)
         save(figure, "parametric")

@@ -67,7 +67,7 @@ def manoeuvre(name, robot, joints, quick, variants):
 
 def variants(quick, names):
     table = {order: {"order": order} for order in ORDERS} | {"constant": {"order": "linear", "inertia": "constant"}}
-    return {k: table[k] for k in (ONLY or (("complete", "cubic") if quick else names))}
+    return {k: table[k] for k in (ONLY or (("consistent", "cubic") if quick else names))}
 
 
 def spin_up(quick):
@@ -87,8 +87,8 @@ def _boom(c, length):
 def deployment(quick):
     """A boom runs out of its guide, then is drawn in again: the way back, begun with turned velocities, must retrace the way out.
 
-    The consistent order meets the reference at its 0.05 m. The complete order does so at a hundredth of it: at 0.05 m the terms that it leaves out show,
-    with the square of the amplitude."""
+    The consistent order (the default) meets the reference at its 0.05 m. The complete order does so at a hundredth of it: at 0.05 m the terms that it
+    leaves out show, with the square of the amplitude."""
     c = CONFIG["deployment"]
     ts = np.linspace(0, 6, 25)
     out = {"t": ts.tolist()}
@@ -111,6 +111,7 @@ def deployment(quick):
         if order == "complete":
             small = tip(model, run(large / 100)[0])[1] / (large / 100)
             row |= {"small": small.tolist(), "error_small": float(np.max(np.abs(small - want)))}
+        if order == "consistent":
             at = int(np.argmin(np.abs(ts - c["duration"])))
             inwards = fx.Drive(joints={"guide": fx.Motion(fx.quintic(c["stop"], c["start"], c["duration"]))})
             turned = State.fresh(Mechanical(jnp.asarray(q[at]), -jnp.asarray(v[at])), jnp.float64)
@@ -193,8 +194,10 @@ def static_limit(quick):
     a, b, c = np.polyfit(w[top - 1 : top + 2], np.array(out["cubic"])[top - 1 : top + 2], 2)
     out["limit"] = float(-b / (2 * a))
     at_limit = {k: float(np.interp(out["limit"], w, out[k])) for k in ("complete", "consistent")}
-    out["complete_over_linear"] = at_limit["complete"] / float(np.interp(out["limit"], w, out["linear"]))
-    print(f"  limit point of the cubic order at {out['limit']:.3f} radii of gyration; complete / linear there {out['complete_over_linear']:.5f}", flush=True)
+    for k, load in at_limit.items():
+        out[f"{k}_over_linear"] = load / float(np.interp(out["limit"], w, out["linear"]))
+    told = ", ".join(f"{k} / linear there {out[f'{k}_over_linear']:.5f}" for k in at_limit)
+    print(f"  limit point of the cubic order at {out['limit']:.3f} radii of gyration; {told}", flush=True)
     return out
 
 
@@ -203,7 +206,7 @@ def parametric(quick):
 
 
 def planes(quick):
-    return resonance.planes(ONLY or (["linear", "complete"] if quick else []))
+    return resonance.planes(ONLY or (["linear", "consistent"] if quick else []))
 
 
 def roller(quick):

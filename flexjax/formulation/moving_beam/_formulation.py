@@ -40,9 +40,10 @@ def _as_shapes(shapes: Mapping[str, str | ShapeSet] | tuple):
 class MovingBeam(AbstractFormulation):
     """One elastic arm (a beam, a beam that runs out of its joint, or telescoping tubes) on a rigid carrier, geometrically nonlinear.
 
-    ``order``: "complete" (default), "consistent" (the most accurate), "cubic" (the order of the paper; its energy is unbounded below and collapses at a
-    deflection of about one radius of gyration), "linear", or a collection of terms, e.g. ``{"EA a c c", "EA c c c c"}``; ``print(formulation)`` lists
-    them. ``shapes``: shape functions of single fields ("ux", "alpha", "uy", "uz"), e.g. ``{"uy": "quintic"}``: "linear", "cubic", "quintic" or a
+    ``order``: "consistent" (default: every product of the fourth order), "complete" (its curvature to the third order only: bending that is stiffened
+    three times too much at large deflections), "cubic" (the order of the paper; its energy is unbounded below and collapses at a deflection of about one
+    radius of gyration), "linear", or a collection of terms, e.g. ``{"EA a c c", "EA c c c c"}``; ``print(formulation)`` lists them.
+    ``shapes``: shape functions of single fields ("ux", "alpha", "uy", "uz"), e.g. ``{"uy": "quintic"}``: "linear", "cubic", "quintic" or a
     ``ShapeSet`` of Hermite's kind; by default cubic, and linear for the twist. ``rotary``: rotary inertia of the sections. ``inertia="constant"``: the
     state-independent matrices of a linear model, for comparison.
 
@@ -52,7 +53,7 @@ class MovingBeam(AbstractFormulation):
 
     paper: ClassVar[str] = "D. Söffker, Automatic generation of the equations of motion of the moving nonlinear elastic beam (1998)."
     elements: int = eqx.field(static=True, default=5)
-    order: str | tuple = eqx.field(static=True, converter=_as_order, default="complete")
+    order: str | tuple = eqx.field(static=True, converter=_as_order, default="consistent")
     rotary: bool = eqx.field(static=True, default=True)
     inertia: str = eqx.field(static=True, default="complete")
     shapes: Mapping[str, str | ShapeSet] | tuple = eqx.field(static=True, converter=_as_shapes, default=())
@@ -90,7 +91,7 @@ class MovingBeam(AbstractFormulation):
             return []
         return [
             "the chosen order couples extension and slope without the fourth power of the slope: its energy is unbounded below. Trust it for "
-            "deflections below 0.3 radii of gyration; near one radius it collapses (Status.energy_collapse). order='complete' does not."
+            "deflections below 0.3 radii of gyration; near one radius it collapses (Status.energy_collapse). order='consistent' does not."
         ]
 
     def build(self, robot: Robot) -> "MovingBeamModel":
