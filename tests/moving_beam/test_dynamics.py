@@ -60,21 +60,25 @@ def _state(model, scale, key, continuous=False):
 
 
 def test_matrices_of_eq_22_are_lagranges_equations(record_number):
-    """d'Alembert with the matrices of the paper against the derivative of the energies, telescope moving, frame turning about two axes."""
+    """d'Alembert with the matrices of the paper against the derivative of the energies: telescope moving, frame turning about two axes on a ground that
+    moves by itself, in three directions and about an oblique axis."""
     robot = fx.Robot("bare", _telescope().links, _telescope().joints, gravity=(0.3, -9.0, 1.0))
     # Without rotary inertia: sections' rotations have kinks at nodes, and material that runs over a kink changes its spin in a jump (1e-8 here), which
     # Lagrange's equations contain and a field of accelerations does not.
     model = fx.MovingBeam(elements=3, order="consistent", rotary=False).bind(robot)
-    term = model.term(fx.Drive())
+    ground = fx.Base(fx.stack([fx.sine(x, f) for x, f in ((0.1, 0.7), (0.2, 0.5), (-0.1, 0.9))]), fx.sine(0.3, 0.8), axis=(1.0, -2.0, 0.5))
+    drive = fx.Drive(base=ground)
+    term = model.term(drive)
     q, v, a = _state(model, 1e-2, 0, continuous=True)
 
     @jax.jit
     def both(q, v, a):
         y = State.fresh(Mechanical(q, v), q.dtype)
-        m = model.matrices(0.0, y, fx.Drive(), a)
+        t = 0.15
+        m = model.matrices(t, y, drive, a)
         D = term.layout.dofs
-        _, damped = term.forces(0.0, q, v, None, ())
-        return m.M @ a[D:] + m.D @ v[D:] + (m.K + m.K_strain) @ q[D:] - m.f, (term.balance(0.0, q, v, a, None, ()) + damped)[D:], m
+        _, damped = term.forces(t, q, v, None, ())
+        return m.M @ a[D:] + m.D @ v[D:] + (m.K + m.K_strain) @ q[D:] - m.f, (term.balance(t, q, v, a, None, ()) + damped)[D:], m
 
     ours, lagrange, m = both(q, v, a)
     record_number("003 eq. (22) against Lagrange", float(jnp.max(jnp.abs(ours - lagrange)) / jnp.max(jnp.abs(lagrange))), 1e-12)
@@ -110,6 +114,27 @@ def test_energy_with_moving_length_and_joints(space, record_number):
     scale = float(jnp.max(jnp.abs(e.kinetic)) + jnp.max(jnp.abs(e.elastic)))
     record_number("003 energy balance, telescope and two angles prescribed", float(jnp.max(jnp.abs(e.balance - e.balance[0]))) / scale, 1e-9)
     assert float(e.dissipated[-1]) > 0 and traj.ok
+
+
+@pytest.mark.slow  # long to compile in space
+def test_energy_with_torques_on_a_universal_base(record_number):
+    """Three tubes with a payload in space: torques turn the universal base about both axes, one length is pushed by a force, the other prescribed."""
+    tube = dict(material=fx.Material(E=2e9, rho=1500.0, nu=0.3))
+    links = [fx.Link(name, 0.6, section=fx.Tube(d, 0.003), **tube) for name, d in (("outer", 0.05), ("middle", 0.042), ("inner", 0.034))]
+    joints = [
+        fx.Joint("turn", "universal", "ground", "outer", axis=(0, 0, 1), axis2=(0, 1, 0), hub=fx.Hub(0.2, 1e-3)),
+        fx.Joint("first", "prismatic", "outer", "middle", home=0.4),
+        fx.Joint("second", "prismatic", "middle", "inner", home=0.4),
+    ]
+    robot = fx.Robot("telescope", links, joints, payloads=[fx.Payload("load", "inner", 0.2, inertia=1e-4)], gravity=(0.0, -9.0, 1.0))
+    model = fx.MovingBeam(elements=5).bind(robot)
+    effort = fx.stack([fx.constant(6.0), fx.constant(-3.0)])
+    drive = fx.Drive(joints={"turn": fx.Effort(effort), "first": fx.Effort(fx.constant(2.0)), "second": fx.Motion(fx.quintic(0.4, 0.5, 0.2))})
+    traj = fx.simulate(model, drive, jnp.linspace(0.0, 0.2, 3), dt=5e-3)
+    e = traj.energy
+    scale = float(jnp.max(jnp.abs(e.kinetic)) + jnp.max(jnp.abs(e.elastic)))
+    record_number("003 energy balance, three tubes, torques and a force", float(jnp.max(jnp.abs(e.balance - e.balance[0]))) / scale, 1e-9)
+    assert traj.ok and float(jnp.min(jnp.abs(traj.q[-1] - traj.q[0]))) > 1e-3
 
 
 @pytest.mark.slow
@@ -170,6 +195,37 @@ def test_length_driven_by_a_force(record_number):
     record_number("003 length driven by a force: energy balance, bent", float(jnp.max(jnp.abs(e.balance - e.balance[0]))) / scale, 1e-9)
     # Bending is lower in energy when the arm is longer: it pushes the tube out.
     record_number("003 length driven by a force: bending drives the length too", float(ys.mech.q[-1, 0] - 0.2) / moved, 1.001, relation=">")
+
+
+def _wrong_arm(link=None, joint=None, **others):
+    """A good arm with one thing that MovingBeam cannot hold."""
+    section = dict(section=fx.Rectangle(0.02, 0.01), material=fx.Material(E=5e9, nu=0.3, rho=1200.0))
+    first = fx.Link("first", 0.5, **(section | (link or {})))
+    joints = [fx.Joint("hub", **({"type": "revolute", "parent": "ground", "child": "first"} | (joint or {})))]
+    return fx.Robot("wrong", [first, *others.pop("links", ())], [*joints, *others.pop("joints", ())], **others)
+
+
+_INNER = fx.Link("inner", 0.4, section=fx.Rectangle(0.01, 0.01), material=fx.Material(E=5e9, nu=0.3, rho=1200.0))
+_TELESCOPE = dict(name="extend", type="prismatic", parent="first", child="inner", home=0.2)
+
+
+@pytest.mark.parametrize(
+    "robot, message",
+    [
+        (lambda: _wrong_arm(joint={"stiffness": 100.0}), "joints.hub.stiffness: a flexible joint"),
+        (lambda: _wrong_arm(joint={"type": "spherical"}), "joints.hub.type: spherical"),
+        (lambda: _wrong_arm(link={"section_end": fx.Rectangle(0.01, 0.01)}), "links.first: tapered"),
+        (lambda: _wrong_arm(link={"curvature": (0.0, 0.0, 0.1)}), "initially curved"),
+        (lambda: _wrong_arm(link={"damping": fx.Damping(modal=0.01)}), "links.first.damping.modal"),
+        (lambda: _wrong_arm(links=[_INNER], joints=[fx.Joint("elbow", "revolute", "first", "inner")]), "joints.elbow: a revolute joint behind an elastic link"),
+        (lambda: _wrong_arm(links=[_INNER], joints=[fx.Joint(**_TELESCOPE, offset=(0.0, 0.1, 0.0))]), "joints.extend: offset or rotation"),
+        (lambda: _wrong_arm(links=[_INNER], joints=[fx.Joint(**_TELESCOPE, hub=fx.Hub(0.1, 1e-3))]), "joints.extend: hub or mass"),
+        (lambda: _wrong_arm(links=[_INNER], joints=[fx.Joint("weld", "fixed", "ground", "inner")]), "the links branch"),
+    ],
+)
+def test_each_refusal_names_its_field_and_cause(robot, message):
+    with pytest.raises(ValueError, match=message):
+        fx.MovingBeam().bind(robot())
 
 
 def test_what_cannot_be_held_is_refused():

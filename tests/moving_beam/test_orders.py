@@ -1,5 +1,8 @@
-"""What an order of approximation keeps: the energy of an exact rod, and a floor below which it cannot fall."""
+"""What an order of approximation keeps: the energy of an exact rod, a floor below which it cannot fall; and a model with terms of one's own."""
 
+from fractions import Fraction
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +10,7 @@ import pytest
 from scipy.optimize import minimize
 
 import flexjax as fx
-from flexjax.formulation.moving_beam._terms import ORDERS
+from flexjax.formulation.moving_beam import ORDERS, Term
 from flexjax.screw import se3
 from tests.moving_beam.samples import STIFFNESS
 from tests.moving_beam.test_generator import _density
@@ -89,3 +92,23 @@ def test_energy_is_bounded_below(order, bounded, record_number):
     starts = np.random.default_rng(0).standard_normal((4, len(bending)))
     found = min(minimize(lambda x: [np.asarray(v) for v in quartic(jnp.asarray(x))], x, jac=True).fun for x in starts)
     record_number(f"003 {order}: least quartic energy over the square of the bending energy", float(found), 0.0, relation=">" if bounded else "<=")
+
+
+def test_a_model_with_terms_of_ones_own(record_number):
+    """Selected terms and a new one (a hardening spring in the curvature) from the printed list to the energy of a bound model, with a changed coupling."""
+    chosen = {"EA a c c", "EA c c c c", Term("EIz", "dddd", Fraction(1, 24))}
+    method = fx.MovingBeam(elements=1, order=chosen)
+    assert "EIz d d d d / 24" in str(method) and "EIz b c d" not in str(method)
+    assert method == fx.MovingBeam(elements=1, order=list(chosen)) and hash(method) == hash(fx.MovingBeam(elements=1, order=list(chosen)))
+    constants = fx.BeamConstants(EA=3.0, EIy=1.0, EIz=0.5, GJ=1.0, rhoA=1.0)
+    robot = fx.Robot("rod", [fx.Link("rod", 2.0, constants=constants)], [fx.Joint("weld", "fixed", "ground", "rod")], gravity=(0.0, 0.0, 0.0), planar=True)
+    model = method.bind(robot)
+    # uy = k x^2 / 2 and ux = a x, exactly in the shapes: c = k x, d = k. Nodes: ux, uy, uy'; then the element's own axial slopes.
+    a, k, L = -0.1, 0.4, 2.0
+    q = jnp.array([a * L, k * L**2 / 2, k * L, a, a])
+    spring = {name: 2.0 if name == "EIz d d d d" else 1.0 for name in model.couplings}
+    model = eqx.tree_at(lambda m: m.couplings, model, {name: jnp.asarray(spring[name]) for name in model.couplings})
+    energy = model.term(fx.Drive()).strain(q)
+    membrane = 0.5 * 3.0 * (a**2 * L + a * k**2 * L**3 / 3 + k**4 * L**5 / 20)
+    bending = 0.5 * 0.5 * k**2 * L + 2.0 * 0.5 * k**4 * L / 24
+    record_number("003 a model with terms of one's own: energy", abs(float(energy) / (membrane + bending) - 1), 1e-13)
