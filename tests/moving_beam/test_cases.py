@@ -149,6 +149,18 @@ def test_deployment_of_the_complete_order(record_number):
 
 
 @pytest.mark.slow
+def test_amplitude_grows_with_the_root_of_the_length(record_number):
+    """Extension by half in 60 s, some hundred periods: energy over frequency stays, so the amplitude grows as sqrt(L)."""
+    model = _boom(4)
+    drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 7.5, 60.0))})
+    ts = jnp.linspace(0.0, 62.0, 3101)
+    ys, _ = jax.jit(lambda: _march(model, drive, ts, 2, _bent(model, drive, 0.01)))()
+    uy, ts = np.abs(_last_node(model, np.asarray(ys.mech.q))[:, 1]), np.asarray(ts)
+    growth = uy[ts > 60.0].max() / uy[ts < 2.0].max()
+    record_number("003 slow extension: growth of the amplitude over sqrt(L1/L0)", growth / np.sqrt(1.5), (0.99, 1.01), relation="in")
+
+
+@pytest.mark.slow
 def test_gradients_of_a_deployment(record_number):
     """Forward mode, reverse mode and differences: the end of l(t), its duration, and the sections."""
     model = _boom(2)
