@@ -40,8 +40,8 @@ def _as_shapes(shapes: Mapping[str, str | ShapeSet] | tuple):
 class MovingBeam(AbstractFormulation):
     """One elastic arm (a beam, a beam that runs out of its joint, or telescoping tubes) on a rigid carrier, geometrically nonlinear.
 
-    ``order``: "consistent" (default: every product of the fourth order), "complete" (its curvature to the third order only: bending that is stiffened
-    three times too much at large deflections), "cubic" (the order of the paper; its energy is unbounded below and collapses at a deflection of about one
+    ``order``: "consistent" (default: every product of the fourth order), "complete" (curvatures end at products of two: the quartic energy of bending is
+    three times too large), "cubic" (the order of the paper; its energy is unbounded below and collapses at a deflection of about one
     radius of gyration), "linear", or a collection of terms, e.g. ``{"EA a c c", "EA c c c c"}``; ``print(formulation)`` lists them.
     ``shapes``: shape functions of single fields ("ux", "alpha", "uy", "uz"), e.g. ``{"uy": "quintic"}``: "linear", "cubic", "quintic" or a
     ``ShapeSet`` of Hermite's kind; by default cubic, and linear for the twist. ``rotary``: rotary inertia of the sections. ``inertia="constant"``: the
