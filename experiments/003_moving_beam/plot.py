@@ -34,9 +34,17 @@ def manoeuvre(name, title, limit):
             continue
         run = data[label]
         ux, uy = np.array(run["ux"], float), np.array(run["uy"], float)
-        end = f", collapses at {run['t_fail']:.2f} s" if run["status"] else ""
+        end = f", collapses at {run['t_fail']:.2f} s (cross)" if run["status"] else ""
+        gone = np.flatnonzero(np.abs(uy) > limit)
+        if len(gone):  # what has run away is left out, or nothing else is seen
+            end = f", runs away: {limit:g} m at {data['t'][gone[0]]:.2f} s (cross)"
+            ux[gone[0] :], uy[gone[0] :] = np.nan, np.nan
+        if end:
+            last = np.flatnonzero(np.isfinite(uy))[-1]
+            for axis, u in zip(axes, (uy, ux), strict=True):
+                axis.plot(data["t"][last], u[last], "x", color=colour)
         style = {"color": colour, "lw": 3 if label == "constant" else 1, "ls": "--" if label == "consistent" else "-"}  # several lie on each other
-        axes[0].plot(data["t"], np.clip(uy, -limit, limit), label=label + end, **style)
+        axes[0].plot(data["t"], uy, label=label + end, **style)
         axes[1].plot(data["t"], ux, **style)
     axes[0].set(ylabel="uy of the tip [m]", title=title)
     axes[1].set(ylabel="ux of the tip [m]", xlabel="t [s]")
@@ -56,18 +64,22 @@ def others():
         save(figure, "static_limit")
     data = load("deployment")
     if data:
-        figure, axis = plt.subplots(figsize=(7, 4))
+        figure, (axis, below) = plt.subplots(2, 1, figsize=(8, 7), sharex=True, height_ratios=(3, 2))
         for label, mark in (("linear", "s"), ("complete", "^"), ("consistent", "o")):
             if label in data:
                 if label != "complete":
                     beam = "linear" if label == "linear" else "nonlinear"
                     axis.plot(data["t"], data[label]["want"], color=COLOURS[label], lw=1, label=f"reference of the {beam} beam")
                 axis.plot(data["t"], data[label]["uy"], mark, ms=4, mfc="none", color=COLOURS[label], label=f"{label}, 8 elements")
+                gap = np.abs(np.array(data[label]["uy"]) - np.array(data[label]["want"]))
+                below.semilogy(data["t"][1:], gap[1:], mark, ms=4, mfc="none", color=COLOURS[label])
         if "consistent" in data:
             back = data["consistent"]["back"]
             axis.plot(4.0 - np.array(data["t"][: len(back)]), back, "x", ms=5, color="0.5", label="consistent, drawn in again (time turned)")
-        axis.set(xlabel="t [s]", ylabel="uy of the tip / first deflection", title="Deployment 5 m to 10 m in 4 s, and retrieval")
-        axis.legend(fontsize=7, ncol=2)
+        below.axhline(2e-4, color="0.6", lw=0.8)
+        below.set(xlabel="t [s]", ylabel="gap to its reference", title="Line: 2e-4 of the first deflection", ylim=(1e-6, 1e-2))
+        axis.set(ylabel="uy of the tip / first deflection", title="Deployment 5 m to 10 m in 4 s, and retrieval", ylim=(-1.6, 2.6))
+        axis.legend(fontsize=7, ncol=2, loc="upper center")
         save(figure, "deployment")
     data = load("three_tubes")
     if data:
