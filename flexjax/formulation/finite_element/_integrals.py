@@ -43,6 +43,7 @@ class LinkNumbers(eqx.Module):
     drag: Float[Array, " B"]  # mass-proportional damping
     G: Float[Array, "B m w"]  # (mass beyond xi) f' f'
     H: Float[Array, "B m w"]  # (first moment, over L, of the mass beyond xi) f' f'
+    spread: Float[Array, "B 2 2"]  # mass, first and second moment in xi of what moves back with stiffening
 
 
 class Load(eqx.Module):
@@ -70,10 +71,19 @@ def _beyond(link: Link, payloads: tuple[Payload, ...], xi: Float[Array, " n"]):
 
     mass, moment = jax.vmap(one)(xi)
     for p in payloads:
-        ahead = p.s if p.offset is None else p.s + p.offset[0] / link.length
         mass = mass + jnp.where(xi < p.s, p.mass, 0.0)
-        moment = moment + jnp.where(xi < p.s, p.mass * ahead, 0.0)
+        moment = moment + jnp.where(xi < p.s, p.mass * _ahead(link, p), 0.0)
     return mass, moment
+
+
+def _ahead(link: Link, payload: Payload):
+    return payload.s if payload.offset is None else payload.s + payload.offset[0] / link.length
+
+
+def _powers(xi):
+    """(1, xi) times (1, xi)."""
+    one = jnp.ones_like(xi)
+    return jnp.stack([jnp.stack([one, xi]), jnp.stack([xi, xi**2])])
 
 
 def folds(robot: Robot, payload, pinned: frozenset[str]) -> bool:
@@ -149,9 +159,11 @@ def link_numbers(
     M = M.at[cubics.size :, 3].set(1.0)
     nothing = jnp.zeros_like(M)
     G = H = nothing
+    spread = jnp.eye(2, dtype=L.dtype)
     if stiffening:
         mass, moment = _beyond(link, folded + others, xi.reshape(-1))
         G, H = (band(weight * y.reshape(shape), f1, f1) for y in (mass, moment))
+        spread = L * jnp.sum(mu[None, None] * _powers(xi), axis=(2, 3)) + sum(p.mass * _powers(_ahead(link, p)) for p in folded + others)
     damping = link.damping
     zero = jnp.zeros_like(L)
     tau = zero if damping is None or damping.strain_rate is None else damping.strain_rate
@@ -159,13 +171,14 @@ def link_numbers(
     return LinkNumbers(
         length=L, mu=jnp.sum(mu), EI=jnp.sum(EI), rigid=rigid, M=M, turn=turn, pull=pull, K=band(EI, f2, f2),
         Q=_roots(cubics, element, xi * n - element[:, None], EI, elements), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1), a=a, b=b,
-        e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H,
+        e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H, spread=spread,
     )  # fmt: skip
 
 
 def _resting(like: LinkNumbers) -> LinkNumbers:
     blank = jtu.tree_map(jnp.zeros_like, like)
-    return eqx.tree_at(lambda n: (n.length, n.M), blank, (jnp.ones_like(like.length), blank.M.at[:, 3].set(1.0)))
+    unit = jnp.ones_like(like.length), blank.M.at[:, 3].set(1.0), jnp.eye(2, dtype=like.spread.dtype)
+    return eqx.tree_at(lambda n: (n.length, n.M, n.spread), blank, unit)
 
 
 # Compiled as one: dozens of small operations one by one take seconds.

@@ -16,24 +16,10 @@ from flexjax.chain import AbstractLinks, Mass, Tip
 from flexjax.chain._kinematics import mtv, mv
 from flexjax.chain._links import mass_form_gradient, tip_form_gradient
 from flexjax.formulation.finite_element._ale import Pinned, contact_node, pinned_integrals, pinned_station
-from flexjax.formulation.finite_element._banded import BandFactors, band_apply, band_factor, band_solve, from_elements, to_band, to_elements
+from flexjax.formulation.finite_element._banded import band_apply, from_elements, to_band, to_elements
+from flexjax.formulation.finite_element._bordered import Bordered, BorderedFactors, bordered_apply, bordered_factor, bordered_solve, inverse2
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
 from flexjax.screw import se2, se3
-
-
-class Bordered(eqx.Module):
-    """A banded matrix with one dense row and column for the free length (``side`` and ``corner`` are None where no link runs through its joint)."""
-
-    band: Float[Array, "B m w"]
-    side: Float[Array, "B m"] | None
-    corner: Float[Array, " B"] | None
-
-
-class BorderedFactors(eqx.Module):
-    band: BandFactors
-    side: Array | None
-    column: Array | None  # band^-1 side
-    pivot: Array | None  # inverse of the Schur complement; zero where the free length is no unknown
 
 
 class Station(eqx.Module):
@@ -115,12 +101,20 @@ class FiniteElementLinks(AbstractLinks):
             first = jnp.where(through, 0.5 * n.mu * (L**2 - tail**2), first)
             second = jnp.where(through, n.mu * (L**3 + tail**3) / 3, second)
         polar = second + jnp.sum(c * band_apply(M, c), axis=1)
-        ahead = jnp.zeros_like(n.a)
+        ahead, wide = jnp.zeros_like(n.a), None
         if self.stiffening:
-            Gc = band_apply(n.G, c)
-            first = first - 0.5 * jnp.sum(c * Gc, axis=1) / L
-            polar = polar - jnp.sum(c * band_apply(n.H, c), axis=1)
-            ahead = -Gc / L[:, None]
+            # Sections move back by u = -1/2 int w'^2. Its mean and its slope over the mass (g, h: int mu u, int mu xi u) give all terms of the energy up to
+            # second order. The others are those of u = U0 + U1 xi with the same g and h: a motion of real points, so that the mass matrix stays positive
+            # definite. Without them it does not: a link that bends sharply at its clamp as its frame turns has next to no energy, and lost some of it.
+            wide = -jnp.stack([band_apply(n.G, c), band_apply(n.H, c)], axis=2) / L[:, None, None]
+            moments = 0.5 * mtv(wide, c)
+            back = mv(inverse2(n.spread), moments)
+            slopes = jnp.sum(wide[:, :, :, None] * inverse2(n.spread)[:, None], axis=2)
+            first = first + moments[:, 0]
+            polar = polar + 2 * L * moments[:, 1] + jnp.sum(back * moments, axis=1)
+            ahead = wide[:, :, 0]
+            lever = L[:, None, None] * jnp.stack([n.a, n.b], axis=2)
+            b = b + mv(lever, back) - mv(slopes, mtv(lever, c))
         zero, m0 = jnp.zeros_like(L), n.rigid[:, 0, 0]
         zz = jnp.stack([jnp.stack([m0, zero, -sweep], 1), jnp.stack([zero, m0, first], 1), jnp.stack([-sweep, first, polar], 1)], 1)
         ze = jnp.stack([ahead, a, b], axis=1)
@@ -133,7 +127,7 @@ class FiniteElementLinks(AbstractLinks):
             for i, row in pinned:
                 column, side, corner = column.at[i].set(row.column), side.at[i].set(row.side), corner.at[i].set(row.corner)
             ze = jnp.concatenate([ze, column[:, :, None]], axis=2)
-        mass = Mass(zz, ze, Bordered(M + n.turn, side, corner))
+        mass = Mass(zz, ze, Bordered(M + n.turn, side, corner, wide, None if wide is None else n.spread))
         for load in self.loads:
             mass = self._add(mass, load, eta)
         return self._add_borrowed(mass, eta, c)
@@ -176,11 +170,7 @@ class FiniteElementLinks(AbstractLinks):
         return Mass(zz, ze, ee)
 
     def apply(self, mass: Mass, x):
-        ee, m = mass.ee, self.numbers.a.shape[1]
-        if ee.side is None:
-            return band_apply(ee.band, x)
-        c, d = x[:, :m], x[:, m]
-        return jnp.concatenate([band_apply(ee.band, c) + ee.side * d[:, None], (jnp.sum(ee.side * c, axis=1) + ee.corner * d)[:, None]], axis=1)
+        return bordered_apply(mass.ee, x)
 
     @property
     def _plain(self) -> bool:
@@ -312,21 +302,10 @@ class FiniteElementLinks(AbstractLinks):
                 band = band + (cq + cv * n.strain_rate)[:, None, None] * self._stiffness(eta) + (cv * n.drag * L)[:, None, None] * n.M
             else:
                 band = band + cq * self._stiffness(eta)
-        factors = band_factor(band)
-        if ee.side is None:
-            return BorderedFactors(factors, None, None, None)
-        column = band_solve(factors, ee.side[:, :, None])[:, :, 0]
-        free = self._bordered & ~np.array(self.held)
-        schur = jnp.where(free, ee.corner - jnp.sum(ee.side * column, axis=1), 1.0)
-        return BorderedFactors(factors, ee.side, column, jnp.where(free, 1.0 / schur, 0.0))
+        return bordered_factor(eqx.tree_at(lambda e: e.band, ee, band), self._bordered & ~np.array(self.held))
 
     def solve(self, factors: BorderedFactors, rhs):
-        if factors.side is None:
-            return band_solve(factors.band, rhs)
-        m = self.numbers.a.shape[1]
-        y = band_solve(factors.band, rhs[:, :m])
-        d = factors.pivot[:, None] * (rhs[:, m] - jnp.sum(factors.side[:, :, None] * y, axis=1))
-        return jnp.concatenate([y - factors.column[:, :, None] * d[:, None, :], d[:, None, :]], axis=1)
+        return bordered_solve(factors, rhs)
 
     # --- sections
     def _station(self, eta, s) -> Station:

@@ -1,0 +1,71 @@
+"""What the matrices of links have beside their band: a row and column for the free length, or a part of rank two for the shortening of bent links."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from flexjax.chain._kinematics import mtv, mv
+from flexjax.formulation.finite_element._banded import BandFactors, band_apply, band_factor, band_solve
+
+
+class Bordered(eqx.Module):
+    """A banded matrix with one dense row and column for the free length (``side`` and ``corner`` are None where no link runs through its joint), or plus
+    ``wide`` ``spread``^-1 ``wide``^T with stiffening, which links that run through a joint do not have."""
+
+    band: Float[Array, "B m w"]
+    side: Float[Array, "B m"] | None
+    corner: Float[Array, " B"] | None
+    wide: Float[Array, "B m 2"] | None = None
+    spread: Float[Array, "B 2 2"] | None = None
+
+
+class BorderedFactors(eqx.Module):
+    band: BandFactors
+    side: Array | None
+    column: Array | None  # band^-1 side
+    pivot: Array | None  # inverse of the Schur complement; zero where the free length is no unknown
+    wide: Array | None = None
+    columns: Array | None = None  # band^-1 wide, times the inverse of spread + wide^T band^-1 wide
+
+
+def _mm(a: Float[Array, "B i j"], b: Float[Array, "B j k"]) -> Float[Array, "B i k"]:
+    return jnp.sum(a[:, :, :, None] * b[:, None, :, :], axis=2)
+
+
+def inverse2(m: Float[Array, "B 2 2"]) -> Float[Array, "B 2 2"]:
+    a, b, c, d = m[:, 0, 0], m[:, 0, 1], m[:, 1, 0], m[:, 1, 1]
+    return jnp.stack([jnp.stack([d, -b], 1), jnp.stack([-c, a], 1)], 1) / (a * d - b * c)[:, None, None]
+
+
+def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
+    if ee.wide is not None:
+        return band_apply(ee.band, x) + mv(ee.wide, mv(inverse2(ee.spread), mtv(ee.wide, x)))
+    if ee.side is None:
+        return band_apply(ee.band, x)
+    c, d = x[:, :-1], x[:, -1]
+    return jnp.concatenate([band_apply(ee.band, c) + ee.side * d[:, None], (jnp.sum(ee.side * c, axis=1) + ee.corner * d)[:, None]], axis=1)
+
+
+def bordered_factor(ee: Bordered, free) -> BorderedFactors:
+    """``free``: where the free length is an unknown."""
+    factors = band_factor(ee.band)
+    if ee.wide is not None:
+        columns = band_solve(factors, ee.wide)
+        columns = _mm(columns, inverse2(ee.spread + _mm(jnp.swapaxes(ee.wide, 1, 2), columns)))
+        return BorderedFactors(factors, None, None, None, ee.wide, columns)
+    if ee.side is None:
+        return BorderedFactors(factors, None, None, None)
+    column = band_solve(factors, ee.side[:, :, None])[:, :, 0]
+    schur = jnp.where(free, ee.corner - jnp.sum(ee.side * column, axis=1), 1.0)
+    return BorderedFactors(factors, ee.side, column, jnp.where(free, 1.0 / schur, 0.0))
+
+
+def bordered_solve(factors: BorderedFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
+    if factors.wide is not None:
+        y = band_solve(factors.band, rhs)
+        return y - _mm(factors.columns, _mm(jnp.swapaxes(factors.wide, 1, 2), y))
+    if factors.side is None:
+        return band_solve(factors.band, rhs)
+    y = band_solve(factors.band, rhs[:, :-1])
+    d = factors.pivot[:, None] * (rhs[:, -1] - jnp.sum(factors.side[:, :, None] * y, axis=1))
+    return jnp.concatenate([y - factors.column[:, :, None] * d[:, None, :], d[:, None, :]], axis=1)
