@@ -103,15 +103,20 @@ def _root_jvp(primals, tangents):
     residual, precondition, guess, floor = primals
     # The root itself is asked for again, so that a second derivative finds it depending on the same numbers.
     x, count, close = _root(residual, precondition, guess, floor)
-    _, change = eqx.filter_jvp(lambda f: f(x), (residual,), (tangents[0],))
+    return (x, count, close), (_slope(residual, precondition, x, tangents[0]), None, None)
+
+
+# Reverse mode keeps the root and evaluates the residual once more, instead of keeping all that its derivative needs from every step of a run.
+@functools.partial(eqx.filter_checkpoint, prevent_cse=False)
+def _slope(residual, precondition, x, tangent):
+    """The root's derivative: -J^-1 times the residual's own change."""
+    _, change = eqx.filter_jvp(lambda f: f(x), (residual,), (tangent,))
     _, jacobian = jax.linearize(residual, x)
-    if guess.shape[0] <= DENSE_BELOW:
+    if x.shape[0] <= DENSE_BELOW:
         # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
-        slope = jnp.linalg.solve(jax.vmap(jacobian, out_axes=1)(jnp.eye(guess.shape[0], dtype=guess.dtype)), -change)
-    else:
-        solve = functools.partial(residual_minimising, precondition)
-        slope = lax.custom_linear_solve(jacobian, -change, solve, solve)
-    return (x, count, close), (slope, None, None)
+        return jnp.linalg.solve(jax.vmap(jacobian, out_axes=1)(jnp.eye(x.shape[0], dtype=x.dtype)), -change)
+    solve = functools.partial(residual_minimising, precondition)
+    return lax.custom_linear_solve(jacobian, -change, solve, solve)
 
 
 def implicit_solve(
