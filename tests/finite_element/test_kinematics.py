@@ -28,14 +28,41 @@ def arm(case, flexible):
     return fx.Robot(case["config"], links, joints, gravity=[0.0, 0.0, 0.0], planar=True)
 
 
-def tip(model, q):
+def turned(angle, x, y):
+    return np.array([x * np.cos(angle) - y * np.sin(angle), x * np.sin(angle) + y * np.cos(angle)])
+
+
+def by_table(case, u1=(0.0, 0.0), w1_end=0.0, w2_end=0.0):
+    """(angles of both links, end of link 1, end point) by eqs. 1-6 with the corrected Table 2; ``u1``: deflection and slope of link 1 where link 2 hangs."""
+    first, second = case["config"].split("-")
+    angle = case["p1"] if first == "R" else case["gamma1"]
+    origin = np.array([case["p1"] if first == "Pa" else 0.0, 0.0])
+    free = case["p1"] if first == "Pb" else case["L1"]
+    end = origin + turned(angle, free, w1_end)
+    at = case["p2"] - (case["L1"] - free) if second == "Pa" else free
+    origin = origin + turned(angle, at, u1[0])
+    angles = [angle, angle + u1[1] + (case["p2"] if second == "R" else case["gamma2"])]
+    return angles, end, origin + turned(angles[1], case["p2"] if second == "Pb" else case["L2"], w2_end)
+
+
+def ends(model, q):
+    """The same of a model."""
     kin = kinematics(model.layout, model.par, q, model.links)
     world = poses(model.par, kin, model.par.space.identity(q.dtype))
     if model.links is None:
-        end = jnp.stack([model.robot.links[1].length, jnp.zeros(())])
-        return world.position[-1] + world.rotation[-1] @ end
-    section = model.links.tip(pad_shapes(model.layout, q))
-    return world.position[-1] + world.rotation[-1] @ section.pose.position[-1]
+        tips = jnp.stack([jnp.stack([link.length, jnp.zeros(())]) for link in model.robot.links])
+    else:
+        tips = model.links.section(pad_shapes(model.layout, q), jnp.ones(2)).pose.position
+    points = world.position + jnp.sum(world.rotation * tips[:, None, :], axis=2)
+    return jnp.arctan2(world.rotation[:, 1, 0], world.rotation[:, 0, 0]), points[0], points[1]
+
+
+def tip(model, q):
+    return ends(model, q)[2]
+
+
+def furthest(found, wanted):
+    return max(float(np.max(np.abs(np.asarray(a) - np.asarray(b)))) for a, b in zip(found, wanted, strict=True))
 
 
 def coefficients(model, q, stage, station, wanted):
@@ -51,6 +78,7 @@ def test_end_point(case, record_number):
     joints = jnp.array([case["p1"], case["p2"]])
     rigid = fx.FiniteElement(elements=0).bind(arm(case, False))
     np.testing.assert_allclose(tip(rigid, joints), case["r0E_rigid"], atol=2e-9)
+    record_number(f"transforms and ends of {case['config']}, rigid", furthest(ends(rigid, joints), by_table(case)), 1e-14)
     model = fx.FiniteElement(elements=2).bind(arm(case, True))
     q = jnp.zeros(model.layout.nq).at[:2].set(joints)
     np.testing.assert_allclose(tip(model, q), case["r0E_rigid"], atol=2e-9)
@@ -61,6 +89,9 @@ def test_end_point(case, record_number):
     q = q.at[2 : 2 + model.layout.shapes[0]].set(c1[: model.layout.shapes[0]])
     c2 = coefficients(model, q, 1, 1.0, [case["w2_tip"]])
     q = q.at[2 + model.layout.shapes[0] :].set(c2[: model.layout.shapes[1]])
+    section = model.links.section(pad_shapes(model.layout, q), jnp.ones(2)).pose.position[:, 1]
+    table = by_table(case, (case["u1f"], case["u1s"]), float(section[0]), case["w2_tip"])
+    record_number(f"transforms and ends of {case['config']}, flexible", furthest(ends(model, q), table), 1e-13)
     record_number(f"end point of {case['config']}, flexible [m]", float(np.max(np.abs(tip(model, q) - np.array(case["r0E_flexible"])))), 2e-9)
 
 

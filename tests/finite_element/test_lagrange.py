@@ -66,3 +66,21 @@ def test_reactions(case, record_number):
         found = turn(arm.frames(q)[joint][1]) @ snapshot.reaction[joint, :2]
         error, scale = max(error, float(np.max(np.abs(found - wanted)))), max(scale, float(np.max(np.abs(wanted))))
     record_number(f"reactions of {name}, relative", error / scale, 1e-9)
+
+
+@pytest.mark.slow  # compiles a whole snapshot
+def test_efforts_of_prescribed_motions(case, record_number):
+    """A joint that is moved as told takes the effort of its row; the other joint is driven by its own."""
+    name, term, arm, q, v, (M, bias, *_) = case
+    model = fx.FiniteElement(elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)}).bind(term.robot)
+    told = 1.7
+    drive = fx.Drive(joints={**term.drive.joints, "joint2": fx.Motion(fx.polynomial([q[1], v[1], 0.5 * told]))})
+    state = State.fresh(Mechanical(q, v), q.dtype, drive.initial_memory(model.robot))
+    snapshot = jax.jit(lambda y: model.observe(jnp.zeros(()), y, drive, jnp.array([0.0, 1.0])))(state)
+    # ``bias`` holds the effort of the second joint that the fixture's drive has.
+    free = np.arange(arm.size) != 1
+    a = np.full(arm.size, told)
+    a[free] = np.linalg.solve(M[np.ix_(free, free)], -bias[free] - M[free, 1] * told)
+    wanted = M[1] @ a + bias[1] + 0.6
+    record_number(f"{name}: effort of a prescribed joint, relative", float(abs(snapshot.effort[1] / wanted - 1)), 1e-10)
+    record_number(f"{name}: acceleration beside it, relative", float(np.max(np.abs(snapshot.qdd - a[:2])) / np.max(np.abs(a[:2]))), 1e-10)
