@@ -87,11 +87,11 @@ def test_gradients_forward_reverse_differences(name, record_number):
 def test_one_trace_for_changed_numbers(name):
     _, robot, drive, _ = setting(name)
     base_run(name)
-    before = _simulate._run._cached._cache_size()
+    before = _simulate._quick_run()._cached._cache_size()
     changed = robot.replace("gravity", [0.25, -9.0, 0.125])
     run(name, changed, drive)
     run(name, jax.tree_util.tree_map(lambda x: x * 1.0, changed), drive)
-    assert _simulate._run._cached._cache_size() == before
+    assert _simulate._quick_run()._cached._cache_size() == before
 
 
 @long

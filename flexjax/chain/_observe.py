@@ -7,11 +7,11 @@ from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax.chain._kinematics import mv
-from flexjax.chain._term import ChainTerm, Needs
+from flexjax.chain._term import ChainTerm, Motion, Needs
 from flexjax.robot import Robot
 from flexjax.screw import se3
 from flexjax.term import State
-from flexjax.trajectory import Snapshot
+from flexjax.trajectory import Energy, Snapshot
 
 
 def spatial_pose(pose, planar: bool):
@@ -46,10 +46,17 @@ def pick(x, index):
     return x if len(index) == x.shape[0] and np.all(index == np.arange(len(index))) else x[index]
 
 
-def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> Snapshot:
+def chain_look(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> tuple[Snapshot, Energy]:
+    """Snapshot and energies of one motion: apart, their sweeps would be compiled twice."""
+    motion = term.motion(t, y.mech.q, y.mech.v, at)
+    energies = term.energies(t, y.mech.q, y.mech.v, at, motion)
+    return chain_snapshot(term, t, y, s, at, motion), Energy(*energies, y.dissipated, y.work)
+
+
+def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at, motion: Motion | None = None) -> Snapshot:
     lay, robot, planar = term.layout, term.robot, term.layout.planar
     q, v = y.mech.q, y.mech.v
-    motion = term.motion(t, q, v, at)
+    motion = term.motion(t, q, v, at) if motion is None else motion
     a, frames_acceleration = term.forward(t, motion, at, y.memory)
     needs = term.backward(t, motion, a, at, frames_acceleration)
     gap = needs.tau - sum(term._coordinate_forces(t, q, v, at, y.memory))

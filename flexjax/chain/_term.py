@@ -469,9 +469,9 @@ class ChainTerm(AbstractSecondOrderTerm):
         joints = joint_energy(self.layout, self.par, q)
         return joints if self.links is None else joints + jnp.sum(self.links.elastic_energy(pad_shapes(self.layout, q)))
 
-    def energies(self, t, q, v, args):
+    def energies(self, t, q, v, args, motion: Motion | None = None):
         """(kinetic, elastic, gravity)."""
-        par, m = self.par, self.motion(t, q, v, args)
+        par, m = self.par, self.motion(t, q, v, args) if motion is None else motion
         mass = self.mass(m.eta)
         own = self._times(mass, m.z, m.rate)
         kinetic = 0.5 * (jnp.sum(m.z * own.wrench) + jnp.sum(m.rate * own.shape))

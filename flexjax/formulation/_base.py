@@ -70,6 +70,10 @@ class AbstractModel(eqx.Module):
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
         """Energies at one instant."""
 
+    def look(self, t, y: State, drive: Drive, s: Float[Array, " S"], at=None) -> tuple[Snapshot, Energy]:
+        """Both; where they share much, a model writes them together."""
+        return self.observe(t, y, drive, s, at), self.energy(t, y, drive, at)
+
     @abc.abstractmethod
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         """The solver that simulate uses unless told otherwise."""

@@ -1,6 +1,7 @@
 """simulate: one call for every formulation."""
 
 import dataclasses
+import functools
 import math
 import warnings
 
@@ -18,10 +19,12 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.signal import prepare as prepare_signals
 from flexjax.simulate._march import Lane, march
 from flexjax.term import State
-from flexjax.trajectory import Energy, Snapshot, Statistics, Trajectory
+from flexjax.trajectory import Statistics, Trajectory
 
 # Bytes of stored steps above which reverse mode recomputes each output interval instead of storing it (1.2x against 2.3x the forward time).
 STORE_LIMIT = 2e9
+# XLA has two ways to write the fused kernels of a CPU. The newer one, its default, compiles for twice the time, and runs of metal links are no faster for it.
+COMPILER_OPTIONS = {"xla_cpu_use_fusion_emitters": False}
 
 
 def simulate(
@@ -85,7 +88,7 @@ def simulate(
         adjoint = diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
         traj = _run_adaptive(model, drive, ts, dt, solver, start, stations, adaptive, adjoint, max_steps)
     else:
-        run = _run_with_bar if progress else _run
+        run = _run_with_bar if progress else _run_in_trace if isinstance(jnp.add(0, 0), jax.core.Tracer) else _quick_run()
         traj = run(model, drive, ts, substeps, solver, start, stations, intervals if intervals is None else jnp.asarray(intervals))
     if throw:
         _raise_failure(traj)
@@ -177,9 +180,21 @@ def _busiest(traj: Trajectory) -> str | None:
     return f"{' or '.join(parts)}, as seen at t = {float(traj.ts[k]):.6g} s" if parts else None
 
 
-@eqx.filter_jit
 def _run(model, drive, ts, substeps, solver, start, stations, intervals):
     return _integrate(model, drive, ts, substeps, solver, start, stations, None, intervals)
+
+
+# Inside a program that somebody else compiles, its options hold.
+_run_in_trace = eqx.filter_jit(_run)
+
+
+@functools.cache
+def _quick_run():
+    try:
+        jax.jit(lambda x: x, compiler_options=COMPILER_OPTIONS)(0.0)
+    except Exception:  # an XLA that no longer knows them: whatever it raises, its own choice serves
+        return _run_in_trace
+    return eqx.filter_jit(_run, compiler_options=COMPILER_OPTIONS)
 
 
 @eqx.filter_jit
@@ -261,10 +276,7 @@ def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str, intervals=N
         # Places that were not reached hold zeros, which are no state of a rotation: look at the start there instead, and throw it away.
         ys = jtu.tree_map(lambda x: jnp.where(late.reshape((-1,) + (1,) * (x.ndim - 1)), x[:1], x), ys)
 
-    def look(t, y, at) -> tuple[Snapshot, Energy]:
-        return model.observe(t, y, drive, stations, at), model.energy(t, y, drive, at)
-
-    snap, energy = jax.vmap(look)(ts, ys, middles)
+    snap, energy = jax.vmap(lambda t, y, at: model.look(t, y, drive, stations, at))(ts, ys, middles)
 
     def mask(x):
         return jnp.where(good.reshape((-1,) + (1,) * (x.ndim - 1)), x, jnp.nan)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from flexjax.beam import Cubics, bspline_cubics, hermite_cubics
-from flexjax.chain import ChainTerm, Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
+from flexjax.chain import ChainTerm, Layout, Parameters, chain_look, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
@@ -146,6 +146,9 @@ class FiniteElementModel(AbstractModel):
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
         return chain_snapshot(self.term(drive), t, y, s, at)
+
+    def look(self, t, y: State, drive: Drive, s, at=None):
+        return chain_look(self.term(drive), t, y, s, at)
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)

@@ -6,7 +6,7 @@ import diffrax
 import equinox as eqx
 from jaxtyping import Array
 
-from flexjax.chain import ChainTerm, Layout, Parameters, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
+from flexjax.chain import ChainTerm, Layout, Parameters, chain_look, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.robot import Robot
@@ -47,6 +47,9 @@ class RigidArmModel(AbstractModel):
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
         return chain_snapshot(self.term(drive), t, y, s, at)
+
+    def look(self, t, y: State, drive: Drive, s, at=None):
+        return chain_look(self.term(drive), t, y, s, at)
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)

@@ -15,6 +15,7 @@ from flexjax.chain import (
     ChainTerm,
     Layout,
     Parameters,
+    chain_look,
     chain_parameters,
     chain_snapshot,
     chain_start,
@@ -153,6 +154,9 @@ class ScrewSynthesisModel(AbstractModel):
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
         return chain_snapshot(self.term(drive), t, y, s, at)
+
+    def look(self, t, y: State, drive: Drive, s, at=None):
+        return chain_look(self.term(drive), t, y, s, at)
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
