@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from flexjax.drive import PD
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout
-from flexjax.formulation.transfer_matrix._link import locate
+from flexjax.formulation.transfer_matrix._link import locate, on_segment
 from flexjax.robot import Robot
 
 
@@ -336,8 +336,7 @@ def station(term, span, s, th, bodies) -> tuple[Array, Array, Array]:
         angle = th[0] + jnp.arctan2(pose.rotation[1, 0], pose.rotation[0, 0])
     else:
         where, along = locate(span.count, s, link.length)
-        scale = bodies.lever[span.start, 0] * span.count / link.length
-        local = jnp.stack([along * scale, jnp.zeros_like(along)], -1)
+        local = jnp.stack(on_segment(link, span.count, along)[:2], -1)
         ends = jnp.concatenate([th[:1] - bodies.turn_in[sl][:1], th, th[-1:] + bodies.turn_out[sl][-1:]])
         knots = np.concatenate([[0.0], (np.arange(span.count) + 0.5) / span.count, [1.0]])
         angle = jnp.interp(s, jnp.asarray(knots, th.dtype), ends)

@@ -9,6 +9,7 @@ from flexjax.beam import beam_properties, centreline_pose
 from flexjax.formulation.transfer_matrix._balance import efforts, motor_accelerations, springs
 from flexjax.formulation.transfer_matrix._chain import Span
 from flexjax.formulation.transfer_matrix._laws import link_side, motor_side, targets
+from flexjax.formulation.transfer_matrix._link import on_segment
 from flexjax.term import State
 from flexjax.trajectory import Snapshot
 
@@ -88,7 +89,7 @@ def _along(term, span: Span, fields, moment, s):
         u = s * span.count
         k = jnp.clip(jnp.floor(u), 0, span.count - 1).astype(int)
         row = own[k]
-        local = jnp.stack([(u - k) * bodies.lever[first, 0], zero], -1)
+        local = jnp.stack(on_segment(link, span.count, (u - k) * link.length / span.count)[:2], -1)
         root = th[0] - bodies.turn_in[first] - half * moment[first] * bodies.bend_in[first]
         tip = th[-1] + bodies.turn_out[last] + half * moment[last + 1] * bodies.bend_out[last]
         knots = jnp.asarray(np.concatenate([[0.0], np.arange(span.count) + 0.5, [span.count]]), th.dtype)

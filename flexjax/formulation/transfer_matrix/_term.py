@@ -26,6 +26,7 @@ from flexjax.formulation.transfer_matrix._laws import (
     targets,
 )
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Solution
+from flexjax.formulation.transfer_matrix._turns import cos_sin
 from flexjax.robot import Robot
 from flexjax.term import AbstractChainStepTerm, Mechanical, State
 
@@ -172,9 +173,10 @@ class TransferTerm(AbstractChainStepTerm):
             force = force[:, 0], force[:, 1]
         points = self.point(star, ground), self.point(predicted, ground)
         laws = joint_laws(self, t, args, memory, *points, c2, c1, lag)
+        cos, sin = cos_sin(th)
         seg = Segments(
-            cos=jnp.cos(th),
-            sin=jnp.sin(th),
+            cos=cos,
+            sin=sin,
             square=square,
             gain=gain,
             reach_x=reach[:, 0],
