@@ -8,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _joint, _loops
-from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mv, rotate_by, turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mm, mv, resolvent, rotate_by, turn_matrix
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front, pick
 from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
@@ -64,9 +64,11 @@ def rigid_twists(arm: Assembly, t, q, v, Q, args):
     probe = PortState(q, v, jnp.zeros((st.links, st.elements + 1, st.dim), q.dtype), Q, turn, x)
     zero = jnp.zeros((), q.dtype)
     joint, ground = arm.joint_stage(probe, R, zero, t, args)
-    turn = ad(Q + arm.num.elements.rest)
-    eye, a = eye_like(turn), 0.5 if arm.num.alpha is None else arm.num.alpha
-    carry = jnp.linalg.solve(eye + (1 - a) * turn, eye - a * turn)
+    kappa = Q + arm.num.elements.rest
+    turn = ad(kappa)
+    a = 0.5 if arm.num.alpha is None else arm.num.alpha
+    # In closed form: the reverse mode of a batched LAPACK solve fails to run in some programs (jaxlib 0.10.1, "untyped custom call to lapack_dtrsm_ffi").
+    carry = mm(resolvent((1 - a) * kappa), eye_like(turn) - a * turn)
     y = arm.spread(v)
     tips: list = [None] * st.links
     nodes: list = [None] * st.links
