@@ -5,6 +5,12 @@ import jax.numpy as jnp
 from jax import lax
 
 
+def to_last(x, here: bool):
+    """``x`` with its batch, in front if ``here``, at the end."""
+    # The barrier makes XLA copy once: otherwise it reads the old layout in long strides wherever a number is used.
+    return lax.optimization_barrier(jnp.moveaxis(x, 0, -1)) if here else x
+
+
 def batch_last(fn):
     """``fn`` of arrays (own axes, ...) that takes any further axes at the end as a batch: under vmap the batch goes there instead of to the front. Only for
     functions that are never differentiated (a Newton iteration, a linear solve: their derivatives are written elsewhere)."""
@@ -12,11 +18,19 @@ def batch_last(fn):
 
     @call.def_vmap
     def rule(size, batched, *args):
-        def last(x, here):
-            # The barrier makes XLA copy once: otherwise it reads the old layout in long strides wherever a number is used.
-            return lax.optimization_barrier(jnp.moveaxis(x, 0, -1)) if here else jnp.broadcast_to(x[..., None], (*x.shape, size))
-
-        out = call(*(jax.tree_util.tree_map(last, x, here) for x, here in zip(args, batched, strict=True)))
+        out = call(*(widened(jax.tree_util.tree_map(to_last, x, here), here, size) for x, here in zip(args, batched, strict=True)))
         return jax.tree_util.tree_map(lambda x: jnp.moveaxis(x, -1, 0), out), jax.tree_util.tree_map(lambda _: True, out)
 
     return call
+
+
+def vmap_last(fn, batched, *args):
+    """vmap over the last axis of those leaves of ``args`` that the tree ``batched`` marks; the batch of the results is last, too."""
+    leaves, tree = jax.tree_util.tree_flatten(args)
+    axes = [-1 if here else None for here in jax.tree_util.tree_leaves(batched)]
+    return jax.vmap(lambda leaves: fn(*jax.tree_util.tree_unflatten(tree, leaves)), in_axes=(axes,), out_axes=-1)(leaves)
+
+
+def widened(tree, batched, size: int):
+    """``tree`` with a last axis of ``size`` on every leaf: leaves that ``batched`` does not mark are repeated."""
+    return jax.tree_util.tree_map(lambda x, here: x if here else jnp.broadcast_to(x[..., None], (*x.shape, size)), tree, batched)

@@ -10,6 +10,7 @@ back. The transpose has the same form (F and V_0 change roles: X <-> Y^T, B <-> 
 """
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -97,7 +98,7 @@ def solve_small(a: Float[Array, "d d"], b: Float[Array, "d c"]) -> Float[Array, 
 def _condense(lower, diag, upper, r):
     """Eliminate nodes N..1 of one link: V_k = q_k - P_k V_{k-1} as [P | q] (N, d, d+c), and [M | f] with F = M V_0 - f."""
     d = diag.shape[-1]
-    PQ = _eliminate_planar(lower, diag, upper, r) if d == 3 else _eliminate(lower, diag, upper, r)
+    PQ = _eliminate_planar_batch(lower, diag, upper, r) if d == 3 else _eliminate(lower, diag, upper, r)
     UP = mm(upper[0], PQ[0])
     return PQ, jnp.concatenate([diag[0] - UP[:, :d], r[0] - UP[:, d:]], axis=1)
 
@@ -121,21 +122,19 @@ def _times(a, b):
     return jnp.sum(a[:, :, None] * b[None], axis=1)
 
 
-@batch_last
 def _eliminate_planar(lower, diag, upper, r):
     """The same for 3 x 3 blocks, in scans so light that XLA compiles each into one kernel: on CPU it does so where the body of a loop touches less than
     1 kB, and calls a dozen kernels per node otherwise (0.12 against 0.8 us per node). The first scan carries the pivots S_k = D_k - U_k S_{k+1}^-1 L_{k+1}
-    and nothing else; the products with their inverses are outside, for all nodes at once."""
+    and nothing else; the products with their inverses are outside, for all nodes at once. In a batch (last axis) fewer operations count, not fewer kernels."""
+    if r.ndim > 3:
+        return _eliminate_lanes(lower, diag, upper, r)
     after = jnp.concatenate([lower[2:], jnp.zeros_like(lower[:1])])
 
     def pivot(S, row):
         D, U, L = row
         # divided before the product: the cofactors are then one array, and not recomputed
         turned = _cofactors(S) / _determinant(S)[None, None]
-        if S.ndim > 2:  # a batch: fewer operations count, not fewer kernels
-            S = D - _times(_times(U, jnp.swapaxes(turned, 0, 1)), L)
-        else:
-            S = D - jnp.sum(U[:, None, :, None] * turned[None, :, :, None] * L[None, :, None], axis=(1, 2))
+        S = D - jnp.sum(U[:, None, :, None] * turned[None, :, :, None] * L[None, :, None], axis=(1, 2))
         return S, S
 
     unit = jnp.broadcast_to(jnp.eye(3, dtype=r.dtype).reshape(3, 3, *(1,) * (r.ndim - 3)), diag.shape[1:])
@@ -165,7 +164,21 @@ def _through_joint(b, Mf, r_joint):
     return Yy, mm(Y, F) - mm(Z, Yy) + jnp.concatenate([E, jnp.zeros_like(f)], axis=1)
 
 
-@batch_last
+def _eliminate_lanes(lower, diag, upper, r):
+    """The same as one scan that carries [P | q], for a batch in the last axis."""
+    W = jnp.concatenate([lower, r], axis=2)
+
+    def inwards(PQ, row):
+        D, U, W = row
+        UP = _times(U, PQ)
+        S = D - UP[:, :3]
+        inverse = jnp.swapaxes(_cofactors(S), 0, 1) / _determinant(S)[None, None]
+        PQ = _times(inverse, jnp.concatenate([W[:, :3], W[:, 3:] - UP[:, 3:]], axis=1))
+        return PQ, PQ
+
+    return lax.scan(inwards, jnp.zeros_like(W[0]), (diag[1:], upper[1:], W[1:]), reverse=True)[1]
+
+
 def _outwards(V0, PQ):
     """V_1..N (N, d, c) behind V_0."""
     d = V0.shape[0]
@@ -175,6 +188,25 @@ def _outwards(V0, PQ):
         return V, V
 
     return lax.scan(along, V0, PQ)[1]
+
+
+_eliminate_planar_batch, _outwards_batch = batch_last(_eliminate_planar), batch_last(_outwards)
+
+
+def solve_grounded(lower, diag, upper, r, B, A, T, r_joint):
+    """(y (n, b), V_1..N (N, d, b)) of one planar link on the ground for a batch b in the last axis of all: blocks (K, d, d, b), rows (K, d, b), of which row 0
+    is not looked at."""
+    r = r.at[0].set(0.0)[:, :, None]
+    PQ = _eliminate_planar(lower, diag, upper, r)
+    UP = _times(upper[0], PQ[0])
+    M, f = diag[0] - UP[:, :3], -UP[:, 3:]
+
+    def joint(M, f, B, A, T, r_joint):
+        y = solve_small(mm(A, mm(M, B)) + T, r_joint[:, None] + mm(A, f))
+        return y[:, 0], mm(B, y)
+
+    y, V0 = jax.vmap(joint, in_axes=-1, out_axes=-1)(M, f, B, A, T, r_joint)
+    return y, _outwards(V0, PQ)[:, :, 0]
 
 
 def _joint_parts(m: LinkedBlocks, i=slice(None)):
@@ -207,7 +239,7 @@ def solve_tree(m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[
         y = Yy[:, d:] - mm(Yy[:, :d], Vp)
         V0 = mm(X, Vp) + mm(B, y)
 
-        V = _outwards(V0, PQ)
+        V = _outwards_batch(V0, PQ)
         end = jnp.where(at_base, V0, V[-1]) if any(m.base_attached) else V[-1]
         return tips.at[i].set(end), (y, jnp.concatenate([V0[None], V]))
 
@@ -219,7 +251,7 @@ def solve_tree(m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[
         A, B = m.A[0], m.B[0]
         y = solve_small(mm(A, mm(Mf[:, :d], B)) + m.T[0], r_joints[0] + mm(A, Mf[:, d:]))
         V0 = mm(B, y)
-        V = _outwards(V0, PQ)
+        V = _outwards_batch(V0, PQ)
         return y[None], jnp.concatenate([V0[None], V])[None]
     rows = (order, parents, rigid, m.lower[order], m.diag[order], m.upper[order], r_nodes[order], r_joints[order], _joint_parts(m, order))
     _, (PQ, Yy) = lax.scan(inwards, acc, rows, reverse=True)

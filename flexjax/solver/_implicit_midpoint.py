@@ -8,12 +8,14 @@ from typing import ClassVar
 
 import diffrax
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
+from flexjax.solver._batch_last import to_last, widened
 from flexjax.solver._krylov import residual_minimising
 from flexjax.solver._newton import stop
 from flexjax.term import AbstractPortHamiltonianTerm, State, unwrap
@@ -29,6 +31,76 @@ def _subtract(a, b):
     return jtu.tree_map(jnp.subtract, a, b)
 
 
+def _verdict(exact: bool, eps, k, now, last, scale):
+    """(whether Newton goes on, whether it has converged) after the k-th correction, of size ``now``."""
+    # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is not: stop when that is below rounding.
+    ahead = now * (now / last) ** (2 if exact else 1)
+    done = (now <= 4 * eps * scale) | ((k > 0) & (ahead <= 4 * eps * scale) & (now < 1e-3 * scale))
+    stalled = (k > 3) & (now > 0.5 * last) & (now < eps**0.5 * scale)
+    return ~done & ~stalled & jnp.isfinite(now), jnp.isfinite(now) & (done | stalled)
+
+
+def _speed(u):
+    # Multipliers of loops have other units: velocities say when to stop.
+    return _size((u.joints, u.nodes))
+
+
+def _newton(term, stage, guess, floor):
+    """Newton's iteration: (unknowns, whether it converged). Never differentiated."""
+    eps = jnp.finfo(floor.dtype).eps
+
+    def body(carry):
+        u, last, k, _, _ = carry
+        r, matrix = term.linearise(stage, u)
+        du = matrix.solve(r)
+        now = _speed(du)
+        return _subtract(u, du), now, k + 1, *_verdict(term.exact, eps, k, now, last, _speed(u) + floor)
+
+    def cond(carry):
+        _, _, k, going, _ = carry
+        return going & (k < MAX_ITERATIONS)
+
+    start = (guess, jnp.ones_like(floor), jnp.zeros((), jnp.int32), jnp.asarray(True), jnp.asarray(False))
+    u, _, _, _, ok = lax.while_loop(cond, body, start)
+    return u, ok
+
+
+_iterate = jax.custom_batching.custom_vmap(_newton)
+
+
+@_iterate.def_vmap
+def _iterate_batch(size, batched, term, stage, guess, floor):
+    """With the batch last from the first iteration to the last, where the term has corrections for that: copied once per step and not in every iteration."""
+    args = (term, stage, guess, floor)
+    if not term.batches:
+        leaves, tree = jtu.tree_flatten(args)
+        axes = [0 if here else None for here in jtu.tree_leaves(batched)]
+        out = jax.vmap(lambda leaves: _newton(*jtu.tree_unflatten(tree, leaves)), in_axes=(axes,))(leaves)
+        return out, jtu.tree_map(lambda _: True, out)
+    term, stage, guess, floor = jtu.tree_map(to_last, args, tuple(batched))
+    eps = jnp.finfo(floor.dtype).eps
+    guess = widened(guess, batched[2], size)
+    speed = jax.vmap(_speed, in_axes=-1)
+
+    def body(carry):
+        u, last, k, going, ok = carry
+        du = term.corrections(stage, u, batched[:2], size)
+        now = speed(du)
+        further, converged = _verdict(term.exact, eps, k, now, last, speed(u) + floor)
+        # Lanes that are done stand still.
+        u = jtu.tree_map(lambda x, dx: x - jnp.where(going, dx, 0.0), u, du)
+        return u, jnp.where(going, now, last), k + 1, going & further, jnp.where(going, converged, ok)
+
+    def cond(carry):
+        _, _, k, going, _ = carry
+        return jnp.any(going) & (k < MAX_ITERATIONS)
+
+    lanes = jnp.ones(size, floor.dtype)
+    start = (guess, lanes, jnp.zeros((), jnp.int32), lanes > 0, lanes < 0)
+    u, _, _, _, ok = lax.while_loop(cond, body, start)
+    return (jtu.tree_map(lambda x: jnp.moveaxis(x, -1, 0), u), ok), (jtu.tree_map(lambda _: True, u), True)
+
+
 def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
     """Unknowns of a stage, and whether Newton converged.
 
@@ -37,30 +109,7 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
     """
     quiet, quiet_stage = stop(term), stop(stage)
     dtype = jtu.tree_leaves(guess)[0].dtype
-    eps = jnp.finfo(dtype).eps
-
-    def kinematic(u):
-        # Multipliers of loops have other units: velocities say when to stop.
-        return (u.joints, u.nodes)
-
-    def body(carry):
-        u, last, k, _, _ = carry
-        r, matrix = quiet.linearise(quiet_stage, u)
-        du = matrix.solve(r)
-        now, scale = _size(kinematic(du)), _size(kinematic(u)) + floor
-        # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is not: stop when that is below rounding.
-        ahead = now * (now / last) ** (2 if quiet.exact else 1)
-        done = (now <= 4 * eps * scale) | ((k > 0) & (ahead <= 4 * eps * scale) & (now < 1e-3 * scale))
-        stalled = (k > 3) & (now > 0.5 * last) & (now < eps**0.5 * scale)
-        going = ~done & ~stalled & jnp.isfinite(now)
-        return _subtract(u, du), now, k + 1, going, jnp.isfinite(now) & (done | stalled)
-
-    def cond(carry):
-        _, _, k, going, _ = carry
-        return going & (k < MAX_ITERATIONS)
-
-    start = (stop(guess), jnp.asarray(1.0, dtype), jnp.zeros((), jnp.int32), jnp.asarray(True), jnp.asarray(False))
-    u, _, _, _, ok = lax.while_loop(cond, body, start)
+    u, ok = _iterate(quiet, quiet_stage, stop(guess), jnp.asarray(floor, dtype))
 
     # One flat vector: a part of the residual that depends on no parameter would have no cotangent, which the transposed solve does not accept.
     flat, restore = ravel_pytree(u)

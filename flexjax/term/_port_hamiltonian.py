@@ -54,6 +54,15 @@ class AbstractPortHamiltonianTerm(AbstractTerm):
     def exact(self) -> bool:
         """Whether ``linearise`` gives the whole derivative (static)."""
 
+    @property
+    def batches(self) -> bool:
+        """Whether there is a form of Newton's corrections for batches (static)."""
+        return False
+
+    def corrections(self, stage: PyTree, unknowns: PyTree, batched: tuple[PyTree, PyTree], size: int) -> PyTree:
+        """Newton's corrections of ``size`` lanes in the last axis of all unknowns and of those leaves of (self, stage) that ``batched`` marks."""
+        raise NotImplementedError
+
     @abc.abstractmethod
     def arrive(self, stage: PyTree, unknowns: PyTree, factor) -> tuple[PortState, Array, Array]:
         """z* + factor h f (factor 2: the end of a midpoint step, 1: the stage itself), power of the drive and power dissipated at the stage."""

@@ -8,6 +8,7 @@ from jax.flatten_util import ravel_pytree
 
 import flexjax as fx
 from flexjax.formulation import Start
+from flexjax.solver._implicit_midpoint import solve_stage
 from tests.port_hamiltonian import zoo
 from tests.screw.laws import quick_jit
 
@@ -68,3 +69,29 @@ def test_matrix_is_the_derivative(case, record_number):
     limit = 1e-8 if term.exact else 1e-2
     record_number(f"Newton matrix against the derivative, {name}", forward, limit)
     record_number(f"transposed Newton matrix against the derivative, {name}", transposed, limit)
+
+
+BATCHES = CASES | {"pendulum": (lambda: fx.Robot.serial([fx.Link("a", 0.8, constants=zoo.constants())]), dict(elements=4), {})}
+
+
+@pytest.mark.parametrize("name", ["pendulum", pytest.param("planar", marks=pytest.mark.slow), pytest.param("parallelogram", marks=pytest.mark.slow)])
+def test_batch_has_the_roots_of_its_lanes(name, record_number):
+    """Newton's form for batches (last axis, lanes that are done stand still) against one lane after the other: steps of different length, one from
+    farther off."""
+    make, options, joints = BATCHES[name]
+    model, drive = fx.PortHamiltonian(**options).bind(make()), fx.Drive(joints=joints)
+    term, y = model.term(drive), quick_jit(lambda: random_state(model, drive))()
+
+    def root(h, factor):
+        stage = term.prepare(jnp.asarray(0.1), y.mech, h, (0.1 + h, 2.0), None, y.memory)
+        u, ok = solve_stage(term, stage, jax.tree_util.tree_map(lambda x: factor * x, term.guess(y.mech)), 1e-3 / h)
+        return u.joints, u.nodes, ok
+
+    lanes = jnp.array([1e-4, 5e-4, 1e-3]), jnp.array([1.0, 1.0, 0.8])
+    together, alone = quick_jit(jax.vmap(root))(*lanes), quick_jit(root)
+    for i in range(3):
+        joints, nodes, ok = alone(lanes[0][i], lanes[1][i])
+        assert bool(ok) and bool(together[2][i])
+        size = float(jnp.max(jnp.abs(nodes)))
+        gap = max(float(jnp.max(jnp.abs(a[i] - b), initial=0.0)) for a, b in zip(together[:2], (joints, nodes), strict=True))
+        record_number(f"root of lane {i} in a batch, {name}, relative", gap / size, 1e-11)

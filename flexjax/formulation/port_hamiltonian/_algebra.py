@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax.screw import se2, se3
+from flexjax.screw._trig import sincos
 
 
 def _constants(space) -> np.ndarray:
@@ -100,7 +101,7 @@ def turn_identity(planar: bool, dtype):
 def turn_matrix(turn):
     """(..., D, D) of orientations (..., 1) or (..., 4)."""
     if turn.shape[-1] == 1:
-        c, s = jnp.cos(turn[..., 0]), jnp.sin(turn[..., 0])
+        s, c = sincos(turn[..., 0])
         return jnp.stack([jnp.stack([c, -s], -1), jnp.stack([s, c], -1)], -2)
     flat = turn.reshape(-1, 4)
     return jax.vmap(se3.quat_to_matrix)(flat).reshape(*turn.shape[:-1], 3, 3)

@@ -36,6 +36,14 @@ class PortTerm(AbstractPortHamiltonianTerm):
     def linearise(self, stage, unknowns):
         return _newton.linearise(self.arm, stage, unknowns)
 
+    @property
+    def batches(self) -> bool:
+        # In space the blocks are worked on with the batch in front; a user's density knows no axes of a batch.
+        return self.arm.st.planar and self.arm.num.elements.density is None
+
+    def corrections(self, stage, unknowns, batched, size):
+        return _newton.corrections(self.arm, stage, unknowns, (batched[0].arm, batched[1]), size)
+
     def arrive(self, stage, unknowns, factor):
         return _stage.arrive(self.arm, stage, unknowns, factor, _stage.evaluate(self.arm, stage, unknowns))
 

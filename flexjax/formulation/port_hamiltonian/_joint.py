@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.port_hamiltonian._algebra import coad_of, mm, mv, rotate_by, sinc
+from flexjax.formulation.port_hamiltonian._algebra import coad_of, mm, mv, rotate_by, sinc, turn_matrix
 from flexjax.screw import se3
 
 
@@ -194,8 +194,7 @@ def place(j: JointNumbers, q, ball, parent_rotation, parent_x):
     x = parent_x + mv(parent_rotation, j.offset + mv(shift, q))
     if j.offset.shape[0] == 2:
         a = j.first[0] * q[0]
-        turn = jnp.stack([jnp.stack([jnp.cos(a), -jnp.sin(a)]), jnp.stack([jnp.sin(a), jnp.cos(a)])])
-        return mm(parent_rotation, mm(j.rotation, turn)), x
+        return mm(parent_rotation, mm(j.rotation, turn_matrix(a[None]))), x
     return mm(parent_rotation, _rotation(j, q, ball)), x
 
 

@@ -1,7 +1,8 @@
 """The algebra of `_algebra` with components first and elements last: (d, ...) vectors and (d, d, ...) matrices.
 
 Loops over the elements of a link are then innermost and contiguous, which XLA vectorises on CPU; with the components last it does not. What a Newton iteration
-does with elements and nodes is written in it. Under vmap the batch stands in front; with the batch last the same kernels were no faster.
+does with elements and nodes is written in it, for any axes behind the components: (links, nodes), and behind them the batch of a Newton iteration in the plane
+(`_newton.corrections`).
 """
 
 import jax
@@ -10,6 +11,7 @@ import numpy as np
 
 from flexjax.formulation.port_hamiltonian._algebra import STRUCTURE, sinc_of_square
 from flexjax.screw import se3
+from flexjax.screw._trig import sincos
 
 
 def lanes(x, count: int = 1):
@@ -24,6 +26,16 @@ def unlanes(x, count: int = 1):
 
 def _product(c, a):
     return jnp.sum(jnp.asarray(c, a.dtype).reshape(*c.shape, *(1,) * (a.ndim - 1)) * a[None, None], axis=2)
+
+
+def _combined(*parts):
+    """sum_i c_i x_i of constant matrices c_i and numbers x_i (...). Not stacked entry by entry: XLA on CPU does not vectorise a concatenation."""
+    return sum(jnp.asarray(c, x.dtype).reshape(*c.shape, *(1,) * x.ndim) * x[None, None] for c, x in parts)
+
+
+_ONE, _QUARTER = np.eye(2), np.array([[0.0, -1.0], [1.0, 0.0]])
+_TURNED = np.zeros((5, 3, 3))  # of [[s, ws, p], [-ws, s, q], [0, 0, 1]]
+_TURNED[0, :2, :2], _TURNED[1, :2, :2], _TURNED[2, 0, 2], _TURNED[3, 1, 2], _TURNED[4, 2, 2] = _ONE, -_QUARTER, 1.0, 1.0, 1.0
 
 
 def ad(a):
@@ -57,8 +69,8 @@ def resolvent(a):
     if a.shape[0] == 3:
         x, y, w = -a[1], a[0], a[2]
         s = 1.0 / (1.0 + w * w)
-        ws, zero = w * s, jnp.zeros_like(w)
-        return jnp.stack([s, ws, s * x + ws * y, -ws, s, s * y - ws * x, zero, zero, zero + 1.0]).reshape(3, 3, *w.shape)
+        ws = w * s
+        return _combined((_TURNED[0], s), (_TURNED[1], ws), (_TURNED[2], s * x + ws * y), (_TURNED[3], s * y - ws * x), (_TURNED[4], jnp.ones_like(w)))
     m = ad(a)
     v_hat, w_hat, w = m[:3, 3:], m[3:, 3:], a[3:]
     S = (eye_like(w_hat) + w[:, None] * w[None] - w_hat) / (1.0 + jnp.sum(w * w, axis=0))[None, None]
@@ -71,9 +83,8 @@ def rotate_by(R, w):
     """R exp(w) for rotation vectors w (1 or 3, ...)."""
     if R.shape[0] == 2:
         # Written out: sine and cosine are computed once per node.
-        c, s, a, b = jnp.cos(w[0]), jnp.sin(w[0]), R[0, 0], R[1, 0]
-        x, y = a * c - b * s, b * c + a * s
-        return jnp.stack([jnp.stack([x, -y]), jnp.stack([y, x])])
+        (s, c), a, b = sincos(w[0]), R[0, 0], R[1, 0]
+        return _combined((_ONE, a * c - b * s), (_QUARTER, b * c + a * s))
     step = jax.vmap(se3.rotation_exp, in_axes=1, out_axes=2)(w.reshape(3, -1)).reshape(3, 3, *w.shape[1:])
     return mm(R, step)
 

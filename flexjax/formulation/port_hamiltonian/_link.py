@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _algebra
@@ -83,6 +84,8 @@ class LaneElements(eqx.Module):
         words, so that a Newton iteration computes it once."""
         Va, Vb = V[:, :, :-1], V[:, :, 1:]
         inverse = resolvent(0.5 * h * (Va + Vb))
+        if V.ndim > 3:  # a batch: written once, where XLA would compute it again in every product
+            inverse = lax.optimization_barrier(inverse)
         kappa = mv(inverse, start + self.rest + h * (Vb - Va))
         return inverse, kappa, 0.5 * ad(kappa)
 
@@ -119,7 +122,10 @@ class LaneElements(eqx.Module):
             K = self._slope(Q, start, h)
             minus_K, plus_K = mm(minus, K), mm(plus, K)
         W, G = 0.5 * coad_of(w), h[None] * inverse
-        Ga, Gb = mm(minus_K - W, G), mm(plus_K + W, G)
+        first, second = minus_K - W, plus_K + W
+        if V.ndim > 3:
+            first, second = lax.optimization_barrier((first, second))
+        Ga, Gb = mm(first, G), mm(second, G)
         Ha, Hb = mm(Ga, half), mm(Gb, half)
         return Ha - Ga, Ga + Ha, Gb - Hb, -Gb - Hb
 

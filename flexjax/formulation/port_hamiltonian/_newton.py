@@ -3,21 +3,61 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from flexjax.formulation.port_hamiltonian import _algebra, _joint, _loops
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._forces import joint_forces
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import Side
-from flexjax.formulation.port_hamiltonian._stage import Evaluation, NewtonMatrix, Stage, Unknowns, complete, outwards, residual, sides
-from flexjax.solver._block_tridiagonal import LinkedBlocks
+from flexjax.formulation.port_hamiltonian._stage import Evaluation, NewtonMatrix, Stage, Unknowns, bases, complete, interconnection, outwards, residual, sides
+from flexjax.solver._batch_last import vmap_last, widened
+from flexjax.solver._block_tridiagonal import LinkedBlocks, solve_grounded
 
 
 def linearise(arm: Assembly, stage: Stage, u: Unknowns) -> tuple[Unknowns, NewtonMatrix]:
-    st = arm.st
     V, parents = outwards(arm, stage, u)
-    e = complete(arm, stage, u, V, parents, stage.nodes.rows(lanes(V)))
-    lower, diag, upper = (unlanes(x, 2) for x in stage.nodes.blocks(lanes(V)))
+    return _linearised(arm, stage, u, V, parents, (stage.nodes.rows(lanes(V)), stage.nodes.blocks(lanes(V))))
+
+
+def corrections(arm: Assembly, stage: Stage, u: Unknowns, batched, size: int) -> Unknowns:
+    """Newton's corrections of a batch of stages: the last axis of all of ``u``, and of those leaves of (arm, stage) that ``batched`` marks. Nodes and elements are
+    worked on with the batch innermost, which XLA vectorises on CPU; joints go through vmap, and so do the rows of mechanisms of several links."""
+
+    def each(fn, *args):
+        return vmap_last(fn, (*batched, *jax.tree_util.tree_map(lambda _: True, args)), arm, stage, *args)
+
+    V0, parents = each(bases, u.joints, u.nodes[:, -1])
+    V = jnp.concatenate([V0[:, None], u.nodes], axis=1)
+    wide = widened(stage.nodes, batched[1].nodes, size)
+    # The barrier: one copy with the batch innermost, instead of one in every kernel.
+    inside = lax.optimization_barrier(jnp.moveaxis(V, 2, 0))
+    (rows, Q, loss), blocks = wide.rows(inside), wide.blocks(inside)
+    if arm.st.links > 1 or arm.plans or any(arm.st.rigid):
+        return each(lambda *args: _solved(_linearised(*args)), u, V, parents, ((rows, Q, loss), blocks))
+
+    def joint(arm, stage, y, V0, parents, F):
+        """What the elimination needs of the joint on the ground: (B, A, T) and its residual."""
+        alone = Unknowns(y, jnp.zeros((1, 0, V0.shape[1]), y.dtype), jnp.zeros(0, y.dtype))
+        e = complete(arm, stage, alone, V0[:, None], parents, (F[:, :, None], jnp.zeros((V0.shape[1], 1, 0), y.dtype), jnp.zeros((), y.dtype)))
+        _, B, A, T, *_ = joint_blocks(arm, stage, alone, e)
+        return B[0], A[0], T[0], interconnection(arm, stage, alone, e)[0][0]
+
+    lower, diag, upper = (jnp.moveaxis(x[:, :, 0], 2, 0) for x in blocks)
+    y, nodes = solve_grounded(lower, diag, upper, jnp.moveaxis(rows[:, 0], 1, 0), *each(joint, u.joints, V0, parents, rows[:, :, 0]))
+    return Unknowns(y[None], nodes[None], u.loops)
+
+
+def _solved(linearised):
+    r, matrix = linearised
+    return matrix.solve(r)
+
+
+def _linearised(arm: Assembly, stage: Stage, u: Unknowns, V, parents, along) -> tuple[Unknowns, NewtonMatrix]:
+    st = arm.st
+    rows, blocks = along
+    e = complete(arm, stage, u, V, parents, rows)
+    lower, diag, upper = (unlanes(x, 2) for x in blocks)
     columns, rows, diag = loop_blocks(arm, stage, u, V, diag)
     X, B, A, T, S, Y, Z, E = joint_blocks(arm, stage, u, e)
     corner = jnp.zeros((u.loops.shape[0],) * 2, V.dtype)

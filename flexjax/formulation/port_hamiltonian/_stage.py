@@ -101,18 +101,24 @@ def sides(arm: Assembly, stage: Stage, V, k):
 
 def outwards(arm: Assembly, stage: Stage, u: Unknowns):
     """(twists of all nodes, twists that the joints hang on)."""
+    V0, parents = bases(arm, stage, u.joints, u.nodes[:, -1])
+    return jnp.concatenate([V0[:, None], u.nodes], axis=1), parents
+
+
+def bases(arm: Assembly, stage: Stage, joints, ends):
+    """(twists of the base nodes (L, d), twists that the joints hang on (L, d)) from the rates of the joints and the twists of the last nodes (L, d)."""
     st = arm.st
     if st.links == 1 or not any(st.rigid):
-        tips = jnp.concatenate([u.nodes[:, -1], stage.ground[None]])[np.array(st.parents)]
-        V0 = jax.vmap(lambda j, s, Vp, y: _joint.base_twist(j, s, stage.h, Vp, y))(arm.num.joints, stage.joint, tips, u.joints)
-        return jnp.concatenate([V0[:, None], u.nodes], axis=1), tips
+        parents = jnp.concatenate([ends, stage.ground[None]])[np.array(st.parents)]
+        V0 = jax.vmap(lambda j, s, Vp, y: _joint.base_twist(j, s, stage.h, Vp, y))(arm.num.joints, stage.joint, parents, joints)
+        return V0, parents
     V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
     for i in st.order:
         p = st.parents[i]
         parents[i] = stage.ground if p < 0 else tips[p]
-        V0[i] = _joint.base_twist(pick(arm.num.joints, i), pick(stage.joint, i), stage.h, parents[i], u.joints[i])
-        tips[i] = V0[i] if st.rigid[i] else u.nodes[i, -1]
-    return jnp.concatenate([jnp.stack(V0)[:, None], u.nodes], axis=1), jnp.stack(parents)
+        V0[i] = _joint.base_twist(pick(arm.num.joints, i), pick(stage.joint, i), stage.h, parents[i], joints[i])
+        tips[i] = V0[i] if st.rigid[i] else ends[i]
+    return jnp.stack(V0), jnp.stack(parents)
 
 
 def node_needs(arm: Assembly, stage: Stage, V, multipliers):
@@ -202,13 +208,16 @@ def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor, e: Evaluation):
         turn=turn_move(start.turn, step * w),
         x=start.x + step * mv(R, e.V[..., :lin]),
     )
-    live, locked = arm.masks()
-    effort = jnp.where(locked, e.taken - arm.spread(e.forces.total), 0.0)
-    power = jnp.sum(v * e.forces.driven) + jnp.sum(effort * u.joints) + stage.nodes.pull.power(lanes(R, 2), stage.nodes.h, lanes(e.V))
-    roots = np.array([p < 0 for p in arm.st.parents])
-    power = power + jnp.sum(jnp.where(roots[:, None], e.given, 0.0) * stage.ground[None])
+    _, locked = arm.masks()
+    power = jnp.sum(v * e.forces.driven) + stage.nodes.pull.power(lanes(R, 2), stage.nodes.h, lanes(e.V))
+    # Wrenches only where they do work: without them nothing asks for the rows of the nodes, and XLA leaves them out.
+    if locked.any():
+        power = power + jnp.sum(jnp.where(locked, e.taken - arm.spread(e.forces.total), 0.0) * u.joints)
+    if arm.drive.base is not None:
+        roots = np.array([p < 0 for p in arm.st.parents])
+        power = power + jnp.sum(jnp.where(roots[:, None], e.given, 0.0) * stage.ground[None])
     for k, plan in enumerate(arm.plans):
-        if plan.parent < 0:
+        if plan.parent < 0 and arm.drive.base is not None:
             parent, child = sides(arm, stage, e.V, k)
             wp, _ = _loops.wrenches(plan, arm.loops[k], h, parent, child, u.loops[plan.start : plan.start + plan.count])
             power = power + jnp.sum(wp * stage.ground)
