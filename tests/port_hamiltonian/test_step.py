@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.formulation.port_hamiltonian import Mechanism
 from tests.port_hamiltonian import zoo
 
 REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "004_port_hamiltonian.json").read_text())
@@ -62,6 +63,53 @@ def test_order_in_time(soft, record_number):
 def test_damped_alternative(soft, record_number):
     weightless = soft.rebind(soft.robot.replace("gravity", jnp.zeros(3)))
     record_number("order of TR-BDF2", _order(weightless, fx.TRBDF2()), (1.8, 2.2), "in")
+
+
+@pytest.mark.slow
+def test_waves_of_a_step_die(record_number):
+    """A step input at ten times the step that its waves would need: the midpoint rule passes them on for ever, TR-BDF2 takes their energy within some steps."""
+    model = fx.PortHamiltonian(elements=8).bind(fx.load_robot("macchelli-single-link"))
+    drive, ts = fx.Drive(joints={"joint": fx.PD(15.0, 3.0, fx.constant(1.0))}), jnp.linspace(0.0, 0.1, 101)
+    rough, lost = [], []
+    for solver in (fx.ImplicitMidpoint(), fx.TRBDF2()):
+        traj = fx.simulate(model, drive, ts, substeps=1, solver=solver, stations=5)
+        axial = np.asarray(traj.strain[50:, 0, 1, 0])
+        rough.append(np.max(np.abs(np.diff(axial, 2))) / np.max(np.abs(np.asarray(traj.strain[:, 0, 1, 0]))))
+        lost.append(-float(traj.energy.balance[-1]) / float(traj.energy.work[-1]))
+    record_number("axial waves 50 steps after a step input, TR-BDF2 over midpoint", rough[1] / rough[0], 0.1)
+    record_number("share of the work that TR-BDF2 takes", lost[1], (0.0, 0.1), "in")
+    record_number("share of the work that the midpoint rule takes", abs(lost[0]), 1e-11)
+
+
+def test_energy_with_a_density_of_ones_own(record_number):
+    """Links that stiffen: a quartic strain energy, whose mean gradient over a step is exact."""
+    link = fx.Link("link", 1.0, constants=zoo.constants(EIz=0.3))
+    stiffening = fx.PortHamiltonian(elements=4, strain_energy=lambda q, k: 0.5 * jnp.sum(k * q**2) + 5.0 * jnp.sum(q**4))
+    traj = _swing(stiffening.bind(fx.Robot.serial([link])), 200, 2e-3)
+    record_number("energy drift over 200 steps, quartic strain energy, relative", _drift(traj), 1e-11)
+    plain = _swing(fx.PortHamiltonian(elements=4).bind(fx.Robot.serial([link])), 200, 2e-3)
+    record_number("quartic strain energy, what it changes [m]", np.max(np.abs(np.asarray(traj.tip - plain.tip))), 1e-3, ">=")
+
+
+@pytest.mark.slow
+def test_environment_by_ports(record_number):
+    """An arm and a forearm fall on a spring with a damper, put together by hand: power through the closing port is what the environment stores and loses."""
+    m = Mechanism("against a wall", planar=True)
+    arm, fore = (m.add(fx.Link(n, length, constants=zoo.constants())) for n, length in (("arm", 0.6), ("fore", 0.3)))
+    wall = m.add(fx.Link("wall", 0.3, rigid=True, body=fx.Body(0.1, (0.15, 0.0, 0.0), (1e-3,) * 3 + (0.0,) * 3)))
+    m.connect(m.ground.out, arm.base, "revolute", name="shoulder")
+    m.connect(arm.tip, fore.base, "revolute", name="elbow", rotation=(0.0, 0.0, -np.pi / 2))
+    m.connect(m.ground.out, wall.base, "revolute", name="hinge", offset=(0.9, -0.3, 0.0), rotation=(0.0, 0.0, np.pi))
+    m.connect(fore.tip, wall.tip, "revolute", name="touch")
+    m.attach(fore.tip, "ball", 0.2)
+    model = fx.PortHamiltonian(elements=3).bind(m.robot())
+    traj = fx.simulate(model, fx.Drive(joints={"hinge": fx.PD(20.0, 0.3, fx.constant(0.0))}), jnp.array([0.0, 0.05, 0.1]), substeps=50)
+    b = np.asarray(traj.energy.balance)
+    moved = float(np.max(np.abs(np.asarray(traj.q[:, 2]))))
+    record_number("environment: its spring gives way [rad]", moved, 0.05, ">=")
+    record_number("environment: energy balance, relative", np.max(np.abs(b - b[0])) / float(np.max(traj.energy.kinetic)), 1e-11)
+    gap = np.max(np.abs(np.asarray(traj.frames[:, 1, -1, :2] - traj.frames[:, 2, -1, :2])))
+    record_number("environment: opening of the port [m]", gap, 1e-12)
 
 
 def test_step_response_against_the_paper(record_number):
