@@ -84,6 +84,7 @@ def test_waves_of_a_step_die(record_number):
     record_number("share of the work that TR-BDF2 takes", lost[1], (0.45, 0.55), "in")
 
 
+@pytest.mark.slow
 def test_energy_with_a_density_of_ones_own(record_number):
     """Links that stiffen: a quartic strain energy, whose mean gradient over a step is exact."""
     link = fx.Link("link", 1.0, constants=zoo.constants(EIz=0.3))
