@@ -123,8 +123,16 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=Non
         effort = effort + j.gear * rotor(parent)[kinds.first]
     if not kinds.given.all():
         effort = jnp.where(kinds.given, effort, own.effort)
-    gain = [(effort, xm, xmd)]
-    loss = [(-sp.viscous, sp.stretch, sp.stretch_rate), (lost, xm, xmd)]
+    # Static: what is absent costs no code, neither here nor (twice as much) in reverse mode.
+    joints = term.robot.tree_joints
+    damped = any(link.damping is not None for link in term.robot.links) or any(joint.damping is not None for joint in joints)
+    gain, loss = [], []
+    if term.drive.joints:
+        gain.append((effort, xm, xmd))
+    if damped:
+        loss.append((-sp.viscous, sp.stretch, sp.stretch_rate))
+    if any(joint.damping is not None or joint.friction is not None for joint in joints):
+        loss.append((lost, xm, xmd))
     if kinds.stops.any():
         q, qd = link_side(term, p, target)
         loss.append((jnp.where(kinds.given_joint, 0.0, stop_torque(j, q, qd)[2] * qd), q, qd))
@@ -136,7 +144,8 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=Non
     if term.drive.base is not None and inverse is not None:
         gain.append((inverse.q[0], ground.point, ground.point_velocity))
         gain.append((inverse.n_parent[:1], ground.angle[None], ground.rate[None]))
-    columns = [jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)]
+    none = jnp.zeros(0, effort.dtype)
+    columns = [jnp.concatenate([none, *(row[k] for row in rows)]) for rows in (gain, loss) for k in range(3)]
     torque = jnp.where(kinds.free, own.effort - own.lost, 0.0)
     joint = torque if term.has_lag else jnp.zeros(0, effort.dtype)
     return Efforts(effort, term.chain.connections.give[kinds.first] * torque, Exchange(*columns, joint), inverse)
