@@ -256,7 +256,9 @@ def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1, lag
     coupling = inertia = pull = jnp.zeros_like(torque)
     D = first.shape[0]
     motors = jnp.stack([jnp.asarray(kinds.idle_motor, dtype), target[2], jnp.zeros(D, dtype)])
-    if not kinds.given.all() or kinds.rotor.any() or kinds.stops.any():
+    # Static: free joints without drive, damper or friction need none of it.
+    acted = term.drive.joints or any(x.damping is not None or x.friction is not None for x in term.robot.tree_joints)
+    if (acted and not kinds.given.all()) or kinds.rotor.any() or kinds.stops.any():
         ks, n0 = stiffness[first], torque[first]
         xs, xsd = motor_side(term, star, target)
         xp, xpd = motor_side(term, predicted, target)

@@ -19,7 +19,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Float
+
+KEPT = "transfer_matrix_sweep"  # what reverse mode stores of a step; the rest it computes again
 
 
 class Elements(eqx.Module):
@@ -149,7 +152,7 @@ class Swept(NamedTuple):
 
 
 def swept(el: Elements, root) -> Swept:
-    X, e_in = _sweep_for_jvp(el, root)
+    X, e_in = checkpoint_name(_sweep_for_jvp(el, root), KEPT)
     turn = _turn(el, X[:, 2])
     sol = _finish(X[:, 2], turn, e_in)
     force = jnp.sum(X[1:, :2, :3] * sol.e[1:, None], axis=2) + X[1:, :2, 3]
