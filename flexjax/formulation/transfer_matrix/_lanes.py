@@ -41,11 +41,12 @@ class Segments(eqx.Module):
     inertia: Float[Array, " n"]
     pull: Float[Array, " n"]
 
-    def geometry(self):
-        """(row, column, shift) of the lever, and (row, column, push) of the centre of mass, two numbers each."""
+    def geometry(self, once=lambda *numbers: numbers):
+        """(row, column, shift) of the lever, and (row, column, push) of the centre of mass, two numbers each; ``once``: what
+        is to be computed by kernels of its own."""
 
         def seen(x, y):
-            X, Y = self.cos * x - self.sin * y, self.sin * x + self.cos * y
+            X, Y = once(self.cos * x - self.sin * y, self.sin * x + self.cos * y)
             return (-Y, X), (-Y - self.gain * X, X - self.gain * Y), (-self.square * X, -self.square * Y)
 
         row, column, push = seen(self.moment_x, self.moment_y)
@@ -126,8 +127,7 @@ def _sweep(size: int, seg: Segments, root):
         return tuple(_apart(full(x)) for x in numbers)
 
     def inwards(carry, x: Segments):
-        (row, column, shift), (torques, forces, push) = x.geometry()
-        row, column, shift = once(*row), once(*column), once(*shift)
+        (row, column, shift), (torques, forces, push) = x.geometry(once)
         # One array: a dozen carried apart are copied one by one.
         carried = [carry[k * size : (k + 1) * size] for k in range(12)]
         columns = [carried[3 * k : 3 * k + 3] for k in range(4)]
@@ -142,7 +142,7 @@ def _sweep(size: int, seg: Segments, root):
             for c, m in zip(columns, own, strict=True)
         ]
         n = once(*(c[2] for c in columns))
-        turn = once(*_turn(x, n))
+        turn = _turn(x, n, *once(_soft(x, n)))
         pressed = columns[2][0], columns[2][1], n[2] + x.coupling
         after = (0.0, 0.0, x.inertia, -x.pull)
         new = [c[i] + pressed[i] * w + (a if i == 2 else 0.0) for c, w, a in zip(columns, turn, after, strict=True) for i in range(3)]
@@ -154,7 +154,7 @@ def _sweep(size: int, seg: Segments, root):
         seg, n = x
         (_, column, shift), _ = seg.geometry()
         ax, ay, al = carry  # three apart: joined, one after the other of their numbers would be computed
-        w = _turn(seg, n)
+        w = _turn(seg, n, _soft(seg, n))
         D = w[0] * ax + w[1] * ay + w[2] * al + w[3]
         (al,) = once(al + D)
         new = ax + column[0] * al + shift[0], ay + column[1] * al + shift[1], al
@@ -163,7 +163,10 @@ def _sweep(size: int, seg: Segments, root):
     return lax.scan(outwards, tuple(full(z) for z in root), (seg, rows))[1], rows
 
 
-def _turn(x: Segments, n):
+def _soft(x: Segments, n):
+    return x.free / (x.stiffness + n[2])
+
+
+def _turn(x: Segments, n, soft):
     """D = turn . (e, 1), from the row of n behind the connection."""
-    soft = x.free / (x.stiffness + n[2])
     return -n[0] * soft, -n[1] * soft, -(n[2] + x.coupling) * soft, (x.torque - n[3]) * soft + x.given
