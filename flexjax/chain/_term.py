@@ -38,6 +38,8 @@ from flexjax.robot import Robot
 from flexjax.screw import se3
 from flexjax.term import AbstractSecondOrderTerm, Mechanical, State
 
+LONG = 16  # links from which a chain tells Newton's iteration of its round-off
+
 
 class Motion(eqx.Module):
     """Everything that one dynamics evaluation knows at (t, q, v)."""
@@ -369,6 +371,15 @@ class ChainTerm(AbstractSecondOrderTerm):
             f, Loads(self._split(r / cm), zero, zero, zero, zero[0], -pad_shapes(self.layout, r / cm), zero)
         )
         return jnp.where(self.locked, r, self._join(x, shape))
+
+    def roundoff(self, factors, q, v):
+        # A joint far inside a long chain carries the momentum of all that hangs on it (it grows with the square of their number) and, alone, moves little
+        # more than one link's inertia: rounding the former shakes the latter. Of 20 to 100 links, straight and bent, corrections ended 1.7 to 4.9 times above
+        # round-off of the momenta over the joints' articulated inertia, 2e-13 to 2.5e-11 of the velocities. Few links are not worth the sweep.
+        if len(self.layout.stages) < LONG:
+            return None
+        shaken = jnp.abs(self._split(self.momentum(q, v))) * jnp.diagonal(factors[0].D_inverse, axis1=1, axis2=2)
+        return 8 * jnp.finfo(q.dtype).eps / factors[1] * jnp.max(shaken)
 
     # --- energy
     def momentum(self, q, v):

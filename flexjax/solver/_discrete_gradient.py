@@ -93,7 +93,8 @@ class DiscreteGradient(diffrax.AbstractSolver):
         middle = fixed.move(middle, 0.5 * stop(dt) * guess)
         factors = fixed.preconditioner(*stop((tm, middle, 0.5 * (v0 + guess), 1.0, 0.5 * dt, 0.25 * dt**2)), stop(args))
         floor = lax.stop_gradient(1e-3 / dt)
-        v1, iterations, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
+        noise = fixed.roundoff(factors, *stop((q0, v0)))
+        v1, iterations, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor, noise)
         u = 0.5 * (v0 + v1)
         q1 = term.impose(term.move(q0, dt * u), q_p)
         if mask.any() or eqx.filter_eval_shape(path, v1)[3] is not None:

@@ -66,7 +66,7 @@ class _Iteration(eqx.Module):
 
 
 @eqx.filter_custom_jvp
-def _root(residual, precondition, guess, floor):
+def _root(residual, precondition, guess, floor, noise):
     """(root, number of iterations, whether they converged)."""
     eps = jnp.finfo(guess.dtype).eps
     # Round-off of a residual grows with the number of terms that it sums: corrections of 100 links in space (500 unknowns) end in noise of 2e4 eps, and
@@ -82,12 +82,15 @@ def _root(residual, precondition, guess, floor):
         step = secants.step(gap)
         x, now = s.x + step, size(step)
         scale = size(x) + floor
+        # Corrections below ``quiet`` may be round-off, and an error below ``still`` surely is: noise is told a few times too large.
+        unsure = jnp.minimum(noise, loose * scale)
+        quiet, still = jnp.maximum(near * scale, unsure), jnp.maximum(tight * scale, unsure / 8)
         # A correction leaves an error of its own size times the rate at which they shrink, for which the worse of the last two is taken. Near round-off
         # slow shrinking is noise; further away it takes three corrections that do not shrink, for accelerated ones do not do so one by one.
         rate = jnp.where(s.count > 0, now / s.best, jnp.inf)
         stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
-        reached = (now <= tight * scale) | (now * jnp.maximum(rate, s.rate) <= tight * scale)
-        done = reached | ((rate > 0.1) & (now <= near * scale)) | ((stalled > 3) & (now <= loose * scale))
+        reached = (now <= still) | (now * jnp.maximum(rate, s.rate) <= still)
+        done = reached | ((rate > 0.1) & (now <= quiet)) | ((stalled > 3) & (now <= loose * scale))
         best, close, going = jnp.minimum(now, s.best), reached | (now <= loose * scale), ~done & jnp.isfinite(now)
         return _Iteration(x, step, gap, secants, best, rate, close, stalled, s.count + 1, going)
 
@@ -100,9 +103,9 @@ def _root(residual, precondition, guess, floor):
 
 @_root.def_jvp
 def _root_jvp(primals, tangents):
-    residual, precondition, guess, floor = primals
+    residual, precondition, guess, floor, noise = primals
     # The root itself is asked for again, so that a second derivative finds it depending on the same numbers.
-    x, count, close = _root(residual, precondition, guess, floor)
+    x, count, close = _root(residual, precondition, guess, floor, noise)
     return (x, count, close), (_slope(residual, precondition, x, tangents[0]), None, None)
 
 
@@ -120,15 +123,22 @@ def _slope(residual, precondition, x, tangent):
 
 
 def implicit_solve(
-    residual: Callable[[Array], Array], precondition: Callable[[Array], Array], guess: Float[Array, " n"], floor: Float[Array, ""]
+    residual: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    guess: Float[Array, " n"],
+    floor: Float[Array, ""],
+    noise: Float[Array, ""] | None = None,
 ) -> tuple[Float[Array, " n"], Int[Array, ""], Bool[Array, ""]]:
     """Root of ``residual``, the number of iterations, and whether they converged.
 
     ``precondition(r)`` applies a symmetric approximate inverse of the Jacobian, so corrections are in the units of the unknown and the
-    tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size.
+    tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size;
+    ``noise`` a few times the size that corrections have by round-off of the residual, where more is known of it than that it grows with the unknowns.
     """
+    noise = jnp.zeros((), guess.dtype) if noise is None else lax.stop_gradient(noise)
     # What the functions close over becomes part of them, so that derivatives by it are found.
-    return _root(eqx.filter_closure_convert(residual, guess), eqx.filter_closure_convert(precondition, guess), lax.stop_gradient(guess), floor)
+    functions = (eqx.filter_closure_convert(residual, guess), eqx.filter_closure_convert(precondition, guess))
+    return _root(*functions, lax.stop_gradient(guess), floor, noise)
 
 
 def stop(tree):

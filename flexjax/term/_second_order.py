@@ -82,6 +82,11 @@ class AbstractSecondOrderTerm(AbstractTerm):
         """Fractions (k,) of the straight path from q along dx at which the gradient of the Lagrangian jumps; 1 where it does not."""
         return jnp.zeros(0, q.dtype)
 
+    def roundoff(self, factors: PyTree, q, v) -> Array | None:
+        """A few times what round-off of the momenta makes of velocities when ``precondition`` divides them by their inertia; None where they are of the
+        usual size."""
+        return None
+
     def power_at(self, t, q, v, a, args, memory) -> tuple[Array, Array]:
         """(power of the drive, power dissipated) when the acceleration is known already."""
         driven, damped = self.forces(t, q, v, args, memory)
