@@ -63,11 +63,12 @@ def _forward_and_back(term, q, v):
 
 
 MIXED = ("revolute", "universal", "spherical", "prismatic", "fixed", "revolute")
+KINDS = {3: ("spherical", "prismatic", "universal"), 6: MIXED}
 
 
-@pytest.mark.parametrize("n", [2, pytest.param(6, marks=pytest.mark.slow), pytest.param(32, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [2, 3, pytest.param(6, marks=pytest.mark.slow), pytest.param(32, marks=pytest.mark.slow)])
 def test_recursion_is_the_stacked_system(n, record_number):
-    model = fx.ScrewSynthesis(modes=2).bind(arm(MIXED if n == 6 else ("revolute",) * n))
+    model = fx.ScrewSynthesis(modes=2).bind(arm(KINDS.get(n, ("revolute",) * n)))
     term, q, v = somewhere(model, seed=n, bend=0.01, speed=0.5)
     a, needs = _forward_and_back(term, q, v)
     dense, W = eqx.filter_jit(stacked_acceleration)(term, 0.0, q, v)

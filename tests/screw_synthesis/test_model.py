@@ -79,13 +79,14 @@ def test_frame_anywhere_gives_the_same_model(record_number):
     second-order part of the kinematics, where first-order rotations inside a link do depend on the frame: a difference
     that must fall with the square of the weight."""
 
-    def gap(weight):
+    def gap(weight, frame=0.4):
         robot = arm(("revolute", "revolute"), gravity=(0.0, -weight, 0.0))
-        at_base, inside = (frequencies(fx.ScrewSynthesis(modes=(1, 2, 2, 1), frame=f).bind(robot)) for f in (0.0, 0.4))
+        at_base, inside = (frequencies(fx.ScrewSynthesis(modes=(1, 2, 2, 1), frame=f).bind(robot)) for f in (0.0, frame))
         # the two rigid motions have frequency zero, which a square root of round-off only finds to about 1e-3
         return np.max(np.abs(inside[2:] / at_base[2:] - 1))
 
     record_number("frame at 0.4 of the link, weightless: frequencies against frame at base", gap(0.0), 1e-9)
+    record_number("frame at the tip of the link, weightless: frequencies against frame at base", gap(0.0, 1.0), 1e-9)
     full, half = gap(9.81), gap(4.905)
     record_number("frame at 0.4 of the link, under weight: frequencies against frame at base", full, 1e-5)
     record_number("the same: order in the weight", np.log2(full / half), (1.9, 2.1), "in")
@@ -117,6 +118,11 @@ def test_well_posedness_names_the_culprit():
     report = fx.ScrewSynthesis(modes=(0, 2, 0, 0), basis=twice).bind(arm(("revolute", "revolute"))).well_posed()
     assert not report
     assert "link1" in report.cause
+    # A thread turned about its own length has no inertia there, and without torsion functions nothing else turns with it.
+    thread = arm(("revolute", "revolute"), axes=((0.0, 0.0, 1.0), (1.0, 0.0, 0.0)), rhoIx=0.0, **SLENDER)
+    report = fx.ScrewSynthesis(modes=(0, 1, 1, 0)).bind(thread).well_posed()
+    assert not report
+    assert "joint1" in report.cause
 
 
 def test_damping_of_every_kind_decays_as_it_says(record_number):
