@@ -192,11 +192,13 @@ class TransferTerm(AbstractChainStepTerm):
         )
         return seg, laws
 
-    def solve(self, seg: Segments, laws, ground: Ground) -> tuple[Array, Solution]:
-        """Accelerations of bodies and motors."""
+    def solve(self, seg: Segments, laws, ground: Ground, known: bool = False) -> tuple[Array, Solution]:
+        """Accelerations of bodies and motors. ``known``: no torque depends on them, so that connections have no transfer
+        matrices, and the product is replaced by the sweep."""
         root = jnp.concatenate([ground.point_acceleration - self.chain.gravity, ground.acceleration[None]])
-        with jax.named_scope(f"transfer_matrix_{self.sweep}"):
-            sol = riccati_segments(seg, root) if self.sweep == "riccati" else SWEEPS[self.sweep](seg.elements(), root)
+        sweep = "riccati" if known and self.sweep == "product" else self.sweep
+        with jax.named_scope(f"transfer_matrix_{sweep}"):
+            sol = riccati_segments(seg, root) if sweep == "riccati" else SWEEPS[sweep](seg.elements(), root)
         alpha = sol.e[:, 2]
         return jnp.concatenate([alpha, laws.motor_acceleration(sol.turn, alpha - sol.turn)]), sol
 
@@ -206,7 +208,7 @@ class TransferTerm(AbstractChainStepTerm):
         mech = self.impose(t, args, y.mech, ground)
         zero = jnp.zeros((), mech.q.dtype)
         seg, laws = self.segments(t, args, y.memory, mech, mech, ground, zero, zero)
-        return mech, self.solve(seg, laws, ground)[0]
+        return mech, self.solve(seg, laws, ground, known=True)[0]
 
     def rate(self, t, y: State, args) -> Mechanical:
         mech, a = self.accelerate(t, y, args)
