@@ -100,7 +100,7 @@ def run(args: Args):
     free = [j.name for j in robot.tree_joints if j.dofs and j.name not in inputs]
     if free and any(isinstance(d, Experiment) for d in data):
         _common.say(f"no column and no --drive moves or holds {', '.join(free)}: free in the model")
-    _common.say(f"{robot.name} in {name}: {len(args.free)} paths sought in {len(data)} sets of data (compiling first)")
+    _common.say(f"{robot.name} in {name}: seeking {', '.join(args.free)} in {len(data)} set{'s' * (len(data) != 1)} of data (compiling first)")
     result = identify(
         formulation.bind(robot), data, [_free(text) for text in args.free], validation=checks, dt=args.dt, starts=args.starts,
         band=tuple(args.band) or None, checkpoint=args.checkpoint or None, progress=args.progress,

@@ -73,7 +73,8 @@ def parse_motion(text: str) -> tuple[str, Any]:
             f"motion: {text!r}; expected numbers after the signal's name, e.g. shoulder=quintic:0:1:2."
         ) from None
     make = _signal_function(f"motion {joint}", word)
-    names = list(inspect.signature(make).parameters)
+    # What may be left out stands in brackets.
+    names = [n if p.default is p.empty else f"[{n}]" for n, p in inspect.signature(make).parameters.items()]
     try:
         inspect.signature(make).bind(*numbers)
     except TypeError:
