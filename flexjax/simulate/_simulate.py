@@ -193,7 +193,7 @@ _run_in_trace = eqx.filter_jit(_run)
 def _quick_run():
     try:
         jax.jit(lambda x: x, compiler_options=COMPILER_OPTIONS)(0.0)
-    except Exception:  # an XLA that no longer knows them: whatever it raises, its own choice serves
+    except jax.errors.JaxRuntimeError:  # an XLA that no longer knows them: its own choice serves
         return _run_in_trace
     return eqx.filter_jit(_run, compiler_options=COMPILER_OPTIONS)
 
