@@ -54,7 +54,8 @@ def run(args: Args):
         [r.name, r.unknowns, r.tip, r.joints, r.energy, r.balance, r.first_seconds, r.run_seconds, ", ".join(f"{f:.4g}" for f in r.frequencies)]
         for r in result.rows
     ]
-    report = Report(f"{robot.name} in {len(rows)} formulations", f"The same robot and drive over {args.end:g} s, in every formulation that can hold it.")
+    which = "in the formulations that were asked for" if chosen else "in every formulation that can hold it"
+    report = Report(f"{robot.name} in {len(rows)} formulation{'s' * (len(rows) != 1)}", f"The same robot and drive over {args.end:g} s, {which}.")
     report.heading("Agreement, frequencies, cost").table(head, rows)
     report.text(
         f"Tip, joints and energy: the largest difference from {result.reference}, the flexible one with most unknowns, at any of "

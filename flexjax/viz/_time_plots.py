@@ -55,7 +55,8 @@ def tip(runs: Runs) -> Figure:
             several = len(runs) > 1
             axes[1].plot(traj.ts, p[:, k], label=None if several and i else "xyz"[k], **look(i if several else k))
             if several and i == 0:
-                axes[1].annotate("xyz"[k], (float(traj.ts[-1]), float(p[-1, k])), (3, 0), textcoords="offset points", va="center", fontsize=9)
+                far = _farthest(p[:, k], [p[:, j] for j in shown if j != k])
+                axes[1].annotate("xyz"[k], (float(traj.ts[far]), float(p[far, k])), (0, 4), textcoords="offset points", ha="center", fontsize=9)
     axes[0].set(xlabel="x [m]", ylabel="y [m]", title="path of the tip (dot: start)", aspect="equal")
     axes[0].set_adjustable("datalim")
     axes[1].set(xlabel="time [s]", ylabel="tip position [m]")
@@ -63,6 +64,12 @@ def tip(runs: Runs) -> Figure:
     if len(runs) == 1:
         axes[1].legend()
     return figure
+
+
+def _farthest(curve: np.ndarray, others: list[np.ndarray]) -> int:
+    """Where a curve is farthest from its neighbours: a name there belongs to it without doubt."""
+    gap = np.min(np.abs(np.stack(others) - curve), axis=0)
+    return int(np.argmax(np.where(np.isfinite(gap), gap, -1.0)))
 
 
 def _flexible(robot: Robot) -> list[int]:
