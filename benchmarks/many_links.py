@@ -94,7 +94,8 @@ def main():
         rows.append(r)
         print(
             f"{n:4d} links, {r['coordinates']:4d} coordinates: bind {r['bind']:5.1f} s, compile {r['step_compile']:5.1f} s; "
-            f"CPU per step {1e3 * r['step_cpu']:8.3f} ms, wall {1e3 * r['step_wall']:8.3f} ms, {r['iterations']:4.1f} iterations of {1e3 * r['iteration_cpu']:6.3f} ms; "
+            f"CPU per step {1e3 * r['step_cpu']:8.3f} ms, wall {1e3 * r['step_wall']:8.3f} ms, "
+            f"{r['iterations']:4.1f} iterations of {1e3 * r['iteration_cpu']:6.3f} ms; "
             f"energy - work {r['energy_less_work']:8.1e} J",
             flush=True,
         )

@@ -23,7 +23,8 @@ class Status(enum.IntEnum):
 _MESSAGES = {
     Status.ok: "the run ended as asked",
     Status.newton_failed: "Newton's iteration of an implicit step did not converge; try a smaller dt, or a smoother drive",
-    Status.non_finite: "the state became infinite or NaN; try a smaller dt, an implicit solver, more passes per step (TransferMatrix), or look for a load that grows without bound",
+    Status.non_finite: "the state became infinite or NaN; try a smaller dt, an implicit solver, more passes per step (TransferMatrix), "
+    "or look for a load that grows without bound",
     Status.max_steps: "the adaptive run needed more steps than allowed; raise max_steps, loosen the tolerance, or use an implicit solver with fixed dt",
     Status.ran_off_link: "a sliding or prismatic joint ran off the end of its link; shorten the motion or add end stops",
     Status.singular: "the equations became singular; look for a massless joint driven by an effort, or a mechanism at a singular pose",

@@ -127,8 +127,8 @@ CASES = {
         # In 20 ms the tip moves 0.6 mm, so compliances weigh more: 2.9e-4, 2.9e-5, 2.9e-6 with links 1e5, 1e6, 1e7 times as stiff.
         zero=screw_synthesis.ZERO, rigid=1e-4,
     ),
-    # The rigid arm has another step, and the two differ by their errors in time: 3.0e-5 of the motion at 5 ms, 7.4e-6 at half, 2.2e-6 at a quarter; what is left
-    # there is the links' compliance (2.5e-4 with links 1e4 times as stiff).
+    # The rigid arm has another step, and the two differ by their errors in time: 3.0e-5 of the motion at 5 ms, 7.4e-6 at half, 2.2e-6 at a quarter; what is
+    # left there is the links' compliance (2.5e-4 with links 1e4 times as stiff).
     "PortHamiltonian": Case(
         lambda: fx.PortHamiltonian(elements=4), elastic_pair, pair_drive, {}, balance=1e-12, one_sided=("payloads[0].s",), finer=4,
         zero={"gravity[2]": _ACROSS, "sensors[0].position[1]": _ACROSS},

@@ -64,7 +64,7 @@ def beam_properties(link: Link, s: Float[Array, " S"]) -> BeamProperties:
     """Properties at stations ``s`` in [0, 1]; at a border between pieces those of the outboard piece."""
     pieces = _pieces(link)
     starts = _starts(pieces)
-    result = None
+    result: BeamProperties = None  # pyright: ignore[reportAssignmentType]  # a link has one piece at least
     for i, piece in enumerate(pieces):
         local = jnp.clip((s - starts[i]) / piece.fraction, 0.0, 1.0)
         here = jax.vmap(lambda x, piece=piece: _piece_properties(piece, x))(local)

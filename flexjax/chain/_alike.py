@@ -16,7 +16,7 @@ def map_alike(f: Callable, items: Sequence[tuple[Hashable, PyTree]]) -> PyTree:
     >>> map_alike(lambda n, x: n * x, [(1, jnp.ones(2)), (3, jnp.ones(2)), (1, jnp.zeros(2))])[:, 0]
     Array([1., 3., 0.], dtype=...)
     """
-    groups: dict[Hashable, list[int]] = {}
+    groups: dict[tuple[Hashable, ...], list[int]] = {}
     for i, (facts, numbers) in enumerate(items):
         leaves, structure = jtu.tree_flatten(numbers)
         key = (facts, structure, tuple((jnp.shape(x), jnp.result_type(x)) for x in leaves))

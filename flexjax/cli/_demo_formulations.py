@@ -118,7 +118,8 @@ def _agreement(tour, rows, flexible) -> None:
     tour.report.text(
         "Unknowns: numbers of the state. Energy balance: how far kinetic, elastic and potential energy less the motor's work stray, of the "
         "largest energy. First run: compilation included, which "
-        "happens once (two formulations at a time here); again: the same run after it. The last column: the largest distance of the tip from the median of the flexible formulations."
+        "happens once (two formulations at a time here); again: the same run after it. "
+        "The last column: the largest distance of the tip from the median of the flexible formulations."
     )
     tour.report.text(
         "ScrewSynthesis and FiniteElement keep the length of a bent link along its own axis unless stiffening=True: their tips lie further out by about "

@@ -15,7 +15,6 @@ from typing import Annotated
 
 from tyro import conf
 
-
 # A printed line of a claim that does not hold.
 DIFFERS = r"^.*(?:\bDIFFERS\b|DOES NOT HOLD|^NOT |^FAIL\b).*$"
 

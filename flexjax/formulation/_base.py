@@ -45,7 +45,7 @@ class Start(eqx.Module):
             qd.append(jnp.broadcast_to(jnp.asarray(self.rates.get(j.name, 0.0), like.dtype).reshape(-1), (j.dofs,)))
             motor.append(jnp.broadcast_to(jnp.asarray(self.motors.get(j.name, x), like.dtype).reshape(-1), (j.dofs,)))
         empty = jnp.zeros(0, like.dtype)
-        return tuple(jnp.concatenate([empty, *parts]) for parts in (q, qd, motor))
+        return jnp.concatenate([empty, *q]), jnp.concatenate([empty, *qd]), jnp.concatenate([empty, *motor])
 
 
 class AbstractModel(eqx.Module):

@@ -4,7 +4,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -134,7 +134,8 @@ def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=Non
     search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar)
     _use_lapack(search.z.dtype)
     history, status = list(history), "stopped at max_steps"
-    best, there = np.inf, None
+    best: float = np.inf
+    there: Any = None
 
     def keep(z, point):
         nonlocal best, there

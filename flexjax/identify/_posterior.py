@@ -41,7 +41,7 @@ def sample_posterior(result: Identification, draws: int = 500, *, warmup: int = 
     Needs blackjax: ``pip install 'flexjax[bayes]'``.
     """
     try:
-        import blackjax
+        import blackjax  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ImportError("sample_posterior needs the package blackjax: pip install 'flexjax[bayes]'.") from None
     problem, measured = result.problem, result.measured

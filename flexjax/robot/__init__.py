@@ -46,5 +46,5 @@ from flexjax.robot._section import (
     SectionProperties as SectionProperties,
     Tube as Tube,
 )
-from flexjax.robot._urdf import load_urdf as load_urdf
 from flexjax.robot._units import effort_unit as effort_unit, sensor_unit as sensor_unit
+from flexjax.robot._urdf import load_urdf as load_urdf

@@ -198,7 +198,7 @@ def linearise(model: AbstractModel, drive: Drive | None = None, at: State | Star
     drive = Drive() if drive is None else drive
     drive.check(model.robot)
     y = _state(model, drive, at)
-    t = jnp.asarray(t, model.robot.gravity.dtype)
+    t = jnp.asarray(t, model.robot.gravity.dtype)  # pyright: ignore[reportAssignmentType]
     joints = [j for j in model.robot.tree_joints if j.dofs == 1 and not (j.name in drive.joints and drive.joints[j.name].prescribes)]
     joints = [j for j in joints if not j.flexible or (j.motor is not None and j.motor.rotor is not None)]
     inputs = [j.name for j in joints] + [f"load{i}.{c}" for i in range(len(drive.loads)) for c in ("fx", "fy", "fz", "mx", "my", "mz")]

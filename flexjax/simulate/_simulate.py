@@ -71,7 +71,7 @@ def simulate(
     drive.check(robot)
     dtype = robot.gravity.dtype
     drive = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, drive)
-    ts = _output_times(ts)
+    ts = _output_times(ts)  # pyright: ignore[reportAssignmentType]
     substeps = _substeps(ts, dt, substeps)
     ts = jnp.asarray(ts, dtype)
     solver = model.default_solver(drive) if solver is None else solver

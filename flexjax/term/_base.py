@@ -1,6 +1,7 @@
 """State and term: what makes simulate, modes, equilibrium and linearise one code for every formulation."""
 
 import abc
+from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -77,6 +78,6 @@ class AbstractTerm(diffrax.AbstractTerm):
         return jtu.tree_map(lambda x: control * x, vf)
 
 
-def unwrap(terms) -> AbstractTerm:
+def unwrap(terms: Any) -> Any:
     """The flexjax term inside what ``diffeqsolve`` hands to a solver (it wraps terms in a private class to run time backwards)."""
     return terms.term if isinstance(terms, diffrax._term.WrapTerm) else terms

@@ -9,7 +9,6 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from flexjax.trajectory import Trajectory
 from flexjax.viz._style import Picture, look, style
 
-
 SPEEDS = (1.0, 0.5, 0.25, 0.1, 0.05)
 
 

@@ -153,7 +153,7 @@ def dense_tensor(term: Term, shapes: Shapes = SPATIAL) -> np.ndarray:
 
 def dense_energy(terms: tuple[Term, ...], y: Float[Array, " unknowns"], length, stiffness, shapes: Shapes = SPATIAL) -> Array:
     """The same energy of one element by the dense tensors. Slow; for checks and comparison."""
-    rows, total = field_rows(shapes), 0.0
+    rows, total = field_rows(shapes), jnp.zeros((), y.dtype)
     h = y * length ** jnp.asarray(length_powers(shapes))
     for t in terms:
         D = jnp.asarray(dense_tensor(t, shapes).astype(float))

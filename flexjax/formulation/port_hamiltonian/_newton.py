@@ -21,8 +21,8 @@ def linearise(arm: Assembly, stage: Stage, u: Unknowns) -> tuple[Unknowns, Newto
 
 
 def corrections(arm: Assembly, stage: Stage, u: Unknowns, batched, size: int) -> Unknowns:
-    """Newton's corrections of a batch of stages: the last axis of all of ``u``, and of those leaves of (arm, stage) that ``batched`` marks. Nodes and elements are
-    worked on with the batch innermost, which XLA vectorises on CPU; joints go through vmap, and so do the rows of mechanisms of several links."""
+    """Newton's corrections of a batch of stages: the last axis of all of ``u``, and of those leaves of (arm, stage) that ``batched`` marks. Nodes and elements
+    are worked on with the batch innermost, which XLA vectorises on CPU; joints go through vmap, and so do the rows of mechanisms of several links."""
 
     def each(fn, *args):
         return vmap_last(fn, (*batched, *jax.tree_util.tree_map(lambda _: True, args)), arm, stage, *args)

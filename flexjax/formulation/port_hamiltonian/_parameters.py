@@ -161,7 +161,7 @@ def _per_dof(robot: Robot):
     return {k: jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype) for k, v in rows.items()}
 
 
-def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, drag, density, alpha: float | None) -> Numbers:
+def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, drag, density, alpha: Array | float | None) -> Numbers:
     """All numbers; pure and traceable in the robot's leaves."""
     like, n = robot.gravity, st.elements
     rows = [_link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend) for i in range(st.links)]

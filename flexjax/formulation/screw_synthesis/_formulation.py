@@ -96,7 +96,8 @@ class ScrewSynthesis(AbstractFormulation):
             # Shortening by bending is a polynomial of degree 2r: axial functions must reach it, or the links lock.
             counts = (2 * r if self.stiffening else few, r, r, few)
         else:
-            counts = tuple(self.modes)
+            axial, y, z, torsion = self.modes
+            counts = (axial, y, z, torsion)
         return (counts[0], counts[1], 0, 0) if robot.planar else counts
 
     def refusals(self, robot: Robot) -> list[str]:

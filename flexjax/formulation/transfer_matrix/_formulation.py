@@ -104,7 +104,7 @@ class TransferMatrix(AbstractFormulation):
             faults.append(f"segments: {len(self.segments)} numbers for {len(robot.links)} links")
         return faults
 
-    def build(self, robot: Robot) -> "TransferMatrixModel":
+    def build(self, robot: Robot) -> "TransferMatrixModel | SpatialTransferMatrixModel":
         segments = self.segments if isinstance(self.segments, tuple) else (self.segments,) * len(robot.links)
         if not robot.planar:
             layout = chain_layout(robot, segments, True, hubs=False)

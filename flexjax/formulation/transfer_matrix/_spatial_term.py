@@ -78,7 +78,8 @@ class SpatialTerm(AbstractChainStepTerm):
     def stops(self, b: Bends) -> tuple[Array, Array, Array]:
         """(D,) torque of the end stops, its slopes (taken positive) in angle and rate; none where a Motion holds."""
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
-        return tuple(jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain, x, xd))
+        torque, by_angle, by_rate = (jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain, x, xd))
+        return torque, by_angle, by_rate
 
     @property
     def has_lag(self) -> bool:
