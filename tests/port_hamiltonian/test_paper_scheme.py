@@ -1,5 +1,10 @@
 """The paper's own elements as a model: power, energy, frequencies and the step response of an independent implementation of the same element."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,6 +15,7 @@ from tests.port_hamiltonian.test_power import power_gap
 from tests.port_hamiltonian.test_statics_modes import DENSITY, cantilever
 from tests.port_hamiltonian.test_step import REFERENCE
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 LOADS = [fx.Load("b", fx.constant((1.0, -2.0, 0.0, 0.0, 0.0, 0.3)), s=0.6), fx.Load("a", fx.constant((0.5, 0.2, 0.0, 0.0, 0.0, -0.1)), frame="section")]
 JOINTS = {"j1": fx.PD(3.0, 0.2, fx.constant(0.3)), "j2": fx.PD(2.0, 0.3, fx.sine(0.4, 1.0))}
 
@@ -52,6 +58,25 @@ def test_step_response_of_the_paper(record_number):
     record_number("paper's scheme: step response against an independent implementation [rad]", np.max(np.abs(np.asarray(traj.q[1:, 0]) - wanted)), 2e-5)
     b = np.asarray(traj.energy.balance)
     record_number("paper's scheme: energy balance of the step response over the work", np.max(np.abs(b)) / float(traj.energy.work[-1]), 1e-11)
+
+
+FIRST = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # jaxlib 0.10.1 loses LAPACK's calls in some large programs where it has one core only
+import jax
+jax.config.update("jax_enable_x64", True)
+import jax.numpy as jnp
+import flexjax as fx
+model = fx.PortHamiltonian(elements=1, scheme="paper").bind(fx.load_robot("macchelli-single-link"))
+print(fx.simulate(model, None, jnp.array([0.0, 1e-3])).ok)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here")
+def test_the_first_program_of_a_process_on_one_core():
+    run = subprocess.run([sys.executable, "-c", FIRST], cwd=ROOT, capture_output=True, text=True)
+    assert run.stdout.strip() == "True", run.stderr[-2000:]
 
 
 def test_bodies_on_massless_nodes_are_refused():

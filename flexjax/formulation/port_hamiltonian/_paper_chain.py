@@ -22,6 +22,7 @@ from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
 from flexjax.formulation.port_hamiltonian._forces import joint_forces
 from flexjax.formulation.port_hamiltonian._lanes import lanes
 from flexjax.formulation.port_hamiltonian._stage import Evaluation, Stage, Unknowns
+from flexjax.solver import dense_solve
 from flexjax.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
 
 
@@ -30,7 +31,7 @@ class DenseMatrix(eqx.Module):
 
     def solve(self, r: Unknowns) -> Unknowns:
         flat, restore = ravel_pytree(r)
-        return restore(jnp.linalg.solve(self.matrix, flat))
+        return restore(dense_solve(self.matrix, flat))
 
     def transpose(self) -> "DenseMatrix":
         return DenseMatrix(self.matrix.T)
