@@ -72,8 +72,8 @@ def rotor_torque(term, motor_acc):
 
 class Exchange(eqx.Module):
     """Forces through which energy enters (drive, loads, base) and leaves (dampers, friction), with the coordinates
-    along which they act and their rates; vectors of equal length. ``joint``: torques of free joints (D,), where the next
-    step needs them, else none."""
+    along which they act and their rates; vectors of equal length. ``joint``: angles and rates of the joints
+    (2, D), half segments included, where the next step needs them, else none."""
 
     force: Array
     place: Array
@@ -147,8 +147,10 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=Non
     none = jnp.zeros(0, effort.dtype)
     columns = [jnp.concatenate([none, *(row[k] for row in rows)]) for rows in (gain, loss) for k in range(3)]
     torque = jnp.where(kinds.free, own.effort - own.lost, 0.0)
-    joint = torque if term.has_lag else jnp.zeros(0, effort.dtype)
-    return Efforts(effort, term.chain.connections.give[kinds.first] * torque, Exchange(*columns, joint), inverse)
+    give = term.chain.connections.give[kinds.first] * torque
+    place = xm + give
+    joint = jnp.stack([place, xmd if lag is None else lag.at(place)]) if term.has_lag else none
+    return Efforts(effort, give, Exchange(*columns, joint), inverse)
 
 
 def exchange(term, t, mech: Mechanical, a, args, memory, lag=None) -> Exchange:

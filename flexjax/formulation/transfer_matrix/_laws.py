@@ -166,17 +166,25 @@ def stop_torque(joints, q, qd) -> tuple[Array, Array, Array]:
 
 
 class Lag(NamedTuple):
-    """Rate of the joints' torques at the end of a step: ``rate`` times the torque there, plus ``past`` (D,)."""
+    """Joints at the start of a step: angles ``place`` and rates ``rate`` (D,), half segments included; ``dt``: its length.
 
+    By the trapezoidal rule, which is that of the segments (1/4, 1/2): their rates overshoot where a controller's jump drives
+    light bodies faster than a step resolves, and any other rule for the joints would see that as a motion."""
+
+    dt: Array
+    place: Array
     rate: Array
-    past: Array
 
+    @property
+    def slope(self) -> Array:
+        """Of the rate at the step's end in the angle there."""
+        return 2 / self.dt
 
-def lag(dt, step, torque, earlier) -> Lag:
-    """From the torques at the end of the last two steps (the last one ``step`` long, 0 at the start): the backward
-    difference of second order, which is stable however short a half segment's time constant is."""
-    r = jnp.where(step > 0, dt / jnp.where(step > 0, step, 1.0), 0.0)
-    return Lag((1 + 2 * r) / (1 + r) / dt, (r**2 / (1 + r) * earlier - (1 + r) * torque) / dt)
+    def at(self, x) -> Array:
+        """Rates where the angles are ``x``; in space these are known up to whole turns."""
+        moved = x - self.place
+        moved = moved - 2 * jnp.pi * jnp.round(moved / (2 * jnp.pi))
+        return self.slope * moved - self.rate
 
 
 class Series(NamedTuple):
@@ -192,7 +200,8 @@ class Series(NamedTuple):
 def in_series(drive, robot, t, args, memory, x, xd, give, losses, lag: Lag | None) -> Series:
     """Torques at joints whose bodies have turned by ``x``: between these and the joint stand the half segments, springs
     of compliance ``give`` (D,) in series with controllers, dampers and friction (``losses``: damping, Coulomb torque and
-    its speed). The joint itself has turned by x + give torque; without ``lag`` its rate is taken as that of the bodies."""
+    its speed). The joint itself has turned by x + give torque; without ``lag``, or where nothing gives, its rate is that of
+    the bodies."""
     damping, coulomb, v_eps = losses
     kp, kd = drive.stiffness(robot)
     rubs = any(j.friction is not None for j in robot.tree_joints)
@@ -207,13 +216,18 @@ def in_series(drive, robot, t, args, memory, x, xd, give, losses, lag: Lag | Non
     if lag is None and not any(isinstance(a, PD) for a in drive.joints.values()):
         effort, lost, slope = at(x, xd)
         return Series(effort, lost, kp, slope)
-    rate, past = (0.0, 0.0) if lag is None else lag
-    qd = xd + give * past
+    if lag is None:
+        rate, qd = 0.0, xd
+    else:
+        rate, qd = jnp.where(give > 0, lag.slope, 0.0), jnp.where(give > 0, lag.at(x), xd)
     effort, lost, slope = at(x, qd)
-    softer = 1 / (1 + give * (kp + rate * slope))
+    whole = kp + rate * slope
+    softer = 1 / (1 + give * whole)
     torque = softer * (effort - lost)  # exact where the laws are linear
     effort, lost, slope = at(x + give * torque, qd + give * rate * torque)
-    return Series(effort, lost, softer * kp, softer * slope)
+    if lag is None:
+        return Series(effort, lost, softer * kp, softer * slope)
+    return Series(effort, lost, softer * (kp + rate * slope), jnp.where(give > 0, 0.0, slope))
 
 
 def has_lag(robot: Robot, drive, free, half: bool) -> bool:

@@ -89,7 +89,7 @@ class PaperTerm(AbstractChainStepTerm):
         a = self.rate(t, y, args).v
         mech = self.reduced(y.mech)
         exchange = self.inner.exchange(t, mech, a[: self.angles], args, y.memory)
-        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), exchange, exchange.joint)
+        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), exchange)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         inner, n = self.inner, self.inner.layout.n

@@ -172,7 +172,7 @@ class SpatialTerm(AbstractChainStepTerm):
     def start(self, t, y: State, args) -> Carried:
         a = self.rate(t, y, args).v
         exchange = self.exchange(t, y, args)
-        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), exchange, exchange.joint)
+        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), exchange)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         dt = t1 - t0
@@ -201,7 +201,7 @@ class SpatialTerm(AbstractChainStepTerm):
         slope = v0 + dt * ((0.5 - beta) * a0 + beta * a1[-1])
         bend = 2 * (slope - carried.slope) / (dt + carried.step)
         state = State(mech, y.work + work, y.dissipated + lost, y.memory)
-        return state, Carried(a1[-1], slope, bend, dt, new, carried.exchange.joint), jnp.asarray(True)
+        return state, Carried(a1[-1], slope, bend, dt, new), jnp.asarray(True)
 
     # --- what follows from the motion
     def efforts(self, t, args, memory, b: Bends, lag=None) -> tuple[Array, Array]:
@@ -225,7 +225,9 @@ class SpatialTerm(AbstractChainStepTerm):
             on_quat = 4 * self.ambient(y.mech, Mechanical(torque.reshape(-1), y.mech.v)).q
             gain.append((on_quat, y.mech.q, self.ambient(y.mech, Mechanical(y.mech.v, y.mech.v)).q))
         columns = [jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)]
-        joint = jnp.where(self.sites.given, 0.0, effort - lost) if self.has_lag else jnp.zeros(0, x.dtype)
+        torque = jnp.where(self.sites.given, 0.0, effort - lost)
+        place = x + self.sites.gather(b.give) * torque
+        joint = jnp.stack([place, xd if lag is None else lag.at(place)]) if self.has_lag else jnp.zeros(0, x.dtype)
         return Exchange(*columns, joint)
 
     def power(self, t, y: State, args):

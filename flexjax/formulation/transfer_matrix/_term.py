@@ -20,7 +20,6 @@ from flexjax.formulation.transfer_matrix._laws import (
     ground_motion,
     has_lag,
     joint_laws,
-    lag,
     load_wrenches,
     on_connections,
     targets,
@@ -35,20 +34,18 @@ LINEARISATIONS = ("history", "extrapolated")
 
 class Carried(eqx.Module):
     """What the end of the last step hands over: accelerations of bodies and motors; the mean rates of that step and
-    their change since the one before; its length; the forces through which energy comes and goes; and the torques of
-    free joints at the step's start."""
+    their change since the one before; its length; and the forces through which energy comes and goes."""
 
     acceleration: Float[Array, " nv"]
     slope: Float[Array, " nv"]
     bend: Float[Array, " nv"]
     step: Float[Array, ""]
     exchange: eqx.Module
-    earlier: Float[Array, " J"]
 
     def lag(self, dt) -> Lag | None:
         """For the step of length ``dt`` that follows."""
-        torque = self.exchange.joint
-        return lag(dt, self.step, torque, self.earlier) if torque.shape[0] else None
+        joint = self.exchange.joint
+        return Lag(dt, *joint) if joint.shape[0] else None
 
 
 class Forces(NamedTuple):
@@ -218,7 +215,7 @@ class TransferTerm(AbstractChainStepTerm):
         mech, a = self.accelerate(t, y, args)
         zero = jnp.zeros((), a.dtype)
         exchange = self.exchange(t, mech, a, args, y.memory)
-        return Carried(a, mech.v, jnp.zeros_like(a), zero, exchange, exchange.joint)
+        return Carried(a, mech.v, jnp.zeros_like(a), zero, exchange)
 
     def ahead(self, mech: Mechanical, carried: Carried, dt) -> Mechanical:
         """A first guess at the end of the step, where the geometry is taken.
@@ -266,7 +263,7 @@ class TransferTerm(AbstractChainStepTerm):
         slope = y.mech.v + dt * ((0.5 - beta) * carried.acceleration + beta * a1)
         bend = 2 * (slope - carried.slope) / (dt + carried.step)
         state = State(mech, y.work + work, y.dissipated + lost, y.memory)
-        return state, Carried(a1, slope, bend, dt, new, carried.exchange.joint), jnp.asarray(True)
+        return state, Carried(a1, slope, bend, dt, new), jnp.asarray(True)
 
     # --- what follows from the motion
     def points(self, mech: Mechanical, ground: Ground) -> tuple[Array, Array, Array]:
