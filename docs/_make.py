@@ -1,6 +1,6 @@
 """Writes docs/formulations.md (the capability matrix from the registry), docs/api.md (every public name) and docs/files.md (robot and drive files).
 
-python docs/_make.py          writes
+python docs/_make.py          writes; python docs/_make.py api.md just that page
 python docs/_make.py --check  says whether what is committed is current
 """
 
@@ -130,7 +130,10 @@ PAGES = {"formulations.md": formulations, "api.md": api, "files.md": _files.file
 
 if __name__ == "__main__":
     stale = []
+    chosen = [name for name in sys.argv[1:] if not name.startswith("--")]  # all, unless some are named: formulations.md runs for minutes
     for page, make in PAGES.items():
+        if chosen and page not in chosen:
+            continue
         text = make()
         if "--check" in sys.argv:
             stale += [] if (HERE / page).read_text(encoding="utf-8") == text else [page]

@@ -31,7 +31,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax.simulate": "simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics",
         "flexjax.identify": "Experiment Modal FrequencyResponse Free identify design sample_posterior datasets load_dataset",
         "flexjax.io": "load_drive to_dataset save_trajectory load_trajectory to_csv to_mat",
-        "flexjax.viz": "plot animate identification_report",
+        "flexjax.viz": "plot plot_style animate identification_report",
     }.items()
     for name in names.split()
 }

@@ -12,6 +12,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+import flexjax as fx
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -27,7 +29,7 @@ def printed():
         ("free-floating arm: change of angular momentum [kg m²/s]", momentum),
     ]
     fig, axes = plt.subplots(1, 3, figsize=(15, 5.6), sharex=True)
-    lines = [{"color": plt.get_cmap("tab10")(i % 10), "linestyle": "-" if i < 10 else "--"} for i in range(len(names))]
+    lines = [{"color": f"C{i % 6}", "linestyle": ("-", "--", ":")[i // 6]} for i in range(len(names))]
     for axis, (title, values) in zip(axes, panels, strict=True):
         for i in range(1, len(names)):
             axis.semilogy(t[1:], np.where(values[i] < 1e4, values[i], np.nan)[1:], label=names[i], **lines[i])
@@ -35,8 +37,7 @@ def printed():
         axis.set(title=title, xlabel="t [s]", ylim=(1e-13, 1e4))
         axis.title.set_fontsize(10)
     handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="lower center", ncols=3, fontsize=8, frameon=False)
-    fig.tight_layout(rect=(0, 0.2, 1, 1))
+    fig.legend(handles, labels, loc="outside lower center", ncols=3)
     fig.savefig(RESULTS / "printed.png", dpi=110)
 
 
@@ -47,7 +48,9 @@ def arms():
     axes[0].loglog(sizes, 1e3 * cost, "o-", label="measured")
     axes[0].loglog(sizes, 1e3 * cost[-1] * sizes / sizes[-1], "--", color="grey", label="slope 1")
     axes[0].set(xlabel="links", ylabel="CPU time per step [ms]", title="cost of an energy-conserving step")
-    axes[0].legend(frameon=False)
+    axes[0].set_xticks(sizes, [str(n) for n in sizes])
+    axes[0].minorticks_off()
+    axes[0].legend()
     largest = data[f"tips{sizes[-1]}"]
     for k in np.linspace(0, len(largest) - 1, 6).astype(int):
         points = np.concatenate([np.zeros((1, 3)), largest[k]])
@@ -55,12 +58,12 @@ def arms():
             axis.plot(points[:, 0], points[:, row], label=f"t = {data['ts'][k]:.2f} s")
     axes[1].set(xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links, from the side (not to one scale)")
     axes[2].set(xlabel="x [m]", ylabel="z [m]", title=f"{sizes[-1]} links, from above (not to one scale)")
-    axes[2].legend(frameon=False, fontsize=8)
-    fig.tight_layout()
+    axes[2].legend()
     fig.savefig(RESULTS / "arms.png", dpi=110)
 
 
 if __name__ == "__main__":
-    for draw, needed in ((printed, "printed.npz"), (arms, "arms.npz")):
-        if (RESULTS / needed).exists():
-            draw()
+    with fx.plot_style():
+        for draw, needed in ((printed, "printed.npz"), (arms, "arms.npz")):
+            if (RESULTS / needed).exists():
+                draw()

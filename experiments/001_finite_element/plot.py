@@ -11,6 +11,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+import flexjax as fx
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -31,7 +33,7 @@ def arm(name, joints):
     flexible, rigid = load(name), load(f"{name}_rigid")
     if flexible is None:
         return
-    figure, axes = plt.subplots(2, 4, figsize=(17, 6.5), layout="constrained")
+    figure, axes = plt.subplots(2, 4, figsize=(17, 6.5))
     t = flexible["t"]
     for i, (label, unit) in enumerate(joints):
         axes[0, 0].step(t, flexible["effort"][:, i], where="pre", label=f"{label} [{'N' if unit == 'm' else 'N m'}]")
@@ -59,7 +61,7 @@ def experiment():
     data, rigid = load("experiment"), load("experiment_rigid")
     if data is None:
         return
-    figure, axes = plt.subplots(1, 4, figsize=(17, 3.8), layout="constrained")
+    figure, axes = plt.subplots(1, 4, figsize=(17, 3.8))
     t = data["t"]
     for i, label in enumerate(("slide [m]", "turn [rad]")):
         pair(axes[i], t, data["q"][:, i], rigid["q"][:, i], label)
@@ -79,7 +81,7 @@ def crossing():
     runs = {k: load(f"crossing_{k}") for k in ("bspline", "ale", "hermite", "node")}
     if runs["bspline"] is None:
         return
-    figure, axes = plt.subplots(1, 3, figsize=(14, 3.8), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(14, 3.8))
     for border in (0.2, 0.4, 0.6):
         axes[0].axhline(border, color="0.8", zorder=0)
     # The first three lie on each other.
@@ -102,7 +104,7 @@ def carriers():
     runs = {name: load(f"carrier_{name}") for name in ("RPa", "PaPa", "PbPa")}
     if all(data is None for data in runs.values()):
         return
-    figure, axes = plt.subplots(1, 3, figsize=(14, 3.8), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(14, 3.8))
     for name, data in runs.items():
         if data is not None:
             axes[0].plot(data["t"], data["q"][:, 1], label=name)
@@ -117,8 +119,9 @@ def carriers():
 
 
 if __name__ == "__main__":
-    arm("par", [("slide", "m"), ("turn", "rad")])
-    arm("rpb", [("turn", "rad"), ("guide", "m")])
-    experiment()
-    crossing()
-    carriers()
+    with fx.plot_style():
+        arm("par", [("slide", "m"), ("turn", "rad")])
+        arm("rpb", [("turn", "rad"), ("guide", "m")])
+        experiment()
+        crossing()
+        carriers()

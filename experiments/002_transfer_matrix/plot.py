@@ -8,6 +8,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+import flexjax as fx
+
 RESULTS = Path(__file__).resolve().parent / "results"
 
 
@@ -19,7 +21,8 @@ def load(part):
 def single():
     """Figure 6 of the paper: motor angle, deflection, spectrum."""
     r = load("single")
-    fig, ax = plt.subplots(4, 1, figsize=(8, 11))
+    printed = any("printed" in k for k in r.files)  # not in the quick form
+    fig, ax = plt.subplots(4 if printed else 3, 1, figsize=(8, 11 if printed else 8.3))
     t = r["single_t"]
     ax[0].plot(t, np.degrees(r["single_angle"]))
     ax[0].set(xlim=(0, 1.5), xlabel="t [s]", ylabel="motor angle [deg]", title="(a) angle of the motor (substitute)")
@@ -28,7 +31,8 @@ def single():
         spectrum = r[key.replace("_d.", "_spectrum.")]
         ax[3 if "printed" in key else 1].plot(t, 1e3 * r[key], lw=1, label=label)
         ax[2].plot(r["single_bins"], spectrum / spectrum.max(), ".-", lw=0.8, ms=3, label=label)
-    ax[3].set(xlim=(0, 1.5), xlabel="t [s]", ylabel="tip deflection [mm]", title="(d) with E as Table II prints it")
+    if printed:
+        ax[3].set(xlim=(0, 1.5), xlabel="t [s]", ylabel="tip deflection [mm]", title="(d) with E as Table II prints it")
     first = next(k for k in r.files if k.startswith("single_gauge."))
     ax[1].plot(t, 1e3 * r[first], "k:", lw=1, label="from a gauge at the root, first mode")
     ax[1].set(xlim=(0, 1.5), xlabel="t [s]", ylabel="tip deflection [mm]", title="(b) deflection of the end point")
@@ -42,7 +46,6 @@ def single():
     )
     for a in ax[1:]:
         a.legend(fontsize=7)
-    fig.tight_layout()
     fig.savefig(RESULTS / "single.png", dpi=130)
 
 
@@ -66,7 +69,6 @@ def three():
         a.legend(fontsize=7)
     for a in ax[2]:
         a.set(xlabel="t [s]")
-    fig.tight_layout()
     fig.savefig(RESULTS / "three.png", dpi=130)
 
 
@@ -83,20 +85,20 @@ def stability():
         title="three links, motors at rest from 0.4 s",
     )
     ax.legend(fontsize=7)
-    fig.tight_layout()
     fig.savefig(RESULTS / "stability.png", dpi=130)
 
 
 def orders():
     r = load("orders")
     fig, ax = plt.subplots(figsize=(7, 4))
-    for key in (k for k in r.files if k.startswith("orders.")):
-        ax.loglog(1e3 * r["orders_dt"], 1e3 * r[key], "o-", ms=3, lw=1, label=key.removeprefix("orders."))
+    for i, key in enumerate(k for k in r.files if k.startswith("orders.")):
+        # Some lie on each other: large open marks first, small ones on top.
+        look = {"marker": "osD^vX"[i % 6], "ms": 9 - i, "mfc": "none", "ls": ("-", "--", "-.")[i % 3]}
+        ax.loglog(1e3 * r["orders_dt"], 1e3 * r[key], lw=1, label=key.removeprefix("orders."), **look)
     for power, style in ((1, "k:"), (2, "k--")):
         ax.loglog(1e3 * r["orders_dt"], 0.02 * (r["orders_dt"] / r["orders_dt"][0]) ** power, style, lw=0.8)
     ax.set(xlabel="dt [ms]", ylabel="change of the tip when dt is halved [mm]", title="dotted: order 1, dashed: order 2")
     ax.legend(fontsize=7)
-    fig.tight_layout()
     fig.savefig(RESULTS / "orders.png", dpi=130)
 
 
@@ -121,11 +123,11 @@ def digits():
         title="position form against extended precision",
     )
     ax.legend(fontsize=7)
-    fig.tight_layout()
     fig.savefig(RESULTS / "digits.png", dpi=130)
 
 
 if __name__ == "__main__":
-    for figure in (single, three, stability, orders, digits):
-        if load(figure.__name__) is not None:
-            figure()
+    with fx.plot_style():
+        for figure in (single, three, stability, orders, digits):
+            if load(figure.__name__) is not None:
+                figure()

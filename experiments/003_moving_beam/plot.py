@@ -9,8 +9,10 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
+import flexjax as fx
+
 RESULTS = Path(__file__).resolve().parent / "results"
-COLOURS = {"constant": "0.6", "linear": "tab:blue", "cubic": "tab:red", "complete": "tab:green", "consistent": "black"}
+COLOURS = {"constant": "0.6", "linear": "#0072B2", "cubic": "#D55E00", "complete": "#009E73", "consistent": "black"}
 
 
 def load(name):
@@ -19,7 +21,6 @@ def load(name):
 
 
 def save(figure, name):
-    figure.tight_layout()
     figure.savefig(RESULTS / f"{name}.png", dpi=130)
     print(RESULTS / f"{name}.png")
 
@@ -84,7 +85,7 @@ def others():
     data = load("three_tubes")
     if data:
         figure, axes = plt.subplots(2, 1, figsize=(7, 5), sharex=True)
-        for label, colour in (("retrieval", "tab:blue"), ("deployment", "tab:green")):
+        for label, colour in (("retrieval", "#0072B2"), ("deployment", "#009E73")):
             axes[0].plot(data["t"], data[label]["uy"], color=colour, label=label)
             axes[1].plot(data["t"], data[label]["work"], color=colour)
         axes[0].set(ylabel="uy of the tip [m]", title="Arm S at 0.5 rad/s: telescopes 3.6 to 2.4 m and back")
@@ -105,19 +106,19 @@ def others():
         for k in (0, 1):
             left.semilogy(V[:n], measured[:n, k], "o", color="black", label="record, way in (fitted)" if k == 0 else None)
             left.semilogy(V[n:], measured[n:, k], "o", mfc="none", color="black", label="record, way back" if k == 0 else None)
-            left.semilogy(V[order], fitted[order, k], color="tab:green", label="clamped-roller-free beam" if k == 0 else None)
+            left.semilogy(V[order], fitted[order, k], color="#009E73", label="clamped-roller-free beam" if k == 0 else None)
         left.set(xlabel="roller position sensor [V]", ylabel="f [Hz]", title=f"Way in {data['rms_in']:.2%}, way back {data['rms_back']:.2%} rms")
         left.legend(fontsize=8)
         spectra, times = np.array(data["spectra"]), np.array(data["times"])
         right.pcolormesh(times, np.arange(spectra.shape[0]) * data["resolution"], spectra, cmap="Greys", shading="nearest", rasterized=True)
-        right.plot(times, np.array(data["ridges"]), color="tab:green", lw=1)
+        right.plot(times, np.array(data["ridges"]), color="#009E73", lw=1)
         right.set(xlabel="t [s]", ylabel="f [Hz]", title="Spectra of the record; model at the roller's place")
         save(figure, "roller")
     data = load("parametric")
     if data:
         figure, axis = plt.subplots(figsize=(7, 4))
         t = np.array(data["t"])
-        for label, colour in (("consistent", "tab:green"), ("off resonance", "tab:red"), ("linear", "tab:blue")):
+        for label, colour in (("consistent", "#009E73"), ("off resonance", "#D55E00"), ("linear", "#0072B2")):
             axis.semilogy(t, np.abs(data[label]["uy"]) + 1e-6, lw=0.7, color=colour, label=label)
         axis.semilogy(t, data["consistent"]["growth"] * np.exp(data["theory"] * (t - t[-1])), "k--", lw=1, label=f"Floquet, {data['theory']:.3f} 1/s")
         axis.set(xlabel="t [s]", ylabel="|uy| of the tip / start", ylim=(1e-2, None), title="Shaken along the axis at twice (off: thrice) its frequency")
@@ -131,8 +132,8 @@ def others():
         for axis, label in zip(axes[0], runs, strict=True):
             y, z = np.array(data[label]["uy"]), np.array(data[label]["uz"])
             axis.plot(y, z, lw=0.3, color="0.7")
-            axis.plot(y[: period + 1], z[: period + 1], lw=1, color="tab:blue", label="first period")
-            axis.plot(y[-period - 1 :], z[-period - 1 :], lw=1, color="tab:red", label="last")
+            axis.plot(y[: period + 1], z[: period + 1], lw=1, color="#0072B2", label="first period")
+            axis.plot(y[-period - 1 :], z[-period - 1 :], lw=1, color="#D55E00", label="last")
             axis.set(title=label.replace("_", " "), xlabel="uy [m]", aspect="equal")
         axes[0, 0].set_ylabel("uz [m]")
         axes[0, 0].legend(fontsize=7)
@@ -140,6 +141,7 @@ def others():
 
 
 if __name__ == "__main__":
-    manoeuvre("spin_up", "Classic spin-up, 10 elements", 1.0)
-    manoeuvre("telescopic", "Arm S: 11.8 m, 48 kg, 5 elements (figure 3)", 0.06)
-    others()
+    with fx.plot_style():
+        manoeuvre("spin_up", "Classic spin-up, 10 elements", 1.0)
+        manoeuvre("telescopic", "Arm S: 11.8 m, 48 kg, 5 elements (figure 3)", 0.06)
+        others()

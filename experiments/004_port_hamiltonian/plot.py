@@ -11,6 +11,8 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+
+import flexjax as fx
 from run import spectrum as after
 
 RESULTS = Path(__file__).resolve().parent / "results"
@@ -24,8 +26,7 @@ def load(name):
 
 
 def figure(name, fig):
-    fig.tight_layout()
-    fig.savefig(RESULTS / f"{name}.png", dpi=130)
+    fig.savefig(RESULTS / f"{name}.png", dpi=130, bbox_inches="tight")  # equal axes leave room
     plt.close(fig)
     print(RESULTS / f"{name}.png")
 
@@ -103,4 +104,5 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    with fx.plot_style():
+        main()

@@ -25,6 +25,7 @@ STYLE = {
     "lines.linewidth": 1.4,
     "legend.frameon": False,
     "legend.fontsize": 8.0,
+    "axes.prop_cycle": matplotlib.cycler(color=COLOURS),
     "figure.dpi": 110.0,
     "savefig.dpi": 150.0,
     "figure.constrained_layout.use": True,
@@ -40,6 +41,13 @@ class Picture(Figure):
 
 @contextmanager
 def style() -> Iterator[None]:
+    """The style of :func:`flexjax.plot`, for figures of your own that stand beside them; outside of it nothing changes.
+
+    >>> import flexjax as fx
+    >>> import matplotlib.pyplot as plt
+    >>> with fx.plot_style():
+    ...     figure, axis = plt.subplots()
+    """
     with matplotlib.rc_context(STYLE):
         yield
 
