@@ -11,9 +11,9 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
+from run import spectrum as after
 
 import flexjax as fx
-from run import spectrum as after
 
 RESULTS = Path(__file__).resolve().parent / "results"
 AT = {"L/4": 5, "L/2": 10, "3L/4": 15}
