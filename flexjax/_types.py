@@ -1,5 +1,7 @@
-"""Shape aliases and the one converter that makes a number a float array."""
+"""Shape aliases, the one converter that makes a number a float array, and trees as vectors."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -36,3 +38,24 @@ def as_float(x: Any) -> jax.Array:
 def as_float_or_none(x: Any) -> jax.Array | None:
     """:func:`as_float`, where None says that the field is absent."""
     return None if x is None else as_float(x)
+
+
+def ravel(tree: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
+    """All leaves in one vector, and the way back, as ``jax.flatten_util.ravel_pytree`` for leaves of one type, but empty leaves take no part.
+
+    An empty slice of a concatenation with an empty part is rewritten for ever by jaxlib 0.10.1, which then gives up on what is left of the program; where the
+    process may use one core only, that includes the configuration of LAPACK's calls ("No registered implementation for untyped custom call to lapack_...").
+    """
+    leaves, form = jax.tree_util.tree_flatten(tree)
+    shapes = [jnp.shape(x) for x in leaves]
+    full = [jnp.ravel(x) for x in leaves if jnp.size(x)]
+
+    def back(vector):
+        parts, at = [], 0
+        for shape in shapes:
+            size = math.prod(shape)
+            parts.append(jax.lax.slice(vector, (at,), (at + size,)).reshape(shape) if size else jnp.zeros(shape, vector.dtype))
+            at += size
+        return jax.tree_util.tree_unflatten(form, parts)
+
+    return jnp.concatenate(full) if full else jnp.zeros(0, jnp.result_type(float)), back

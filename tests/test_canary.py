@@ -1,4 +1,13 @@
-"""jax 0.10.2 sums wrongly on CPU (jax issue 39103). This fails on every version that has the fault."""
+"""Faults of jax and jaxlib that flexjax knows.
+
+jax 0.10.2 sums wrongly on CPU (jax issue 39103): the first test fails on every version that has the fault. jaxlib 0.10.1 loses LAPACK's calls beside certain
+empty slices: the last one fails where `flexjax._types.ravel` leads into it.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,3 +28,25 @@ def test_sum_of_squares_over_many_rows(n, dtype):
 
 def test_forbidden_version_is_not_installed():
     assert jax.__version__ != "0.10.2"
+
+
+ONE_CORE = """
+import os
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+import jax
+import jax.numpy as jnp
+from flexjax._types import ravel
+
+def f(a, b, none):
+    vector, back = ravel((b, 2 * b, none))
+    return jnp.linalg.solve(a, b), back(vector)
+
+x, y = jax.jit(f)(2 * jnp.eye(3), jnp.ones(3), jnp.zeros(0))
+print(x, [part.shape for part in y])
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here")
+def test_lapack_beside_empty_leaves_on_one_core():
+    run = subprocess.run([sys.executable, "-c", ONE_CORE], cwd=Path(__file__).parent.parent, capture_output=True, text=True)
+    assert run.stdout.strip() == "[0.5 0.5 0.5] [(3,), (3,), (0,)]", run.stderr[-1000:]

@@ -114,13 +114,6 @@ def loss_of(z, problem: Problem, measured: Measured):
 value_and_gradient = eqx.filter_jit(eqx.filter_value_and_grad(loss_of))
 
 
-def _use_lapack(dtype) -> None:
-    """QR and eigenvalues once by themselves. With their first use inside a search in PortHamiltonian (a large program), jaxlib 0.10.1 ended with "No registered
-    implementation for untyped custom call to lapack_dgeqrf_ffi"; used before, they are found. Why was not seen."""
-    small = jnp.eye(2, dtype=dtype)
-    jax.block_until_ready((jnp.linalg.qr(small), jnp.linalg.eigh(small)))
-
-
 # A record is fitted from its beginning: first this part of it, then the next. A number that is off by a third shifts the phase of a vibration by whole periods
 # towards the end of a long record, where the loss has many valleys; at the beginning it has one, and an evaluation costs as little as the part is short.
 PARTS = (1 / 16, 1 / 4)
@@ -132,7 +125,6 @@ HOLD = 0.5
 def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=None, checkpoint=None, history=(), grow=True) -> Fit:
     """Step by step from the host: optimistix's method on growing parts of the records (``grow``), then on all. Interrupted, it returns the best so far."""
     search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar)
-    _use_lapack(search.z.dtype)
     history, status = list(history), "stopped at max_steps"
     best: float = np.inf
     there: Any = None

@@ -4,9 +4,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from flexjax._types import ravel
 from flexjax.drive import AbstractActuation, Drive, Effort, Load, Motion
 from flexjax.formulation import AbstractModel, Start
 from flexjax.robot import effort_unit, sensor_unit
@@ -59,7 +59,7 @@ def _shifted(term, y: State, unravel):
 def _tangent(term, y, t):
     """(size of the tangent space, from flat to tangent)."""
     shape = jax.eval_shape(lambda: term.rate(t, y, None))
-    flat, unravel = ravel_pytree(jax.tree_util.tree_map(lambda s: jnp.zeros(s.shape, s.dtype), shape))
+    flat, unravel = ravel(jax.tree_util.tree_map(lambda s: jnp.zeros(s.shape, s.dtype), shape))
     return flat, unravel
 
 
@@ -87,7 +87,7 @@ def jacobian(model: AbstractModel, drive: Drive, y: State, t=0.0) -> Float[Array
 
     def rate(x):
         # At an equilibrium the rate vanishes, so its dependence on where the tangent is attached does not matter.
-        return ravel_pytree(term.rate(t, move(x), None))[0]
+        return ravel(term.rate(t, move(x), None))[0]
 
     return jax.jacfwd(rate)(zero)
 
@@ -152,10 +152,10 @@ def _equilibrium(model, drive, y, t, iterations: int):
     term = model.term(drive)
     flat, unravel = _tangent(term, y, t)
     # Not what a Motion holds, although moving it would change the forces on the rest.
-    free = ~ravel_pytree(term.held(t, unravel(flat)))[0]
+    free = ~ravel(term.held(t, unravel(flat)))[0]
 
     def residual(term, y, x):
-        return ravel_pytree(term.rate(t, State(term.retract(y.mech, unravel(jnp.where(free, x, 0.0))), y.work, y.dissipated, y.memory), None))[0]
+        return ravel(term.rate(t, State(term.retract(y.mech, unravel(jnp.where(free, x, 0.0))), y.work, y.dissipated, y.memory), None))[0]
 
     def correction(term, y):
         r = residual(term, y, flat)
@@ -220,7 +220,7 @@ def _matrices(model, drive, y, t, names, u0):
 
     def rate(x, u):
         term, moved = at(x, u)
-        return ravel_pytree(term.rate(t, moved, None))[0]
+        return ravel(term.rate(t, moved, None))[0]
 
     def sensors(x, u):
         term, moved = at(x, u)

@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 
+from flexjax._types import ravel
 from flexjax.solver._batch_last import to_last, widened
 from flexjax.solver._krylov import residual_minimising
 from flexjax.solver._newton import stop
@@ -112,10 +112,10 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
     u, ok = _iterate(quiet, quiet_stage, stop(guess), jnp.asarray(floor, dtype))
 
     # One flat vector: a part of the residual that depends on no parameter would have no cotangent, which the transposed solve does not accept.
-    flat, restore = ravel_pytree(u)
+    flat, restore = ravel(u)
 
     def residual(x):
-        return ravel_pytree(term.residual(stage, restore(x)))[0]
+        return ravel(term.residual(stage, restore(x)))[0]
 
     def tangent_solve(g, b):
         at = quiet.linearise(quiet_stage, u)[1]
@@ -126,7 +126,7 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
 
 def _refined(matrix, restore, exact):
     def direct(b):
-        return ravel_pytree(matrix.solve(restore(b)))[0]
+        return ravel(matrix.solve(restore(b)))[0]
 
     return (lambda matvec, b: direct(b)) if exact else functools.partial(residual_minimising, direct)
 

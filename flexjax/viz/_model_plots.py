@@ -4,9 +4,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from matplotlib.figure import Figure
 
+from flexjax._types import ravel
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
 from flexjax.simulate import Comparison, Linear, Modes
@@ -19,7 +19,7 @@ from flexjax.viz._time_plots import above_zero
 def _mode_displacements(model: AbstractModel, y: State, shapes, stations):
     """Positions (L, S, 3) at rest and complex displacements (n, L, S, 3) of the modes."""
     term = model.term(Drive())
-    flat, unravel = ravel_pytree(
+    flat, unravel = ravel(
         jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(lambda: term.rate(0.0, y, None)))
     )
 

@@ -62,7 +62,7 @@ def test_step_response_of_the_paper(record_number):
 
 FIRST = """
 import os
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # jaxlib 0.10.1 loses LAPACK's calls in some large programs where it has one core only
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # where jaxlib 0.10.1 loses LAPACK's calls: flexjax._types.ravel
 import jax
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from flexjax._types import ravel
 from flexjax.drive import Drive
 from flexjax.formulation.port_hamiltonian import _dynamics, _joint, _loops, _stage
 from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, mv, resolvent, rotate_by, transpose, turn_matrix
@@ -22,7 +22,6 @@ from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
 from flexjax.formulation.port_hamiltonian._forces import joint_forces
 from flexjax.formulation.port_hamiltonian._lanes import lanes
 from flexjax.formulation.port_hamiltonian._stage import Evaluation, Stage, Unknowns
-from flexjax.solver import dense_solve
 from flexjax.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
 
 
@@ -30,8 +29,8 @@ class DenseMatrix(eqx.Module):
     matrix: Float[Array, "n n"]
 
     def solve(self, r: Unknowns) -> Unknowns:
-        flat, restore = ravel_pytree(r)
-        return restore(dense_solve(self.matrix, flat))
+        flat, restore = ravel(r)
+        return restore(jnp.linalg.solve(self.matrix, flat))
 
     def transpose(self) -> "DenseMatrix":
         return DenseMatrix(self.matrix.T)
@@ -224,10 +223,10 @@ class PaperTerm(AbstractPortHamiltonianTerm):
 
 
 def _linearised(residual, u: Unknowns):
-    flat, restore = ravel_pytree(u)
+    flat, restore = ravel(u)
 
     def both(x):
-        r = ravel_pytree(residual(restore(x)))[0]
+        r = ravel(residual(restore(x)))[0]
         return r, r
 
     matrix, r = jax.jacfwd(both, has_aux=True)(flat)
