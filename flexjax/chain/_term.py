@@ -383,12 +383,12 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     # --- energy
     def momentum(self, q, v):
-        return self._momenta(kinematics(self.layout, self.par, q, self.links), q, v[None])[0].p[0]
+        mass = self.mass(pad_shapes(self.layout, q))
+        return self._momenta(kinematics(self.layout, self.par, q, self.links), mass, v[None])[0].p[0]
 
-    def _momenta(self, kin: Kinematics, q, v: Float[Array, "k nv"], *others: Pull) -> tuple["Momenta", Array]:
+    def _momenta(self, kin: Kinematics, mass: Mass, v: Float[Array, "k nv"], *others: Pull) -> tuple["Momenta", Array]:
         """Of the chain with its base at rest, at k velocities; and what carries ``others``: all in one sweep."""
-        eta = pad_shapes(self.layout, q)
-        mass, still = self.mass(eta), jnp.zeros(self.par.space.DIM, q.dtype)
+        still = jnp.zeros(self.par.space.DIM, v.dtype)
 
         def moving(v):
             rate, own = pad_shapes(self.layout, v), mv(kin.screw, pad(self.layout, v))
@@ -411,7 +411,9 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def lagrangian(self, q, va, vb):
         kin = kinematics(self.layout, self.par, q, self.links)
-        both, (weight,) = self._momenta(kin, q, jnp.stack([va, vb]), self._weight(kin, q))
+        # One mass matrix for both: the compiler sees that two are the same, but not that their derivatives are.
+        mass = self.mass(pad_shapes(self.layout, q))
+        both, (weight,) = self._momenta(kin, mass, jnp.stack([va, vb]), self._weight(kin, mass))
         return both.p[0], both.p[1], self._kinetic_gradient(q, both) + weight - self._elastic_gradient(q)
 
     def kinks(self, q, dx):
@@ -423,12 +425,12 @@ class ChainTerm(AbstractSecondOrderTerm):
         return self.links.kink(eta, at, eta_rate, rate)[np.flatnonzero(sliding)]
 
     def kinetic_gradient(self, q, va, vb):
-        kin = kinematics(self.layout, self.par, q, self.links)
-        return self._kinetic_gradient(q, self._momenta(kin, q, jnp.stack([va, vb]))[0])
+        kin, mass = kinematics(self.layout, self.par, q, self.links), self.mass(pad_shapes(self.layout, q))
+        return self._kinetic_gradient(q, self._momenta(kin, mass, jnp.stack([va, vb]))[0])
 
     def _kinetic_gradient(self, q, both: "Momenta"):
-        star = jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)
-        turned = star(both.arriving[0], both.W[1]) + star(both.arriving[1], both.W[0])
+        star = jax.vmap(jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p))
+        turned = jnp.sum(star(both.arriving, both.W[::-1]), axis=0)
         joints = scatter(self.layout, 0.5 * mtv(self.par.screw, turned))
         eta = pad_shapes(self.layout, q)
         if self.links is None:
@@ -455,12 +457,12 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def potential_gradient(self, q):
         kin = kinematics(self.layout, self.par, q, self.links)
-        return self._elastic_gradient(q) - self._on_coordinates(kin, self._weight(kin, q), None)[0]
+        weight = self._weight(kin, self.mass(pad_shapes(self.layout, q)))
+        return self._elastic_gradient(q) - self._on_coordinates(kin, weight, None)[0]
 
-    def _weight(self, kin: Kinematics, q) -> Pull:
-        eta = pad_shapes(self.layout, q)
-        mass, lin = self.mass(eta), self.par.space.LIN
-        world = poses(self.par, kin, self.par.space.identity(q.dtype))
+    def _weight(self, kin: Kinematics, mass: Mass) -> Pull:
+        lin = self.par.space.LIN
+        world = poses(self.par, kin, self.par.space.identity(mass.zz.dtype))
         down = jax.vmap(lambda R: R.T @ self.par.gravity)(world.rotation)
         return Pull(mv(mass.zz[:, :, :lin], down), mtv(mass.ze[:, :lin, :], down))
 

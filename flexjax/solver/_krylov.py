@@ -20,6 +20,7 @@ SHORT = 8
 class _Search(eqx.Module):
     x: Float[Array, " n"]
     r: Float[Array, " n"]  # residual in the units of x; followed, not computed, between checks
+    size: Float[Array, ""]  # of r
     p: Float[Array, " n"]  # next direction
     directions: Float[Array, "m n"]
     images: Float[Array, "m n"]  # orthonormal
@@ -31,6 +32,11 @@ class _Search(eqx.Module):
     going: Bool[Array, ""]
 
 
+def _norm(x: Float[Array, " n"]) -> Float[Array, ""]:
+    # One kernel; a sum of more than 32 squares is three.
+    return jnp.sqrt(jnp.dot(x, x))
+
+
 def residual_minimising(precondition: Callable[[Array], Array], matvec: Callable[[Array], Array], b: Float[Array, " n"]) -> Float[Array, " n"]:
     """x with ``matvec(x) = b``, to round-off of the residual ``precondition(b - matvec(x))``, which is in the units of x.
 
@@ -40,42 +46,47 @@ def residual_minimising(precondition: Callable[[Array], Array], matvec: Callable
     """
     eps = jnp.finfo(b.dtype).eps
     rhs = precondition(b)
-    size = jnp.linalg.norm(rhs)
+    size = _norm(rhs)
     n = b.shape[0]
     kept = min(n, DIRECTIONS)
     last = ROUNDS * kept - 1
 
+    def orthogonal(s: _Search, p, q):
+        c = s.images @ q
+        p, q = p - c @ s.directions, q - c @ s.images
+        return p, q, _norm(q)
+
     def turn(s: _Search) -> _Search:
         # Followed over a few turns the residual is true to round-off; a longer way is checked.
-        checking = (jnp.linalg.norm(s.r) <= s.goal) | (s.turns == last)
+        checking = (s.size <= s.goal) | (s.turns == last)
         image = precondition(matvec(jnp.where(checking, s.x, s.p)))
-        true = rhs - image
-        error = jnp.linalg.norm(true)
-        # The image (or the true residual) made orthogonal to the earlier ones, twice is enough, and the direction (or x) with it.
-        p, q = jnp.where(checking, 0.0, s.p), jnp.where(checking, true, image)
-        for _ in range(2):
-            c = s.images @ q
-            p, q = p - c @ s.directions, q - c @ s.images
-        length = jnp.where(checking, 1.0, jnp.linalg.norm(q))
-        length = jnp.where(length > 0, length, 1.0)
-        p, q = p / length, q / length
+        # The image (or the true residual) made orthogonal to the earlier ones, and the direction (or x) with it: twice where the first time takes much away,
+        # and the rounding of that with it.
+        p, q = jnp.where(checking, 0.0, s.p), jnp.where(checking, rhs - image, image)
+        error = _norm(q)
+        p, q, left = orthogonal(s, p, q)
+        p, q, left = lax.cond(left < 0.7 * error, orthogonal, lambda s, p, q: (p, q, left), s, p, q)
+        scale = jnp.where(checking | (left == 0), 1.0, 1 / left)
+        p, q = scale * p, scale * q
         step = jnp.dot(q, s.r)
         x = jnp.where(checking, s.x - p, s.x + step * p)
         r = jnp.where(checking, q, s.r - step * q)
-        now = jnp.linalg.norm(r)
+        now = _norm(r)
         # The residual is the best next direction while it falls; where it stalls, the newest image still leads out of the space searched so far.
-        ahead = jnp.where(checking | (now < 0.9 * jnp.linalg.norm(s.r)), r, q)
+        ahead = jnp.where(checking | (now < 0.9 * s.size), r, q)
         better = checking & (error < s.error)
         # Where a turn takes away 99 % of the residual, it is the error as well: the last digits would take one turn more of the four of a metal link.
-        quick = (now <= eps**0.75 * size) & (now < 0.01 * jnp.linalg.norm(s.r))
+        quick = (now <= eps**0.75 * size) & (now < 0.01 * s.size)
         short = ~checking & ((now <= s.goal) | quick) & (s.turns < SHORT)
         at = s.count % kept
         return _Search(
             x=x,
             r=r,
+            size=now,
             p=ahead,
-            directions=s.directions.at[at].set(jnp.where(checking, s.directions[at], p)),
-            images=s.images.at[at].set(jnp.where(checking, s.images[at], q)),
+            # A check leaves an empty place to the next direction.
+            directions=s.directions.at[at].set(jnp.where(checking, 0.0, p)),
+            images=s.images.at[at].set(jnp.where(checking, 0.0, q)),
             count=jnp.where(checking, s.count, s.count + 1),
             turns=s.turns + 1,
             goal=jnp.where(checking, 0.01 * error, s.goal),
@@ -85,6 +96,6 @@ def residual_minimising(precondition: Callable[[Array], Array], matvec: Callable
         )
 
     none, zero, zeros = jnp.zeros((), jnp.int32), jnp.zeros_like(b), jnp.zeros((kept, n), b.dtype)
-    start = _Search(zero, rhs, rhs, zeros, zeros, none, none, 8 * eps * size, zero, size, size > 0)
+    start = _Search(zero, rhs, size, rhs, zeros, zeros, none, none, 8 * eps * size, zero, size, size > 0)
     end = lax.while_loop(lambda s: s.going & (s.turns <= last), turn, start)
     return jnp.where(end.error <= eps**0.5 * size, end.best, jnp.nan)

@@ -4,10 +4,13 @@ Factors and solves run over 3 x 3 blocks (a half-bandwidth of 3 is block-tridiag
 the elements of the longest link and the scan's body is a few fused products.
 """
 
+import functools
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import custom_derivatives, lax
 from jaxtyping import Array, Float
 
 from flexjax.beam import BAND
@@ -16,18 +19,25 @@ BLOCK = 3
 
 
 def band_apply(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, "B m"]:
+    # Term by term: one kernel, as is its transpose; a sum over stacked slices is two thirds slower.
     m = x.shape[1]
     padded = jnp.pad(x, ((0, 0), (BAND, BAND)))
-    windows = jnp.stack([lax.slice_in_dim(padded, k, k + m, axis=1) for k in range(2 * BAND + 1)], axis=2)
-    return jnp.sum(band * windows, axis=2)
+    return sum(band[:, :, k] * padded[:, k : k + m] for k in range(2 * BAND + 1))
 
 
-def band_apply_transpose(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, "B m"]:
-    m = x.shape[1]
-    total = jnp.zeros((x.shape[0], m + 2 * BAND), x.dtype)
-    for k in range(2 * BAND + 1):
-        total = total.at[:, k : k + m].add(band[:, :, k] * x)
-    return total[:, BAND : BAND + m]
+@jax.custom_jvp
+def band_square(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, " B"]:
+    """x^T A x of symmetric bands: its derivative by x is 2 A x, and no product with the transpose."""
+    return jnp.sum(x * band_apply(band, x), axis=1)
+
+
+@functools.partial(band_square.defjvp, symbolic_zeros=True)
+def _band_square_jvp(primals, tangents):
+    (band, x), (d_band, dx) = primals, tangents
+    Ax, zero = band_apply(band, x), custom_derivatives.SymbolicZero
+    change = [2 * jnp.sum(dx * Ax, axis=1)] if not isinstance(dx, zero) else []
+    change += [band_square(d_band, x)] if not isinstance(d_band, zero) else []
+    return jnp.sum(x * Ax, axis=1), sum(change) if change else jnp.zeros(x.shape[:1], x.dtype)
 
 
 def to_band(index: Array, blocks: Float[Array, "e a b"], size: int) -> Float[Array, "m w"]:
@@ -44,17 +54,18 @@ def to_vector(index: Array, parts: Float[Array, "e a"], size: int) -> Float[Arra
     return jnp.zeros(size + 1, parts.dtype).at[jnp.minimum(index, size)].add(jnp.where(index < size, parts, 0.0))[:size]
 
 
-def to_elements(x: Float[Array, "B m"], elements: int, stride: int) -> Float[Array, "4 B e"]:
+def to_elements(x: Float[Array, "B m"], elements: int, stride: int) -> Float[Array, "B e 4"]:
     """Coefficients of every element's four functions: those of element e stand at stride e - 2 onwards, and nothing before 0 (``clamped``)."""
-    count = stride * (elements - 1) + 4
-    padded = jnp.pad(x, ((0, 0), (2, max(0, count - 2 - x.shape[1]))))
-    return jnp.stack([padded[:, a : a + stride * (elements - 1) + 1 : stride] for a in range(4)])
+    rows = elements + 4 // stride - 1
+    padded = jnp.pad(x, ((0, 0), (2, max(0, rows * stride - 2 - x.shape[1]))))[:, : rows * stride].reshape(-1, rows, stride)
+    return jnp.concatenate([padded[:, k : k + elements] for k in range(4 // stride)], axis=2)
 
 
-def from_elements(parts: Float[Array, "4 B e"], size: int, stride: int) -> Float[Array, "B m"]:
+def from_elements(parts: Float[Array, "B e 4"], size: int, stride: int) -> Float[Array, "B m"]:
     """Transpose of ``to_elements``."""
-    zero = jnp.zeros((), parts.dtype)
-    total = sum(lax.pad(part, zero, ((0, 0, 0), (a, 3 - a, stride - 1))) for a, part in enumerate(parts))[:, 2:]
+    last = 4 // stride - 1
+    shifted = [jnp.pad(parts[:, :, k * stride : (k + 1) * stride], ((0, 0), (k, last - k), (0, 0))) for k in range(last + 1)]
+    total = sum(shifted).reshape(parts.shape[0], -1)[:, 2:]
     return jnp.pad(total, ((0, 0), (0, max(0, size - total.shape[1]))))[:, :size]
 
 

@@ -16,7 +16,7 @@ from flexjax.chain import AbstractLinks, Mass, Tip
 from flexjax.chain._kinematics import mtv, mv
 from flexjax.chain._links import mass_form_gradient, tip_form_gradient
 from flexjax.formulation.finite_element._ale import Pinned, contact_node, pinned_integrals, pinned_station
-from flexjax.formulation.finite_element._banded import band_apply, from_elements, to_band, to_elements
+from flexjax.formulation.finite_element._banded import band_apply, band_square, from_elements, to_band, to_elements
 from flexjax.formulation.finite_element._bordered import Bordered, BorderedFactors, bordered_apply, bordered_factor, bordered_solve, inverse2
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
 from flexjax.screw import se2, se3
@@ -41,6 +41,11 @@ class Drift(eqx.Module):
     f: Float[Array, "B m"]
     f1: Float[Array, "B m"]
     element: Array  # of the section, in its link
+
+
+def _columns(x: Float[Array, "k B 3"]) -> list[Float[Array, "k B"]]:
+    # In reverse mode one concatenation, where an index each is as many sums of padded arrays.
+    return [column[:, :, 0] for column in jax.lax.split(x, (1, 1, 1), axis=2)]
 
 
 class FiniteElementLinks(AbstractLinks):
@@ -100,7 +105,7 @@ class FiniteElementLinks(AbstractLinks):
             through = np.array(self.through)
             first = jnp.where(through, 0.5 * n.mu * (L**2 - tail**2), first)
             second = jnp.where(through, n.mu * (L**3 + tail**3) / 3, second)
-        polar = second + jnp.sum(c * band_apply(M, c), axis=1)
+        polar = second + (band_square(M, c) if pinned else L * band_square(n.M, c))
         ahead, wide = jnp.zeros_like(n.a), None
         if self.stiffening:
             # Sections move back by u = -1/2 int w'^2. Its mean and its slope over the mass (g, h: int mu u, int mu xi u) give all terms of the energy up to
@@ -181,8 +186,10 @@ class FiniteElementLinks(AbstractLinks):
         if not self._plain:
             return mass_form_gradient(self, eta, z, rate)
         n = self.numbers
-        (u0, s0), (u1, s1) = ((z[i, :, 0], z[i, :, 2]) for i in range(2))
-        return n.length[:, None] * ((s0 * s1)[:, None] * band_apply(n.M, eta) - (0.5 * (u0 * s1 + u1 * s0))[:, None] * n.a)
+        # Products of one motion with the other, both ways: u0 s1 + u1 s0 and 2 s0 s1.
+        u, _, spin = _columns(z)
+        mixed, twice = jnp.sum(u * spin[::-1], axis=0), jnp.sum(spin * spin[::-1], axis=0)
+        return (0.5 * n.length)[:, None] * (twice[:, None] * band_apply(n.M, eta) - mixed[:, None] * n.a)
 
     def tip_gradient(self, eta, z, rate, wrench, space):
         if not self._plain:
@@ -191,11 +198,11 @@ class FiniteElementLinks(AbstractLinks):
         at, L = self._end(eta.dtype), self.numbers.length
         w, slope = jnp.sum(at.f * eta, axis=1), jnp.sum(at.f1 * eta, axis=1) / L
         cos, sin = jnp.cos(slope)[None], jnp.sin(slope)[None]
-        spin = z[:, :, 2]
-        x, y = z[:, :, 0] - spin * w[None], z[:, :, 1] + spin * L[None] + jnp.sum(at.f[None] * rate, axis=2)
+        (zx, zy, spin), (fx, fy, _) = _columns(z), _columns(wrench)
+        x, y = zx - spin * w[None], zy + spin * L[None] + jnp.sum(at.f[None] * rate, axis=2)
         ahead, across = cos * x + sin * y, cos * y - sin * x
-        by_w = -0.5 * jnp.sum(spin * (cos * wrench[:, :, 0] - sin * wrench[:, :, 1]), axis=0)
-        by_slope = 0.5 * jnp.sum(wrench[:, :, 0] * across - wrench[:, :, 1] * ahead, axis=0)
+        by_w = -0.5 * jnp.sum(spin * (cos * fx - sin * fy), axis=0)
+        by_slope = 0.5 * jnp.sum(fx * across - fy * ahead, axis=0)
         on = jnp.asarray([t is not None for t in self.tables], eta.dtype)
         return on[:, None] * (by_w[:, None] * at.f + (by_slope / L)[:, None] * at.f1)
 
@@ -238,7 +245,7 @@ class FiniteElementLinks(AbstractLinks):
             K = K.at[i].set(row.K)
         return K
 
-    def _curvatures(self, c) -> list[tuple[int, Float[Array, "B e 2 4"], Float[Array, "2 B e"]]]:
+    def _curvatures(self, c) -> list[tuple[int, Float[Array, "B e 2 4"], Float[Array, "B e 2"]]]:
         """(stride of the coefficients, Q, Q c) of links with Hermite cubics (two coefficients per element) and of those with B-splines (one). Forces as
         Q^T (Q c): what rounding does to curvatures is in equilibrium by itself and moves no link as a whole, whereas that of K c, 1e12 times as large as the
         force at a thousand elements, does, and Newton's iteration cannot get below it."""
@@ -248,21 +255,19 @@ class FiniteElementLinks(AbstractLinks):
         out, Q = [], self.numbers.Q
         for stride in sorted(set(strides[strides > 0].tolist())):
             own = jnp.where((strides == stride)[:, None, None, None], Q, 0.0) if np.any(strides != stride) else Q
-            local = to_elements(c, Q.shape[1], stride)
-            out.append((stride, own, jnp.stack([sum(own[:, :, k, a] * local[a] for a in range(4)) for k in range(2)])))
+            out.append((stride, own, jnp.sum(own * to_elements(c, Q.shape[1], stride)[:, :, None, :], axis=3)))
         return out
 
     def _bending(self, c) -> Float[Array, "B m"]:
         """K c over the unit interval, of links whose mesh does not know about contacts."""
         total = jnp.zeros_like(c)
         for stride, Q, curvature in self._curvatures(c):
-            parts = jnp.stack([Q[:, :, 0, a] * curvature[0] + Q[:, :, 1, a] * curvature[1] for a in range(4)])
-            total = total + from_elements(parts, c.shape[1], stride)
+            total = total + from_elements(jnp.sum(Q * curvature[:, :, :, None], axis=2), c.shape[1], stride)
         return total
 
     def elastic_energy(self, eta):
         c, L = self._split(eta)
-        energy = sum((0.5 * jnp.sum(curvature**2, axis=(0, 2)) / L**3 for _, _, curvature in self._curvatures(c)), jnp.zeros_like(L))
+        energy = sum((0.5 * jnp.sum(curvature**2, axis=(1, 2)) / L**3 for _, _, curvature in self._curvatures(c)), jnp.zeros_like(L))
         for i, row in self._pinned_rows(eta):
             energy = energy.at[i].set(0.5 * jnp.sum(c[i] * band_apply(row.K[None], c[i][None])[0]))
         return energy
