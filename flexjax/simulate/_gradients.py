@@ -10,6 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from flexjax.simulate._simulate import compiler_options
+
 RATIO = 3  # of one step of the differences to the last
 
 
@@ -86,9 +88,11 @@ def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, 
     # A number that is zero is changed by the size of its neighbours in the same array, or by a tenth where all are zero.
     largest = [np.max(np.abs(np.asarray(leaf)), initial=0.0) or 0.1 for _, leaf in paths]
     scale = np.concatenate([np.full(n, x) for n, x in zip(sizes, largest, strict=True)]) if sizes else np.zeros(0)
-    reverse = np.asarray(jax.jit(jax.grad(scalar))(x0))
+    # Programs that run a few hundred times at most: what counts is how long they compile.
+    options = compiler_options()
+    reverse = np.asarray(jax.jit(jax.grad(scalar), compiler_options=options)(x0))
     eye = np.eye(flat.size)
-    both = jax.jit(lambda x, v: jax.jvp(scalar, (x,), (v,)))
+    both = jax.jit(lambda x, v: jax.jvp(scalar, (x,), (v,)), compiler_options=options)
     forward, begin = [], time.perf_counter()
     for k, e in enumerate(eye):
         forward.append(float(both(x0, jnp.asarray(e))[1]))
@@ -96,7 +100,7 @@ def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, 
             compiling, begin = time.perf_counter() - begin, time.perf_counter()
     running = time.perf_counter() - begin
     # The program of the forward derivatives gives values too, for about twice their cost: one of their own only where that is worth compiling it.
-    alone = jax.jit(scalar) if levels * running > compiling else lambda x: both(x, jnp.zeros_like(x0))[0]
+    alone = jax.jit(scalar, compiler_options=options) if levels * running > compiling else lambda x: both(x, jnp.zeros_like(x0))[0]
 
     def slope(e, s):
         def central(h):

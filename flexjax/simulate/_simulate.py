@@ -190,12 +190,18 @@ _run_in_trace = eqx.filter_jit(_run)
 
 
 @functools.cache
-def _quick_run():
+def compiler_options() -> dict | None:
     try:
         jax.jit(lambda x: x, compiler_options=COMPILER_OPTIONS)(0.0)
     except jax.errors.JaxRuntimeError:  # an XLA that no longer knows them: its own choice serves
-        return _run_in_trace
-    return eqx.filter_jit(_run, compiler_options=COMPILER_OPTIONS)
+        return None
+    return COMPILER_OPTIONS
+
+
+@functools.cache
+def _quick_run():
+    options = compiler_options()
+    return _run_in_trace if options is None else eqx.filter_jit(_run, compiler_options=options)
 
 
 @eqx.filter_jit
