@@ -7,7 +7,8 @@ from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax.chain._kinematics import mv
-from flexjax.chain._term import ChainTerm, Motion, Needs
+from flexjax.chain._motion import Motion, Needs
+from flexjax.chain._term import ChainTerm
 from flexjax.robot import Robot
 from flexjax.screw import se3
 from flexjax.term import State

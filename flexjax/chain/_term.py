@@ -31,6 +31,7 @@ from flexjax.chain._kinematics import (
 from flexjax.chain._layout import Layout
 from flexjax.chain._links import AbstractLinks, Mass
 from flexjax.chain._loads import Pull, load_pull
+from flexjax.chain._motion import Momenta, Motion, Needs
 from flexjax.chain._parameters import PLANAR, Parameters
 from flexjax.chain._recursion import Factors, Loads, factorise, solve
 from flexjax.drive import Drive
@@ -39,45 +40,6 @@ from flexjax.screw import se3
 from flexjax.term import AbstractSecondOrderTerm, Mechanical, State
 
 LONG = 16  # links from which a chain tells Newton's iteration of its round-off
-
-
-class Motion(eqx.Module):
-    """Everything that one dynamics evaluation knows at (t, q, v)."""
-
-    kin: Kinematics
-    world: se3.Pose
-    z: Float[Array, "B dim"]
-    own: Float[Array, "B dim"]  # A v
-    z_tip: Float[Array, "B dim"]  # of the section that the next joint hangs on
-    eta: Float[Array, "B m"]
-    rate: Float[Array, "B m"]
-    q: Float[Array, " nq"]
-    v: Float[Array, " nv"]
-    base_twist: Float[Array, " dim"]
-    base_acceleration: Float[Array, " dim"]  # less gravity, so that weight comes out of the inertia
-
-
-class Needs(eqx.Module):
-    """What an inverse dynamics evaluation finds."""
-
-    tau: Float[Array, " nv"]  # generalised forces that the motion takes
-    W: Float[Array, "B dim"]  # wrench of parent on child, at and in the body's frame
-    ground: Float[Array, " dim"]
-    acceleration: Float[Array, "B dim"]  # of the frames, less gravity
-    shape_acceleration: Float[Array, "B m"]
-    motion: Motion
-
-
-class Momenta(eqx.Module):
-    """Of some velocities at one configuration."""
-
-    p: Float[Array, "k nv"]
-    W: Float[Array, "k B dim"]  # momenta that pass each body's frame
-    T: Float[Array, "k B dim"]  # and each tip
-    z: Float[Array, "k B dim"]
-    arriving: Float[Array, "k B dim"]  # twist less the joint's own rate
-    rate: Float[Array, "k B m"]
-    slide: Float[Array, "k B"]  # rate of the joint that slides along the link
 
 
 class ChainTerm(AbstractSecondOrderTerm):
@@ -386,7 +348,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         mass = self.mass(pad_shapes(self.layout, q))
         return self._momenta(kinematics(self.layout, self.par, q, self.links), mass, v[None])[0].p[0]
 
-    def _momenta(self, kin: Kinematics, mass: Mass, v: Float[Array, "k nv"], *others: Pull) -> tuple["Momenta", Array]:
+    def _momenta(self, kin: Kinematics, mass: Mass, v: Float[Array, "k nv"], *others: Pull) -> tuple[Momenta, Array]:
         """Of the chain with its base at rest, at k velocities; and what carries ``others``: all in one sweep."""
         still = jnp.zeros(self.par.space.DIM, v.dtype)
 
@@ -428,7 +390,7 @@ class ChainTerm(AbstractSecondOrderTerm):
         kin, mass = kinematics(self.layout, self.par, q, self.links), self.mass(pad_shapes(self.layout, q))
         return self._kinetic_gradient(q, self._momenta(kin, mass, jnp.stack([va, vb]))[0])
 
-    def _kinetic_gradient(self, q, both: "Momenta"):
+    def _kinetic_gradient(self, q, both: Momenta):
         star = jax.vmap(jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p))
         turned = jnp.sum(star(both.arriving, both.W[::-1]), axis=0)
         joints = scatter(self.layout, 0.5 * mtv(self.par.screw, turned))
