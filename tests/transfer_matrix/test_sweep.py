@@ -71,6 +71,9 @@ def test_runs_side_by_side(record_number):
         e, torque, _ = dense_solve(own.elements(), root)
         gap = max(np.abs(many.e[i] - e).max() / np.abs(e).max(), np.abs(many.torque[i] - torque).max() / np.abs(torque).max())
         record_number(f"sweep of many runs, run {i}, against a dense solve", gap, 1e-11)
+    failed = eqx.tree_at(lambda x: (x.cos, x.torque), seg, (seg.cos.at[0].set(jnp.nan), seg.torque.at[0].set(jnp.nan)))
+    others = jax.jit(jax.vmap(riccati_segments, (axes, None)))(failed, root)
+    assert np.all(np.isnan(others.torque[0])) and np.array_equal(others.e[1:], many.e[1:])  # a failed run stays alone
 
 
 @eqx.filter_jit
