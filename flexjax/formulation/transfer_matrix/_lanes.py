@@ -104,11 +104,13 @@ def _many(size, batched, seg: Segments, root):
         # vector instructions (a step of 256 runs and 60 segments took 2.9 ms, 1.6 with barriers here and in the sweep).
         return _apart(jnp.moveaxis(_apart(x), 0, -1)) if is_batched else x[..., None]
 
+    ones = _hidden_ones(jnp.broadcast_to(seg.cos, (size, seg.cos.shape[-1])))
     seg, root = jax.tree.map(behind, (seg, root), tuple(batched))
     (ax, ay, alpha, turn), rows = _sweep(size, seg, root)
     torque = rows[0] * ax + rows[1] * ay + rows[2] * alpha + rows[3]
-    e = jnp.stack([_apart(x.T) for x in (ax, ay, alpha)], -1)
-    return Solution(e, _apart(turn.T), _apart(torque.T)), Solution(True, True, True)
+    # Transposed once: nine kernels of a step would read these in long strides, each four times as long for it.
+    ax, ay, alpha, turn, torque = (x.T / ones for x in (ax, ay, alpha, turn, torque))
+    return Solution(jnp.stack([ax, ay, alpha], -1), turn, torque), Solution(True, True, True)
 
 
 def _apart(x):
@@ -116,13 +118,17 @@ def _apart(x):
     return lax.optimization_barrier(x)
 
 
+def _hidden_ones(cos):
+    """Ones, without XLA's knowledge. Cheap numbers XLA computes again in every kernel that uses them, through barriers too, but
+    never a quotient: the sweep inwards has 870 vector instructions per four runs without divisions by this (610 against
+    410 us for 60 segments and 256 runs). Ones also where a run has failed (NaN)."""
+    return jnp.where(cos > 2.0, 2.0, 1.0).astype(cos.dtype)
+
+
 def _sweep(size: int, seg: Segments, root):
     """((ax, ay, al, D), rows of n behind the connections), each (n, size)."""
     dtype = root.dtype
-    # Cheap numbers XLA computes again in every kernel that uses them, through barriers too, but never a division: the body
-    # inwards has 870 vector instructions per four runs without these (610 against 410 us for 60 segments and 256 runs).
-    # XLA must not know that it is one; also where the first run has failed (NaN) it is.
-    one = jnp.where(seg.cos[0, 0] > 2.0, 2.0, 1.0).astype(dtype)
+    one = _hidden_ones(seg.cos[0, 0])
 
     def full(x):
         return jnp.broadcast_to(x, (size,))
