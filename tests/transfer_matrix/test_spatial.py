@@ -175,6 +175,27 @@ def test_swing_in_space_beside_screw_synthesis(record_number):
     record_number("swing in space against ScrewSynthesis, gap of 16 over that of 8 segments", gaps[2] / gaps[1], 0.8)
 
 
+def _welded(pieces: int) -> fx.Robot:
+    links = [fx.Link(f"l{i}", 0.6 / pieces, section=fx.Rectangle(0.012, 0.01), material=SOFT) for i in range(pieces)]
+    joints = [fx.Joint("j0", "universal", "ground", "l0", axis=(0.0, 0.0, 1.0), axis2=(0.0, 1.0, 0.0), damping=0.02)]
+    joints += [fx.Joint(f"j{i}", "fixed", f"l{i - 1}", f"l{i}") for i in range(1, pieces)]
+    payload = fx.Payload("p", links[-1].name, 0.05, inertia=1e-5, offset=(0.0, 0.0, 0.02))
+    return fx.Robot("welded", tuple(links), tuple(joints), (payload,), ())
+
+
+@pytest.mark.slow
+def test_fixed_joints_in_space(record_number):
+    """A link cut in two and welded is that link, on a universal joint: same segments, same motion."""
+    ends = []
+    for pieces in (1, 2):
+        start = Start(joints={"j0": (0.3, -0.2)})
+        ends.append(_march(fx.TransferMatrix(segments=6 // pieces), _welded(pieces), fx.Drive(), start, 2e-3, 60))
+    (whole, speed, _, _), (cut, cut_speed, _, last) = ends
+    record_number("welded link in space: tip [m]", np.abs(whole - cut).max(), 1e-10)
+    record_number("welded link in space: speed of the tip [m/s]", np.abs(speed - cut_speed).max(), 1e-8)
+    assert float(last.elastic) > 1e-6  # it bends
+
+
 @pytest.mark.slow
 def test_order_in_the_segment_length_in_space(record_number):
     """The swing with a point mass at the tip. Its elbow is damped: a torque that follows the joint's rate acts in series with
