@@ -122,6 +122,17 @@ class ModalLinks(AbstractLinks):
     def apply(self, mass: Mass, x):
         return mv(mass.ee, x)
 
+    def kinetic_gradient(self, eta, z, rate):
+        # Written out as in ``bias``: gradients through a run differentiate it twice more. Sums over k hold one motion with the other, both ways.
+        i, eps = self.integrals, jnp.asarray(LEVI_CIVITA, eta.dtype)
+        _, V, _ = self._position(eta)
+        u, w = z[:, :, :3], z[:, :, 3:]
+        push = jnp.sum(jnp.cross(u, w[::-1]), axis=0)
+        pair = jnp.sum(w[:, :, :, None] * w[::-1, :, None, :], axis=0)
+        spread = (pair[:, 0, 0] + pair[:, 1, 1] + pair[:, 2, 2])[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None] - pair
+        turning = jnp.einsum("kbxy,kbj->bxyj", jnp.einsum("axy,kba->kbxy", eps, w), rate[::-1])
+        return 0.5 * (mtv(i.C1, push) + jnp.einsum("bxy,bxyj->bj", spread, V) + jnp.einsum("bxyij,bxyj->bi", i.A2, turning))
+
     def bias(self, eta, rate, z):
         i = self.integrals
         c, V, Q = self._position(eta)
