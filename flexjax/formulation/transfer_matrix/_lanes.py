@@ -114,7 +114,7 @@ def _many(size, batched, seg: Segments, root):
 
 
 def _apart(x):
-    """Computed once, by a kernel of its own: XLA would compute it again wherever it is used."""
+    """Not simplified together with what it is made of; XLA may still compute it again where it is used (`_hidden_ones`)."""
     return lax.optimization_barrier(x)
 
 
