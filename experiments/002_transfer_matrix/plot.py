@@ -42,7 +42,7 @@ def single():
         xlim=(1, 8),
         xlabel="f [Hz]",
         ylabel="spectrum over its peak",
-        title="(c) spectrum; dashed: 6.05 and 6.16 Hz of the paper, neighbouring bins",
+        title="(c) spectrum; dashed: 6.05 and 6.16 Hz of the paper, neighbouring bins of 9.09 s",
     )
     for a in ax[1:]:
         a.legend(fontsize=7)
