@@ -40,6 +40,22 @@ def measure(fn: Callable, *args, repeats: int = 5):
     return value, _repeat(lambda: jax.block_until_ready(compiled(*args)), repeats, compile_time)
 
 
+def alternate(fn: Callable, *args, other: Callable, repeats: int = 7):
+    """``fn(*args)`` compiled and ``other()``, which returns what it took as `wall` and `cpu`, in turns, so that both meet the same machine: (value, Timing of
+    fn, Timing of other)."""
+    start = time.perf_counter()
+    compiled = jax.jit(fn).lower(*args).compile()
+    compile_time = time.perf_counter() - start
+    value = jax.block_until_ready(compiled(*args))
+    other()
+    ours, theirs = [], []
+    for _ in range(repeats):
+        ours.append(_repeat(lambda: jax.block_until_ready(compiled(*args)), 1))
+        theirs.append(other())
+    medians = [(statistics.median(t.wall for t in runs), statistics.median(t.cpu for t in runs)) for runs in (ours, theirs)]
+    return value, Timing(compile_time, *medians[0], repeats), Timing(0.0, *medians[1], repeats)
+
+
 def _repeat(run: Callable, repeats: int, compile_time: float = 0.0) -> Timing:
     walls, cpus = [], []
     for _ in range(repeats):

@@ -34,3 +34,10 @@ def vmap_last(fn, batched, *args):
 def widened(tree, batched, size: int):
     """``tree`` with a last axis of ``size`` on every leaf: leaves that ``batched`` does not mark are repeated."""
     return jax.tree_util.tree_map(lambda x, here: x if here else jnp.broadcast_to(x[..., None], (*x.shape, size)), tree, batched)
+
+
+def written(here, fn):
+    """The arrays of ``fn()``, each written to memory once. XLA on CPU fuses cheap operations into every kernel that uses them, through barriers as well, and so
+    computes them again for each of its rows; it does not look through a branch. ``here`` is a number that is only known at run time and above -1."""
+    shape = jax.eval_shape(fn)
+    return lax.cond(here > -1.0, fn, lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), shape))

@@ -199,14 +199,9 @@ def solve_grounded(lower, diag, upper, r, B, A, T, r_joint):
     r = r.at[0].set(0.0)[:, :, None]
     PQ = _eliminate_planar(lower, diag, upper, r)
     UP = _times(upper[0], PQ[0])
-    M, f = diag[0] - UP[:, :3], -UP[:, 3:]
-
-    def joint(M, f, B, A, T, r_joint):
-        y = solve_small(mm(A, mm(M, B)) + T, r_joint[:, None] + mm(A, f))
-        return y[:, 0], mm(B, y)
-
-    y, V0 = jax.vmap(joint, in_axes=-1, out_axes=-1)(M, f, B, A, T, r_joint)
-    return y, _outwards(V0, PQ)[:, :, 0]
+    MB, f = _times(diag[0], B) - _times(UP[:, :3], B), UP[:, 3:]
+    y = jax.vmap(solve_small, in_axes=-1, out_axes=-1)(_times(A, MB) + T, r_joint[:, None] - _times(A, f))
+    return y[:, 0], _outwards(_times(B, y), PQ)[:, :, 0]
 
 
 def _joint_parts(m: LinkedBlocks, i=slice(None)):

@@ -34,9 +34,10 @@ def _subtract(a, b):
 
 def _verdict(exact: bool, eps, k, now, last, scale):
     """(whether Newton goes on, whether it has converged) after the k-th correction, of size ``now``."""
-    # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is not: stop when that is below rounding.
+    # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is not: stop when that is below rounding, of which corrections
+    # that are nothing else have 50 to 100 eps.
     ahead = now * (now / last) ** (2 if exact else 1)
-    done = (now <= 4 * eps * scale) | ((k > 0) & (ahead <= 4 * eps * scale) & (now < 1e-3 * scale))
+    done = (now <= 4 * eps * scale) | ((k > 0) & (ahead <= 16 * eps * scale) & (now < 1e-3 * scale))
     stalled = (k > 3) & (now > 0.5 * last) & (now < eps**0.5 * scale)
     return ~done & ~stalled & jnp.isfinite(now), jnp.isfinite(now) & (done | stalled)
 

@@ -11,11 +11,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _algebra
 from flexjax.formulation.port_hamiltonian._lanes import ad, coad_of, eye_like, lanes, mm, mv, resolvent, transpose, unlanes
+from flexjax.solver._batch_last import written
 
 # Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
 _NODES, _WEIGHTS = (tuple(map(float, x)) for x in np.polynomial.legendre.leggauss(4))
@@ -79,15 +79,15 @@ class LaneElements(eqx.Module):
     tau: Float[Array, "1 L 1 *b"] | None
     nonlinear: Elements | None  # where there is a density: the elements it belongs to
 
-    def _kappa(self, start, h, V):
-        """((1 + h ad(Vm))^-1, kappa, ad(kappa)/2) at a stage from Q* (d, L, N) and twists (d, L, K). Forces and tangent both begin with it, in the same
-        words, so that a Newton iteration computes it once."""
-        Va, Vb = V[:, :, :-1], V[:, :, 1:]
-        inverse = resolvent(0.5 * h * (Va + Vb))
-        if V.ndim > 3:  # a batch: written once, where XLA would compute it again in every product
-            inverse = lax.optimization_barrier(inverse)
-        kappa = mv(inverse, start + self.rest + h * (Vb - Va))
-        return inverse, kappa, 0.5 * ad(kappa)
+    def begin(self, start, h, V):
+        """((1 + h ad(Vm))^-1, kappa) at a stage from Q* (d, L, N) and twists (d, L, K), with which forces and tangent both begin."""
+
+        def both():
+            Va, Vb = V[:, :, :-1], V[:, :, 1:]
+            inverse = resolvent(0.5 * h * (Va + Vb))
+            return inverse, mv(inverse, start + self.rest + h * (Vb - Va))
+
+        return written(jnp.ravel(h)[0], both) if V.ndim > 3 else both()
 
     def _linear(self, Q):
         return self.stiffness * Q if self.stiffness.ndim == Q.ndim else mv(self.stiffness, Q)
@@ -102,16 +102,18 @@ class LaneElements(eqx.Module):
         damped = self.tau * self._linear(rate)
         return Q, w + damped, jnp.sum(damped * rate, axis=(0, 1, 2))
 
-    def forces(self, start, h, V):
+    def forces(self, start, h, begun):
         """(wrenches on nodes a, wrenches on nodes b, Q, power dissipated)."""
-        _, kappa, half = self._kappa(start, h, V)
+        kappa = begun[1]
+        half = 0.5 * ad(kappa)
         Q, w, loss = self._wrenches(start, h, kappa)
         turned = mv(transpose(half), w)
         return w - turned, -w - turned, Q, loss
 
-    def tangent(self, start, h, V):
+    def tangent(self, start, h, begun):
         """Blocks (d, d, L, N) of the derivative of (f_a, f_b) by (V_a, V_b)."""
-        inverse, kappa, half = self._kappa(start, h, V)
+        inverse, kappa = begun
+        half = 0.5 * ad(kappa)
         Q, w, _ = self._wrenches(start, h, kappa)
         eye = eye_like(half)
         plus, minus = transpose(eye + half), transpose(eye - half)
@@ -122,10 +124,7 @@ class LaneElements(eqx.Module):
             K = self._slope(Q, start, h)
             minus_K, plus_K = mm(minus, K), mm(plus, K)
         W, G = 0.5 * coad_of(w), h[None] * inverse
-        first, second = minus_K - W, plus_K + W
-        if V.ndim > 3:
-            first, second = lax.optimization_barrier((first, second))
-        Ga, Gb = mm(first, G), mm(second, G)
+        Ga, Gb = mm(minus_K - W, G), mm(plus_K + W, G)
         Ha, Hb = mm(Ga, half), mm(Gb, half)
         return Ha - Ga, Ga + Ha, Gb - Hb, -Gb - Hb
 

@@ -32,7 +32,8 @@ def corrections(arm: Assembly, stage: Stage, u: Unknowns, batched, size: int) ->
     wide = widened(stage.nodes, batched[1].nodes, size)
     # The barrier: one copy with the batch innermost, instead of one in every kernel.
     inside = lax.optimization_barrier(jnp.moveaxis(V, 2, 0))
-    (rows, Q, loss), blocks = wide.rows(inside), wide.blocks(inside)
+    begun = wide.begin(inside)
+    (rows, Q, loss), blocks = wide.rows(inside, begun), wide.blocks(inside, begun)
     if arm.st.links > 1 or arm.plans or any(arm.st.rigid):
         return each(lambda *args: _solved(_linearised(*args)), u, V, parents, ((rows, Q, loss), blocks))
 

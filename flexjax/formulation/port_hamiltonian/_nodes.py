@@ -40,19 +40,25 @@ class Nodes(eqx.Module):
         lost, damped = self.pull.damping(V)
         return damped - self.pull.wrench(self.rotation, self.h, V), lost
 
-    def rows(self, V):
+    def begin(self, V):
+        """What rows and blocks share."""
+        return self.elements.begin(self.Q, self.h, V)
+
+    def rows(self, V, begun=None):
         """(wrenches that the nodes lack (d, L, K), Q (d, L, N), power dissipated)."""
+        begun = self.begin(V) if begun is None else begun
         P = momentum(self.mass, self.off, V)
         needs, lost = self.needs(V)
-        fa, fb, Q, loss = self.elements.forces(self.Q, self.h, V)
+        fa, fb, Q, loss = self.elements.forces(self.Q, self.h, begun)
         return (P - self.momentum) / self.h - mv(coad_of(P), V) - _pad(fa, 0, 1) - _pad(fb, 1, 0) + needs, Q, loss + lost
 
-    def blocks(self, V):
+    def blocks(self, V, begun=None):
         """Derivative of the rows by the twists as (lower, diagonal, upper) blocks (d, d, L, K)."""
+        begun = self.begin(V) if begun is None else begun
         h, adT = self.h[None], transpose(ad(V))
         P = momentum(self.mass, self.off, V)
         diag = self.mass / h - mm(adT, self.mass) - coad_of(P) - self.pull.tangent(self.rotation, self.h, V)
         carry = eye_like(adT) / h - adT  # what a unit of momentum gives
-        aa, ab, ba, bb = self.elements.tangent(self.Q, self.h, V)
+        aa, ab, ba, bb = self.elements.tangent(self.Q, self.h, begun)
         upper, lower = carry[:, :, :, :-1] * self.off[None] - ab, carry[:, :, :, 1:] * self.off[None] - ba
         return _pad_blocks(lower, 1, 0), diag - _pad_blocks(aa, 0, 1) - _pad_blocks(bb, 1, 0), _pad_blocks(upper, 0, 1)
