@@ -33,6 +33,10 @@ def repeat(problem, measured, z, noise: dict[str, float], *, n: int, seed: int =
         raise ValueError("bootstrap: expected time series compared in time only.")
     truth = np.broadcast_to(np.asarray(z), (n, problem.parameters.size))
     clean = readings_at(problem, jnp.asarray(truth))
+    failed = [k for k in range(n) if not all(bool(jnp.all(jnp.isfinite(y[k]))) for y in clean)]
+    if failed:
+        # A record that ends early would be compared with nothing, and its search would stay where it starts.
+        raise ValueError(f"bootstrap: {len(failed)} of {n} runs that make the records failed (first: {failed[0]}); take a smaller dt, or a gentler drive.")
     values, weights = [], []
     for k, (group, y) in enumerate(zip(problem.groups, clean, strict=True)):
         sd = np.array([noise[s] for s in group.sensors])

@@ -7,6 +7,8 @@ import pytest
 
 import flexjax as fx
 from flexjax.identify import _fit
+from flexjax.identify._bootstrap import repeat
+from flexjax.identify._problem import build, measure_data
 from tests.identify.cases import JOINT_FREE, joint_arm, joint_record, study
 
 # The shipped data set, as the command line's test takes it: one compiled program serves both.
@@ -35,6 +37,13 @@ def test_recovery_and_coverage(record_number):
     record_number("identify RigidArm: largest relative error over 100 arms within 30 %, no noise", worst, 1e-3)
     for name, share in zip(JOINT_FREE, noisy.coverage, strict=True):
         record_number(f"identify RigidArm: coverage of 95 % intervals, 2 % noise, {name}", share, (0.90, 0.99), "in")
+
+
+def test_records_that_cannot_be_made_are_told():
+    record = joint_record(samples=5)
+    problem = build(fx.RigidArm().bind(joint_arm()), [record], JOINT_FREE, dt=0.01)
+    with pytest.raises(ValueError, match="2 of 2 runs that make the records failed"):
+        repeat(problem, measure_data(problem, [record])[0], np.full(3, np.nan), {"angle": 0.0, "motor": 0.0}, n=2)
 
 
 def test_noisy_fit(result, noisy):
