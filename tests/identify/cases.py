@@ -75,8 +75,8 @@ def flexible_arm(flexible_joint=True) -> fx.Robot:
 ELASTIC_FREE = ["links.link.material.E", "links.link.damping.strain_rate", "payloads.load.mass", "joints.pin.stiffness"]
 
 
-def flexible_record(flexible_joint=True, samples=121, step=0.005) -> fx.Experiment:
+def flexible_record(flexible_joint=True, samples=121, step=0.005, size=0.1) -> fx.Experiment:
     """Inputs of a run in which the motor follows a sum of sines; an encoder on the motor itself would tell nothing."""
     ts = step * np.arange(samples)
     names = ("angle", "gauge", "tip") if flexible_joint else ("gauge", "tip")
-    return fx.Experiment(ts, {s: 0 * ts for s in names}, motions={"pin": tones(ts, size=0.1, frequencies=(1.7, 3.1, 5.3, 7.9))})
+    return fx.Experiment(ts, {s: 0 * ts for s in names}, motions={"pin": tones(ts, size=size, frequencies=(1.7, 3.1, 5.3, 7.9))})

@@ -43,6 +43,17 @@ def test_optax(model, record):
     assert abs(result.values[0] / TRUE[0] - 1) < 0.1
 
 
+def test_several_records(model, record):
+    """Two of one shape are run together, a shorter one beside them; a step of a first-order method may draw some of them."""
+    others = [filled(joint_record(samples=n, name=f"run {n}"), model, free=JOINT_FREE, at=TRUE, noise=0.02, seed=n, dt=DT) for n in (201, 121)]
+    one, all_of_them = (fx.identify(model, data, JOINT_FREE, dt=DT, reweight=0) for data in (record, [record, *others]))
+    assert all_of_them.samples == 2 * (201 + 201 + 121) and len(all_of_them.training) == 3
+    assert np.all(np.abs(all_of_them.values - TRUE) < 4 * all_of_them.standard_errors)
+    assert np.all(all_of_them.standard_errors < 0.8 * one.standard_errors)
+    drawn = fx.identify(model, [record, others[0]], JOINT_FREE[::2], dt=DT, method=optax.adam(0.05), max_steps=60, batch=1)
+    assert abs(drawn.values[0] / TRUE[0] - 1) < 0.1
+
+
 def test_what_the_data_cannot_see(model, record):
     """In the plane, without gravity, link and payload act by their common inertia only."""
     result = fx.identify(model, record, ["joints.pin.stiffness", "payloads.load.mass", "links.link.body.mass"], dt=DT)
