@@ -1,11 +1,12 @@
 """Identification: cost of gradients, and fx.identify against scipy with finite differences.
 
-    python -m benchmarks.identify [--problem joints|elastic] [--formulation TransferMatrix] [--samples 2000] [--arms 3] [--repeats 5]
+    python -m benchmarks.identify [--problem joints|elastic] [--formulation TransferMatrix] [--samples 2000] [--arms 3] [--repeats 7]
 
 Five numbers of an arm from a record of 2000 samples with 2 % noise, for several arms whose true numbers are drawn at random within 30 % of where the search
 starts. Everything runs in one process, one after the other: ratios travel, seconds do not. The baseline is scipy.optimize.least_squares (MINPACK's
 Levenberg-Marquardt) on the same compiled residuals with its own finite differences, from the same start with its default tolerances. Times are without
-compilation, which both need; processor time is what ratios are made of.
+compilation, which both need; processor time is what ratios are made of. Simulation and gradients take turns, so that both meet the same machine; gradients are
+timed by one, by five and by more numbers. ``--arms 0``: costs alone.
 """
 
 import argparse
@@ -29,7 +30,13 @@ def joints(formulation):
     sensors = [fx.Sensor(f"{j}-{k}", kind, j) for j in ("shoulder", "elbow") for k, kind in (("link", "encoder"), ("motor", "motor_encoder"))]
     robot = fx.Robot("two joints", links, made, (fx.Payload("load", "fore", 0.3),), sensors, planar=True, gravity=(0, 0, 0))
     free = ["joints.shoulder.stiffness", "joints.elbow.stiffness", "joints.shoulder.damping", "joints.elbow.damping", "payloads.load.mass"]
-    return fx.RigidArm().bind(robot), free, lambda tones: {"efforts": {"shoulder": tones(0.5, (0.5, 1.3, 2.9, 4.7)), "elbow": tones(0.5, (0.8, 1.9, 3.7, 5.9))}}
+    more = [f"links.{name}.body.mass" for name in ("upper", "fore")] + [f"joints.{name}.motor.rotor" for name in ("shoulder", "elbow")]
+    more += [f"sensors.{s.name}.gain" for s in sensors]
+
+    def drive(tones):
+        return {"efforts": {"shoulder": tones(0.5, (0.5, 1.3, 2.9, 4.7)), "elbow": tones(0.5, (0.8, 1.9, 3.7, 5.9))}}
+
+    return fx.RigidArm().bind(robot), free, more, drive
 
 
 # Few unknowns, as one identifies with: what a formulation needs for the first bending mode to a per cent.
@@ -56,44 +63,48 @@ def elastic(formulation):
     if method.refusals(made):
         made, last = robot(sensors[1:]), ["sensors.tip.gain", "sensors.tip.offset"]
     free = ["links.link.material.E", "links.link.damping.strain_rate", "payloads.load.mass", *last]
-    return method.bind(made), free, lambda tones: {"motions": {"pin": tones(0.05, (1.1, 2.3, 4.1, 6.7))}}
+    more = ["links.link.material.rho", "links.link.length", "joints.pin.hub.mass", "joints.pin.hub.inertia"]
+    return method.bind(made), free, more, lambda tones: {"motions": {"pin": tones(0.05, (1.1, 2.3, 4.1, 6.7))}}
 
 
 PROBLEMS = {"joints": joints, "elastic": elastic}
 
 
-def timed(run, repeats):
+def timed(runs: dict, repeats) -> dict:
+    """{name: (wall, cpu)}: medians of the runs, which take turns."""
     import statistics
 
     import jax
 
-    jax.block_until_ready(run())
-    walls, cpus = [], []
-    for _ in range(repeats):
-        wall, cpu = time.perf_counter(), time.process_time()
+    for run in runs.values():
         jax.block_until_ready(run())
-        walls.append(time.perf_counter() - wall)
-        cpus.append(time.process_time() - cpu)
-    return statistics.median(walls), statistics.median(cpus)
+    times = {name: [] for name in runs}
+    for _ in range(repeats):
+        for name, run in runs.items():
+            wall, cpu = time.perf_counter(), time.process_time()
+            jax.block_until_ready(run())
+            times[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    return {name: tuple(statistics.median(t[k] for t in taken) for k in (0, 1)) for name, taken in times.items()}
 
 
-def costs(problem, measured, free, repeats) -> dict:
+def costs(problems, record, repeats) -> dict:
+    """Of a simulation; of loss and gradient by as many numbers as each of the ``problems`` seeks; of the Jacobian of the first, which is the one to solve."""
     import jax.numpy as jnp
 
     from flexjax.identify import _fit
-    from flexjax.identify._problem import residuals_and_jacobian
+    from flexjax.identify._problem import measure_data, residuals_and_jacobian
 
-    z = jnp.zeros(len(free))
-    whole = jnp.ones(())
-    found = {
-        "simulation": timed(lambda: problem.predict(z), repeats),
-        "gradient": timed(lambda: _fit.value_and_gradient(z, problem, measured), repeats),
-        "jacobian": timed(lambda: residuals_and_jacobian(z, problem, measured, whole)[:2], repeats),
-    }
+    asked = [(problem, measure_data(problem, [record])[0], jnp.zeros(len(problem.parameters.start))) for problem in problems]
+    problem, measured, z = asked[0]
+    runs = {"simulation": lambda: problem.predict(z), "jacobian": lambda: residuals_and_jacobian(z, problem, measured, jnp.ones(()))[:2]}
+    runs |= {f"gradient by {len(z)}": lambda p=p, m=m, z=z: _fit.value_and_gradient(z, p, m) for p, m, z in asked}
+    found = timed(runs, repeats)
     one = found["simulation"][1]
     print(f"one simulation: {1e3 * found['simulation'][0]:.1f} ms (cpu {1e3 * one:.1f})")
-    print(f"loss and gradient, reverse mode: {1e3 * found['gradient'][0]:.1f} ms = {found['gradient'][1] / one:.2f} simulations (cpu); limit 2.5")
-    print(f"residuals and Jacobian by {len(free)}, forward mode: {1e3 * found['jacobian'][0]:.1f} ms = {found['jacobian'][1] / one:.2f} simulations (cpu)")
+    for name, taken in found.items():
+        if name != "simulation":
+            print(f"{name}: {1e3 * taken[0]:.1f} ms = {taken[1] / one:.2f} simulations (cpu)" + ("; limit 2.5" if "gradient" in name else ""), flush=True)
+    found["gradient"] = found[f"gradient by {len(z)}"]
     return found
 
 
@@ -143,7 +154,7 @@ def main(argv: list[str] | None = None):
     parser.add_argument("--formulation", choices=COARSE, default="TransferMatrix", help="of the elastic link")
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--arms", type=int, default=3)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=7)
     args = parser.parse_args(argv)
 
     import jax
@@ -151,7 +162,7 @@ def main(argv: list[str] | None = None):
     import numpy as np
 
     import flexjax as fx
-    from flexjax.identify._problem import build, measure_data
+    from flexjax.identify._problem import build
 
     jax.config.update("jax_enable_x64", True)
     _harness.show_environment()
@@ -162,24 +173,25 @@ def main(argv: list[str] | None = None):
         phases = rng.uniform(0, 6, len(frequencies))
         return size * sum(np.sin(2 * np.pi * f * ts + p) for f, p in zip(frequencies, phases, strict=True)) * np.clip(ts / 0.5, 0, 1)
 
-    model, free, drive = PROBLEMS[args.problem](args.formulation)
+    model, free, more, drive = PROBLEMS[args.problem](args.formulation)
     inputs = drive(tones)
     names = [s.name for s in model.robot.sensors]
     blank = fx.Experiment(ts, {s: 0 * ts for s in names}, **inputs)
-    problem = build(model, [blank], free, dt=STEP)
-    cost, rows = None, []
-    for k, factors in enumerate(np.random.default_rng(1).uniform(0.7, 1.3, (args.arms, len(free)))):
+    problem, *others = (build(model, [blank], names, dt=STEP) for names in (free, free[:1], [*free, *more]))
+
+    def recorded(factors):
         truth = np.asarray(problem.parameters.start) * factors
         (run,), _ = problem.predict(problem.parameters.inverse(jnp.asarray(truth)))
         y = np.asarray(run[0])
-        record = fx.Experiment(ts, {s: y[:, i] + 0.02 * y[:, i].std() * rng.normal(size=len(y)) for i, s in enumerate(names)}, **inputs)
-        if cost is None:
-            measured, _ = measure_data(problem, [record])
-            cost = costs(problem, measured, free, args.repeats)
-            rows.append(_harness.row("cost", **cost, gradient_over_simulation=cost["gradient"][1] / cost["simulation"][1]))
-            fx.identify(model, record, free, dt=STEP, reweight=0)  # compiles
-        rows.append(_harness.row(f"arm {k + 1}", **race(model, record, free, problem, cost["gradient"])))
-    print(f"smallest ratio {min(r['ratio'] for r in rows[1:]):.2f}, most value-and-gradients {max(r['in_gradients'] for r in rows[1:]):.1f}")
+        return fx.Experiment(ts, {s: y[:, i] + 0.02 * y[:, i].std() * rng.normal(size=len(y)) for i, s in enumerate(names)}, **inputs)
+
+    arms = [recorded(factors) for factors in np.random.default_rng(1).uniform(0.7, 1.3, (max(args.arms, 1), len(free)))]
+    cost = costs((problem, *others), arms[0], args.repeats)
+    rows = [_harness.row("cost", **cost, gradient_over_simulation=cost["gradient"][1] / cost["simulation"][1])]
+    if args.arms:
+        fx.identify(model, arms[0], free, dt=STEP, reweight=0)  # compiles
+        rows += [_harness.row(f"arm {k + 1}", **race(model, record, free, problem, cost["gradient"])) for k, record in enumerate(arms)]
+        print(f"smallest ratio {min(r['ratio'] for r in rows[1:]):.2f}, most value-and-gradients {max(r['in_gradients'] for r in rows[1:]):.1f}")
     print(f"written to {_harness.save(f'identify_{args.problem}', rows, samples=args.samples, formulation=model.formulation.__class__.__name__)}")
 
 
