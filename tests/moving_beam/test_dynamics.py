@@ -1,11 +1,15 @@
 """Equations of motion: the reference element, eq. (22) against Lagrange, the structured solve, energy with moving length and base."""
 
+import functools
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.formulation.moving_beam import _link
 from flexjax.formulation.moving_beam._matrices import Flow, Reference, element_inertia
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.simulate._march import march
@@ -83,6 +87,34 @@ def test_matrices_of_eq_22_are_lagranges_equations(record_number):
     ours, lagrange, m = both(q, v, a)
     record_number("003 eq. (22) against Lagrange", float(jnp.max(jnp.abs(ours - lagrange)) / jnp.max(jnp.abs(lagrange))), 1e-12)
     record_number("003 M symmetric", float(jnp.max(jnp.abs(m.M - m.M.T)) / jnp.max(jnp.abs(m.M))), 1e-14)
+
+
+@pytest.mark.parametrize("planar, choice", [(True, {}), (False, {"uy": "quintic", "ux": "linear"})])
+def test_energy_of_constant_lengths_is_that_of_a_mesh_at_rest(planar, choice, record_number):
+    """Written for constant lengths in Legendre's polynomials, against the energy of a moving mesh in powers of xi with nothing moving: value and momenta. A
+    planar arm on a ground that leaves its plane as well."""
+    link = fx.Link("link", 0.7, section=fx.Rectangle(0.03, 0.04), material=fx.Material(E=2e7, rho=1500.0, nu=0.3))
+    robot = fx.Robot("arm", [link], [fx.Joint("pin", "revolute", "ground", "link")], planar=planar)
+    arm = fx.MovingBeam(elements=3, shapes=choice).bind(robot).arm
+    k1, k2, k3 = jax.random.split(jax.random.key(0), 3)
+    y, yd = 0.1 * jax.random.normal(k1, (3, arm.shapes.size)), jax.random.normal(k2, (2, 3, arm.shapes.size))
+    twist = jax.random.normal(k3, (2, 6))
+    inside = jnp.array([1.0, 1.0, 0.0, 0.0, 0.0, 1.0])
+
+    @functools.partial(jax.jit, static_argnames="flat")
+    def gap(y, yd, twist, flat):
+        def moving(y, rates):
+            l, motion = jax.vmap(lambda r: _link._motions(arm, jnp.zeros(0), y, r), out_axes=(None, 0))(rates)
+            return _link._kinetic(motion, l, arm.rhoA, arm.rhoI, False)
+
+        rates = _link.Rates(twist, jnp.zeros((2, 0)), yd)
+        both = [jax.value_and_grad(f, (0, 1))(y, rates) for f in (moving, lambda y, rates: _link.kinetic(arm, jnp.zeros(0), y, rates, flat=flat))]
+        if flat:  # momenta out of the plane are not asked for
+            both = [eqx.tree_at(lambda x: x[1][1].twist, x, x[1][1].twist * inside[None]) for x in both]
+        return jnp.stack([jnp.max(jnp.abs(a - b)) / jnp.max(jnp.abs(b)) for a, b in zip(*map(jax.tree_util.tree_leaves, both), strict=True) if a.size])
+
+    found = [gap(y, yd, twist, False)] + ([gap(y, yd, twist * inside[None], True)] if planar else [])
+    record_number("003 energy of constant lengths, value and momenta", float(jnp.max(jnp.stack(found))), 1e-13)
 
 
 @pytest.mark.slow  # long to compile in space

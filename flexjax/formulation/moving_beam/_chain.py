@@ -119,7 +119,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
         # Both velocities in one sweep: half the program.
         z, spins, rates, loads = jax.vmap(motion, in_axes=(0, None if base is None else 0))(jnp.stack([va, vb]), base)
-        total = _link.kinetic(self.arm, d, y, rates, self.constant)
+        total = _link.kinetic(self.arm, d, y, rates, self.constant, flat=self.layout.planar and base is None)
         total = total + 0.5 * jnp.sum(z[0] * jnp.einsum("kij,kj->ki", self.car.inertia, z[1])) + 0.5 * jnp.sum(self.car.rotor * spins[0] * spins[1])
         for (u, w), mass, inertia in zip(loads, self.tip.mass, self.tip.inertia, strict=True):
             total = total + 0.5 * mass * jnp.sum(u[0] * u[1]) + 0.5 * jnp.sum(w[0] * (inertia @ w[1]))

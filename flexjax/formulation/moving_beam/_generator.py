@@ -102,7 +102,8 @@ def _times(p: list, q: list) -> list:
     return out
 
 
-def _plus(p: list, q: list) -> list:
+def plus(p: list, q: list) -> list:
+    """Sum of two polynomials given by their coefficients."""
     short, long = sorted((p, q), key=len)
     return [a + b for a, b in zip(short, long, strict=False)] + long[len(short) :]
 
@@ -135,7 +136,7 @@ def strain_energy(
             second: list = []
             for name, number, term in seconds:
                 weight = number if couplings is None else number * couplings[term]
-                second = _plus(second, [weight * x for x in f[name]])
+                second = plus(second, [weight * x for x in f[name]])
             for m, a in enumerate(f[first]):
                 density = density + a * sum(b * (1 / (m + n + 1)) for n, b in enumerate(second))
         total = total + stiffness[:, k] * length ** (1 - derivatives) * density

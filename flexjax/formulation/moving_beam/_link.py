@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.beam._polynomial import hilbert
+from flexjax.formulation.moving_beam import _still
 from flexjax.formulation.moving_beam._generator import Tables, letter_matrix, multiply, scaled, strain_energy
 from flexjax.formulation.moving_beam._shapes import Shapes, derivative_matrix, shape_matrices, shift_matrix
 
@@ -170,8 +171,11 @@ def _motions(arm: Arm, d, y, rates: Rates):
     return l, _motion(arm.shapes, y, X, l, rates.y, node_rate[:-1], jnp.diff(node_rate), rates.twist, speed)
 
 
-def kinetic(arm: Arm, d, y, rates: Rates, constant: bool = False):
-    """va^T M vb / 2 of the arm; ``rates`` of both velocities, stacked."""
+def kinetic(arm: Arm, d, y, rates: Rates, constant: bool = False, flat: bool = False):
+    """va^T M vb / 2 of the arm; ``rates`` of both velocities, stacked. ``flat``: the frame stays in the plane of a planar arm."""
+    if not arm.slope.shape[1] and not constant:
+        rhoA, rhoI = jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1)
+        return _still.kinetic(arm.shapes, *arm.mesh(d), rhoA, rhoI, y, rates.y, rates.twist, flat)
     l, motion = jax.vmap(lambda r: _motions(arm, d, y, r), out_axes=(None, 0))(rates)
     total = _kinetic(motion, l, arm.rhoA, arm.rhoI, constant)
     if arm.rear is not None:
@@ -228,12 +232,17 @@ def element_masses(shapes: Shapes, l, rhoA, rhoI) -> Float[Array, "n u u"]:
     return jnp.tensordot(weight, jnp.asarray(_mass_constants(shapes), l.dtype), 1) * S[:, :, None] * S[:, None, :]
 
 
+@functools.cache
+def _means(shapes: Shapes) -> np.ndarray:
+    """Mean displacement of an element per scaled unknown, (unknowns, 3)."""
+    return np.einsum("p,upc->uc", hilbert(1, shapes.moving)[0], shape_matrices(shapes)[0])
+
+
 def first_moment(arm: Arm, d, y):
     """Mass, and integral of the position (frame axes) over it."""
     X, l = arm.mesh(d)
-    U = polynomials(arm.shapes, scaled(arm.shapes, y, l))[0]
     m = jnp.sum(arm.rhoA, 1) * l
-    mean = jnp.einsum("p,npc->nc", jnp.asarray(hilbert(1, U.shape[1])[0], y.dtype), U)
+    mean = scaled(arm.shapes, y, l) @ jnp.asarray(_means(arm.shapes), y.dtype)
     moment = (m @ mean).at[0].add(jnp.sum(m * (X + 0.5 * l)))
     mass = jnp.sum(m)
     if arm.rear is not None:
