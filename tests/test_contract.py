@@ -136,9 +136,10 @@ def stiffer(robot, factor):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FLEXIBLE)
 def test_rigid_limit(name, record_number):
-    """Every elastic constant a million times larger: the rigid arm's motion (with the program that is compiled already, where the steps are the same)."""
+    """Every elastic constant a million times larger (or as the case says): the rigid arm's motion, with the program that is compiled already, where the steps
+    are the same."""
     case, robot, drive, ts = setting(name)
-    methods = ((case.formulation(), stiffer(robot, 1e6)), (fx.RigidArm(), case.rigid_robot(robot)))
+    methods = ((case.formulation(), stiffer(robot, case.stiffer)), (fx.RigidArm(), case.rigid_robot(robot)))
     stiff, rigid = (fx.simulate(m.bind(r), drive, ts, dt=case.dt / case.finer, start=case.start, stations=5, throw=False) for m, r in methods)
     assert int(stiff.status) == 0
     gap = max(float(np.max(np.abs(a - b))) for a, b in ((stiff.tip, rigid.tip), (stiff.q, rigid.q)))

@@ -11,7 +11,7 @@ def arm() -> fx.Robot:
         damping=fx.Damping(strain_rate=2e-3, mass=0.1),
     )  # fmt: skip
     middle = fx.Link("middle", 0.1, body=fx.Body(0.3, (0.05, 0.01, 0.0), (1e-3, 2e-3, 2e-3, 1e-4, 0.0, 2e-4)), rigid=True)
-    fore = fx.Link("fore", 0.3, pieces=(fx.Piece(0.5, fx.Tube(0.02, 0.002), material=soft), fx.Piece(0.5, fx.Circle(0.016), material=soft)))
+    fore = fx.Link("fore", 0.3, pieces=(fx.Piece(0.4, fx.Tube(0.02, 0.002), material=soft), fx.Piece(0.6, fx.Circle(0.016), material=soft)))
     hand = fx.Link("hand", 0.2, section=fx.Rectangle(0.016, 0.012), material=soft)
     joints = (
         fx.Joint(

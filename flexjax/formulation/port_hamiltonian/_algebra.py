@@ -142,6 +142,22 @@ def sinc_of_square(x):
     return jnp.where(near, series, jnp.sin(r) / r)
 
 
+def _half_tangent(x):
+    """tan(r/2)/(r/2) of x = r^2, with all derivatives at zero."""
+    near = x < 1e-2
+    half = 0.5 * jnp.sqrt(jnp.where(near, 1.0, x))
+    z = 0.25 * jnp.where(near, x, 0.0)
+    series = 1.0 + z * (1 / 3 + z * (2 / 15 + z * (17 / 315 + z * (62 / 2835 + z * (1382 / 155925 + z * 21844 / 6081075)))))
+    return jnp.where(near, series, jnp.tan(half) / half)
+
+
+def cayley_screw(xi):
+    """kappa (6,) with (1 + ad(kappa)/2)^-1 (1 - ad(kappa)/2) = Ad(exp(xi))^-1: elements carry twists by this Cayley map, arcs by the exponential. The tangent
+    of half the angle in its place, in dual numbers [moment = change of the direction]; for a straight xi it is xi. Arcs of less than half a turn have one."""
+    turned, moved = jax.jvp(lambda w: _half_tangent(jnp.sum(w * w)) * w, (xi[3:],), (xi[:3],))
+    return jnp.concatenate([moved, turned])
+
+
 def lever_cross(w, o):
     """w x o for rotation vectors w (..., 1 or 3)."""
     return w * _quarter(o) if o.shape[-1] == 2 else jnp.cross(w, o)

@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from flexjax.drive import Drive
 from flexjax.formulation.port_hamiltonian import _joint
-from flexjax.formulation.port_hamiltonian._algebra import mv, rotate_by, space_of, turn_from_matrix, turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import mm, mv, rotate_by, space_of, turn_from_matrix, turn_matrix
 from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan
@@ -134,25 +134,35 @@ class Assembly(eqx.Module):
         ground_R, ground_x, _ = self.ground(t, args)
         plain, balls = self.joint_q(mech.q)
         turn, x = mech.turn, mech.x
+        seen = self._seen(plain, balls)
+        R = [None] * st.links
         for i in st.order:
             p = st.parents[i]
-            Rp, xp = (ground_R, ground_x) if p < 0 else (turn_matrix(self.attached(turn, p)), self.attached(x, p))
-            Rc, xc = _joint.place(pick(self.num.joints, i), plain[i], balls[i], Rp, xp)
-            x = x.at[i, 0].set(xc)
-            turn = turn.at[i, 0].set(_near(turn_from_matrix(Rc), turn[i, 0]))
-        return PortState(mech.q, mech.v, mech.V, mech.Q, turn, x)
+            Rp, xp = (ground_R, ground_x) if p < 0 else (R[p] if st.rigid[p] else turn_matrix(turn[p, -1]), self.attached(x, p))
+            R[i] = mm(Rp, seen[i][0])
+            x = x.at[i, 0].set(xp + mv(Rp, seen[i][1]))
+        base = jax.vmap(lambda R, before: _near(turn_from_matrix(R), before))(jnp.stack(R), turn[:, 0])
+        return PortState(mech.q, mech.v, mech.V, mech.Q, turn.at[:, 0].set(base), x)
+
+    def _seen(self, plain, balls):
+        """Per link (rotation, position) of its base from the parent's node. In space all at once: its exponentials are compiled once."""
+        if self.st.planar:
+            return [_joint.relative(pick(self.num.joints, i), plain[i], balls[i]) for i in range(self.st.links)]
+        R, x = jax.vmap(_joint.relative)(self.num.joints, plain, balls)
+        return [(R[i], x[i]) for i in range(self.st.links)]
 
     def shape(self, t, q, Q, args):
-        """(orientations, positions) of all nodes from joint coordinates and strains: products of exp(kappa)."""
+        """(orientations, positions) of all nodes from joint coordinates and strains: products of exp(Q + n_hat l)."""
         st, space = self.st, space_of(self.st.dim)
         ground_R, ground_x, _ = self.ground(t, args)
         plain, balls = self.joint_q(q)
-        steps = jax.vmap(jax.vmap(space.exp))(Q + self.num.elements.rest)
+        steps = jax.vmap(jax.vmap(space.exp))(Q + self.num.elements.shape)
         poses: list = [None] * st.links
+        seen = self._seen(plain, balls)
         for i in st.order:
             p = st.parents[i]
             at = space.Pose(ground_R, ground_x) if p < 0 else pick(poses[p], 0 if st.rigid[p] else -1)
-            base = space.Pose(*_joint.place(pick(self.num.joints, i), plain[i], balls[i], at.rotation, at.position))
+            base = space.compose(at, space.Pose(*seen[i]))
 
             def along(pose, step):
                 new = space.compose(pose, step)
@@ -164,7 +174,7 @@ class Assembly(eqx.Module):
         turn = jax.vmap(jax.vmap(turn_from_matrix))(R)
         if st.planar:
             # Angles add up along the link, so that they are continuous beyond half a turn.
-            kz = jnp.cumsum(Q[..., 2:] + self.num.elements.rest[..., 2:], axis=1)
+            kz = jnp.cumsum(Q[..., 2:] + self.num.elements.shape[..., 2:], axis=1)
             turn = turn.at[:, 1:].set(turn[:, :1] + kz)
         return turn, x
 
@@ -174,7 +184,7 @@ class Assembly(eqx.Module):
         return a * V[:, :-1] + (1 - a) * V[:, 1:]
 
     def momentum(self, V):
-        return unlanes(momentum(lanes(self.num.mass, 2), lanes(self.num.mass_off), lanes(V)))
+        return unlanes(momentum(lanes(self.num.mass, 2), lanes(self.num.mass_off, self.num.mass_off.ndim - 2), lanes(V)))
 
     def joint_stage(self, mech: PortState, R, h, t, args) -> tuple[JointStage, Array]:
         ground_R, _, ground_V = self.ground(t, args)

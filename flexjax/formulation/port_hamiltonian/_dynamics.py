@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _joint, _loops
 from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mm, mv, resolvent, rotate_by, turn_matrix
-from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front, pick
+from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front
 from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
@@ -31,18 +31,7 @@ class Accelerations(eqx.Module):
 
 def _base_twists(arm: Assembly, joint: JointStage, ground, v, nodes, eps):
     """(V_0 (L, d), twists that the joints hang on) with poses moved on by the time eps."""
-    st = arm.st
-    y = arm.spread(v)
-    if not any(st.rigid):
-        parents = jnp.concatenate([nodes[:, -1], ground[None]])[np.array(st.parents)]
-        return jax.vmap(lambda j, s, Vp, y: _joint.base_twist(j, s, eps, Vp, y))(arm.num.joints, joint, parents, y), parents
-    V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
-    for i in st.order:
-        p = st.parents[i]
-        parents[i] = ground if p < 0 else tips[p]
-        V0[i] = _joint.base_twist(pick(arm.num.joints, i), pick(joint, i), eps, parents[i], y[i])
-        tips[i] = V0[i] if st.rigid[i] else nodes[i, -1]
-    return jnp.stack(V0), jnp.stack(parents)
+    return _joint.base_twists(arm.st, arm.num.joints, joint, eps, ground, arm.spread(v), nodes[:, -1])
 
 
 def assemble(arm: Assembly, t, q, v, nodes, Q, args) -> PortState:
@@ -69,30 +58,26 @@ def rigid_twists(arm: Assembly, t, q, v, Q, args):
     a = 0.5 if arm.num.alpha is None else arm.num.alpha
     # In closed form: the reverse mode of a batched LAPACK solve fails to run in some programs (jaxlib 0.10.1, "untyped custom call to lapack_dtrsm_ffi").
     carry = mm(resolvent((1 - a) * kappa), eye_like(turn) - a * turn)
-    y = arm.spread(v)
-    tips: list = [None] * st.links
-    nodes: list = [None] * st.links
-    for i in st.order:
-        p = st.parents[i]
-        V0 = _joint.base_twist(pick(arm.num.joints, i), pick(joint, i), zero, ground if p < 0 else tips[p], y[i])
-        if st.rigid[i]:
-            nodes[i], tips[i] = jnp.zeros((st.elements, st.dim), q.dtype), V0
-            continue
 
+    def behind(V0, carry):
         def along(V, C):
             V = C @ V
             return V, V
 
-        tips[i], nodes[i] = lax.scan(along, V0, carry[i])
-    return jnp.stack(nodes)
+        return lax.scan(along, V0, carry)[1]
+
+    def tip(V0, rigid, carry):
+        return jnp.where(rigid, V0, behind(V0, carry)[-1])
+
+    V0, _ = _joint.along_tree(st, arm.num.joints, joint, zero, ground, arm.spread(v), tip, carry)
+    return jnp.where(np.array(st.rigid)[:, None, None], 0.0, jax.vmap(behind)(V0, carry))
 
 
-def _convection(arm: Assembly, joint: JointStage, ground, ground_rate, v, nodes, X):
+def _convection(arm: Assembly, joint: JointStage, twists, ground_rate, v, X):
     """(C_0 (L, d), what arrives from the parents): parts of V_0' and of the parents' accelerations that no unknown acceleration makes."""
     st = arm.st
     y = arm.spread(v)
     zero = jnp.zeros((), v.dtype)
-    _, twists = _base_twists(arm, joint, ground, v, nodes, zero)
 
     def turning(j, s, Vp, y):
         return jax.jvp(lambda e: _joint.base_twist(j, s, e, Vp, y), (zero,), (jnp.ones_like(zero),))[1]
@@ -191,7 +176,7 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
     rows = mv(coad_of(P), V) + pad_back(w - half) - pad_front(w + half) + unlanes(pull.wrench(lanes(R, 2), still, lanes(V)) - drag)
 
     # the matrix: inertia only
-    off = num.mass_off[:, :, None, :] * jnp.eye(st.dim, dtype=R.dtype)[None, None]
+    off = num.mass_off if num.mass_off.ndim == 4 else num.mass_off[:, :, None, :] * jnp.eye(st.dim, dtype=R.dtype)[None, None]
     live, locked = arm.masks()
     free = (live & ~locked)[..., None]
     axis = jnp.concatenate([jnp.zeros((st.links, st.lin), R.dtype), num.joints.rotor_axis], axis=1)
@@ -201,7 +186,7 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
     Z, E = jnp.swapaxes(S, 1, 2), J * axis[:, :, None] * axis[:, None, :]
     columns, loop_rows, loop_sides = _loop_terms(arm, R, mech.x, V, (ground_R, ground_x, ground, ground_rate))
     blocks = LinkedBlocks(
-        lower=pad_front(off), diag=num.mass, upper=pad_back(off), X=X, B=B, A=jnp.where(free, jnp.swapaxes(B, 1, 2), 0.0),
+        lower=pad_front(jnp.swapaxes(off, -1, -2)), diag=num.mass, upper=pad_back(off), X=X, B=B, A=jnp.where(free, jnp.swapaxes(B, 1, 2), 0.0),
         T=jnp.where(free, T, eye_like(T)), S=jnp.where(free, S, 0.0), Y=jnp.swapaxes(X, 1, 2), Z=Z, E=E,
         border_columns=columns, border_rows=loop_rows, corner=jnp.zeros((loop_sides.shape[0],) * 2, R.dtype),
         parents=st.parents, order=st.order, base_attached=st.rigid,
@@ -209,7 +194,7 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
 
     forces = joint_forces(arm, t, mech.q, mech.v, args, memory)
     wanted = arm.spread(arm.to_v(arm.drive.motion(arm.robot, t, args)[2]))
-    C0, arriving = _convection(arm, joint, ground, ground_rate, mech.v, nodes, X)
+    C0, arriving = _convection(arm, joint, parents, ground_rate, mech.v, X)
     # Momentum changes by the known part of the base accelerations.
     known = jnp.concatenate([C0[:, None], jnp.zeros_like(nodes)], axis=1)
     applied = rows

@@ -8,9 +8,9 @@ from jaxtyping import Array, Float
 
 from flexjax.beam import centreline_pose
 from flexjax.formulation.port_hamiltonian._algebra import space_of
+from flexjax.formulation.port_hamiltonian._inertia import curved
 from flexjax.formulation.port_hamiltonian._lanes import dipole_torque, eye_like, lanes, mm, mv, rotate_by, sinc, transpose
 from flexjax.formulation.port_hamiltonian._parameters import _station_weights
-from flexjax.screw import se3
 
 
 class NodeForces(eqx.Module):
@@ -130,16 +130,31 @@ def _loads(arm, t, args):
                 dipole = dipole.at[i, 0].add(lever[:, None] * f[None, :])
             else:
                 space = space_of(st.dim)
-                section = se3.Pose(pose.rotation[:lin, :lin], lever)
+                section = space.Pose(pose.rotation[:lin, :lin], lever)
                 body = body.at[i, 0].add(space.transport_wrench(section, jnp.concatenate([f, m])))
             continue
         share = _station_weights(load.s, st.elements)[:, None]
+        bent = curved(robot.links[i])
+        turn, lever = _on_the_arc(robot.links[i], load.s, share, lin) if bent else (None, None)
         if load.frame == "world":
             force, moment = force.at[i].add(share * f[None]), moment.at[i].add(share * m[None])
+            if bent:
+                dipole = dipole.at[i].add(share[..., None] * lever[:, :, None] * f[None, None])
         else:
-            body = body.at[i].add(share * jnp.concatenate([f, m])[None])
+            space, wrench = space_of(st.dim), jnp.concatenate([f, m])
+            seen = jax.vmap(lambda R, c: space.transport_wrench(space.Pose(R, c), wrench))(turn, lever) if bent else wrench[None]
+            body = body.at[i].add(share * seen)
     follower = any(load.frame == "section" for load in arm.drive.loads)
-    return force, dipole if any(st.rigid) else None, moment, body if follower else None
+    return force, dipole if any(st.rigid) or any(curved(link) for link in robot.links) else None, moment, body if follower else None
+
+
+def _on_the_arc(link, s, share, lin: int):
+    """(rotations (K, D, D), ways (K, D)) from the axes of every node to the section at ``s``: from that point of the chord which the nodes' shares make."""
+    node = jax.vmap(lambda k: centreline_pose(link, k / (share.shape[0] - 1)))(jnp.arange(share.shape[0], dtype=share.dtype))
+    here = centreline_pose(link, s)
+    off = here.position - jnp.sum(share * node.position, axis=0)
+    back = jnp.swapaxes(node.rotation, 1, 2)
+    return jnp.einsum("kij,jl->kil", back, here.rotation)[:, :lin, :lin], jnp.einsum("kij,j->ki", back, off)[:, :lin]
 
 
 class JointForces(eqx.Module):

@@ -9,10 +9,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian._algebra import coad_of, mm, mv, rotate_by, sinc, turn_matrix
+from flexjax.formulation.port_hamiltonian._structure import Structure
 from flexjax.screw import se3
+from flexjax.screw._stumpff import stumpff
 
 
 class JointNumbers(eqx.Module):
@@ -43,8 +46,10 @@ class JointStage(eqx.Module):
 
 def _rotation(j: JointNumbers, q, ball):
     """Rotation parent -> child (in space) at coordinates q."""
-    late = mm(se3.rotation_exp(j.second * q[1]), ball) if q.shape[0] > 1 else ball
-    return mm(j.rotation, mm(se3.rotation_exp(j.first * q[0]), late))
+    if q.shape[0] == 1:
+        return mm(j.rotation, mm(se3.rotation_exp(j.first * q[0]), ball))
+    (first, second), _ = _turns(jnp.stack([j.first * q[0], j.second * q[1]]))
+    return mm(j.rotation, mm(first, mm(second, ball)))
 
 
 _HATS = np.stack([np.cross(e, np.eye(3)).T for e in np.eye(3)])  # of the unit vectors
@@ -61,32 +66,45 @@ def _between(left, axes, right):
     return jnp.einsum("ij,jkn,kl->nil", left, hats, right)
 
 
+def _turns(w):
+    """(exp(w) (n, 3, 3), sin|w|/|w| (n,)) of rotation vectors (n, 3): all that can be known at once in one call, which is traced and compiled once."""
+
+    def one(w):
+        c0, c1, c2 = stumpff(jnp.sum(w * w), 2)
+        return c0 * jnp.eye(3, dtype=w.dtype) + c1 * se3.skew(w) + c2 * w[:, None] * w[None], c1
+
+    return jax.vmap(one)(w)
+
+
 def _turning(j: JointNumbers, s: JointStage, h, wp, rates):
-    """(3, 3) and (3, k): angular velocity of the child over the step from that of the parent and from the joint's rates, in space."""
+    """(3, 3) and (3, k): angular velocity of the child over the step from that of the parent and from the joint's rates, in space; and how the parent turns in
+    half of the step, (its rotation, its sinc)."""
     k = rates.shape[0]
-    q0, q1, unit = s.q, s.q + 2 * h * rates, jnp.eye(k, dtype=rates.dtype)
+    unit = jnp.eye(k, dtype=rates.dtype)
     wb = mv(j.ball, rates)
+    axes = [(j.second, 1), (j.first, 0)][-min(k, 2) :]
+    # Where the joint's turns begin, and how far they go in half of the step.
+    E, c = _turns(jnp.stack([h * wp, h * wb, *(v * axis for axis, i in axes for v in (s.q[i], h * rates[i]))]))
     # One factor of the joint's rotation after the other, from the child's end: its two ends, its change by each rate, per time.
-    ball1, ball = rotate_by(s.ball, 2 * h * wb), rotate_by(s.ball, h * wb)
-    late0, late1 = s.ball, ball1
-    change = _between(sinc(h * wb) * ball, j.ball, jnp.eye(3, dtype=wb.dtype))
-    for axis, c in ((j.second, 1), (j.first, 0)):
-        if c >= k:
-            continue
-        a0, a1 = (se3.rotation_exp(axis * q[c]) for q in (q0, q1))
-        own = sinc(h * rates[c] * axis) * se3.rotation_exp(axis * (q0[c] + h * rates[c]))
+    ball = mm(s.ball, E[1])
+    late0, late1 = s.ball, mm(ball, E[1])
+    change = _between(c[1] * ball, j.ball, jnp.eye(3, dtype=wb.dtype))
+    for n, (axis, i) in enumerate(axes):
+        a0, half = E[2 + 2 * n], E[3 + 2 * n]
+        middle = mm(a0, half)
+        a1, own = mm(middle, half), c[3 + 2 * n] * middle
         mean = 0.5 * (late0 + late1)
-        change = jnp.einsum("ij,njk->nik", 0.5 * (a0 + a1), change) + _between(own, axis[:, None] * unit[c][None], mean)
+        change = jnp.einsum("ij,njk->nik", 0.5 * (a0 + a1), change) + _between(own, axis[:, None] * unit[i][None], mean)
         late0, late1 = mm(a0, late0), mm(a1, late1)
     # The parent's own turn in front; the child's middle is half way along its own turn.
     joint0, joint1 = mm(j.rotation, late0), mm(j.rotation, late1)
-    eye = jnp.eye(3, dtype=wp.dtype)
-    parent, parent1 = rotate_by(eye, h * wp), rotate_by(eye, 2 * h * wp)
-    half = 0.5 * se3.rotation_log(mm(joint0.T, mm(parent1, joint1)))
-    back = rotate_by(joint0, half).T / sinc(half)
-    by_parent = _axial(_between(mm(back, sinc(h * wp) * parent), eye, 0.5 * (joint0 + joint1)))
+    eye, parent = jnp.eye(3, dtype=wp.dtype), E[0]
+    parent1 = mm(parent, parent)
+    (way,), (shrink,) = _turns(0.5 * se3.rotation_log(mm(joint0.T, mm(parent1, joint1)))[None])
+    back = mm(joint0, way).T / shrink
+    by_parent = _axial(_between(mm(back, c[0] * parent), eye, 0.5 * (joint0 + joint1)))
     by_rates = _axial(jnp.einsum("ij,njk->nik", mm(back, mm(0.5 * (eye + parent1), j.rotation)), change))
-    return by_parent, by_rates
+    return by_parent, by_rates, parent, c[0]
 
 
 def maps(j: JointNumbers, s: JointStage, h, Vp, y):
@@ -96,17 +114,19 @@ def maps(j: JointNumbers, s: JointStage, h, Vp, y):
     wp = Vp[lin:]
     if lin == 2:
         relative, columns = jnp.ones((1, 1), y.dtype), j.first[:, None] * jnp.eye(k, dtype=y.dtype)[:1]
+        step, shrink = rotate_by(jnp.eye(lin, dtype=y.dtype), h * wp), sinc(h * wp)
+        parent = rotate_by(s.parent, h * wp)
     else:
-        relative, columns = _turning(j, s, h, wp, rates)
+        relative, columns, step, shrink = _turning(j, s, h, wp, rates)
+        parent = mm(s.parent, step)
     wc = mv(relative, wp) + mv(columns, rates)
-    across = mm(rotate_by(s.child, h * wc).T, rotate_by(s.parent, h * wp))
+    across = mm(rotate_by(s.child, h * wc).T, parent)
     shift = mm(j.rotation, j.shift)
     lever = j.offset + mv(shift, s.q + h * rates)
-    arm = sinc(h * wp) * _cross_matrix(lever)
+    arm = shrink * _cross_matrix(lever)
     X = jnp.concatenate(
         [jnp.concatenate([across, -mm(across, arm)], axis=1), jnp.concatenate([jnp.zeros((relative.shape[0], lin), y.dtype), relative], axis=1)], axis=0
     )
-    step = rotate_by(jnp.eye(lin, dtype=y.dtype), h * wp)
     A = jnp.concatenate([mm(across, mm(0.5 * (step + step.T), shift)), columns], axis=0)
     return X, A
 
@@ -126,8 +146,13 @@ def spin_of(j: JointNumbers, Vp, y):
 def transmit(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
     """(V_0, wrench that the parent gives away (d,), generalised forces that the joint's unknowns take (n,)) for the wrench F on the child."""
     X, A = maps(j, s, h, Vp, y)
+    return mv(X, Vp) + mv(A, y[: A.shape[1]]), *hand_on(j, s, h, Vp, y, F, (X, A), rotors)
+
+
+def hand_on(j: JointNumbers, s: JointStage, h, Vp, y, F, ways, rotors: bool):
+    """The wrench and the generalised forces of :func:`transmit`, where the maps ``ways`` = (X, A) are known."""
+    X, A = ways
     k = A.shape[1]
-    V0 = mv(X, Vp) + mv(A, y[:k])
     given = mv(X.T, F)
     taken = jnp.concatenate([mv(A.T, F), jnp.zeros(y.shape[0] - k, F.dtype)])
     if rotors:
@@ -136,7 +161,7 @@ def transmit(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
         axis = jnp.concatenate([jnp.zeros(j.offset.shape[0], F.dtype), j.rotor_axis])
         given = given + rate * axis - mv(coad_of(spin * axis), Vp)
         taken = taken + j.gears * rate
-    return V0, given, taken
+    return given, taken
 
 
 def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
@@ -188,13 +213,54 @@ def base_twist(j: JointNumbers, s: JointStage, h, Vp, y):
     return mv(X, Vp) + mv(A, y[: A.shape[1]])
 
 
-def place(j: JointNumbers, q, ball, parent_rotation, parent_x):
-    """(rotation, position) of the child's base from the parent's pose."""
-    shift = mm(j.rotation, j.shift)
-    x = parent_x + mv(parent_rotation, j.offset + mv(shift, q))
+def base_twists(st: Structure, j: JointNumbers, s: JointStage, h, ground, y, ends):
+    """(twists of all base nodes (L, d), twists that the joints hang on (L, d)) from the joints' unknowns (L, n) and the twists of the last nodes (L, d)."""
+    if not any(st.rigid):
+        parents = jnp.concatenate([ends, ground[None]])[np.array(st.parents)]
+        return jax.vmap(lambda j, s, Vp, y: base_twist(j, s, h, Vp, y))(j, s, parents, y), parents
+
+    def tip(V0, rigid, end):
+        return jnp.where(rigid, V0, end)
+
+    return along_tree(st, j, s, h, ground, y, tip, ends)
+
+
+def along_tree(st: Structure, j: JointNumbers, s: JointStage, h, ground, y, tip, *rows):
+    """The same where what a link's children hang on is ``tip(V_0, whether the link is rigid, *rows[i])``, from the ground outwards."""
+    if st.planar:
+        # Joints in the plane are a few operations, which XLA fuses; in space they are hundreds, and a loop is compiled once.
+        V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
+        for i in st.order:
+            parents[i] = ground if st.parents[i] < 0 else tips[st.parents[i]]
+            V0[i] = base_twist(*jax.tree_util.tree_map(lambda x, i=i: x[i], (j, s)), h, parents[i], y[i])
+            tips[i] = tip(V0[i], st.rigid[i], *(x[i] for x in rows))
+        return jnp.stack(V0), jnp.stack(parents)
+    order = np.array(st.order)
+    parents = np.array([st.links if st.parents[i] < 0 else st.parents[i] for i in st.order])
+
+    def outwards(tips, row):
+        i, parent, rigid, j, s, y, *rest = row
+        Vp = tips[parent]
+        V0 = base_twist(j, s, h, Vp, y)
+        return tips.at[i].set(tip(V0, rigid, *rest)), (V0, Vp)
+
+    start = jnp.zeros((st.links + 1, ground.shape[0]), ground.dtype).at[-1].set(ground)
+    sorted_rows = jax.tree_util.tree_map(lambda x: x[order], (j, s, y, *rows))
+    V0, arriving = lax.scan(outwards, start, (jnp.asarray(order), jnp.asarray(parents), jnp.asarray(np.array(st.rigid)[order]), *sorted_rows))[1]
+    back = np.argsort(order)
+    return V0[back], arriving[back]
+
+
+def relative(j: JointNumbers, q, ball):
+    """(rotation, position) of the child's base seen from the parent's node."""
+    x = j.offset + mv(mm(j.rotation, j.shift), q)
     if j.offset.shape[0] == 2:
         a = j.first[0] * q[0]
-        return mm(parent_rotation, mm(j.rotation, turn_matrix(a[None]))), x
-    return mm(parent_rotation, _rotation(j, q, ball)), x
+        return mm(j.rotation, turn_matrix(a[None])), x
+    return _rotation(j, q, ball), x
 
 
+def place(j: JointNumbers, q, ball, parent_rotation, parent_x):
+    """(rotation, position) of the child's base from the parent's pose."""
+    R, x = relative(j, q, ball)
+    return mm(parent_rotation, R), parent_x + mv(parent_rotation, x)

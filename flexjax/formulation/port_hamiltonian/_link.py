@@ -26,7 +26,8 @@ class Elements(eqx.Module):
     energy per length U(q, stiffness times l) or None."""
 
     length: Float[Array, " L"]
-    rest: Float[Array, "L N d"]  # n_hat l
+    rest: Float[Array, "L N d"]  # n_hat l, for curved links turned so that an undeformed element carries twists as its arc does (`_algebra.cayley_screw`)
+    shape: Float[Array, "L N d"]  # n_hat l
     stiffness: Array
     tau: Float[Array, " L"] | None  # strain-rate damping
     density: Callable | None = eqx.field(static=True)

@@ -83,9 +83,13 @@ def joint_blocks(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation):
     eye = _algebra.eye_like(T)
     if not arm.joint_hardware:
         return X, B, jnp.where(free, A, 0.0), jnp.where(free, T, eye), jnp.where(free, S, 0.0), Y, Z, E
+
+    def slope(c):
+        return jax.jvp(forces, (u.joints,), (jnp.broadcast_to(jnp.asarray(c, T.dtype), u.joints.shape),))[1]
+
     unit = np.eye(st.unknowns)
-    slopes = [jax.jvp(forces, (u.joints,), (jnp.broadcast_to(jnp.asarray(c, T.dtype), u.joints.shape),))[1] for c in unit]
-    T = T - jnp.stack(slopes, axis=-1)
+    # One by one they fuse with their neighbours; where they are many, they would be most of the program.
+    T = T - (jnp.stack([slope(c) for c in unit], axis=-1) if st.unknowns < 3 else jax.vmap(slope, out_axes=-1)(unit))
     return X, B, jnp.where(free, A, 0.0), jnp.where(free, T, eye), jnp.where(free, S, 0.0), Y, Z, E
 
 

@@ -19,8 +19,10 @@ def _pad_blocks(x, front: int, back: int):
 
 
 def momentum(mass, off, V):
-    """M V with the diagonal blocks (d, d, L, K) and the coupling (d, L, N) of neighbours."""
-    return mv(mass, V) + _pad(off * V[:, :, 1:], 0, 1) + _pad(off * V[:, :, :-1], 1, 0)
+    """M V with the diagonal blocks (d, d, L, K) and the coupling of neighbours, as its diagonal (d, L, N) or in full (d, d, L, N)."""
+    ahead, behind = V[:, :, 1:], V[:, :, :-1]
+    to_first, to_last = (off * ahead, off * behind) if off.ndim == V.ndim else (mv(off, ahead), mv(transpose(off), behind))
+    return mv(mass, V) + _pad(to_first, 0, 1) + _pad(to_last, 1, 0)
 
 
 class Nodes(eqx.Module):
@@ -31,7 +33,7 @@ class Nodes(eqx.Module):
     momentum: Float[Array, "d L K *b"]
     rotation: Float[Array, "lin lin L K *b"]
     mass: Float[Array, "d d L K *b"]
-    off: Float[Array, "d L N *b"]
+    off: Array  # (d, L, N, ...) or (d, d, L, N, ...)
     elements: LaneElements
     pull: NodeForces
 
@@ -60,5 +62,9 @@ class Nodes(eqx.Module):
         diag = self.mass / h - mm(adT, self.mass) - coad_of(P) - self.pull.tangent(self.rotation, self.h, V)
         carry = eye_like(adT) / h - adT  # what a unit of momentum gives
         aa, ab, ba, bb = self.elements.tangent(self.Q, self.h, begun)
-        upper, lower = carry[:, :, :, :-1] * self.off[None] - ab, carry[:, :, :, 1:] * self.off[None] - ba
+        before, after = carry[:, :, :, :-1], carry[:, :, :, 1:]
+        if self.off.ndim == V.ndim:
+            upper, lower = before * self.off[None] - ab, after * self.off[None] - ba
+        else:
+            upper, lower = mm(before, self.off) - ab, mm(after, transpose(self.off)) - ba
         return _pad_blocks(lower, 1, 0), diag - _pad_blocks(aa, 0, 1) - _pad_blocks(bb, 1, 0), _pad_blocks(upper, 0, 1)

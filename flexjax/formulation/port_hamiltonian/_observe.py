@@ -23,7 +23,7 @@ def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], a: Accelerations) -
     effort = a.effort[:D].at[motors].set(a.effort[D:])
     R = turn_matrix(mech.turn)
     parts = jax.vmap(lambda R, x, V, V_rate, Q, l, rest: _flexible(arm, R, x, V, V_rate, Q, l, rest, s))(
-        R, mech.x, a.V, a.rate, mech.Q, arm.num.elements.length, arm.num.elements.rest[:, 0]
+        R, mech.x, a.V, a.rate, mech.Q, arm.num.elements.length, arm.num.elements.shape[:, 0]
     )
     for i in np.flatnonzero(st.rigid):
         parts = jax.tree_util.tree_map(lambda whole, part, i=i: whole.at[i].set(part), parts, _rigid(arm, i, R, mech, a, s))

@@ -7,16 +7,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.beam import beam_properties, centreline_pose, rigid_inertia
+from flexjax.beam import centreline_pose, rigid_inertia
 from flexjax.chain._parameters import PLANAR, hub_inertia, payload_inertia
+from flexjax.formulation.port_hamiltonian._algebra import cayley_screw
+from flexjax.formulation.port_hamiltonian._inertia import curved, element_table
 from flexjax.formulation.port_hamiltonian._joint import JointNumbers
 from flexjax.formulation.port_hamiltonian._link import Elements
 from flexjax.formulation.port_hamiltonian._structure import Structure
-from flexjax.robot import Joint, Link, Robot
+from flexjax.robot import Joint, Robot
 from flexjax.screw import se3
-
-# Points per element at which tapered or pieced sections are averaged.
-_SAMPLES = 4
 
 
 class Numbers(eqx.Module):
@@ -24,7 +23,7 @@ class Numbers(eqx.Module):
 
     elements: Elements
     mass: Float[Array, "L K d d"]  # diagonal blocks
-    mass_off: Float[Array, "L N d"]  # coupling of neighbouring nodes, diagonal
+    mass_off: Array  # coupling of neighbouring nodes, as its diagonal (L, N, d), or in full (L, N, d, d) where a link is curved
     inertia: Float[Array, "L N d"] | None  # of whole elements, in the paper's scheme; the nodes then have none
     alpha: Float[Array, ""] | None  # where on its element the paper's scheme takes efforts
     weight: Float[Array, "L K"]
@@ -44,32 +43,6 @@ def _or_zero(x, like, shape=()):
     return jnp.zeros(shape, like.dtype) if x is None else jnp.asarray(x, like.dtype)
 
 
-def _element_table(link: Link, n: int):
-    """(stiffness, inertia) per length (n, 6) of the elements: compliance and inertia averaged over each, [linear; angular]."""
-    at = (jnp.arange(n * _SAMPLES, dtype=link.length.dtype) + 0.5) / (n * _SAMPLES)
-    p = beam_properties(link, at)
-    # Shear that the link's constants leave out is held as stiff as extension: no stiffer wave than there is already, and slender links do not see it.
-    GAy, GAz = (jnp.where(jnp.isinf(g), p.EA, g) for g in (p.GAy, p.GAz))
-    stiffness = jnp.stack([p.EA, GAy, GAz, p.GJ, p.EIy, p.EIz], axis=-1)
-    # A section without rotary inertia gets that of a piece of the link as long as the element: it vanishes with the square of the mesh.
-    least = p.rhoA * (link.length / n) ** 2 / 12
-    turning = [jnp.where(r > 0, r, least) for r in (p.rhoIx, p.rhoIy, p.rhoIz)]
-    inertia = jnp.stack([p.rhoA, p.rhoA, p.rhoA, *turning], axis=-1)
-
-    def mean(x):
-        return jnp.mean(x.reshape(n, _SAMPLES, 6), axis=1)
-
-    return 1.0 / mean(1.0 / stiffness), mean(inertia)
-
-
-def _share(table: Array, length, n: int, blend: float):
-    """Nodal inertia of elements with inertia per length (n, 6): diagonal (n+1, 6) and coupling (n, 6)."""
-    l = length / n
-    diagonal, off = (0.5 - blend / 6) * l * table, (blend / 6) * l * table
-    pad = jnp.zeros_like(table[:1])
-    return jnp.concatenate([diagonal, pad]) + jnp.concatenate([pad, diagonal]), off
-
-
 def _station_weights(s, n: int):
     """(n+1,) linear shape functions of the nodes at station s. On a node they have a kink; their derivative there is that of the element behind it, on the
     tip that of the last element."""
@@ -83,7 +56,8 @@ def _mass_and_moment(inertia6):
     return inertia6[0, 0], jnp.stack([inertia6[5, 1], inertia6[3, 2], inertia6[4, 0]])
 
 
-def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float):
+def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float, full: bool):
+    """``full``: couplings of nodes in full and not as their diagonal."""
     link, like = robot.links[i], robot.gravity
     eye = jnp.eye(6, dtype=like.dtype)
     payloads = [p for p in robot.payloads if p.link == link.name]
@@ -97,9 +71,12 @@ def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float):
         # Nodes that a rigid link does not need: unit inertia, no force, never moving.
         mass_matrix = extra.at[1:].add(eye[None])
         zero = jnp.zeros((n, 6), like.dtype)
-        return zero, mass_matrix, zero, mass, moment, zero
-    stiffness, table = _element_table(link, n)
-    diagonal, off = _share(table, link.length, n, blend)
+        return zero, mass_matrix, jnp.zeros((n, 6, 6), like.dtype) if full else zero, mass, moment, zero
+    table = element_table(link, n, blend)
+    own, weight, lever = table.nodal()
+    off = table.coupling
+    if full and off.ndim == 2:
+        off = off[..., None] * eye[None]
     for p in payloads:
         weights = _station_weights(p.s, n)
 
@@ -111,8 +88,7 @@ def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float):
 
         extra = extra + jax.vmap(attached)(jnp.arange(n + 1, dtype=like.dtype), weights)
     mass, moment = jax.vmap(_mass_and_moment)(extra)
-    lumped, _ = _share(table, link.length, n, 0.0)
-    return stiffness, extra + diagonal[:, :, None] * eye[None], off, mass + lumped[:, 0], moment, link.length / n * table
+    return table.stiffness, extra + own, off, mass + weight, moment + lever, table.inertia
 
 
 def _joint_numbers(robot: Robot, st: Structure, i: int) -> JointNumbers:
@@ -164,14 +140,18 @@ def _per_dof(robot: Robot):
 def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, drag, density, alpha: Array | float | None) -> Numbers:
     """All numbers; pure and traceable in the robot's leaves."""
     like, n = robot.gravity, st.elements
-    rows = [_link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend) for i in range(st.links)]
+    arcs = any(curved(link) for link in robot.links)
+    rows = [_link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend, arcs) for i in range(st.links)]
     stiffness, mass, off, weight, moment, inertia = (jnp.stack(x) for x in zip(*rows, strict=True))
     joints = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *[_joint_numbers(robot, st, i) for i in range(st.links)])
     lengths = jnp.stack([link.length for link in robot.links])
     ahead = jnp.array([1.0, 0.0, 0.0], like.dtype)
     shapes = jnp.stack([jnp.concatenate([ahead, _or_zero(link.curvature, like, (3,))]) for link in robot.links])
     l = lengths / n
-    rest = jnp.broadcast_to((l[:, None] * shapes)[:, None], (st.links, n, 6))
+    shape = l[:, None] * shapes
+    # The paper's element is left as it is printed.
+    turned = jax.vmap(cayley_screw)(shape) if arcs and alpha is None else shape
+    shape, rest = (jnp.broadcast_to(x[:, None], (st.links, n, 6)) for x in (shape, turned))
     dragged = None
     if drag is not None:
         share = jnp.full((n + 1,), 1.0, like.dtype).at[jnp.array([0, n])].set(0.5)
@@ -179,7 +159,9 @@ def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, dr
         dragged = (live * l)[:, None, None] * share[None, :, None] * jnp.asarray(drag, like.dtype)[None, None, :]
     gravity = robot.gravity
     if st.planar:
-        stiffness, mass, off, rest = stiffness[..., PLANAR], mass[..., PLANAR, :][..., PLANAR], off[..., PLANAR], rest[..., PLANAR]
+        stiffness, mass, off = stiffness[..., PLANAR], mass[..., PLANAR, :][..., PLANAR], off[..., PLANAR]
+        off = off[..., PLANAR, :] if arcs else off
+        rest, shape = rest[..., PLANAR], shape[..., PLANAR]
         moment, gravity, inertia = moment[..., :2], gravity[:2], inertia[..., PLANAR]
         dragged = None if dragged is None else dragged[..., PLANAR]
         joints = JointNumbers(
@@ -197,9 +179,9 @@ def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, dr
     tau = None if all(t is None for t in taus) else jnp.stack([_or_zero(t, like) for t in taus])
     damped = [None if link.damping is None or link.rigid else link.damping.mass for link in robot.links]
     deformation = None if all(m is None for m in damped) else jnp.stack([_or_zero(m, like) for m in damped])
-    offset = any(p.offset is not None for p in robot.payloads) or any(st.rigid) or bool(robot.payloads)
+    offset = any(p.offset is not None for p in robot.payloads) or any(st.rigid) or bool(robot.payloads) or arcs
     return Numbers(
-        elements=Elements(l, rest, per_length, tau, density), mass=mass, mass_off=off, inertia=inertia, alpha=alpha,
+        elements=Elements(l, rest, shape, per_length, tau, density), mass=mass, mass_off=off, inertia=inertia, alpha=alpha,
         weight=weight, moment=moment if offset else None,
         deformation_damping=deformation, drag=dragged, joints=joints, gravity=gravity, **_per_dof(robot),
     )  # fmt: skip

@@ -75,7 +75,7 @@ def prepare(arm: Assembly, t, mech: PortState, h, arrival, args, memory) -> Stag
 
 def nodes_of(arm: Assembly, t, mech: PortState, R, h, args) -> Nodes:
     num = arm.num
-    mass, off = lanes(num.mass, 2), lanes(num.mass_off)
+    mass, off = lanes(num.mass, 2), lanes(num.mass_off, num.mass_off.ndim - 2)
     return Nodes(
         h=jnp.reshape(h, (1, 1, 1)), Q=lanes(mech.Q), momentum=momentum(mass, off, lanes(mech.V)), rotation=lanes(R, 2), mass=mass, off=off,
         elements=num.elements.lanes(), pull=node_forces(arm, t, mech, R, args),
@@ -107,18 +107,7 @@ def outwards(arm: Assembly, stage: Stage, u: Unknowns):
 
 def bases(arm: Assembly, stage: Stage, joints, ends):
     """(twists of the base nodes (L, d), twists that the joints hang on (L, d)) from the rates of the joints and the twists of the last nodes (L, d)."""
-    st = arm.st
-    if st.links == 1 or not any(st.rigid):
-        parents = jnp.concatenate([ends, stage.ground[None]])[np.array(st.parents)]
-        V0 = jax.vmap(lambda j, s, Vp, y: _joint.base_twist(j, s, stage.h, Vp, y))(arm.num.joints, stage.joint, parents, joints)
-        return V0, parents
-    V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
-    for i in st.order:
-        p = st.parents[i]
-        parents[i] = stage.ground if p < 0 else tips[p]
-        V0[i] = _joint.base_twist(pick(arm.num.joints, i), pick(stage.joint, i), stage.h, parents[i], joints[i])
-        tips[i] = V0[i] if st.rigid[i] else ends[i]
-    return jnp.stack(V0), jnp.stack(parents)
+    return _joint.base_twists(arm.st, arm.num.joints, stage.joint, stage.h, stage.ground, joints, ends)
 
 
 def node_needs(arm: Assembly, stage: Stage, V, multipliers):
@@ -166,9 +155,11 @@ def inwards(arm: Assembly, stage: Stage, rows, parents, y):
         if inner:
             rows = rows.at[np.array([st.parents[i] for i in inner]), -1].add(given[np.array(inner)])
         return rows, given, taken
+    X, A = jax.vmap(lambda j, s, Vp, y: _joint.maps(j, s, stage.h, Vp, y))(arm.num.joints, stage.joint, parents, y)
     given, taken = [None] * st.links, [None] * st.links
     for i in reversed(st.order):
-        given[i], taken[i] = one(pick(arm.num.joints, i), pick(stage.joint, i), parents[i], y[i], rows[i, 0])
+        j, s = pick((arm.num.joints, stage.joint), i)
+        given[i], taken[i] = _joint.hand_on(j, s, stage.h, parents[i], y[i], rows[i, 0], (X[i], A[i]), rotors)
         p = st.parents[i]
         if p >= 0:
             rows = rows.at[p, 0 if st.rigid[p] else -1].add(given[i])
