@@ -66,12 +66,12 @@ class Parameters(eqx.Module):
     def size(self) -> int:
         return len(self.names)
 
-    def _mask(self, kind: str):
+    def mask(self, kind: str):
         return np.array([k == kind for k in self.kinds], bool)
 
     def values(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
         """The numbers themselves."""
-        log, logit = self._mask("log"), self._mask("logit")
+        log, logit = self.mask("log"), self.mask("logit")
         low = jnp.where(jnp.isfinite(self.lower), self.lower, 0.0)
         wide = jnp.where(logit, self.upper - low, 1.0)
         share = jnp.where(logit, (self.start - low) / wide, 0.5)
@@ -81,7 +81,7 @@ class Parameters(eqx.Module):
 
     def inverse(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
         """z of given numbers (inside their bounds)."""
-        log, logit = self._mask("log"), self._mask("logit")
+        log, logit = self.mask("log"), self.mask("logit")
         low = jnp.where(jnp.isfinite(self.lower), self.lower, 0.0)
         wide = jnp.where(logit, self.upper - low, 1.0)
 
@@ -95,7 +95,7 @@ class Parameters(eqx.Module):
     def prior_residual(self, values: Float[Array, " n"]) -> Float[Array, " n"]:
         """(x - mean) / sd; of logarithms where the transform is one. Zero without a prior."""
         mean, sd = self.prior_mean, self.prior_sd
-        log = self._mask("log") & (mean > 0)
+        log = self.mask("log") & (mean > 0)
         shares = jnp.log(jnp.where(log, values, 1.0) / jnp.where(log, mean, 1.0))
         return jnp.where(log, shares * mean, values - mean) / sd
 

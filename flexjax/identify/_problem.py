@@ -132,7 +132,10 @@ def residuals_and_jacobian(z, problem: Problem, measured: Measured, share=None):
 
 
 class Sought(eqx.Module):
-    """The problem as a solver sees it: ``share`` of every record, and p more rows ``pull`` * (z - z0) that hold on to the start."""
+    """The problem as a solver sees it: ``share`` of every record, and p more rows ``pull`` * u that hold on to the start ``z0``.
+
+    The solver moves u, the relative change of a number whose logarithm is z (and the change of z itself of any other): readings are nearly linear in a
+    stiffness or a damping, and not in its logarithm, in which a number that the data show to a third only took two more evaluations."""
 
     problem: Problem
     measured: Measured
@@ -140,30 +143,37 @@ class Sought(eqx.Module):
     share: Float[Array, ""]
     pull: Float[Array, ""]
 
-    def evaluate(self, z):
+    def at(self, u):
+        """z, and its derivative by u (p,). Below a half of where it starts a number goes on towards zero as an exponential, and so stays positive."""
+        log, kept = self.problem.parameters.mask("log"), jnp.maximum(u, -0.5)
+        change = jnp.where(log, jnp.log1p(jnp.where(log, kept, 0.0)) + 2 * jnp.minimum(u + 0.5, 0.0), u)
+        return self.z0 + change, jnp.where(log, 1 / (1 + kept), 1.0)
+
+    def evaluate(self, u):
         """p + 1 numbers with the same sum of squares as all residuals and the same Gauss-Newton steps (an orthogonal transformation of them), their Jacobian;
-        and beside them the residuals, their Jacobian, and the predictions."""
+        and beside them the residuals, their Jacobian by z, and the predictions."""
+        z, slope = self.at(u)
         r, jacobian, predicted = residuals_and_jacobian(z, self.problem, self.measured, self.share)
-        held = jnp.concatenate([r, self.pull * (z - self.z0)])
-        q, upper = jnp.linalg.qr(jnp.concatenate([jacobian, self.pull * jnp.eye(z.shape[0], dtype=z.dtype)]))
+        held = jnp.concatenate([r, self.pull * u])
+        q, upper = jnp.linalg.qr(jnp.concatenate([jacobian * slope[None], self.pull * jnp.eye(u.shape[0], dtype=u.dtype)]))
         along = q.T @ held
         rest = jnp.linalg.norm(held - q @ along)
-        return jnp.append(along, rest), jnp.concatenate([upper, jnp.zeros((1, z.shape[0]), z.dtype)]), (r, jacobian, predicted)
+        return jnp.append(along, rest), jnp.concatenate([upper, jnp.zeros((1, u.shape[0]), u.dtype)]), (r, jacobian, predicted)
 
 
 @eqx.filter_custom_jvp
-def for_solver(z, args: Sought):
+def for_solver(u, args: Sought):
     """Residuals with their derivative as a ready matrix, so that a solver that linearises does not store the run; what stands beside them is taken as
     constant."""
-    r, _, beside = args.evaluate(z)
+    r, _, beside = args.evaluate(u)
     return r, beside
 
 
 @for_solver.def_jvp
 def _for_solver_jvp(primals, tangents):
-    (z, args), (dz, _) = primals, tangents
-    r, jacobian, beside = args.evaluate(z)
-    return (r, beside), (jacobian @ dz, jax.tree_util.tree_map(jnp.zeros_like, beside))
+    (u, args), (du, _) = primals, tangents
+    r, jacobian, beside = args.evaluate(u)
+    return (r, beside), (jacobian @ du, jax.tree_util.tree_map(jnp.zeros_like, beside))
 
 
 # ---- building -----------------------------------------------------------------------------------------------------------
