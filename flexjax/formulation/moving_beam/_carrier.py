@@ -11,6 +11,8 @@ from flexjax.formulation.moving_beam._layout import Layout
 from flexjax.formulation.moving_beam._link import Arm
 from flexjax.robot import Robot
 from flexjax.screw import se3
+from flexjax.screw._pose import matmul, matvec
+from flexjax.screw._quaternion import outer, skew
 
 
 class Carrier(eqx.Module):
@@ -52,8 +54,7 @@ def carrier(robot: Robot, lay: Layout) -> Carrier:
         axis = joint.axis2 if stage.part == 1 else joint.axis
         axis = jnp.array([0.0, 0.0, 1.0], like.dtype) if axis is None else axis / jnp.linalg.norm(axis)
         zero = jnp.zeros(3, like.dtype)
-        turning = stage.dof >= 0 and joint.type != "prismatic"
-        column = jnp.concatenate([zero, axis] if turning else [axis, zero]) if stage.dof >= 0 else jnp.zeros(6, like.dtype)
+        column = jnp.concatenate([zero, axis] if stage.turns else [axis, zero]) if stage.dof >= 0 else jnp.zeros(6, like.dtype)
         body = hub_inertia(joint, like) if stage.last else jnp.zeros((6, 6), like.dtype)
         if stage.link >= 0:
             link = robot.links[stage.link]
@@ -61,7 +62,7 @@ def carrier(robot: Robot, lay: Layout) -> Carrier:
             for payload in robot.payloads:
                 if payload.link == link.name:
                     body = body + payload_inertia(payload, centreline_pose(link, payload.s))
-        motor = joint.motor if turning and joint.dofs == 1 else None
+        motor = joint.motor if stage.turns and joint.dofs == 1 else None
         before.append(pose)
         screw.append(column)
         inertia.append(body)
@@ -163,8 +164,15 @@ def jax_zeros_like(tree):
 
 
 def _local(car: Carrier, lay: Layout, k: int, x) -> se3.Pose:
-    dof = lay.stages[k].dof
-    return car.before[k] if dof < 0 else se3.compose(car.before[k], se3.exp(car.screw[k] * x[dof]))
+    stage, before, screw = lay.stages[k], car.before[k], car.screw[k]
+    if stage.dof < 0:
+        return before
+    if not stage.turns:
+        return se3.Pose(before.rotation, before.position + matvec(before.rotation, screw[:3] * x[stage.dof]))
+    # Rodrigues' formula about a unit axis: less than the exponential of a twist, which needs series near zero.
+    axis, sine, cosine = screw[3:], jnp.sin(x[stage.dof]), jnp.cos(x[stage.dof])
+    turn = cosine * jnp.eye(3, dtype=axis.dtype) + sine * skew(axis) + (1 - cosine) * outer(axis, axis)
+    return se3.Pose(matmul(before.rotation, turn), before.position)
 
 
 def frames(car: Carrier, lay: Layout, x: Float[Array, " D"], base: se3.Pose) -> list[se3.Pose]:

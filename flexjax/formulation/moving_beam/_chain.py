@@ -294,8 +294,8 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             stretch = jnp.diff(self.arm.slope, axis=0)
             at = np.array(lay.lengths, int)
             coupling = jax.vmap(lambda g: self._gather(H_length * g[:, None]), in_axes=1)(stretch)
-            border = border.at[at].add(cq * coupling)
-            joint = joint.at[at[:, None], at[None, :]].add(cq * jnp.einsum("n,na,nb->ab", H_lengths, stretch, stretch))
+            border = border.at[at].add(coupling)
+            joint = joint.at[at[:, None], at[None, :]].add(jnp.einsum("n,na,nb->ab", H_lengths, stretch, stretch))
         kp, kd = self.drive.stiffness(self.robot)
         xd = v[: lay.dofs]
         touching = (h.stops[:, 2] > 0) & ((x < h.stops[:, 0]) | (x > h.stops[:, 1]))
@@ -315,7 +315,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         return jnp.concatenate([outer, rows[:, 2 * node :]], axis=1).reshape(-1)
 
     def _element_matrices(self, d, y, l, cm, cv, cq):
-        """cm M + cv C + cq K of the elements (exact but for gyroscopic, centrifugal and weight terms), and the coupling of K to the length."""
+        """cm M + cv C + cq K of the elements (exact but for gyroscopic, centrifugal and weight terms), and the coupling of the last to the length."""
         arm = self.arm
 
         M = _link.element_masses(arm.shapes, l, jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1))
@@ -323,14 +323,18 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             M = M + self._payload_mass(k, d, y)
         if isinstance(cq, float) and cq == 0.0:  # the mass matrix alone, for accelerations
             return cm * M, jnp.zeros_like(y), jnp.zeros_like(l)
-        H = _link.element_hessians(self.tab, y, l, arm.stiffness, self.couplings)
-        K, H_length, H_lengths = H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
-        E = cm * M + cq * K
-        if arm.viscous:
-            E = E + cv * _link.element_hessians(self.tab, y, l, arm.viscosity, self.couplings)[:, :-1, :-1]
+        E = cm * M
         if arm.dragged:
             E = E + cv * _link.element_masses(arm.shapes, l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0]))
-        return E, H_length, H_lengths
+        if not self.layout.lengths:
+            # Damping by the rate of strain is a stiffness like the other, and second derivatives are linear in it.
+            stiffness = cq * arm.stiffness + (cv * arm.viscosity if arm.viscous else 0.0)
+            return E + _link.element_stiffnesses(self.tab, y, l, stiffness, self.couplings), jnp.zeros_like(y), jnp.zeros_like(l)
+        H = _link.element_hessians(self.tab, y, l, cq * arm.stiffness, self.couplings)
+        if arm.viscous:
+            # Not coupled to the length: strains of the material do not follow the mesh.
+            E = E + _link.element_stiffnesses(self.tab, y, l, cv * arm.viscosity, self.couplings)
+        return E + H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
 
     def _payload_mass(self, k, d, y):
         """Exact elastic mass of a payload, in the element that carries it."""

@@ -82,18 +82,23 @@ def scaled(shapes: Shapes, y: Float[Array, "n unknowns"], length: Float[Array, "
     return out
 
 
-def factors(tab: Tables, h: Float[Array, "n unknowns"]) -> dict[str, list[Float[Array, " n"]]]:
-    """Coefficients in xi of every letter and pair, from scaled unknowns, one array over the elements each."""
-    C = letter_matrix(tab.letters, tab.shapes)
-    count = [1 + np.flatnonzero(C[:, i].any(axis=0)).max(initial=-1) for i in range(len(tab.letters))]
+def coefficients(letters: str, shapes: Shapes, h: Float[Array, "n unknowns"]) -> dict[str, list[Float[Array, " n"]]]:
+    """Coefficients in xi of letters, without their powers of l, from scaled unknowns: one array over the elements each; none of what is never there."""
+    C = letter_matrix(letters, shapes)
+    count = [1 + np.flatnonzero(C[:, i].any(axis=0)).max(initial=-1) for i in range(len(letters))]
     used = np.concatenate([C[:, i, :k] for i, k in enumerate(count)], axis=1)
     G = jnp.asarray(used.T, h.dtype) @ h.T
     edges = np.cumsum([0, *count])
-    out = {x: [G[k] for k in range(edges[i], edges[i + 1])] for i, x in enumerate(tab.letters)}
-    return out | {pair: _times(out[pair[0]], out[pair[1]]) for pair in tab.pairs}
+    return {x: [G[k] for k in range(edges[i], edges[i + 1])] for i, x in enumerate(letters)}
 
 
-def _times(p: list, q: list) -> list:
+def factors(tab: Tables, h: Float[Array, "n unknowns"]) -> dict[str, list[Float[Array, " n"]]]:
+    """The same of every letter and pair of the tables."""
+    out = coefficients(tab.letters, tab.shapes, h)
+    return out | {pair: times(out[pair[0]], out[pair[1]]) for pair in tab.pairs}
+
+
+def times(p: list, q: list) -> list:
     """Product of two polynomials given by their coefficients; none at all is zero."""
     out: list = [None] * (len(p) + len(q) - 1 if p and q else 0)
     for i, a in enumerate(p):

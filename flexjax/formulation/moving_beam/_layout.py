@@ -17,6 +17,7 @@ class Stage:
     dof: int  # index among the joint coordinates; -1 for a fixed joint
     link: int  # index of the rigid link behind it; -1 for none
     last: bool  # the last part of its joint: hub and joint mass sit here
+    turns: bool  # about its axis; otherwise it shifts along it, if it moves at all
 
 
 @dataclasses.dataclass(frozen=True)
@@ -175,7 +176,7 @@ def layout(robot: Robot, elements: int, shapes: Shapes = SPATIAL) -> Layout:
         for part in range(parts):
             last = part == parts - 1
             link = robot.link_index(joint.child) if last and i in carrier else -1
-            stages.append(Stage(i, part, start[joint.name] + part if moves else -1, link, last))
+            stages.append(Stage(i, part, start[joint.name] + part if moves else -1, link, last, moves and joint.type != "prismatic"))
     moving = arm if slides else arm[1:]
     return Layout(
         stages=tuple(stages),

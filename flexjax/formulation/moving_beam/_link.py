@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from flexjax.beam._polynomial import hilbert
 from flexjax.formulation.moving_beam import _still
-from flexjax.formulation.moving_beam._generator import Tables, letter_matrix, multiply, scaled, strain_energy
+from flexjax.formulation.moving_beam._generator import Tables, coefficients, plus, scaled, strain_energy, times
 from flexjax.formulation.moving_beam._shapes import Shapes, derivative_matrix, shape_matrices, shift_matrix
 
 
@@ -201,17 +201,21 @@ def elastic(arm: Arm, tab: Tables, d, y, couplings=None):
     return strain_energy(tab, y, arm.mesh(d)[1], arm.stiffness, couplings)
 
 
-def element_hessians(tab: Tables, y, l, stiffness, couplings=None) -> Float[Array, "n u+1 u+1"]:
-    """Second derivatives of every element's strain energy in its unknowns and its length. Elements are not coupled, so one direction serves all."""
-
-    def gradient(z):
-        return jax.grad(lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness, couplings))(z)
-
-    z = jnp.concatenate([y, l[:, None]], axis=1)
-    directions = jnp.eye(z.shape[1], dtype=y.dtype)
-    _, push = jax.linearize(gradient, z)
-    H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(directions)
+def _hessians(energy, z: Float[Array, "n u"]) -> Float[Array, "n u u"]:
+    """Second derivatives of every element's energy by its own numbers. Elements are not coupled, so one direction serves all."""
+    _, push = jax.linearize(jax.grad(energy), z)
+    H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(jnp.eye(z.shape[1], dtype=z.dtype))
     return 0.5 * (H + jnp.swapaxes(H, 1, 2))
+
+
+def element_stiffnesses(tab: Tables, y, l, stiffness, couplings=None) -> Float[Array, "n u u"]:
+    """Of the strain energy in the elements' unknowns."""
+    return _hessians(lambda y: strain_energy(tab, y, l, stiffness, couplings), y)
+
+
+def element_hessians(tab: Tables, y, l, stiffness, couplings=None) -> Float[Array, "n u+1 u+1"]:
+    """Of the strain energy in the elements' unknowns and their lengths."""
+    return _hessians(lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness, couplings), jnp.concatenate([y, l[:, None]], axis=1))
 
 
 @functools.cache
@@ -252,46 +256,61 @@ def first_moment(arm: Arm, d, y):
     return mass, moment
 
 
+def strains(shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]) -> list[list[Float[Array, " n"]]]:
+    """Coefficients in xi of the strains (eps, k1, k2, k3) up to their quadratic parts, written out one by one; none of those that a planar arm lacks."""
+    a, b, c, d, e, f, s, p = coefficients("abcdefsp", shapes, scaled(shapes, y, l)).values()
+
+    def total(*parts):
+        out: list = []
+        for number, power, x in parts:
+            out = plus(out, [number / l**power * z for z in x])
+        return out
+
+    if linear:
+        return [total((1.0, 1, a)), total((1.0, 1, p)), total((-1.0, 2, f)), total((1.0, 2, d))]
+    return [
+        total((1.0, 1, a), (0.5, 2, times(c, c)), (0.5, 2, times(e, e))),
+        total((1.0, 1, p), (1.0, 3, times(d, e))),
+        total((-1.0, 2, f), (1.0, 3, times(a, f)), (1.0, 3, times(b, e)), (1.0, 2, times(s, d))),
+        total((1.0, 2, d), (-1.0, 3, times(a, d)), (-1.0, 3, times(b, c)), (1.0, 2, times(s, f))),
+    ]
+
+
 def measures(shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]) -> Float[Array, "n 4 powers"]:
-    """Coefficients in xi of the strains (eps, k1, k2, k3) up to their quadratic parts."""
-    G = jnp.tensordot(scaled(shapes, y, l), jnp.asarray(letter_matrix("abcdefsp", shapes), y.dtype), 1)
-    a, b, c, d, e, f, s, p = (G[:, i] for i in range(8))
-    l = l[:, None]
-
-    def pad(x):
-        return jnp.pad(x, ((0, 0), (0, G.shape[2] - 1)))
-
-    eps, k1, k2, k3 = pad(a) / l, pad(p) / l, -pad(f) / l**2, pad(d) / l**2
-    if not linear:
-        eps = eps + 0.5 * (multiply(c, c) + multiply(e, e)) / l**2
-        k1 = k1 + multiply(d, e) / l**3
-        k2 = k2 + (multiply(a, f) + multiply(b, e)) / l**3 + multiply(s, d) / l**2
-        k3 = k3 - (multiply(a, d) + multiply(b, c)) / l**3 + multiply(s, f) / l**2
-    return jnp.stack([eps, k1, k2, k3], axis=1)
+    """The same as one array, filled up with zeros."""
+    rows = strains(shapes, linear, y, l)
+    powers = max(len(x) for x in rows)
+    return jnp.stack([jnp.stack(x + [jnp.zeros_like(l)] * (powers - len(x)), axis=1) for x in rows], axis=1)
 
 
 def dissipation(arm: Arm, linear: bool, d, y, rates: Rates):
     """Rayleigh's function, half the power dissipated by the material (strain rate of the material, not of the mesh) and by drag."""
     _, l = arm.mesh(d)
     total = jnp.zeros((), y.dtype)
-    node_rate = arm.slope @ rates.d
-    start_rate, length_rate = node_rate[:-1], jnp.diff(node_rate)
     if arm.viscous:
-        e, ed = jax.jvp(lambda y, l: measures(arm.shapes, linear, y, l), (y, l), (rates.y, length_rate))
-        size = e.shape[2]
-        powers = jnp.arange(1.0, size, dtype=y.dtype)
-        grad = jnp.pad(e[:, :, 1:] * powers[None, None, :], ((0, 0), (0, 0), (0, 1))) / _col(l)
-        shifted = jnp.pad(grad[:, :, :-1], ((0, 0), (0, 0), (1, 0)))
-        # In an overlap the strain rate follows the outer tube: bonded tubes cannot have two.
-        passing = jnp.einsum("nm,m->n", arm.speed[:, 0], rates.d) - start_rate
-        rate = ed + _col(passing) * grad - _col(length_rate) * shifted
-        total = total + 0.5 * jnp.sum(_col(l) * arm.viscosity[:, :, None] * rate * (rate @ jnp.asarray(hilbert(size, size), y.dtype)))
+        rate = _strain_rates(arm, linear, d, y, rates)
+        squares = [sum(a * b * (1 / (m + n + 1)) for m, a in enumerate(x) for n, b in enumerate(x)) for x in rate]
+        total = total + 0.5 * jnp.sum(l * sum(arm.viscosity[:, c] * x for c, x in enumerate(squares) if rate[c]))
     if arm.dragged:
         _, m = _motions(arm, d, y, rates)
         n = arm.shapes.moving
         w = m.flow[:, None] + m.speed[:, :, None, None] * (m.per_speed - jnp.asarray(origin(n), y.dtype)[None])[:, None]
         total = total + 0.5 * jnp.sum(l[:, None] * arm.drag * jnp.einsum("nkpc,pq,nkqc->nk", w, jnp.asarray(hilbert(n, n), y.dtype), w))
     return total
+
+
+def _strain_rates(arm: Arm, linear: bool, d, y, rates: Rates) -> list[list[Float[Array, " n"]]]:
+    """Of the material."""
+    _, l = arm.mesh(d)
+    if not arm.slope.shape[1]:
+        return jax.jvp(lambda y: strains(arm.shapes, linear, y, l), (y,), (rates.y,))[1]
+    node_rate = arm.slope @ rates.d
+    length_rate = jnp.diff(node_rate)
+    e, ed = jax.jvp(lambda y, l: strains(arm.shapes, linear, y, l), (y, l), (rates.y, length_rate))
+    # In an overlap the strain rate follows the outer tube: bonded tubes cannot have two.
+    passing = jnp.einsum("nm,m->n", arm.speed[:, 0], rates.d) - node_rate[:-1]
+    slope = [[k / l * z for k, z in enumerate(x) if k] for x in e]
+    return [plus(x, plus([passing * z for z in g], [jnp.zeros_like(l), *(-length_rate * z for z in g)])) for x, g in zip(ed, slope, strict=True)]
 
 
 def point(arm: Arm, d, y, tube: int, s) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
