@@ -45,6 +45,15 @@ def test_elastica_converges(record_number):
     record_number("elastica, order", np.log2(errors[0] / errors[1]), (1.85, 2.15), "in")
 
 
+def test_strain_at_the_ends(record_number):
+    """Curvature of a cantilever under a tip force falls from P L/EI at the clamp to nothing at the tip, also behind the centres of the outermost elements."""
+    model, force = fx.PortHamiltonian(elements=6).bind(cantilever(SLENDER)), 1e-3
+    drive = fx.Drive(loads=[fx.Load("link", fx.constant((0, force, 0, 0, 0, 0)))])
+    s = jnp.linspace(0.0, 1.0, 13)
+    found = jax.jit(lambda y: model.observe(0.0, y, drive, s).strain[0, :, 5])(fx.equilibrium(model, drive))
+    record_number("curvature under a tip force, relative to that at the clamp", np.max(np.abs(found / force - (1 - s))), 1e-5)
+
+
 @pytest.mark.slow
 def test_bend_of_45_degrees(record_number):
     stiff = dict(EA=1e7, EIy=1e7 / 12, EIz=1e7 / 12, GJ=1e7 / 12, rhoA=1.0, GAy=5e6, GAz=5e6, rhoIx=1.0, rhoIy=1.0, rhoIz=1.0)
