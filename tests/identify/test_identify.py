@@ -2,14 +2,16 @@
 
 import dataclasses
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import flexjax as fx
 from flexjax.identify import _fit
 from flexjax.identify._bootstrap import repeat
-from flexjax.identify._problem import build, measure_data
-from tests.identify.cases import JOINT_FREE, joint_arm, joint_record, study
+from flexjax.identify._problem import Sought, build, measure_data
+from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record, study
 
 # The shipped data set, as the command line's test takes it: one compiled program serves both.
 BENCH = fx.load_dataset("bench-arm")
@@ -60,6 +62,26 @@ def test_noisy_fit(result, noisy):
     assert float(result.robot.payloads[0].mass) == result.estimates["payloads.tool.mass"]
     text = str(result)
     assert "joints.shoulder.stiffness" in text and "N m/rad" in text and "95 % interval" in text and "link-angle 9" in text
+
+
+def test_one_search_without_noise(model, noisy, record_number):
+    """Where nothing is left no step is near the end by its gain: the search goes on until numbers stand still."""
+    found = fx.identify(model, filled(noisy, model, free=FREE, at=TRUE, dt=DT), FREE, dt=DT, reweight=0)
+    assert found.status == "converged"
+    record_number("identify RigidArm: largest relative error of one search without noise", np.max(np.abs(found.values / TRUE - 1)), 1e-8)
+
+
+def test_what_the_solver_moves(model, noisy):
+    """Relative changes down to a half, and positive beyond; a change of z where z is no logarithm."""
+    problem = build(model, [noisy], [*FREE, "sensors.link-angle.offset"], dt=DT)
+    z0 = jnp.full(len(FREE) + 1, 0.2)
+    sought = Sought(problem, measure_data(problem, [noisy])[0], z0, jnp.ones(()), jnp.zeros(()))
+    for u in (-3.0, -0.5, -0.2, 0.0, 0.7):
+        z, slope = sought.at(jnp.full_like(z0, u))
+        shares = problem.parameters.values(z)[:-1] / problem.parameters.values(z0)[:-1]
+        np.testing.assert_allclose(shares, 1 + u if u >= -0.5 else 0.5 * np.exp(2 * (u + 0.5)), rtol=1e-12)
+        assert float(z[-1]) == pytest.approx(0.2 + u)
+        np.testing.assert_allclose(slope, jnp.diagonal(jax.jacfwd(lambda u: sought.at(u)[0])(jnp.full_like(z0, u + 1e-9))), rtol=1e-6)
 
 
 def test_gaps_do_not_count(model, noisy, result):
