@@ -2,9 +2,13 @@
 
 from pathlib import Path
 
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 import numpy as np
 
-from flexjax.viz._style import COLOURS, new_figure, style
+import flexjax as fx
 
 HERE = Path(__file__).resolve().parent
 
@@ -16,20 +20,20 @@ def main():
         return
     data = np.load(path)
     names = [key.removesuffix(".measured") for key in data if key.endswith(".measured")]
-    with style():
-        figure, axes = new_figure(len(names), 2, size=(10.0, 1.0 + 1.8 * len(names)), sharex=True)
-        for name, left, right in zip(names, axes[::2], axes[1::2], strict=True):
+    with fx.plot_style():
+        figure, axes = plt.subplots(len(names), 2, squeeze=False, figsize=(10.0, 1.0 + 1.8 * len(names)), sharex=True)
+        for name, left, right in zip(names, *axes.T, strict=True):
             role, sensor = name.split(".", 1)
             t, y, p = data[f"{role}.t"], data[f"{name}.measured"], data[f"{name}.model"]
-            left.plot(t, y, color=COLOURS[-1], linewidth=1.0, label="measured")
-            left.plot(t, p, color=COLOURS[1], linestyle="--", label="model")
+            left.plot(t, y, color="black", linewidth=1.0, label="measured")
+            left.plot(t, p, color="C1", linestyle="--", label="model")
             left.set_title(f"{role}, {sensor}", loc="left")
             left.set_ylabel("angle [rad]")
-            right.plot(t, 1e3 * (y - p), color=COLOURS[0], linewidth=0.9)
+            right.plot(t, 1e3 * (y - p), color="C0", linewidth=0.9)
             right.set_title("measured less model", loc="left")
             right.set_ylabel("residual [mrad]")
-        axes[0].legend(ncols=2)
-        for axis in axes[-2:]:
+        axes[0, 0].legend(ncols=2)
+        for axis in axes[-1]:
             axis.set_xlabel("time [s]")
         figure.savefig(HERE / "results" / "bench_arm.png")
 
