@@ -1,4 +1,7 @@
-"""A curved link flies freely in space: its momentum is not conserved exactly (poses and strains travel apart by O(l^2)); the error falls with order 2."""
+"""A curved link flies freely in space: its momentum is not conserved exactly (poses and strains travel apart by O(l^2)); the error falls with order 2.
+
+Undeformed elements carry their momentum exactly, so that only strains tell the elements' number: from 8 to 16 the gain changes by 1e-7 (7e-6 before they did), by
+a mixture of the second order and higher ones (2.9 linear, 3.6 angular)."""
 
 import jax
 import jax.numpy as jnp
@@ -56,4 +59,5 @@ def test_momentum_of_a_free_flyer(record_number):
         in_time = [np.linalg.norm(fine[i][k] - fine[i + 1][k]) for i in (0, 1)]
         record_number(f"{name} momentum, order in the step alone", np.log2(in_time[0] / in_time[1]), (1.85, 2.15), "in")
         in_length = [np.linalg.norm(coarse[1][k] - middle[1][k]), np.linalg.norm(middle[1][k] - fine[2][k])]
-        record_number(f"{name} momentum, order in the element alone", np.log2(in_length[0] / in_length[1]), (1.85, 2.15), "in")
+        record_number(f"{name} momentum, order in the element alone", np.log2(in_length[0] / in_length[1]), 1.85, ">=")
+        record_number(f"{name} momentum, what 8 and 16 elements differ by, relative", in_length[1], 1e-6)
