@@ -147,6 +147,14 @@ def test_refusals_say_what_and_where():
     assert "links.link.damping.modal" in told and "joints.j" in told
 
 
+def test_an_element_of_half_a_turn_is_refused():
+    ring = fx.Link("ring", 1.0, constants=fx.BeamConstants(**DENSITY), curvature=(0.0, 0.0, 2 * np.pi))
+    robot = fx.Robot.serial([ring])
+    (told,) = fx.PortHamiltonian(elements=2).refusals(robot)
+    assert told.startswith("links.ring.curvature: turns by 6.283 rad") and "elements=3" in told
+    assert fx.PortHamiltonian(elements=3).refusals(robot) == [] == fx.PortHamiltonian(elements=2, scheme="paper").refusals(robot)
+
+
 def test_station_on_a_node_has_a_one_sided_derivative():
     from flexjax.formulation.port_hamiltonian._parameters import _station_weights
 

@@ -18,7 +18,7 @@ from flexjax.formulation.port_hamiltonian._observe import snapshot
 from flexjax.formulation.port_hamiltonian._paper_chain import PaperTerm, paper_refusals
 from flexjax.formulation.port_hamiltonian._parameters import Numbers, mechanism_numbers
 from flexjax.formulation.port_hamiltonian._start import first_state
-from flexjax.formulation.port_hamiltonian._structure import Structure, refusals, structure
+from flexjax.formulation.port_hamiltonian._structure import Structure, curvature_refusals, refusals, structure
 from flexjax.robot import Robot
 from flexjax.solver import ImplicitMidpoint
 from flexjax.term import State
@@ -61,7 +61,7 @@ class PortHamiltonian(AbstractFormulation):
             raise ValueError(f"alpha: {self.alpha}; expected a number between 0 and 1, ends excluded.")
 
     def refusals(self, robot: Robot) -> list[str]:
-        return refusals(robot) + (paper_refusals(robot) if self.scheme == "paper" else [])
+        return refusals(robot) + (paper_refusals(robot) if self.scheme == "paper" else curvature_refusals(robot, self.elements))
 
     def build(self, robot: Robot) -> "PortHamiltonianModel":
         st = structure(robot, self.elements)

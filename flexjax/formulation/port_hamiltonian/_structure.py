@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import jax
 import numpy as np
 
 from flexjax.robot import Robot
@@ -132,6 +133,22 @@ def refusals(robot: Robot) -> list[str]:
             faults.append(f"links.{link.name}.damping.modal: damping by modes; expected strain_rate or mass")
         if link.body is not None and not link.rigid:
             faults.append(f"links.{link.name}.body: mass properties of a rigid link; expected rigid = true, or a section")
+    return faults
+
+
+def curvature_refusals(robot: Robot, elements: int) -> list[str]:
+    """Arcs of half a turn and more are no single element: the tangent of half their angle is infinite. Traced numbers are believed."""
+    faults = []
+    for link in robot.links:
+        if link.curvature is None or link.rigid or isinstance(link.curvature, jax.core.Tracer) or isinstance(link.length, jax.core.Tracer):
+            continue
+        turn = float(np.max(np.linalg.norm(np.asarray(link.curvature), axis=-1) * np.asarray(link.length)))
+        if turn / elements >= np.pi:
+            least = int(turn / np.pi) + 1
+            faults.append(
+                f"links.{link.name}.curvature: turns by {turn:.4g} rad along the link, {turn / elements:.4g} rad in each of {elements} elements; "
+                f"expected less than half a turn (3.1416 rad): take PortHamiltonian(elements={least}) or more"
+            )
     return faults
 
 
