@@ -161,8 +161,8 @@ def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=Non
 
 def _near(gain: float, last: float, sample: float) -> bool:
     """Whether the next step can be taken without running it. A gain as large as the loss of one ``sample`` is a distance of one standard error (and goes with
-    its square): within a tenth of that the model is as good as linear. Up to a third steps shrink at a rate that the last two gains show (not further away: a step
-    from afar shrinks by more than those that follow), and where the next one would leave less than a twentieth that is as good."""
+    its square): within a tenth of that the model is as good as linear. Up to a third steps shrink at a rate that the last two gains show (not further away: a
+    step from afar shrinks by more than those that follow), and where the next one would leave less than a twentieth that is as good."""
     return gain <= 1e-2 * sample or (gain <= 0.1 * sample and gain**2 <= 2e-3 * sample * last)
 
 

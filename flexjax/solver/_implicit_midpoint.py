@@ -133,8 +133,8 @@ def _refined(matrix, restore, exact):
     return (lambda matvec, b: direct(b)) if exact else functools.partial(residual_minimising, direct)
 
 
-# Reverse mode keeps the roots of a step and evaluates the rest of it once more, instead of keeping all that its derivative needs: the gradient of 2000 steps of a
-# link of four elements took 2.05 simulations instead of 3.04.
+# Reverse mode keeps the roots of a step and evaluates the rest of it once more, instead of keeping all that its derivative needs: the gradient of 2000 steps
+# of a link of four elements took 2.05 simulations instead of 3.04.
 _recomputed = functools.partial(eqx.filter_checkpoint, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names("root"))
 
 

@@ -1,7 +1,7 @@
 """A curved link flies freely in space: its momentum is not conserved exactly (poses and strains travel apart by O(l^2)); the error falls with order 2.
 
-Undeformed elements carry their momentum exactly, so that only strains tell the elements' number: from 8 to 16 the gain changes by 1e-7 (7e-6 before they did), by
-a mixture of the second order and higher ones (2.9 linear, 3.6 angular)."""
+Undeformed elements carry their momentum exactly, so that only strains tell the elements' number: from 8 to 16 the gain changes by 1e-7 (7e-6 before they did),
+by a mixture of the second order and higher ones (2.9 linear, 3.6 angular)."""
 
 import jax
 import jax.numpy as jnp

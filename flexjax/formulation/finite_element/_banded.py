@@ -5,6 +5,7 @@ the elements of the longest link and the scan's body is a few fused products.
 """
 
 import functools
+import operator
 
 import equinox as eqx
 import jax
@@ -22,7 +23,7 @@ def band_apply(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Arr
     # Term by term: one kernel, as is its transpose; a sum over stacked slices is two thirds slower.
     m = x.shape[1]
     padded = jnp.pad(x, ((0, 0), (BAND, BAND)))
-    return sum(band[:, :, k] * padded[:, k : k + m] for k in range(2 * BAND + 1))
+    return functools.reduce(operator.add, (band[:, :, k] * padded[:, k : k + m] for k in range(2 * BAND + 1)))
 
 
 @jax.custom_jvp

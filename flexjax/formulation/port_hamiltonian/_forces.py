@@ -141,11 +141,15 @@ def _loads(arm, t, args):
             if bent:
                 dipole = dipole.at[i].add(share[..., None] * lever[:, :, None] * f[None, None])
         else:
-            space, wrench = space_of(st.dim), jnp.concatenate([f, m])
-            seen = jax.vmap(lambda R, c: space.transport_wrench(space.Pose(R, c), wrench))(turn, lever) if bent else wrench[None]
-            body = body.at[i].add(share * seen)
+            wrench = jnp.concatenate([f, m])
+            body = body.at[i].add(share * (_carried(space_of(st.dim), turn, lever, wrench) if bent else wrench[None]))
     follower = any(load.frame == "section" for load in arm.drive.loads)
     return force, dipole if any(st.rigid) or any(curved(link) for link in robot.links) else None, moment, body if follower else None
+
+
+def _carried(space, turn, lever, wrench):
+    """One wrench as each node feels it, from which the section is seen by (turn, lever)."""
+    return jax.vmap(lambda R, c: space.transport_wrench(space.Pose(R, c), wrench))(turn, lever)
 
 
 def _on_the_arc(link, s, share, lin: int):
