@@ -31,26 +31,39 @@ def fresh_compilations():
     jax.config.update("jax_enable_compilation_cache", False)
 
 
-def measure(fn: Callable, *args, repeats: int = 5):
-    """Lower, compile and run `fn(*args)`. Returns (value, Timing), with medians over `repeats` runs."""
+def _compiled(fn: Callable, *args):
+    """(function that runs and waits, its value, seconds of tracing and compilation)."""
     start = time.perf_counter()
     compiled = jax.jit(fn).lower(*args).compile()
     compile_time = time.perf_counter() - start
     value = jax.block_until_ready(compiled(*args))  # first touch of memory: not timed
-    return value, _repeat(lambda: jax.block_until_ready(compiled(*args)), repeats, compile_time)
+    return lambda: jax.block_until_ready(compiled(*args)), value, compile_time
+
+
+def measure(fn: Callable, *args, repeats: int = 5):
+    """Lower, compile and run `fn(*args)`. Returns (value, Timing), with medians over `repeats` runs."""
+    run, value, compile_time = _compiled(fn, *args)
+    return value, _repeat(run, repeats, compile_time)
+
+
+def in_turns(fns: list[Callable], *args, repeats: int = 5) -> list:
+    """As ``measure`` of every one of ``fns``; their runs take turns, so that all of them meet the same machine and ratios can be trusted."""
+    ready = [_compiled(fn, *args) for fn in fns]
+    rounds = [[_repeat(run, 1) for run, _, _ in ready] for _ in range(repeats)]
+    return [
+        (value, Timing(compile_time, statistics.median(t.wall for t in taken), statistics.median(t.cpu for t in taken), repeats))
+        for (_, value, compile_time), taken in zip(ready, zip(*rounds, strict=True), strict=True)
+    ]
 
 
 def alternate(fn: Callable, *args, other: Callable, repeats: int = 7):
     """``fn(*args)`` compiled and ``other()``, which returns what it took as `wall` and `cpu`, in turns, so that both meet the same machine: (value, Timing of
     fn, Timing of other)."""
-    start = time.perf_counter()
-    compiled = jax.jit(fn).lower(*args).compile()
-    compile_time = time.perf_counter() - start
-    value = jax.block_until_ready(compiled(*args))
+    run, value, compile_time = _compiled(fn, *args)
     other()
     ours, theirs = [], []
     for _ in range(repeats):
-        ours.append(_repeat(lambda: jax.block_until_ready(compiled(*args)), 1))
+        ours.append(_repeat(run, 1))
         theirs.append(other())
     medians = [(statistics.median(t.wall for t in runs), statistics.median(t.cpu for t in runs)) for runs in (ours, theirs)]
     return value, Timing(compile_time, *medians[0], repeats), Timing(0.0, *medians[1], repeats)
