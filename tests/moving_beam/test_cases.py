@@ -46,13 +46,16 @@ def test_rotating_beam_frequencies(record_number):
     def force(x, v, a, omega):
         return term.balance(0.0, jnp.concatenate([jnp.zeros(1), x]), jnp.concatenate([omega[None], v]), jnp.concatenate([jnp.zeros(1), a]), None, ())[1:]
 
-    @jax.jit
+    zero = jnp.zeros(n - 1)
+    # One program for the force and all its derivatives.
+    both = jax.jit(lambda x, omega: (force(x, zero, zero, omega), jax.jacfwd(force, (2, 1, 0))(x, zero, zero, omega)))
+
     def matrices(omega):
-        zero = jnp.zeros(n - 1)
         x = zero
         for _ in range(3):  # the steady extension: nearly linear
-            x = x - jnp.linalg.solve(jax.jacfwd(force)(x, zero, zero, omega), force(x, zero, zero, omega))
-        return tuple(jax.jacfwd(force, k)(x, zero, zero, omega) for k in (2, 1, 0))
+            rest, (_, _, K) = both(x, omega)
+            x = x - jnp.linalg.solve(K, rest)
+        return both(x, omega)[1]
 
     node = model.layout.width
     flap = np.array([e * node + k for e in range(10) for k in (4, 5)])
