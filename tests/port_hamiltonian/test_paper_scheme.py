@@ -29,7 +29,8 @@ def pair():
     return fx.Robot("pair", links, [fx.Joint("j1", "revolute", "ground", "a"), fx.Joint("j2", "revolute", "a", "b", home=0.4)], planar=True)
 
 
-@pytest.mark.parametrize("alpha", [0.3, pytest.param(0.5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("alpha", [0.3, 0.5])
 def test_power_and_energy_balance(alpha, record_number):
     model = fx.PortHamiltonian(elements=3, scheme="paper", alpha=alpha).bind(pair())
     drive = fx.Drive(joints=JOINTS, loads=LOADS)

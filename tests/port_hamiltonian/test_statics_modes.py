@@ -34,6 +34,7 @@ def test_roll_up_closes(record_number):
     record_number("roll-up into a circle, 6 elements", gap, 1e-10)
 
 
+@pytest.mark.slow
 def test_elastica_converges(record_number):
     row = next(r for r in REFERENCE["statics"]["elastica_dead_tip_force"]["rows"] if r[0] == 2.0)
     exact = np.array([1 - row[2], row[1]])
