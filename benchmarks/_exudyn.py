@@ -25,7 +25,9 @@ class Run:
 def _beam(kind: str, link, length: float, nodes: list[int], eii):
     section = dict(massPerLength=link.rho * link.area, bendingStiffness=link.E * link.second_moment)
     if kind == "ANCFCable2D":
-        return eii.ObjectANCFCable2D(nodeNumbers=nodes, length=length, axialStiffness=link.E * link.area, **section)
+        return eii.ObjectANCFCable2D(
+            nodeNumbers=nodes, length=length, axialStiffness=link.E * link.area, **section
+        )
     return eii.ObjectBeamGeometricallyExact2D(
         nodeNumbers=nodes,
         length=length,
@@ -36,7 +38,9 @@ def _beam(kind: str, link, length: float, nodes: list[int], eii):
     )
 
 
-def pendulum(link, *, kind: str, elements: int, dt: float, end: float, gravity: float, spectral_radius=None) -> Run:
+def pendulum(
+    link, *, kind: str, elements: int, dt: float, end: float, gravity: float, spectral_radius=None
+) -> Run:
     """A link pinned at its base, released horizontally. Trapezoidal Newmark, or generalised-alpha with a radius."""
     import exudyn
     import exudyn.itemInterface as eii
@@ -47,7 +51,10 @@ def pendulum(link, *, kind: str, elements: int, dt: float, end: float, gravity: 
     exact = kind == "GeometricallyExact2D"
     make_node = eii.NodeRigidBody2D if exact else eii.NodePoint2DSlope1
     tail = [0.0] if exact else [1.0, 0.0]  # an angle, or a slope vector
-    nodes = [mbs.AddNode(make_node(referenceCoordinates=[i * h, 0.0, *tail])) for i in range(elements + 1)]
+    nodes = [
+        mbs.AddNode(make_node(referenceCoordinates=[i * h, 0.0, *tail]))
+        for i in range(elements + 1)
+    ]
     for a, b in zip(nodes[:-1], nodes[1:], strict=True):
         body = mbs.AddObject(_beam(kind, link, h, [a, b], eii))
         marker = mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=body))
@@ -82,4 +89,6 @@ def pendulum(link, *, kind: str, elements: int, dt: float, end: float, gravity: 
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     tip = mbs.GetNodeOutput(nodes[-1], exudyn.OutputVariableType.Position)
     it = mbs.sys["dynamicSolver"].it
-    return Run((float(tip[0]), float(tip[1])), wall, cpu, it.currentStepIndex - 1, it.newtonStepsCount)
+    return Run(
+        (float(tip[0]), float(tip[1])), wall, cpu, it.currentStepIndex - 1, it.newtonStepsCount
+    )

@@ -51,7 +51,15 @@ def in_turns(fns: list[Callable], *args, repeats: int = 5) -> list:
     ready = [_compiled(fn, *args) for fn in fns]
     rounds = [[_repeat(run, 1) for run, _, _ in ready] for _ in range(repeats)]
     return [
-        (value, Timing(compile_time, statistics.median(t.wall for t in taken), statistics.median(t.cpu for t in taken), repeats))
+        (
+            value,
+            Timing(
+                compile_time,
+                statistics.median(t.wall for t in taken),
+                statistics.median(t.cpu for t in taken),
+                repeats,
+            ),
+        )
         for (_, value, compile_time), taken in zip(ready, zip(*rounds, strict=True), strict=True)
     ]
 
@@ -65,7 +73,10 @@ def alternate(fn: Callable, *args, other: Callable, repeats: int = 7):
     for _ in range(repeats):
         ours.append(_repeat(run, 1))
         theirs.append(other())
-    medians = [(statistics.median(t.wall for t in runs), statistics.median(t.cpu for t in runs)) for runs in (ours, theirs)]
+    medians = [
+        (statistics.median(t.wall for t in runs), statistics.median(t.cpu for t in runs))
+        for runs in (ours, theirs)
+    ]
     return value, Timing(compile_time, *medians[0], repeats), Timing(0.0, *medians[1], repeats)
 
 
@@ -113,12 +124,16 @@ def row(name: str, **values) -> dict:
 def save(problem: str, rows: list[dict], **extra) -> Path:
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{problem}.json"
-    path.write_text(json.dumps({"problem": problem, **environment(), **extra, "rows": rows}, indent=1) + "\n")
+    path.write_text(
+        json.dumps({"problem": problem, **environment(), **extra, "rows": rows}, indent=1) + "\n"
+    )
     return path
 
 
 def show_environment():
     env = environment()
     versions = ", ".join(f"{k} {v}" for k, v in env["versions"].items())
-    print(f"{env['platform']} ({env['device']}), {env['cpus']} cpus, load {env['load']:.1f}, x64 {env['x64']}")
+    print(
+        f"{env['platform']} ({env['device']}), {env['cpus']} cpus, load {env['load']:.1f}, x64 {env['x64']}"
+    )
     print(f"python {env['python']}, {versions}")

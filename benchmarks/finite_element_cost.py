@@ -39,13 +39,24 @@ def step_cost(links: int, elements: int, repeats: int = 5) -> dict:
             y, _, _, memory, result = solver.step(term, t, t + dt, y, None, memory, False)
             return (y, memory, ok & (result == diffrax.RESULTS.successful)), None
 
-        (y, _, ok), _ = jax.lax.scan(one, (y, memory, jnp.asarray(True)), dt * jnp.arange(STEPS, dtype=jnp.result_type(float)))
+        (y, _, ok), _ = jax.lax.scan(
+            one,
+            (y, memory, jnp.asarray(True)),
+            dt * jnp.arange(STEPS, dtype=jnp.result_type(float)),
+        )
         return y.mech.q[0], ok
 
     (angle, ok), timing = _harness.measure(run, arrays, y, repeats=repeats)
     name = f"{links} links of {elements} elements"
     return _harness.row(
-        name, elements=elements, links=links, value=timing, step=timing.cpu / STEPS, wall=timing.wall / STEPS, converged=bool(ok), angle=float(angle)
+        name,
+        elements=elements,
+        links=links,
+        value=timing,
+        step=timing.cpu / STEPS,
+        wall=timing.wall / STEPS,
+        converged=bool(ok),
+        angle=float(angle),
     )
 
 
@@ -62,7 +73,12 @@ def arm_compile(links: int = 3, elements: int = 10) -> dict:
         begun = time.perf_counter()
         jax.block_until_ready(fx.simulate(model, None, ts, dt=1e-3, throw=False).tip)
         times.append(time.perf_counter() - begun)
-    return _harness.row(f"simulate, {links} links of {elements} elements", first=times[0], run=times[1], compile_only=times[0] - times[1])
+    return _harness.row(
+        f"simulate, {links} links of {elements} elements",
+        first=times[0],
+        run=times[1],
+        compile_only=times[0] - times[1],
+    )
 
 
 def assembly_cost(elements: int, repeats: int = 5) -> dict:
@@ -92,10 +108,19 @@ def assembly_cost(elements: int, repeats: int = 5) -> dict:
     for name, make in (("band", band), ("full", full)):
 
         def many(blocks, make=make):
-            return jax.lax.scan(lambda c, k: (c + 1e-9 * jnp.sum(make(blocks * k)), None), 0.0, jnp.linspace(1.0, 2.0, rounds))[0]
+            return jax.lax.scan(
+                lambda c, k: (c + 1e-9 * jnp.sum(make(blocks * k)), None),
+                0.0,
+                jnp.linspace(1.0, 2.0, rounds),
+            )[0]
 
         times[name] = _harness.measure(many, blocks, repeats=repeats)[1].cpu / rounds
-    return _harness.row(f"assembly of {elements} elements", elements=elements, **times, ratio=times["full"] / times["band"])
+    return _harness.row(
+        f"assembly of {elements} elements",
+        elements=elements,
+        **times,
+        ratio=times["full"] / times["band"],
+    )
 
 
 def main(argv: list[str] | None = None):
@@ -103,7 +128,9 @@ def main(argv: list[str] | None = None):
     parser.add_argument("--elements", type=int, nargs="*", default=[10, 30, 100, 300, 1000])
     parser.add_argument("--links", type=int, nargs="*", default=[2, 4, 8])
     parser.add_argument("--assembly", type=int, nargs="*", default=[8, 16, 32, 64, 128])
-    parser.add_argument("--no-arm", action="store_true", help="leave the compile time of an arm out")
+    parser.add_argument(
+        "--no-arm", action="store_true", help="leave the compile time of an arm out"
+    )
     args = parser.parse_args(argv)
 
     import jax
@@ -112,7 +139,10 @@ def main(argv: list[str] | None = None):
     _harness.fresh_compilations()
     _harness.show_environment()
     rows, results = [], {}
-    for by, cases in (("elements", [(1, n) for n in args.elements]), ("links", [(k, 10) for k in args.links])):
+    for by, cases in (
+        ("elements", [(1, n) for n in args.elements]),
+        ("links", [(k, 10) for k in args.links]),
+    ):
         group = []
         for links, elements in cases:
             group.append(step_cost(links, elements))
@@ -128,14 +158,25 @@ def main(argv: list[str] | None = None):
             print(f"slope in {by}: {results[f'slope in {by}']:.3f} (limit 1.1)", flush=True)
     if not args.no_arm:
         rows.append(arm_compile())
-        print(f"{rows[-1]['name']}: first call {rows[-1]['first']:.1f} s, second {rows[-1]['run']:.2f} s (limit 10 s to compile)", flush=True)
+        print(
+            f"{rows[-1]['name']}: first call {rows[-1]['first']:.1f} s, second {rows[-1]['run']:.2f} s (limit 10 s to compile)",
+            flush=True,
+        )
     group = [assembly_cost(n) for n in args.assembly]
     for r in group:
-        print(f"{r['name']}: {1e6 * r['band']:.1f} us into bands, {1e6 * r['full']:.1f} us by matrices of the size of q, ratio {r['ratio']:.1f}", flush=True)
+        print(
+            f"{r['name']}: {1e6 * r['band']:.1f} us into bands, {1e6 * r['full']:.1f} us by matrices of the size of q, ratio {r['ratio']:.1f}",
+            flush=True,
+        )
     if len(group) > 1:
-        results |= {f"slope of assembly, {k}": slope([{**r, "step": r[k]} for r in group], "elements") for k in ("band", "full")}
+        results |= {
+            f"slope of assembly, {k}": slope([{**r, "step": r[k]} for r in group], "elements")
+            for k in ("band", "full")
+        }
         print({k: round(v, 2) for k, v in results.items()})
-    print(f"written to {_harness.save('finite_element_cost', rows + group, link=metal_link.Link().__dict__, **results)}")
+    print(
+        f"written to {_harness.save('finite_element_cost', rows + group, link=metal_link.Link().__dict__, **results)}"
+    )
 
 
 if __name__ == "__main__":

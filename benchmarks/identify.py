@@ -24,17 +24,58 @@ def joints(formulation):
     body = fx.Body(1.0, (0.2, 0, 0), (0.001, 0.02, 0.02, 0, 0, 0))
     links = [fx.Link(name, 0.4, rigid=True, body=body) for name in ("upper", "fore")]
     made = [
-        fx.Joint("shoulder", "revolute", "ground", "upper", stiffness=80.0, damping=0.05, motor=fx.Motor(rotor=0.05)),
-        fx.Joint("elbow", "revolute", "upper", "fore", stiffness=40.0, damping=0.03, motor=fx.Motor(rotor=0.03)),
+        fx.Joint(
+            "shoulder",
+            "revolute",
+            "ground",
+            "upper",
+            stiffness=80.0,
+            damping=0.05,
+            motor=fx.Motor(rotor=0.05),
+        ),
+        fx.Joint(
+            "elbow",
+            "revolute",
+            "upper",
+            "fore",
+            stiffness=40.0,
+            damping=0.03,
+            motor=fx.Motor(rotor=0.03),
+        ),
     ]
-    sensors = [fx.Sensor(f"{j}-{k}", kind, j) for j in ("shoulder", "elbow") for k, kind in (("link", "encoder"), ("motor", "motor_encoder"))]
-    robot = fx.Robot("two joints", links, made, (fx.Payload("load", "fore", 0.3),), sensors, planar=True, gravity=(0, 0, 0))
-    free = ["joints.shoulder.stiffness", "joints.elbow.stiffness", "joints.shoulder.damping", "joints.elbow.damping", "payloads.load.mass"]
-    more = [f"links.{name}.body.mass" for name in ("upper", "fore")] + [f"joints.{name}.motor.rotor" for name in ("shoulder", "elbow")]
+    sensors = [
+        fx.Sensor(f"{j}-{k}", kind, j)
+        for j in ("shoulder", "elbow")
+        for k, kind in (("link", "encoder"), ("motor", "motor_encoder"))
+    ]
+    robot = fx.Robot(
+        "two joints",
+        links,
+        made,
+        (fx.Payload("load", "fore", 0.3),),
+        sensors,
+        planar=True,
+        gravity=(0, 0, 0),
+    )
+    free = [
+        "joints.shoulder.stiffness",
+        "joints.elbow.stiffness",
+        "joints.shoulder.damping",
+        "joints.elbow.damping",
+        "payloads.load.mass",
+    ]
+    more = [f"links.{name}.body.mass" for name in ("upper", "fore")] + [
+        f"joints.{name}.motor.rotor" for name in ("shoulder", "elbow")
+    ]
     more += [f"sensors.{s.name}.gain" for s in sensors]
 
     def drive(tones):
-        return {"efforts": {"shoulder": tones(0.5, (0.5, 1.3, 2.9, 4.7)), "elbow": tones(0.5, (0.8, 1.9, 3.7, 5.9))}}
+        return {
+            "efforts": {
+                "shoulder": tones(0.5, (0.5, 1.3, 2.9, 4.7)),
+                "elbow": tones(0.5, (0.8, 1.9, 3.7, 5.9)),
+            }
+        }
 
     return fx.RigidArm().bind(robot), free, more, drive
 
@@ -52,21 +93,52 @@ def elastic(formulation):
     import flexjax as fx
 
     method = getattr(fx, formulation)(**COARSE[formulation])
-    link = fx.Link("link", 0.6, section=fx.Rectangle(0.02, 0.003), material=fx.Material(E=70e9, nu=0.33, rho=2700.0), damping=fx.Damping(strain_rate=1e-3))
-    sensors = (fx.Sensor("angle", "encoder", "pin"), fx.Sensor("tip", "tip", "link", direction=(0.0, 1.0, 0.0)))
+    link = fx.Link(
+        "link",
+        0.6,
+        section=fx.Rectangle(0.02, 0.003),
+        material=fx.Material(E=70e9, nu=0.33, rho=2700.0),
+        damping=fx.Damping(strain_rate=1e-3),
+    )
+    sensors = (
+        fx.Sensor("angle", "encoder", "pin"),
+        fx.Sensor("tip", "tip", "link", direction=(0.0, 1.0, 0.0)),
+    )
 
     def robot(sensors, **soft):
         joint = fx.Joint("pin", "revolute", "ground", "link", hub=fx.Hub(0.1, 1e-3), **soft)
-        return fx.Robot("elastic link", (link,), (joint,), (fx.Payload("load", "link", 0.2),), sensors, planar=True, gravity=(0, 0, 0))
+        return fx.Robot(
+            "elastic link",
+            (link,),
+            (joint,),
+            (fx.Payload("load", "link", 0.2),),
+            sensors,
+            planar=True,
+            gravity=(0, 0, 0),
+        )
 
-    made, last, size = robot(sensors, stiffness=60.0, damping=0.05), ["joints.pin.stiffness", "joints.pin.damping"], 0.05
+    made, last, size = (
+        robot(sensors, stiffness=60.0, damping=0.05),
+        ["joints.pin.stiffness", "joints.pin.damping"],
+        0.05,
+    )
     if method.refusals(made):
         # A quarter of the motion: in the whole the link bends by nine tenths of its length, beyond what MovingBeam's energy is meant for, and the eleven
         # iterations of a step would make simulations dear and gradients look cheap.
         made, last, size = robot(sensors[1:]), ["sensors.tip.gain", "sensors.tip.offset"], 0.0125
     free = ["links.link.material.E", "links.link.damping.strain_rate", "payloads.load.mass", *last]
-    more = ["links.link.material.rho", "links.link.length", "joints.pin.hub.mass", "joints.pin.hub.inertia"]
-    return method.bind(made), free, more, lambda tones: {"motions": {"pin": tones(size, (1.1, 2.3, 4.1, 6.7))}}
+    more = [
+        "links.link.material.rho",
+        "links.link.length",
+        "joints.pin.hub.mass",
+        "joints.pin.hub.inertia",
+    ]
+    return (
+        method.bind(made),
+        free,
+        more,
+        lambda tones: {"motions": {"pin": tones(size, (1.1, 2.3, 4.1, 6.7))}},
+    )
 
 
 PROBLEMS = {"joints": joints, "elastic": elastic}
@@ -86,7 +158,10 @@ def timed(runs: dict, repeats) -> dict:
             wall, cpu = time.perf_counter(), time.process_time()
             jax.block_until_ready(run())
             times[name].append((time.perf_counter() - wall, time.process_time() - cpu))
-    return {name: tuple(statistics.median(t[k] for t in taken) for k in (0, 1)) for name, taken in times.items()}
+    return {
+        name: tuple(statistics.median(t[k] for t in taken) for k in (0, 1))
+        for name, taken in times.items()
+    }
 
 
 def costs(problems, record, repeats) -> dict:
@@ -96,16 +171,29 @@ def costs(problems, record, repeats) -> dict:
     from flexjax.identify import _fit
     from flexjax.identify._problem import measure_data, residuals_and_jacobian
 
-    asked = [(problem, measure_data(problem, [record])[0], jnp.zeros(len(problem.parameters.start))) for problem in problems]
+    asked = [
+        (problem, measure_data(problem, [record])[0], jnp.zeros(len(problem.parameters.start)))
+        for problem in problems
+    ]
     problem, measured, z = asked[0]
-    runs = {"simulation": lambda: problem.predict(z), "jacobian": lambda: residuals_and_jacobian(z, problem, measured, jnp.ones(()))[:2]}
-    runs |= {f"gradient by {len(z)}": lambda p=p, m=m, z=z: _fit.value_and_gradient(z, p, m) for p, m, z in asked}
+    runs = {
+        "simulation": lambda: problem.predict(z),
+        "jacobian": lambda: residuals_and_jacobian(z, problem, measured, jnp.ones(()))[:2],
+    }
+    runs |= {
+        f"gradient by {len(z)}": lambda p=p, m=m, z=z: _fit.value_and_gradient(z, p, m)
+        for p, m, z in asked
+    }
     found = timed(runs, repeats)
     one = found["simulation"][1]
     print(f"one simulation: {1e3 * found['simulation'][0]:.1f} ms (cpu {1e3 * one:.1f})")
     for name, taken in found.items():
         if name != "simulation":
-            print(f"{name}: {1e3 * taken[0]:.1f} ms = {taken[1] / one:.2f} simulations (cpu)" + ("; limit 2.5" if "gradient" in name else ""), flush=True)
+            print(
+                f"{name}: {1e3 * taken[0]:.1f} ms = {taken[1] / one:.2f} simulations (cpu)"
+                + ("; limit 2.5" if "gradient" in name else ""),
+                flush=True,
+            )
     found["gradient"] = found[f"gradient by {len(z)}"]
     return found
 
@@ -153,7 +241,9 @@ def race(model, record, free, problem, gradient) -> dict:
 def main(argv: list[str] | None = None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--problem", choices=PROBLEMS, default="joints")
-    parser.add_argument("--formulation", choices=COARSE, default="TransferMatrix", help="of the elastic link")
+    parser.add_argument(
+        "--formulation", choices=COARSE, default="TransferMatrix", help="of the elastic link"
+    )
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--arms", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=7)
@@ -174,28 +264,56 @@ def main(argv: list[str] | None = None):
 
     def tones(size, frequencies):
         phases = rng.uniform(0, 6, len(frequencies))
-        return size * sum(np.sin(2 * np.pi * f * ts + p) for f, p in zip(frequencies, phases, strict=True)) * np.clip(ts / 0.5, 0, 1)
+        return (
+            size
+            * sum(np.sin(2 * np.pi * f * ts + p) for f, p in zip(frequencies, phases, strict=True))
+            * np.clip(ts / 0.5, 0, 1)
+        )
 
     model, free, more, drive = PROBLEMS[args.problem](args.formulation)
     inputs = drive(tones)
     names = [s.name for s in model.robot.sensors]
     blank = fx.Experiment(ts, {s: 0 * ts for s in names}, **inputs)
-    problem, *others = (build(model, [blank], names, dt=STEP) for names in ([free] if args.few else [free, free[:1], [*free, *more]]))
+    problem, *others = (
+        build(model, [blank], names, dt=STEP)
+        for names in ([free] if args.few else [free, free[:1], [*free, *more]])
+    )
 
     def recorded(factors):
         truth = np.asarray(problem.parameters.start) * factors
         (run,), _ = problem.predict(problem.parameters.inverse(jnp.asarray(truth)))
         y = np.asarray(run[0])
-        return fx.Experiment(ts, {s: y[:, i] + 0.02 * y[:, i].std() * rng.normal(size=len(y)) for i, s in enumerate(names)}, **inputs)
+        return fx.Experiment(
+            ts,
+            {
+                s: y[:, i] + 0.02 * y[:, i].std() * rng.normal(size=len(y))
+                for i, s in enumerate(names)
+            },
+            **inputs,
+        )
 
-    arms = [recorded(factors) for factors in np.random.default_rng(1).uniform(0.7, 1.3, (max(args.arms, 1), len(free)))]
+    arms = [
+        recorded(factors)
+        for factors in np.random.default_rng(1).uniform(0.7, 1.3, (max(args.arms, 1), len(free)))
+    ]
     cost = costs((problem, *others), arms[0], args.repeats)
-    rows = [_harness.row("cost", **cost, gradient_over_simulation=cost["gradient"][1] / cost["simulation"][1])]
+    rows = [
+        _harness.row(
+            "cost", **cost, gradient_over_simulation=cost["gradient"][1] / cost["simulation"][1]
+        )
+    ]
     if args.arms:
         fx.identify(model, arms[0], free, dt=STEP, reweight=0)  # compiles
-        rows += [_harness.row(f"arm {k + 1}", **race(model, record, free, problem, cost["gradient"])) for k, record in enumerate(arms)]
-        print(f"smallest ratio {min(r['ratio'] for r in rows[1:]):.2f}, most value-and-gradients {max(r['in_gradients'] for r in rows[1:]):.1f}")
-    print(f"written to {_harness.save(f'identify_{args.problem}', rows, samples=args.samples, formulation=model.formulation.__class__.__name__)}")
+        rows += [
+            _harness.row(f"arm {k + 1}", **race(model, record, free, problem, cost["gradient"]))
+            for k, record in enumerate(arms)
+        ]
+        print(
+            f"smallest ratio {min(r['ratio'] for r in rows[1:]):.2f}, most value-and-gradients {max(r['in_gradients'] for r in rows[1:]):.1f}"
+        )
+    print(
+        f"written to {_harness.save(f'identify_{args.problem}', rows, samples=args.samples, formulation=model.formulation.__class__.__name__)}"
+    )
 
 
 if __name__ == "__main__":

@@ -37,7 +37,10 @@ def many_links(n: int, length: float = 0.2) -> fx.Robot:
     links = [fx.Link(f"link{i}", length, constants=fx.BeamConstants(**LINK)) for i in range(n)]
     axes = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0))
     parents = ["ground", *(link.name for link in links)]
-    joints = [fx.Joint(f"joint{i}", "revolute", parents[i], f"link{i}", axis=axes[i % 2]) for i in range(n)]
+    joints = [
+        fx.Joint(f"joint{i}", "revolute", parents[i], f"link{i}", axis=axes[i % 2])
+        for i in range(n)
+    ]
     return fx.Robot.serial(links, joints, planar=False)
 
 
@@ -65,7 +68,10 @@ def one_size(n: int) -> dict:
     arrays, static = eqx.partition(model.term(drive), eqx.is_array)
     solver = model.default_solver(drive)
     (_, before, after, iterations), step = measure(
-        lambda a, y: fall(eqx.combine(a, static), solver, y, jnp.asarray(DT), STEPS), arrays, y, repeats=REPEATS
+        lambda a, y: fall(eqx.combine(a, static), solver, y, jnp.asarray(DT), STEPS),
+        arrays,
+        y,
+        repeats=REPEATS,
     )
     return row(
         f"{n} links",
@@ -82,7 +88,9 @@ def one_size(n: int) -> dict:
 
 
 def slope(rows: list[dict], what: str) -> float:
-    return float(np.polyfit(np.log([r["links"] for r in rows]), np.log([r[what] for r in rows]), 1)[0])
+    return float(
+        np.polyfit(np.log([r["links"] for r in rows]), np.log([r[what] for r in rows]), 1)[0]
+    )
 
 
 def main():
@@ -100,9 +108,13 @@ def main():
             flush=True,
         )
     line, wall, one = (slope(rows, what) for what in ("step_cpu", "step_wall", "iteration_cpu"))
-    print(f"slope of the step {line:.3f} by CPU time, {wall:.3f} by wall time; of one iteration {one:.3f} by CPU time (linear: 1)")
+    print(
+        f"slope of the step {line:.3f} by CPU time, {wall:.3f} by wall time; of one iteration {one:.3f} by CPU time (linear: 1)"
+    )
     for a, b in zip(rows, rows[1:], strict=False):
-        parts = [slope([a, b], what) for what in ("step_cpu", "step_wall", "iteration_cpu", "iterations")]
+        parts = [
+            slope([a, b], what) for what in ("step_cpu", "step_wall", "iteration_cpu", "iterations")
+        ]
         print(
             f"{a['links']:4d} to {b['links']:4d} links: slope of the step {parts[0]:.3f} by CPU time, {parts[1]:.3f} by wall time; "
             f"of one iteration {parts[2]:.3f} by CPU time, of their number {parts[3]:.3f}"

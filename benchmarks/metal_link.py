@@ -80,7 +80,10 @@ def run_flexjax(name: str, link: Link, *, elements: int, dt: float, repeats: int
             changed = changed.replace(path, number)
         return fx.simulate(model.rebind(changed), drive, ts, dt=dt, throw=False).tip[-1, :2]
 
-    numbers = {"links.link.material.E": jnp.asarray(link.E), "links.link.length": jnp.asarray(link.length)}
+    numbers = {
+        "links.link.material.E": jnp.asarray(link.E),
+        "links.link.length": jnp.asarray(link.length),
+    }
     try:
         both = [tip, jax.grad(lambda n: tip(n).sum())]
         (end, value), (slope, gradient) = _harness.in_turns(both, numbers, repeats=repeats)
@@ -102,7 +105,10 @@ def run_exudyn(kind: str, link: Link, *, elements: int, dt: float, repeats: int)
         for _ in range(repeats + 1)
     ][1:]
     timing = _harness.Timing(
-        0.0, statistics.median(r.wall for r in runs), statistics.median(r.cpu for r in runs), repeats
+        0.0,
+        statistics.median(r.wall for r in runs),
+        statistics.median(r.cpu for r in runs),
+        repeats,
     )
     last = runs[-1]
     return _harness.row(
@@ -115,7 +121,9 @@ def run_exudyn(kind: str, link: Link, *, elements: int, dt: float, repeats: int)
 
 
 def show(rows: list[dict], reference: dict | None):
-    print(f"\n{'':32}{'tip x':>11}{'tip y':>12}{'compile':>10}{'run':>10}{'cpu':>10}{'gradient':>10}{'of a run':>10}{'wall ratio':>12}{'cpu ratio':>11}")
+    print(
+        f"\n{'':32}{'tip x':>11}{'tip y':>12}{'compile':>10}{'run':>10}{'cpu':>10}{'gradient':>10}{'of a run':>10}{'wall ratio':>12}{'cpu ratio':>11}"
+    )
     for r in rows:
         if "value" not in r:
             reason = r.get("error") or "; ".join(r["refused"])
@@ -123,7 +131,10 @@ def show(rows: list[dict], reference: dict | None):
             continue
         value, gradient = r["value"], r.get("gradient")
         comparable = reference and r["name"] != "RigidArm"  # without elements it is another problem
-        ratio, wall_ratio = (f"{value[k] / reference['value'][k]:.2f}" if comparable else "-" for k in ("cpu", "wall"))
+        ratio, wall_ratio = (
+            f"{value[k] / reference['value'][k]:.2f}" if comparable else "-"
+            for k in ("cpu", "wall")
+        )
         slope = f"{1e3 * gradient['wall']:.1f} ms" if gradient else "-"
         times = f"{gradient['wall'] / value['wall']:.2f}" if gradient else "-"
         print(
@@ -132,7 +143,9 @@ def show(rows: list[dict], reference: dict | None):
         )
     print(f"{'reference tip':32}{REFERENCE_TIP[0]:11.5f}{REFERENCE_TIP[1]:12.6f}")
     if reference:
-        print(f"ratios: against {reference['name']}, same run; cpu: CPU time of the process, all its threads")
+        print(
+            f"ratios: against {reference['name']}, same run; cpu: CPU time of the process, all its threads"
+        )
 
 
 def main(argv: list[str] | None = None):

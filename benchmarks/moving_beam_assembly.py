@@ -13,7 +13,14 @@ from benchmarks._harness import fresh_compilations, measure, row, save, show_env
 
 jax.config.update("jax_enable_x64", True)
 
-from flexjax.formulation.moving_beam._generator import LETTERS, dense_energy, letter_matrix, scaled, strain_energy, tables  # noqa: E402
+from flexjax.formulation.moving_beam._generator import (
+    LETTERS,
+    dense_energy,
+    letter_matrix,
+    scaled,
+    strain_energy,
+    tables,
+)  # noqa: E402
 from flexjax.formulation.moving_beam._shapes import Shapes  # noqa: E402
 from flexjax.formulation.moving_beam._terms import ORDERS, STIFFNESSES  # noqa: E402
 
@@ -70,13 +77,28 @@ def main():
 
                     def many(y, energy=energy, of=of):
                         # Every evaluation feeds the next, so that none is left out.
-                        return jax.lax.fori_loop(0, REPEATS, lambda i, y: y + 1e-30 * jnp.sum(of(energy, y)), y)
+                        return jax.lax.fori_loop(
+                            0, REPEATS, lambda i, y: y + 1e-30 * jnp.sum(of(energy, y)), y
+                        )
 
                     values[way] = jax.jit(lambda y, energy=energy, of=of: of(energy, y))(y)
                     _, timing = measure(many, y)
-                    gap = float(jnp.max(jnp.abs(values[way] - values["gauss"])) / jnp.max(jnp.abs(values["gauss"])))
+                    gap = float(
+                        jnp.max(jnp.abs(values[way] - values["gauss"]))
+                        / jnp.max(jnp.abs(values["gauss"]))
+                    )
                     cost[way] = 1e6 * timing.cpu / REPEATS
-                    results.append(row(f"{order} {what} {way} {n}", order=order, way=way, elements=n, microseconds=cost[way], gap=gap, timing=timing))
+                    results.append(
+                        row(
+                            f"{order} {what} {way} {n}",
+                            order=order,
+                            way=way,
+                            elements=n,
+                            microseconds=cost[way],
+                            gap=gap,
+                            timing=timing,
+                        )
+                    )
                     told = f"{cost[way]:8.1f} us of CPU, {cost[way] / cost['gauss']:5.2f} of Gauss, compile {timing.compile:5.1f} s, gap {gap:.1e}"
                     print(f"{order:11s} {what:8s} {way:9s} {n:3d} elements: {told}", flush=True)
     print(save("moving_beam_assembly", results))

@@ -20,8 +20,13 @@ def chain(links: int, length: float = 1.0):
     import flexjax as fx
 
     one = metal_link.robot(metal_link.Link()).links[0]
-    parts = [fx.Link(f"link{i}", length, section=one.section, material=one.material) for i in range(links)]
-    return fx.Robot.serial(parts, name=f"{links} metal links", gravity=(0.0, -metal_link.GRAVITY, 0.0))
+    parts = [
+        fx.Link(f"link{i}", length, section=one.section, material=one.material)
+        for i in range(links)
+    ]
+    return fx.Robot.serial(
+        parts, name=f"{links} metal links", gravity=(0.0, -metal_link.GRAVITY, 0.0)
+    )
 
 
 def step_cost(robot, elements: int, repeats: int = 5) -> dict:
@@ -46,12 +51,22 @@ def step_cost(robot, elements: int, repeats: int = 5) -> dict:
             y, _, _, memory, result = solver.step(term, t, t + dt, y, None, memory, False)
             return (y, memory, ok & (result == diffrax.RESULTS.successful)), None
 
-        (y, _, ok), _ = jax.lax.scan(one, (y, memory, jnp.asarray(True)), dt * jnp.arange(STEPS, dtype=jnp.result_type(float)))
+        (y, _, ok), _ = jax.lax.scan(
+            one,
+            (y, memory, jnp.asarray(True)),
+            dt * jnp.arange(STEPS, dtype=jnp.result_type(float)),
+        )
         return y.mech.x[-1, -1], ok
 
     (tip, ok), timing = _harness.measure(run, model, repeats=repeats)
     return _harness.row(
-        robot.name, elements=elements, links=len(robot.links), value=timing, step=timing.cpu / STEPS, converged=bool(ok), tip=[float(x) for x in tip]
+        robot.name,
+        elements=elements,
+        links=len(robot.links),
+        value=timing,
+        step=timing.cpu / STEPS,
+        converged=bool(ok),
+        tip=[float(x) for x in tip],
     )
 
 
@@ -73,9 +88,17 @@ def batch_cost(size: int, repeats: int = 7) -> dict:
         changed = model.rebind(arm.replace("links.link.material.E", E))
         return fx.simulate(changed, None, ts, dt=1e-3, throw=False).tip[-1, :2]
 
-    options = dict(kind="GeometricallyExact2D", elements=16, dt=1e-3, end=metal_link.END, gravity=metal_link.GRAVITY)
+    options = dict(
+        kind="GeometricallyExact2D",
+        elements=16,
+        dt=1e-3,
+        end=metal_link.END,
+        gravity=metal_link.GRAVITY,
+    )
     moduli = link.E * jnp.linspace(0.8, 1.2, size)
-    _, timing, theirs = _harness.alternate(jax.vmap(tip), moduli, other=lambda: _exudyn.pendulum(link, **options), repeats=repeats)
+    _, timing, theirs = _harness.alternate(
+        jax.vmap(tip), moduli, other=lambda: _exudyn.pendulum(link, **options), repeats=repeats
+    )
     return _harness.row(
         f"batch of {size}", value=timing, per_run=timing.wall / size, per_run_cpu=timing.cpu / size, exudyn=theirs.wall,
         ratio=timing.wall / size / theirs.wall, ratio_cpu=timing.cpu / size / theirs.cpu,
@@ -95,12 +118,18 @@ def main(argv: list[str] | None = None):
     _harness.fresh_compilations()
     _harness.show_environment()
     rows, results = [], {}
-    for by, cases in (("elements", [(1, n) for n in args.elements]), ("links", [(k, 8) for k in args.links])):
+    for by, cases in (
+        ("elements", [(1, n) for n in args.elements]),
+        ("links", [(k, 8) for k in args.links]),
+    ):
         group = []
         for links, elements in cases:
             group.append(step_cost(chain(links), elements))
             last = group[-1]
-            print(f"{links} links of {elements} elements: {1e6 * last['step']:.1f} us per step, compiled in {last['value']['compile']:.1f} s", flush=True)
+            print(
+                f"{links} links of {elements} elements: {1e6 * last['step']:.1f} us per step, compiled in {last['value']['compile']:.1f} s",
+                flush=True,
+            )
         rows += group
         if len(group) > 1:
             results[f"slope in {by}"] = slope(group, by)
@@ -108,7 +137,10 @@ def main(argv: list[str] | None = None):
     if args.batch:
         rows.append(batch_cost(args.batch))
         last = rows[-1]
-        results["batch over Exudyn"], results["batch over Exudyn, CPU time"] = last["ratio"], last["ratio_cpu"]
+        results["batch over Exudyn"], results["batch over Exudyn, CPU time"] = (
+            last["ratio"],
+            last["ratio_cpu"],
+        )
         print(
             f"batch of {args.batch}: {1e3 * last['per_run']:.2f} ms per run ({1e3 * last['per_run_cpu']:.2f} ms of CPU time), "
             f"Exudyn {1e3 * last['exudyn']:.1f} ms; ratio {last['ratio']:.3f} by wall time, {last['ratio_cpu']:.3f} by CPU time (limit 0.12)"

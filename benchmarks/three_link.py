@@ -27,7 +27,10 @@ def arm():
     import flexjax as fx
 
     material = fx.Material(E=E, nu=0.33, rho=RHO)
-    links = [fx.Link(f"link{i}", LENGTH, section=fx.Rectangle(SIDE, SIDE), material=material) for i in (1, 2, 3)]
+    links = [
+        fx.Link(f"link{i}", LENGTH, section=fx.Rectangle(SIDE, SIDE), material=material)
+        for i in (1, 2, 3)
+    ]
     return fx.Robot.serial(links, name="three links", gravity=(0.0, -GRAVITY, 0.0))
 
 
@@ -67,7 +70,9 @@ def exudyn_tip(elements: int, steps: int) -> tuple[np.ndarray, float, float]:
     previous = None
     for link in range(3):
         nodes = [
-            mbs.AddNode(eii.NodePoint2DSlope1(referenceCoordinates=[link * LENGTH + i * h, 0.0, 1.0, 0.0]))
+            mbs.AddNode(
+                eii.NodePoint2DSlope1(referenceCoordinates=[link * LENGTH + i * h, 0.0, 1.0, 0.0])
+            )
             for i in range(elements + 1)
         ]
         for a, b in zip(nodes[:-1], nodes[1:], strict=True):
@@ -82,7 +87,8 @@ def exudyn_tip(elements: int, steps: int) -> tuple[np.ndarray, float, float]:
             )
             mbs.AddLoad(
                 eii.Gravity(
-                    markerNumber=mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=body)), loadVector=[0.0, -GRAVITY, 0.0]
+                    markerNumber=mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=body)),
+                    loadVector=[0.0, -GRAVITY, 0.0],
                 )
             )
         for c in (0, 1):
@@ -91,7 +97,10 @@ def exudyn_tip(elements: int, steps: int) -> tuple[np.ndarray, float, float]:
                 if previous is None
                 else eii.MarkerNodeCoordinate(nodeNumber=previous, coordinate=c)
             )
-            markers = [mbs.AddMarker(inner), mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=nodes[0], coordinate=c))]
+            markers = [
+                mbs.AddMarker(inner),
+                mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=nodes[0], coordinate=c)),
+            ]
             mbs.AddObject(eii.CoordinateConstraint(markerNumbers=markers))
         previous = nodes[-1]
     mbs.Assemble()
@@ -112,7 +121,11 @@ def exudyn_tip(elements: int, steps: int) -> tuple[np.ndarray, float, float]:
     if not mbs.SolveDynamic(settings):
         raise RuntimeError(f"Exudyn did not finish: {elements} elements, {steps} steps")
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return np.asarray(mbs.GetNodeOutput(previous, exudyn.OutputVariableType.Position))[:2], wall, cpu
+    return (
+        np.asarray(mbs.GetNodeOutput(previous, exudyn.OutputVariableType.Position))[:2],
+        wall,
+        cpu,
+    )
 
 
 def main(argv=None):
@@ -131,8 +144,18 @@ def main(argv=None):
     robot, zero, rows = arm(), jnp.asarray(0.0), []
 
     ours = {}
-    for segments, steps in ((5, 100), (10, 100), (10, 200), (10, 400), (20, 400), (20, 800), (40, 1600)):
-        tip, timing = _harness.measure(flexjax_tip(segments, steps, args.passes), robot, zero, repeats=args.repeats)
+    for segments, steps in (
+        (5, 100),
+        (10, 100),
+        (10, 200),
+        (10, 400),
+        (20, 400),
+        (20, 800),
+        (40, 1600),
+    ):
+        tip, timing = _harness.measure(
+            flexjax_tip(segments, steps, args.passes), robot, zero, repeats=args.repeats
+        )
         ours[segments, steps] = np.asarray(tip), timing
     fine, coarse = ours[40, 1600][0], ours[20, 800][0]
     limit = fine + (fine - coarse) / 3
@@ -149,11 +172,21 @@ def main(argv=None):
         )
     if importlib.util.find_spec("exudyn"):
         theirs = {}
-        for elements, steps in ((2, 100), (2, 200), (2, 300), (2, 400), (4, 400), (8, 800), (16, 1600)):
+        for elements, steps in (
+            (2, 100),
+            (2, 200),
+            (2, 300),
+            (2, 400),
+            (4, 400),
+            (8, 800),
+            (16, 1600),
+        ):
             runs = [exudyn_tip(elements, steps) for _ in range(args.repeats)]
             theirs[elements, steps] = (
                 runs[-1][0],
-                _harness.Timing(0.0, *(statistics.median(r[k] for r in runs) for k in (1, 2)), args.repeats),
+                _harness.Timing(
+                    0.0, *(statistics.median(r[k] for r in runs) for k in (1, 2)), args.repeats
+                ),
             )
         fine, coarse = theirs[16, 1600][0], theirs[8, 800][0]
         their_limit = fine + (fine - coarse) / 3
@@ -164,7 +197,12 @@ def main(argv=None):
             error = float(np.linalg.norm(tip - their_limit))
             rows.append(
                 _harness.row(
-                    "exudyn ANCFCable2D", segments=elements, steps=steps, tip=tip.tolist(), error=error, value=timing
+                    "exudyn ANCFCable2D",
+                    segments=elements,
+                    steps=steps,
+                    tip=tip.tolist(),
+                    error=error,
+                    value=timing,
                 )
             )
     else:
@@ -184,18 +222,26 @@ def main(argv=None):
         print(f"at a tip error of {args.error:g} m: {ratio:.2f} x the CPU time of Exudyn")
     sizes = (20, 80, 320, 1280)
     times = [
-        _harness.measure(flexjax_tip(n, 50, args.passes), robot, zero, repeats=args.repeats)[1].cpu / 50 for n in sizes
+        _harness.measure(flexjax_tip(n, 50, args.passes), robot, zero, repeats=args.repeats)[1].cpu
+        / 50
+        for n in sizes
     ]
     slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
-    listed = ", ".join(f"{3 * n} segments {1e6 * t:.0f} us" for n, t in zip(sizes, times, strict=True))
+    listed = ", ".join(
+        f"{3 * n} segments {1e6 * t:.0f} us" for n, t in zip(sizes, times, strict=True)
+    )
     print(f"time per step: {listed}; slope {slope:.2f}")
     single = flexjax_tip(20, 200, args.passes)
     one = _harness.measure(single, robot, zero, repeats=args.repeats)[1].cpu
     many = (
-        _harness.measure(jax.vmap(single, (None, 0)), robot, jnp.linspace(0.0, 0.5, 256), repeats=args.repeats)[1].cpu
+        _harness.measure(
+            jax.vmap(single, (None, 0)), robot, jnp.linspace(0.0, 0.5, 256), repeats=args.repeats
+        )[1].cpu
         / 256
     )
-    print(f"batch of 256, CPU time: {one / many:.1f} x cheaper per run than one ({1e3 * many:.2f} against {1e3 * one:.2f} ms)")
+    print(
+        f"batch of 256, CPU time: {one / many:.1f} x cheaper per run than one ({1e3 * many:.2f} against {1e3 * one:.2f} ms)"
+    )
     extra = dict(slope=float(slope), batch_gain=one / many, ratio=ratio if len(best) == 2 else None)
     print(f"written to {_harness.save('three_link', rows, **extra)}")
 

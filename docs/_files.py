@@ -9,7 +9,7 @@ from flexjax.robot import robot_schema
 # What the schema leaves to the reader: names, references to other parts, choices.
 MEANING = {
     "Link.name": "its name",
-    "Link.section": "shape of the section: a table below, e.g. `{ shape = \"tube\", diameter = 0.04, wall = 0.002 }`",
+    "Link.section": 'shape of the section: a table below, e.g. `{ shape = "tube", diameter = 0.04, wall = 0.002 }`',
     "Link.section_end": "section at the tip, for a taper",
     "Link.material": "a name (see Material) or `{ E = 70e9, nu = 0.33, rho = 2700.0 }`",
     "Link.constants": "stiffness and mass per length in place of section and material",
@@ -109,25 +109,55 @@ def _cells(name: str, key: str, field: dict, required: bool) -> str:
     if "enum" in field and f"{name}.{key}" != "Joint.type":
         words += f": {', '.join(f'`{c}`' for c in field['enum'])}"
     if "const" in field:
-        words = f"`\"{field['const']}\"`"
-    default = "needed" if required else "" if field.get("default") in (None, [], "") else f"`{_short(field['default'])}`"
+        words = f'`"{field["const"]}"`'
+    default = (
+        "needed"
+        if required
+        else ""
+        if field.get("default") in (None, [], "")
+        else f"`{_short(field['default'])}`"
+    )
     return f"| `{key}` | {words} | {default} |"
 
 
 def _short(value) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        f"{value:.4g}"
+        if isinstance(value, float)
+        else str(value).lower()
+        if isinstance(value, bool)
+        else str(value)
+    )
 
 
 def files() -> str:
     schema = robot_schema()
     parts = [TEXT, "## The file", "", "| field | meaning | default |", "|---|---|---|"]
-    parts += [_cells("", key, field, key in schema["required"]) for key, field in schema["properties"].items()]
+    parts += [
+        _cells("", key, field, key in schema["required"])
+        for key, field in schema["properties"].items()
+    ]
     for name in ORDER:
         part = schema["$defs"][name]
-        parts += ["", f"### {name}", "", part["description"].replace("``", "`"), "", "| field | meaning | default |", "|---|---|---|"]
-        parts += [_cells(name, key, field, key in part.get("required", ())) for key, field in part["properties"].items()]
+        parts += [
+            "",
+            f"### {name}",
+            "",
+            part["description"].replace("``", "`"),
+            "",
+            "| field | meaning | default |",
+            "|---|---|---|",
+        ]
+        parts += [
+            _cells(name, key, field, key in part.get("required", ()))
+            for key, field in part["properties"].items()
+        ]
         if name == "Material":
-            named = next(o["enum"] for o in schema["$defs"]["Link"]["properties"]["material"]["oneOf"] if "enum" in o)
+            named = next(
+                o["enum"]
+                for o in schema["$defs"]["Link"]["properties"]["material"]["oneOf"]
+                if "enum" in o
+            )
             parts += ["", f"By name: {', '.join(f'`{n}`' for n in named)}."]
     missing = set(schema["$defs"]) - set(ORDER)
     if missing:
@@ -135,7 +165,16 @@ def files() -> str:
     parts.append(DRIVES.rstrip("\n"))
     for name in SIGNALS:
         make = getattr(signal, name)
-        arguments = ", ".join(p.name + (f" = {p.default}" if p.default is not p.empty else "") for p in inspect.signature(make).parameters.values())
-        about = " ".join(inspect.cleandoc(make.__doc__ or "").split("\n\n")[0].split("\n>>>")[0].split()).replace("``", "`").replace("|", "\\|")
+        arguments = ", ".join(
+            p.name + (f" = {p.default}" if p.default is not p.empty else "")
+            for p in inspect.signature(make).parameters.values()
+        )
+        about = (
+            " ".join(
+                inspect.cleandoc(make.__doc__ or "").split("\n\n")[0].split("\n>>>")[0].split()
+            )
+            .replace("``", "`")
+            .replace("|", "\\|")
+        )
         parts.append(f"| `{name}` | {arguments} | {about} |")
     return "\n".join(parts) + "\n"

@@ -51,15 +51,29 @@ def drives_and_sensors() -> list[str]:
     arm = _probes.one()
     models = {kind: formulation(kind)().bind(arm) for kind in REGISTRY}
     acts = _probes.acts
-    drives = {name: ["yes" if acts(model, drive) else "no" for model in models.values()] for name, drive in _probes.DRIVES.items()}
-    spatial = {kind: not formulation(kind)().refusals(_probes.based("revolute", axis=_probes.Z)) for kind in REGISTRY}
+    drives = {
+        name: ["yes" if acts(model, drive) else "no" for model in models.values()]
+        for name, drive in _probes.DRIVES.items()
+    }
+    spatial = {
+        kind: not formulation(kind)().refusals(_probes.based("revolute", axis=_probes.Z))
+        for kind in REGISTRY
+    }
     shaken = {kind: _probes.shaken(formulation(kind)(), spatial[kind]) for kind in REGISTRY}
-    sensors = {name: ["yes" if shaken[kind][0][name] > 1e-12 else "zero" for kind in REGISTRY] for name in _probes.SENSORS}
+    sensors = {
+        name: ["yes" if shaken[kind][0][name] > 1e-12 else "zero" for kind in REGISTRY]
+        for name in _probes.SENSORS
+    }
     found = {kind: strain for kind, (_, strain) in shaken.items()}
     planar_only = ("shear z", "torsion", "curvature y")
     strains = {
         name: [
-            "yes" if found[kind][i] > 1e-15 else "zero" if spatial[kind] or name not in planar_only else "planar only" for kind in REGISTRY
+            "yes"
+            if found[kind][i] > 1e-15
+            else "zero"
+            if spatial[kind] or name not in planar_only
+            else "planar only"
+            for kind in REGISTRY
         ]
         for i, name in enumerate(_probes.STRAINS)
     }
@@ -67,12 +81,24 @@ def drives_and_sensors() -> list[str]:
         "A drive is held if it changes the rate of a probe's state, a sensor or a strain if it is not zero in a "
         "link that is moved a little in all its unknowns."
     )
-    return ["", text, "", *_table("Drive", drives), "", *_table("Sensor", sensors), "", *_table("Strain", strains)]
+    return [
+        "",
+        text,
+        "",
+        *_table("Drive", drives),
+        "",
+        *_table("Sensor", sensors),
+        "",
+        *_table("Strain", strains),
+    ]
 
 
 def examples_held() -> list[str]:
     rows = {
-        f"`{name}`": ["no" if formulation(kind)().refusals(load_robot(name)) else "yes" for kind in REGISTRY] for name in examples()
+        f"`{name}`": [
+            "no" if formulation(kind)().refusals(load_robot(name)) else "yes" for kind in REGISTRY
+        ]
+        for name in examples()
     }
     return _table("example", rows)
 
@@ -100,7 +126,14 @@ def formulations() -> str:
         cls = formulation(name)
         doc = inspect.cleandoc(cls.__doc__ or "").split("\n\n>>>")[0].split("\n>>>")[0]
         page = f"theory/{REGISTRY[name].split('.')[2]}.md"
-        parts += ["", f"### {name}", "", doc.replace("``", "`"), "", f"Source: {cls.paper} Equations: [theory]({page})."]
+        parts += [
+            "",
+            f"### {name}",
+            "",
+            doc.replace("``", "`"),
+            "",
+            f"Source: {cls.paper} Equations: [theory]({page}).",
+        ]
     return "\n".join(parts) + "\n"
 
 
@@ -120,7 +153,12 @@ def api() -> str:
         except ValueError:
             signature = ""
         names = [p for p in inspect.signature(value).parameters] if signature else []
-        doc = inspect.cleandoc(value.__doc__ or "").split("\n\n")[0].split("\n>>>")[0].replace("``", "`")
+        doc = (
+            inspect.cleandoc(value.__doc__ or "")
+            .split("\n\n")[0]
+            .split("\n>>>")[0]
+            .replace("``", "`")
+        )
         doc = doc.replace(":class:", "").replace(":func:", "")
         parts += [f"### fx.{name}" + (f"({', '.join(names)})" if signature else ""), "", doc, ""]
     return "\n".join(parts)
@@ -130,7 +168,9 @@ PAGES = {"formulations.md": formulations, "api.md": api, "files.md": _files.file
 
 if __name__ == "__main__":
     stale = []
-    chosen = [name for name in sys.argv[1:] if not name.startswith("--")]  # all, unless some are named: formulations.md runs for minutes
+    chosen = [
+        name for name in sys.argv[1:] if not name.startswith("--")
+    ]  # all, unless some are named: formulations.md runs for minutes
     for page, make in PAGES.items():
         if chosen and page not in chosen:
             continue

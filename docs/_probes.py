@@ -17,7 +17,15 @@ RIGID = {"rigid": True, "body": fx.Body(1.0, (0.25, 0.0, 0.0), (1e-4, 0.02, 0.02
 
 
 def link(name="a", **fields):
-    return fx.Link(name, 0.5, **({**BAR, **fields} if "pieces" not in fields and "constants" not in fields and "body" not in fields else fields))
+    return fx.Link(
+        name,
+        0.5,
+        **(
+            {**BAR, **fields}
+            if "pieces" not in fields and "constants" not in fields and "body" not in fields
+            else fields
+        ),
+    )
 
 
 def joint(kind="revolute", parent="ground", child="a", **fields):
@@ -49,7 +57,9 @@ def based(kind, planar=False, **fields):
 
 
 def beam():
-    return fx.BeamConstants(EA=7e6, EIy=200.0, EIz=15.0, GJ=30.0, rhoA=0.27, rhoIx=1e-5, rhoIy=9e-6, rhoIz=1e-6)
+    return fx.BeamConstants(
+        EA=7e6, EIy=200.0, EIz=15.0, GJ=30.0, rhoA=0.27, rhoIx=1e-5, rhoIy=9e-6, rhoIz=1e-6
+    )
 
 
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -120,12 +130,18 @@ DRIVES = {
     "Motion (prescribed)": fx.Drive({PIN: fx.Motion(fx.quintic(0.0, 1.0, 0.5))}),
     "Effort": fx.Drive({PIN: fx.Effort(fx.constant(0.3))}),
     "PD": fx.Drive({PIN: fx.PD(10.0, 1.0, fx.constant(0.2))}),
-    "Feedback (your own law)": fx.Drive({PIN: fx.Feedback(lambda t, q, qd, p: p * (0.2 - q), jnp.asarray(10.0))}),
+    "Feedback (your own law)": fx.Drive(
+        {PIN: fx.Feedback(lambda t, q, qd, p: p * (0.2 - q), jnp.asarray(10.0))}
+    ),
     "Sampled (your own digital law)": fx.Drive({PIN: fx.Sampled(control, 1e-3, jnp.asarray(10.0))}),
     "load at the tip": fx.Drive(loads=[fx.Load("a", wrench(*PUSH))]),
     "load inside a link": fx.Drive(loads=[fx.Load("a", wrench(*PUSH), s=0.4)]),
     "load that turns with the link": fx.Drive(loads=[fx.Load("a", wrench(*PUSH), frame="section")]),
-    "moving base": fx.Drive(base=fx.Base(translation=fx.stack([fx.sine(0.01, 2.0), fx.sine(0.02, 3.0), fx.constant(0.0)]))),
+    "moving base": fx.Drive(
+        base=fx.Base(
+            translation=fx.stack([fx.sine(0.01, 2.0), fx.sine(0.02, 3.0), fx.constant(0.0)])
+        )
+    ),
 }
 SENSORS = {
     "encoder": fx.Sensor("encoder", "encoder", PIN),
@@ -133,7 +149,9 @@ SENSORS = {
     "tip position": fx.Sensor("tip position", "tip", "a", direction=(0.0, 1.0, 0.0)),
     "strain gauge": fx.Sensor("strain gauge", "strain_gauge", "a", s=0.2, position=(0.0025, 0.0)),
     "flex sensor": fx.Sensor("flex sensor", "flex", "a", span=(0.1, 0.9)),
-    "accelerometer": fx.Sensor("accelerometer", "accelerometer", "a", s=0.7, direction=(0.0, 1.0, 0.0)),
+    "accelerometer": fx.Sensor(
+        "accelerometer", "accelerometer", "a", s=0.7, direction=(0.0, 1.0, 0.0)
+    ),
     "joint torque": fx.Sensor("joint torque", "torque", PIN),
 }
 STRAINS = ("axial", "shear y", "shear z", "torsion", "curvature y", "curvature z")
@@ -151,7 +169,10 @@ def _rate(model, drive, queue):
 def acts(model, drive) -> bool:
     """Whether a drive changes the rate of the state."""
     ours, passive = (jax.tree.leaves(_rate(model, d, 0.3)) for d in (drive, fx.Drive()))
-    return any(np.max(np.abs(np.asarray(a) - np.asarray(b))) > 1e-9 for a, b in zip(ours, passive, strict=False))
+    return any(
+        np.max(np.abs(np.asarray(a) - np.asarray(b))) > 1e-9
+        for a, b in zip(ours, passive, strict=False)
+    )
 
 
 @eqx.filter_jit
@@ -160,7 +181,9 @@ def _shaken(model, drive, key):
     t = jnp.asarray(0.0)
     y, term = model.initial_state(drive, t, Start()), model.term(drive)
     shape = jax.eval_shape(lambda: term.rate(t, y, None))
-    like, unflatten = jax.flatten_util.ravel_pytree(jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape))
+    like, unflatten = jax.flatten_util.ravel_pytree(
+        jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shape)
+    )
     moved = term.retract(y.mech, unflatten(1e-3 * jax.random.normal(key, like.shape, like.dtype)))
     y = State(moved, y.work, y.dissipated, y.memory)
     return read(model, drive, t, y), model.observe(t, y, drive, jnp.array([0.1, 0.45, 0.8])).strain
@@ -168,6 +191,12 @@ def _shaken(model, drive, key):
 
 def shaken(formulation, spatial: bool) -> tuple[dict[str, float], np.ndarray]:
     """Readings by sensor and largest strains by component, in space where the formulation can."""
-    arm = robot([link(**ROUND)], [joint(axis=Z)], planar=not spatial, sensors=tuple(SENSORS.values()))
-    readings, strain = _shaken(formulation.bind(arm), fx.Drive({PIN: fx.PD(5.0, 0.1, fx.constant(0.1))}), jax.random.key(0))
-    return dict(zip(SENSORS, np.abs(np.asarray(readings)).tolist(), strict=True)), np.max(np.abs(np.asarray(strain)), axis=(0, 1))
+    arm = robot(
+        [link(**ROUND)], [joint(axis=Z)], planar=not spatial, sensors=tuple(SENSORS.values())
+    )
+    readings, strain = _shaken(
+        formulation.bind(arm), fx.Drive({PIN: fx.PD(5.0, 0.1, fx.constant(0.1))}), jax.random.key(0)
+    )
+    return dict(zip(SENSORS, np.abs(np.asarray(readings)).tolist(), strict=True)), np.max(
+        np.abs(np.asarray(strain)), axis=(0, 1)
+    )

@@ -15,13 +15,18 @@ def find_data(relative: str) -> Path:
     root = Path(os.environ.get("FLEXJAX_DATA", ROOT.parent / "shared" / "data"))
     path = root / relative
     if not path.exists():
-        print(f"skipped: measured data not found at {path}; set FLEXJAX_DATA to the folder that holds {relative!r}")
+        print(
+            f"skipped: measured data not found at {path}; set FLEXJAX_DATA to the folder that holds {relative!r}"
+        )
         sys.exit(0)
     return path
 
 
 def fit_percent(measured, predicted) -> float:
-    return float(100 * (1 - np.linalg.norm(predicted - measured) / np.linalg.norm(measured - measured.mean())))
+    return float(
+        100
+        * (1 - np.linalg.norm(predicted - measured) / np.linalg.norm(measured - measured.mean()))
+    )
 
 
 def _regressors(u, y, order):
@@ -44,7 +49,9 @@ def run_arx(theta, u, y, order: int) -> np.ndarray:
     out = np.array(y, float)
     for k in range(order, len(y)):
         past = out[k - order : k][::-1]
-        out[k] = theta[0] + theta[1 : order + 1] @ past + theta[order + 1 :] @ u[k - order : k + 1][::-1]
+        out[k] = (
+            theta[0] + theta[1 : order + 1] @ past + theta[order + 1 :] @ u[k - order : k + 1][::-1]
+        )
         if not np.isfinite(out[k]) or abs(out[k]) > 1e6:
             out[k:] = np.nan
             break
@@ -56,7 +63,9 @@ def best_arx(training, orders=range(2, 13)):
     found = []
     for order in orders:
         theta = fit_arx(training, order)
-        fits = [fit_percent(y, np.nan_to_num(run_arx(theta, u, y, order), nan=1e6)) for u, y in training]
+        fits = [
+            fit_percent(y, np.nan_to_num(run_arx(theta, u, y, order), nan=1e6)) for u, y in training
+        ]
         found.append((float(np.mean(fits)), order, theta))
     return max(found, key=lambda row: row[0])[1:]
 
@@ -65,7 +74,11 @@ def n4sid(records, orders=range(2, 9), rows: int = 15, score=None):
     """A state-space model by subspace identification (nfoursid, PO-MOESP) from one of the records [(u, y), ...], of the order and record with the highest
     ``score`` (by default how well its free run from rest fits all of them): (order, model), None where the package is missing. The library takes one record
     at a time."""
-    score = score or (lambda model: np.mean([fit_percent(b, np.nan_to_num(run_model(model, a), nan=1e6)) for a, b in records]))
+    score = score or (
+        lambda model: np.mean(
+            [fit_percent(b, np.nan_to_num(run_model(model, a), nan=1e6)) for a, b in records]
+        )
+    )
     try:
         import pandas
         from nfoursid.nfoursid import NFourSID
@@ -74,7 +87,12 @@ def n4sid(records, orders=range(2, 9), rows: int = 15, score=None):
         return None
     found = []
     for u, y in records:
-        search = NFourSID(pandas.DataFrame({"u": u, "y": y}), output_columns=["y"], input_columns=["u"], num_block_rows=rows)
+        search = NFourSID(
+            pandas.DataFrame({"u": u, "y": y}),
+            output_columns=["y"],
+            input_columns=["u"],
+            num_block_rows=rows,
+        )
         search.subspace_identification()
         for order in orders:
             model, _ = search.system_identification(rank=order)
@@ -97,7 +115,15 @@ def run_model(model, u) -> np.ndarray:
 def respond(model, frequencies, step: float) -> np.ndarray:
     """Frequency response of a discrete state-space model."""
     eye = np.eye(model.a.shape[0])
-    return np.array([(model.c @ np.linalg.solve(np.exp(2j * np.pi * f * step) * eye - model.a, model.b) + model.d)[0, 0] for f in frequencies])
+    return np.array(
+        [
+            (
+                model.c @ np.linalg.solve(np.exp(2j * np.pi * f * step) * eye - model.a, model.b)
+                + model.d
+            )[0, 0]
+            for f in frequencies
+        ]
+    )
 
 
 def save(folder: Path, name: str, numbers: dict, arrays: dict) -> None:

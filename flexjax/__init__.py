@@ -42,7 +42,9 @@ __all__ = ["__version__", *_EXPORTS]  # pyright: ignore[reportUnsupportedDunderA
 def __getattr__(name: str):
     module = _EXPORTS.get(name)
     if module is None:
-        raise AttributeError(f"module 'flexjax' has no attribute {name!r}; dir(flexjax) lists the public names")
+        raise AttributeError(
+            f"module 'flexjax' has no attribute {name!r}; dir(flexjax) lists the public names"
+        )
     value = getattr(import_module(module), name)
     globals()[name] = value  # found without this function from now on
     return value

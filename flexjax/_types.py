@@ -54,7 +54,11 @@ def ravel(tree: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
         parts, at = [], 0
         for shape in shapes:
             size = math.prod(shape)
-            parts.append(jax.lax.slice(vector, (at,), (at + size,)).reshape(shape) if size else jnp.zeros(shape, vector.dtype))
+            parts.append(
+                jax.lax.slice(vector, (at,), (at + size,)).reshape(shape)
+                if size
+                else jnp.zeros(shape, vector.dtype)
+            )
             at += size
         return jax.tree_util.tree_unflatten(form, parts)
 

@@ -23,7 +23,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "tests" / "full-report.json"
-_RELATIONS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt, "==": operator.eq}
+_RELATIONS = {
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+    ">": operator.gt,
+    "==": operator.eq,
+}
 
 
 def holds(value: float, limit, relation: str) -> bool:
@@ -32,7 +38,9 @@ def holds(value: float, limit, relation: str) -> bool:
         low, high = limit
         return bool(low <= value <= high)
     if relation not in _RELATIONS:
-        raise ValueError(f"relation: got {relation!r}, expected one of {', '.join([*_RELATIONS, 'in'])}")
+        raise ValueError(
+            f"relation: got {relation!r}, expected one of {', '.join([*_RELATIONS, 'in'])}"
+        )
     return bool(_RELATIONS[relation](value, limit)) and not math.isnan(value)
 
 
@@ -49,7 +57,9 @@ def commit() -> str:
     head = _git("rev-parse", "--short=12", "HEAD")
     if not head:
         return "unknown"
-    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!tests/full-report.json")
+    changed = _git(
+        "status", "--porcelain", "--untracked-files=no", "--", ".", ":!tests/full-report.json"
+    )
     return head + ("+" if changed else "")
 
 
@@ -63,7 +73,10 @@ def age(path: Path = REPORT) -> str:
         now = datetime.datetime.now(datetime.UTC)
         days = [(now - datetime.datetime.fromisoformat(t["date"])).days for t in (oldest, newest)]
         count = summary(tests)
-        since = [_git("rev-list", "--count", f"{t['commit'].rstrip('+')}..HEAD") for t in (oldest, newest)]
+        since = [
+            _git("rev-list", "--count", f"{t['commit'].rstrip('+')}..HEAD")
+            for t in (oldest, newest)
+        ]
     except (ValueError, KeyError, TypeError, AttributeError) as e:
         return f"full report: {path.name} is not readable ({type(e).__name__}: {e}); make test-full writes a new one"
     parts = [
@@ -98,7 +111,10 @@ def summary(tests: dict[str, dict]) -> str:
 def write(path: Path, tests: dict[str, dict]):
     """One line per test and one per number, in the order of the tests' names, so that a change can be read."""
     tests = dict(sorted(tests.items()))
-    environment = {"python": platform.python_version(), **{p: metadata.version(p) for p in ("jax", "jaxlib", "diffrax", "equinox", "numpy")}}
+    environment = {
+        "python": platform.python_version(),
+        **{p: metadata.version(p) for p in ("jax", "jaxlib", "diffrax", "equinox", "numpy")},
+    }
     head = {
         "summary": summary(tests),
         "failed": [name for name, t in tests.items() if t["outcome"] == "failed"],
@@ -107,7 +123,10 @@ def write(path: Path, tests: dict[str, dict]):
     rows = []
     for name, entry in tests.items():
         # JSON has no NaN or infinity; such a value is written as a word.
-        numbers = [{k: v if not isinstance(v, float) or math.isfinite(v) else str(v) for k, v in n.items()} for n in entry["numbers"]]
+        numbers = [
+            {k: v if not isinstance(v, float) or math.isfinite(v) else str(v) for k, v in n.items()}
+            for n in entry["numbers"]
+        ]
         shown = json.dumps({k: v for k, v in entry.items() if k != "numbers"})[:-1]
         lines = "".join(f"\n    {json.dumps(n)}," for n in numbers)[:-1]
         rows.append(f'  {json.dumps(name)}: {shown}, "numbers": [{lines}]}}')
@@ -120,7 +139,13 @@ def number(name: str, value, limit, relation: str) -> dict:
     """What is kept of one measured number."""
     value = float(value)
     limit = [float(x) for x in limit] if relation == "in" else float(limit)
-    return {"name": name, "value": value, "relation": relation, "limit": limit, "passed": holds(value, limit, relation)}
+    return {
+        "name": name,
+        "value": value,
+        "relation": relation,
+        "limit": limit,
+        "passed": holds(value, limit, relation),
+    }
 
 
 class Reporter:
@@ -135,7 +160,10 @@ class Reporter:
 
     def take(self, report):
         """One phase (setup, call, teardown) of one test."""
-        entry = self.tests.setdefault(report.nodeid, {"outcome": "passed", "seconds": 0.0, "commit": self.commit, "date": "", "numbers": []})
+        entry = self.tests.setdefault(
+            report.nodeid,
+            {"outcome": "passed", "seconds": 0.0, "commit": self.commit, "date": "", "numbers": []},
+        )
         if entry["outcome"] == "passed":
             entry["outcome"] = report.outcome
         entry["seconds"] = round(entry["seconds"] + report.duration, 1)
@@ -149,7 +177,11 @@ class Reporter:
 
     def write(self, whole: bool = False):
         """Beside what other runs found; what a ``whole`` run did not meet, or whose file is gone, is dropped."""
-        kept = {} if whole else {k: v for k, v in self.before.items() if (ROOT / k.split("::")[0]).exists()}
+        kept = (
+            {}
+            if whole
+            else {k: v for k, v in self.before.items() if (ROOT / k.split("::")[0]).exists()}
+        )
         write(self.target, kept | self.tests)
         self.written = time.monotonic()
 
@@ -157,8 +189,15 @@ class Reporter:
 def is_whole(config, exitstatus) -> bool:
     """Whether every test was asked for and the run came to its end."""
     everything = config.args_source is not pytest.Config.ArgsSource.ARGS
-    chosen = any(config.getoption(x, None) for x in ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "maxfail"))
-    return everything and not chosen and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    chosen = any(
+        config.getoption(x, None)
+        for x in ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf", "maxfail")
+    )
+    return (
+        everything
+        and not chosen
+        and exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+    )
 
 
 NUMBER = "flexjax-number"
@@ -166,7 +205,9 @@ REPORTER = pytest.StashKey[Reporter]()
 
 
 def pytest_addoption(parser):
-    parser.addoption("--full-report", metavar="FILE", default=None, help="write every recorded number to FILE")
+    parser.addoption(
+        "--full-report", metavar="FILE", default=None, help="write every recorded number to FILE"
+    )
 
 
 def pytest_configure(config):
@@ -195,7 +236,9 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
         for n in numbers:
             mark = "ok  " if n["passed"] else "FAIL"
             limit = n["limit"] if n["relation"] == "in" else f"{n['limit']:.4g}"
-            terminalreporter.write_line(f"{mark} {n['name']}: {n['value']:.6g} {n['relation']} {limit}")
+            terminalreporter.write_line(
+                f"{mark} {n['name']}: {n['value']:.6g} {n['relation']} {limit}"
+            )
     if reporter.target is None:
         terminalreporter.write_line(age())
     else:
@@ -217,9 +260,13 @@ def record_number(request):
 
 
 def main(argv: list[str] | None = None):
-    parser = argparse.ArgumentParser(description="Reports of several runs as one: the newest entry of each test.")
+    parser = argparse.ArgumentParser(
+        description="Reports of several runs as one: the newest entry of each test."
+    )
     parser.add_argument("reports", nargs="+", type=Path)
-    parser.add_argument("--into", type=Path, default=REPORT, help="updated: an entry in it that is the newest stays")
+    parser.add_argument(
+        "--into", type=Path, default=REPORT, help="updated: an entry in it that is the newest stays"
+    )
     args = parser.parse_args(argv)
     missing = [str(p) for p in args.reports if not p.exists()]
     if missing:

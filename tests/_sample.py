@@ -23,4 +23,6 @@ def _damp(t, q, qd, params):
 
 @cache
 def sample_trajectory():
-    return fx.simulate(sample_model(), sample_drive(), jnp.linspace(0.0, 0.1, 6), dt=5e-3, stations=3)
+    return fx.simulate(
+        sample_model(), sample_drive(), jnp.linspace(0.0, 0.1, 6), dt=5e-3, stations=3
+    )

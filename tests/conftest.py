@@ -9,7 +9,9 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Tests compile far more than they run: without optimisation XLA compiles about three times as fast (an implicit step with its gradient: 6 s against 19)
 # and the numbers are the same to rounding. Benchmarks and users get XLA's own defaults.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+)
 
 import hypothesis  # noqa: E402
 import jax  # noqa: E402
@@ -42,7 +44,9 @@ def experiment_data():
     def find(relative: str) -> Path:
         path = root / relative
         if not path.exists():
-            pytest.skip(f"measured data not found at {path}: set FLEXJAX_DATA to the folder that holds {relative!r}")
+            pytest.skip(
+                f"measured data not found at {path}: set FLEXJAX_DATA to the folder that holds {relative!r}"
+            )
         return path
 
     return find

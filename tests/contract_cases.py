@@ -28,18 +28,37 @@ class Case:
     step: float = 1e-3  # smallest relative step of the differences
     rigid: float = 1e-5  # largest difference from the rigid arm, relative to its motion, when every link is a million times stiffer
     stiffer: float = 1e6  # or how many times, where the compliance of such links is above the limit
-    rigid_robot: Callable[[fx.Robot], fx.Robot] = lambda robot: robot  # what the rigid arm is made of
+    rigid_robot: Callable[[fx.Robot], fx.Robot] = lambda robot: (
+        robot
+    )  # what the rigid arm is made of
     finer: int = 1  # how many times shorter steps are there: what is compared are the limits, not the steps' errors
     long: bool = False  # its programs compile for a minute: all of it in the full report only
-    one_sided: tuple[str, ...] = ()  # numbers at the end of their range, where differences step outside it
+    one_sided: tuple[
+        str, ...
+    ] = ()  # numbers at the end of their range, where differences step outside it
 
 
 def every_joint() -> fx.Robot:
     """Rigid links in space: flexible and geared, universal and spherical joints, shifts, stops, friction, hubs, payload, curvature, taper."""
     al = fx.Material.named("aluminium")
-    column = fx.Link("column", 0.4, body=fx.Body(1.2, (0.2, 0.01, 0.0), (0.01, 0.02, 0.02, 0.001, 0.0, 0.002)), rigid=True)
-    upper = fx.Link("upper", 0.5, section=fx.Rectangle(0.03, 0.02), section_end=fx.Rectangle(0.02, 0.01), material=al, curvature=(0.1, 0.2, 0.3))
-    pieces = (fx.Piece(0.4, fx.Tube(0.03, 0.002), material=al), fx.Piece(0.6, fx.Circle(0.02), material=al))
+    column = fx.Link(
+        "column",
+        0.4,
+        body=fx.Body(1.2, (0.2, 0.01, 0.0), (0.01, 0.02, 0.02, 0.001, 0.0, 0.002)),
+        rigid=True,
+    )
+    upper = fx.Link(
+        "upper",
+        0.5,
+        section=fx.Rectangle(0.03, 0.02),
+        section_end=fx.Rectangle(0.02, 0.01),
+        material=al,
+        curvature=(0.1, 0.2, 0.3),
+    )
+    pieces = (
+        fx.Piece(0.4, fx.Tube(0.03, 0.002), material=al),
+        fx.Piece(0.6, fx.Circle(0.02), material=al),
+    )
     fore = fx.Link("fore", 0.4, pieces=pieces)
     hand = fx.Link("hand", 0.2, section=fx.IBeam(0.03, 0.02, 0.004, 0.003), material=al)
     joints = (
@@ -55,10 +74,26 @@ def every_joint() -> fx.Robot:
     sensors = (
         fx.Sensor("angle", "encoder", "turntable", gain=2.0, offset=0.1),
         fx.Sensor("reach", "tip", "hand", s=0.7, direction=(1.0, 0.5, 0.2)),
-        fx.Sensor("shake", "accelerometer", "upper", s=0.45, direction=(0.0, 1.0, 0.3), lowpass=fx.Lowpass(20.0, 0.6)),
+        fx.Sensor(
+            "shake",
+            "accelerometer",
+            "upper",
+            s=0.45,
+            direction=(0.0, 1.0, 0.3),
+            lowpass=fx.Lowpass(20.0, 0.6),
+        ),
     )
-    payload = fx.Payload("tool", "hand", 0.4, inertia=(1e-3, 2e-3, 1.5e-3), offset=(0.02, 0.01, -0.01))
-    return fx.Robot("every-joint", (column, upper, fore, hand), joints, (payload,), sensors, gravity=(0.5, -9.81, 0.3))
+    payload = fx.Payload(
+        "tool", "hand", 0.4, inertia=(1e-3, 2e-3, 1.5e-3), offset=(0.02, 0.01, -0.01)
+    )
+    return fx.Robot(
+        "every-joint",
+        (column, upper, fore, hand),
+        joints,
+        (payload,),
+        sensors,
+        gravity=(0.5, -9.81, 0.3),
+    )
 
 
 def every_drive() -> fx.Drive:
@@ -66,7 +101,9 @@ def every_drive() -> fx.Drive:
     return fx.Drive(
         joints={
             "turntable": fx.PD(40.0, 2.0, fx.quintic(0.0, 0.6, 0.5, begin=-0.05)),
-            "shoulder": fx.Motion(fx.stack([fx.quintic(0.1, 0.5, 0.4, begin=-0.05), fx.sine(0.2, 1.5)])),
+            "shoulder": fx.Motion(
+                fx.stack([fx.quintic(0.1, 0.5, 0.4, begin=-0.05), fx.sine(0.2, 1.5)])
+            ),
             "slide": fx.Effort(fx.polynomial([1.0, 2.0])),
         },
         loads=(fx.Load("fore", push, s=0.3), fx.Load("hand", 0.3 * push, s=0.9, frame="section")),
@@ -90,13 +127,24 @@ def elastic_pair() -> fx.Robot:
 
 def pendulum(damping: fx.Damping | None = None) -> fx.Robot:
     """One elastic link on a hub: what every formulation can hold."""
-    link = fx.Link("link", 0.5, section=fx.Rectangle(0.02, 0.01), material=fx.Material(E=5e9, nu=0.3, rho=1200.0), damping=damping)
+    link = fx.Link(
+        "link",
+        0.5,
+        section=fx.Rectangle(0.02, 0.01),
+        material=fx.Material(E=5e9, nu=0.3, rho=1200.0),
+        damping=damping,
+    )
     joint = fx.Joint("root", "revolute", "ground", "link", hub=fx.Hub(0.1, 2e-3))
     return fx.Robot("pendulum", (link,), (joint,), (fx.Payload("tool", "link", 0.05),), planar=True)
 
 
 def pair_drive() -> fx.Drive:
-    return fx.Drive(joints={"shoulder": fx.Motion(fx.quintic(0.1, 0.5, 0.4, begin=-0.05)), "elbow": fx.PD(3.0, 0.1, fx.constant(0.6))})
+    return fx.Drive(
+        joints={
+            "shoulder": fx.Motion(fx.quintic(0.1, 0.5, 0.4, begin=-0.05)),
+            "elbow": fx.PD(3.0, 0.1, fx.constant(0.6)),
+        }
+    )
 
 
 _ACROSS = "across the plane"

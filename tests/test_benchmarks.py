@@ -15,9 +15,14 @@ def test_measure_returns_the_value_and_keeps_compilation_apart():
 
 
 def test_turns_return_every_value():
-    (square, first), (double, second) = _harness.in_turns([lambda x: jnp.sum(x**2), lambda x: jnp.sum(2 * x)], jnp.arange(4.0), repeats=2)
+    (square, first), (double, second) = _harness.in_turns(
+        [lambda x: jnp.sum(x**2), lambda x: jnp.sum(2 * x)], jnp.arange(4.0), repeats=2
+    )
     assert (float(square), float(double)) == (14.0, 12.0)
-    assert min(first.compile, first.wall, second.compile, second.wall) > 0 and first.repeats == second.repeats == 2
+    assert (
+        min(first.compile, first.wall, second.compile, second.wall) > 0
+        and first.repeats == second.repeats == 2
+    )
 
 
 def test_results_are_written_with_their_circumstances(tmp_path, monkeypatch):

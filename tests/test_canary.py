@@ -46,7 +46,14 @@ print(x, [part.shape for part in y])
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here"
+)
 def test_lapack_beside_empty_leaves_on_one_core():
-    run = subprocess.run([sys.executable, "-c", ONE_CORE], cwd=Path(__file__).parent.parent, capture_output=True, text=True)
+    run = subprocess.run(
+        [sys.executable, "-c", ONE_CORE],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+    )
     assert run.stdout.strip() == "[0.5 0.5 0.5] [(3,), (3,), (0,)]", run.stderr[-1000:]

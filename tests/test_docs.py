@@ -52,7 +52,12 @@ def test_every_formulation_has_a_theory_page():
     for name, dotted in REGISTRY.items():
         text = (DOCS / "theory" / f"{dotted.split('.')[2]}.md").read_text(encoding="utf-8")
         assert text.startswith(f"# {name}\n")
-        for part in ("## Equations as implemented", "## Derivation", "## What it cannot hold", "## How it was checked"):
+        for part in (
+            "## Equations as implemented",
+            "## Derivation",
+            "## What it cannot hold",
+            "## How it was checked",
+        ):
             assert part in text, f"{name}: {part}"
         options = [field.name for field in dataclasses.fields(formulation(name))]
         named = set(re.findall(r"`(\w+)[=`]", text)) & set(options)
@@ -60,8 +65,14 @@ def test_every_formulation_has_a_theory_page():
 
 
 def test_tests_that_pages_name_exist():
-    tests = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS.parent / "tests").rglob("test_*.py"))
-    named = {name for page in DOCS.rglob("*.md") for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))}
+    tests = "\n".join(
+        path.read_text(encoding="utf-8") for path in (DOCS.parent / "tests").rglob("test_*.py")
+    )
+    named = {
+        name
+        for page in DOCS.rglob("*.md")
+        for name in re.findall(r"`(test_\w+)`", page.read_text(encoding="utf-8"))
+    }
     assert len(named) > 30
     assert not [name for name in sorted(named) if f"def {name}(" not in tests]
 
@@ -87,17 +98,27 @@ def test_site_builds_strict_and_needs_no_network(tmp_path):
         for found in re.findall(loaded, page.read_text(encoding="utf-8")):
             address = "".join(found)
             assert not address.startswith(("http:", "https:", "//")), f"{page.name}: {address}"
-            assert page.name == "404.html" or address.startswith("data:") or (page.parent / address.split("#")[0]).exists(), f"{page.name}: {address}"
+            assert (
+                page.name == "404.html"
+                or address.startswith("data:")
+                or (page.parent / address.split("#")[0]).exists()
+            ), f"{page.name}: {address}"
     for style in site.rglob("*.css"):
-        assert not re.findall(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)\s]*", style.read_text(encoding="utf-8")), style.name
+        assert not re.findall(
+            r"(?:url\(|@import)\s*[\"']?(?:https?:)?//[^)\s]*", style.read_text(encoding="utf-8")
+        ), style.name
 
 
 def test_made_pages_name_everything():
     from flexjax.formulation import REGISTRY
 
-    api, matrix = ((DOCS / page).read_text(encoding="utf-8") for page in ("api.md", "formulations.md"))
+    api, matrix = (
+        (DOCS / page).read_text(encoding="utf-8") for page in ("api.md", "formulations.md")
+    )
     assert all(f"### {name}\n" in matrix for name in REGISTRY)
-    missing = [name for name in fx.__all__ if not name.startswith("__") and f"### fx.{name}" not in api]
+    missing = [
+        name for name in fx.__all__ if not name.startswith("__") and f"### fx.{name}" not in api
+    ]
     assert not missing, f"run python docs/_make.py: {missing}"
 
 
@@ -106,7 +127,9 @@ def test_api_and_files_pages_are_current(monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS))
     pages = runpy.run_path(str(DOCS / "_make.py"), run_name="make")["PAGES"]
     for page in ("api.md", "files.md"):
-        assert (DOCS / page).read_text(encoding="utf-8") == pages[page](), f"{page}: run python docs/_make.py"
+        assert (DOCS / page).read_text(encoding="utf-8") == pages[page](), (
+            f"{page}: run python docs/_make.py"
+        )
 
 
 def test_files_page_shows_files_that_load(tmp_path):

@@ -51,7 +51,11 @@ def _imports(tree: ast.AST, module: str, is_package: bool):
             target = ".".join([*base, *([node.module] if node.module else [])])
             yield from ((node.lineno, f"{target}.{alias.name}") for alias in node.names)
         elif isinstance(node, ast.Call) and node.args:
-            called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            called = (
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else getattr(node.func, "id", "")
+            )
             first = node.args[0]
             if called in ("import_module", "__import__") and isinstance(first, ast.Constant):
                 yield node.lineno, str(first.value)
@@ -63,7 +67,9 @@ def faults(source: str, module: str, is_package: bool = False) -> list[str]:
     parts = module.split(".")
     found = []
     if len(parts) > 1 and parts[1] not in LAYERS:
-        return [f"{module}: {parts[1]!r} is in no layer; add it to ARCHITECTURE.md and to tests/test_layers.py"]
+        return [
+            f"{module}: {parts[1]!r} is in no layer; add it to ARCHITECTURE.md and to tests/test_layers.py"
+        ]
     for line, name in _imports(tree, module, is_package):
         where = f"{module}:{line}"
         target = name.split(".")
@@ -76,21 +82,33 @@ def faults(source: str, module: str, is_package: bool = False) -> list[str]:
         if target[0] != "flexjax" or name == "flexjax.__version__":
             continue
         if len(parts) == 1:
-            found.append(f"{where}: flexjax/__init__.py imports {name}; public names are fetched lazily")
+            found.append(
+                f"{where}: flexjax/__init__.py imports {name}; public names are fetched lazily"
+            )
         elif len(target) == 1 or target[1] not in LAYERS:
             found.append(f"{where}: imports {name} from the top; name the module it lives in")
         elif LAYERS.index(target[1]) > LAYERS.index(parts[1]):
             found.append(f"{where}: layer {parts[1]!r} imports {name}, a layer above it")
         elif parts[1] == target[1] == "formulation" and len(parts) > 2 and len(target) > 2:
             own, other = parts[2], target[2]
-            if not other.startswith("_") and other != own and (PACKAGE / "formulation" / other).is_dir():
+            if (
+                not other.startswith("_")
+                and other != own
+                and (PACKAGE / "formulation" / other).is_dir()
+            ):
                 found.append(f"{where}: one formulation imports another, {name}")
     if len(parts) > 1 and parts[1] in ("cli", "__main__"):
         return found
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "update":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "update"
+        ):
             owner = node.func.value
-            if (owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")) == "config":
+            if (
+                owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
+            ) == "config":
                 found.append(f"{module}:{node.lineno}: changes a global setting of jax")
     return found
 
@@ -103,7 +121,11 @@ def _modules():
 
 
 def test_tree_follows_the_layers():
-    found = [f for path, module, is_package in _modules() for f in faults(path.read_text(), module, is_package)]
+    found = [
+        f
+        for path, module, is_package in _modules()
+        for f in faults(path.read_text(), module, is_package)
+    ]
     assert not found, "\n".join(found)
 
 
@@ -113,12 +135,20 @@ def test_tree_follows_the_layers():
         ("flexjax.signal._ramp", "from flexjax.simulate import simulate", "a layer above it"),
         ("flexjax.signal._ramp", "from ..robot import Robot", "a layer above it"),
         ("flexjax.signal._ramp", "def f():\n    import flexjax.cli", "a layer above it"),
-        ("flexjax.signal._ramp", "import importlib\nimportlib.import_module('flexjax.io')", "a layer above it"),
+        (
+            "flexjax.signal._ramp",
+            "import importlib\nimportlib.import_module('flexjax.io')",
+            "a layer above it",
+        ),
         ("flexjax.signal._ramp", "from flexjax import Robot", "from the top"),
         ("flexjax.signal._ramp", "from numpy import *", "star import"),
         ("flexjax.signal._ramp", "import pinocchio", "tests and benchmarks"),
         ("flexjax.robot._robot", "from pydantic import BaseModel", "_file.py only"),
-        ("flexjax.robot._robot", "import jax\njax.config.update('jax_enable_x64', True)", "global setting"),
+        (
+            "flexjax.robot._robot",
+            "import jax\njax.config.update('jax_enable_x64', True)",
+            "global setting",
+        ),
         ("flexjax.nowhere._x", "", "in no layer"),
         ("flexjax", "from flexjax.robot import Robot", "lazily"),
     ],
@@ -131,8 +161,14 @@ def test_the_check_finds_faults(module, source, message):
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("flexjax.simulate._march", "from flexjax.solver import Newmark\nfrom ._simulate import simulate"),
-        ("flexjax.cli._main", "import jax\njax.config.update('jax_enable_x64', True)\nfrom flexjax.viz import plot"),
+        (
+            "flexjax.simulate._march",
+            "from flexjax.solver import Newmark\nfrom ._simulate import simulate",
+        ),
+        (
+            "flexjax.cli._main",
+            "import jax\njax.config.update('jax_enable_x64', True)\nfrom flexjax.viz import plot",
+        ),
         ("flexjax.robot._file", "import pydantic"),
         ("flexjax.io._netcdf", "from flexjax import __version__"),
     ],
@@ -155,7 +191,11 @@ def test_formulations_do_not_import_each_other(monkeypatch, tmp_path):
 def _python(code: str) -> str:
     env = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
     run = subprocess.run(
-        [sys.executable, "-W", "error::UserWarning", "-c", code], cwd=ROOT, env=env, capture_output=True, text=True
+        [sys.executable, "-W", "error::UserWarning", "-c", code],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
     )
     assert run.returncode == 0, run.stderr
     return run.stdout + run.stderr

@@ -15,8 +15,13 @@ NOTEBOOKS = sorted((Path(__file__).resolve().parent.parent / "notebooks").glob("
 
 def cells(path: Path) -> list[tuple[str, str]]:
     """(kind, text) of every cell of a notebook in percent format."""
-    parts = re.split(r"^# %%( \[markdown\])?[^\n]*\n", path.read_text(encoding="utf-8"), flags=re.M)[1:]
-    return [("markdown" if kind else "code", text) for kind, text in zip(parts[::2], parts[1::2], strict=True)]
+    parts = re.split(
+        r"^# %%( \[markdown\])?[^\n]*\n", path.read_text(encoding="utf-8"), flags=re.M
+    )[1:]
+    return [
+        ("markdown" if kind else "code", text)
+        for kind, text in zip(parts[::2], parts[1::2], strict=True)
+    ]
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)

@@ -33,14 +33,23 @@ def test_unknown_relation_is_refused():
 
 
 def entry(date, *numbers, outcome="passed", commit="0000000"):
-    return {"outcome": outcome, "seconds": 1.0, "commit": commit, "date": date, "numbers": list(numbers)}
+    return {
+        "outcome": outcome,
+        "seconds": 1.0,
+        "commit": commit,
+        "date": date,
+        "numbers": list(numbers),
+    }
 
 
 OLD, NEW = "2026-01-01T00:00:00+00:00", "2026-02-01T00:00:00+00:00"
 
 
 def test_report_is_valid_json_even_with_nan(tmp_path):
-    good, bad = _report.number("good", 0.5, 1.0, "<="), _report.number("bad", math.nan, (0.0, 1.0), "in")
+    good, bad = (
+        _report.number("good", 0.5, 1.0, "<="),
+        _report.number("bad", math.nan, (0.0, 1.0), "in"),
+    )
     path = tmp_path / "report.json"
     _report.write(path, {"t::b": entry(NEW, good, bad, outcome="failed"), "t::a": entry(OLD)})
     report = json.loads(path.read_text(), parse_constant=pytest.fail)
@@ -48,7 +57,11 @@ def test_report_is_valid_json_even_with_nan(tmp_path):
     assert [n["passed"] for n in report["tests"]["t::b"]["numbers"]] == [True, False]
     line = _report.age(path)
     assert "1 passed, 1 failed" in line and "1 within limits, 1 not" in line
-    assert "oldest" in line and "(2026-01-01, commit 0000000)" in line and "(2026-02-01, commit 0000000)" in line
+    assert (
+        "oldest" in line
+        and "(2026-01-01, commit 0000000)" in line
+        and "(2026-02-01, commit 0000000)" in line
+    )
 
 
 def test_reports_of_several_runs_become_one(tmp_path, capsys):
@@ -57,7 +70,11 @@ def test_reports_of_several_runs_become_one(tmp_path, capsys):
     _report.write(b, {"t::one": entry(OLD, commit="b"), "t::two": entry(NEW, commit="b")})
     _report.write(into, {"t::three": entry(OLD, commit="i")})
     _report.main([str(a), str(b), "--into", str(into)])
-    assert {k: v["commit"] for k, v in _report.read(into).items()} == {"t::one": "a", "t::two": "b", "t::three": "i"}
+    assert {k: v["commit"] for k, v in _report.read(into).items()} == {
+        "t::one": "a",
+        "t::two": "b",
+        "t::three": "i",
+    }
     assert "3 passed" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         _report.main([str(tmp_path / "missing.json")])
@@ -80,7 +97,9 @@ def runs(pytester, monkeypatch):
     pytester.makepyfile(test_one=CHECKS, test_two="def test_other(): pass")
 
     def run(*args):
-        pytester.runpytest_inprocess("-p", "tests._report", "-p", "no:cacheprovider", "--full-report", "report.json", *args)
+        pytester.runpytest_inprocess(
+            "-p", "tests._report", "-p", "no:cacheprovider", "--full-report", "report.json", *args
+        )
         return _report.read(pytester.path / "report.json")
 
     return run
@@ -96,7 +115,10 @@ def test_a_partial_run_replaces_its_own_entries_only(runs, pytester):
     second = runs("test_one.py")
     assert second["test_two.py::test_other"] == first["test_two.py::test_other"]
     assert second["test_one.py::test_bad"]["numbers"][0]["value"] == 0.25
-    assert set(second) == {*first, "test_one.py::test_renamed"}  # not every test was asked for, so none can be said to be gone
+    assert set(second) == {
+        *first,
+        "test_one.py::test_renamed",
+    }  # not every test was asked for, so none can be said to be gone
     (pytester.path / "test_two.py").unlink()
     assert set(runs("-k", "renamed")) == {k for k in second if k.startswith("test_one")}
     assert set(runs()) == {"test_one.py::test_bad", "test_one.py::test_renamed"}
@@ -118,4 +140,7 @@ def test_record_number_keeps_and_asserts(request, record_number):
     assert record_number("within", 0.5, 1.0) == 0.5
     with pytest.raises(AssertionError, match="beyond: 2 is not <= 1.0"):
         record_number("beyond", 2.0, 1.0)
-    assert [kept.pop()[1]["name"], kept.pop()[1]["name"]] == ["beyond", "within"]  # and out of the real report again
+    assert [kept.pop()[1]["name"], kept.pop()[1]["name"]] == [
+        "beyond",
+        "within",
+    ]  # and out of the real report again

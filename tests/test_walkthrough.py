@@ -36,7 +36,11 @@ def steps(page: str) -> list[tuple[str, str, str]]:
         language = match["language"]
         if match["commands"] or language == "sh":
             lines = re.sub(r"\s*\\\n\s*", " ", match["commands"] or match["block"]).splitlines()
-            found += [("command", "", line.split("  #")[0].split("   #")[0].strip()) for line in lines if line.strip()]
+            found += [
+                ("command", "", line.split("  #")[0].split("   #")[0].strip())
+                for line in lines
+                if line.strip()
+            ]
         else:
             found.append((language, match["title"] or "", match["block"]))
     return found
@@ -83,9 +87,13 @@ def test_quickstart(user, capsys):
     walk("quickstart", space, slow=False)
     out = capsys.readouterr().out
     assert "my arm" in out and "formulations that can hold it" in out
-    assert {"arm.toml", "other.toml", "run.nc", "record.csv", "arm.html", "deflection.png"} <= {p.name for p in user.iterdir()}
+    assert {"arm.toml", "other.toml", "run.nc", "record.csv", "arm.html", "deflection.png"} <= {
+        p.name for p in user.iterdir()
+    }
     # The same run in Python and by the command gives the same record.
-    np.testing.assert_allclose(fx.load_trajectory("run.nc").tip, space["traj"].tip, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        fx.load_trajectory("run.nc").tip, space["traj"].tip, rtol=0, atol=1e-12
+    )
     assert abs(float(space["traj"].q[-1, 0]) - 1.0) < 1e-12
     # The robot that the record was made with is found again; between its samples the motor's motion is a spline.
     assert float(fx.load_robot("found.toml").links[0].material.E) == pytest.approx(7e10, rel=1e-3)
@@ -95,11 +103,28 @@ def test_quickstart(user, capsys):
 def test_readme(user, capsys, monkeypatch):
     space, compiled, jit = {}, [], jax.jit
     with monkeypatch.context() as patch:
-        patch.setattr(jax, "jit", lambda fn, **options: compiled.append(jit(fn, **options)) or compiled[-1])
-        exec(compile(next(text for kind, _, text in steps("README") if kind == "python"), "README", "exec"), space)
+        patch.setattr(
+            jax, "jit", lambda fn, **options: compiled.append(jit(fn, **options)) or compiled[-1]
+        )
+        exec(
+            compile(
+                next(text for kind, _, text in steps("README") if kind == "python"),
+                "README",
+                "exec",
+            ),
+            space,
+        )
     walk("README", space, slow=False, skip=1)
     assert "height" in capsys.readouterr().out
-    assert {"tip.png", "arm.html", "run.nc", "arm.toml", "sensors.csv", "again.html", "drive.toml"} <= {p.name for p in user.iterdir()}
+    assert {
+        "tip.png",
+        "arm.html",
+        "run.nc",
+        "arm.toml",
+        "sensors.csv",
+        "again.html",
+        "drive.toml",
+    } <= {p.name for p in user.iterdir()}
     # What the example prints is right: the height is that of a link turned by 0.5 rad, give or take its bending, and its slope with it.
     height, (by_E, by_angle) = space["height"], space["slopes"]
     assert abs(height - np.sin(0.5)) < 0.05 and abs(by_angle - np.cos(0.5)) < 0.1
@@ -113,7 +138,11 @@ def test_readme(user, capsys, monkeypatch):
 @pytest.mark.filterwarnings("default::UserWarning")  # a user reads it as a line of the output
 def test_readme_commands_that_compile_everything(user):
     assert main(["examples", "--copy", "two-link", "arm.toml"]) == 0
-    heavy = [text for kind, _, text in steps("README") if kind == "command" and text.startswith("flexjax ") and text.split()[1] in SLOW]
+    heavy = [
+        text
+        for kind, _, text in steps("README")
+        if kind == "command" and text.startswith("flexjax ") and text.split()[1] in SLOW
+    ]
     assert heavy
     for line in heavy:
         run_command(line)
@@ -124,8 +153,14 @@ def test_pages_show_what_they_should():
     """The parser sees the pages as a reader does: commands, blocks and files are all there."""
     for page in PAGES:
         kinds = [kind for kind, _, _ in steps(page)]
-        assert kinds.count("command") >= 5 and kinds.count("python") >= 2 and kinds.count("toml") >= 1
+        assert (
+            kinds.count("command") >= 5 and kinds.count("python") >= 2 and kinds.count("toml") >= 1
+        )
         text = PAGES[page].read_text(encoding="utf-8")
         assert text.count("```") == 2 * (len(re.findall(r"^```\w", text, re.M)))
-        shown = len(re.findall(r"^(?:    )?flexjax \w", text, re.M)) + text.count("flexjax --help\n")
-        assert shown == len([t for k, _, t in steps(page) if k == "command" and t.startswith("flexjax")])
+        shown = len(re.findall(r"^(?:    )?flexjax \w", text, re.M)) + text.count(
+            "flexjax --help\n"
+        )
+        assert shown == len(
+            [t for k, _, t in steps(page) if k == "command" and t.startswith("flexjax")]
+        )

@@ -16,12 +16,19 @@ FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-
 SET = "([id, v]) => { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input')); }"
 
 if __name__ == "__main__":
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
+    chromium = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
+    )
     said = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
-        for source, target, size in (("arm.html", "page.png", (1100, 620)), ("report.html", "report.png", (1100, 1400))):
-            page = browser.new_context(viewport=dict(zip(("width", "height"), size, strict=True)), offline=True).new_page()
+        for source, target, size in (
+            ("arm.html", "page.png", (1100, 620)),
+            ("report.html", "report.png", (1100, 1400)),
+        ):
+            page = browser.new_context(
+                viewport=dict(zip(("width", "height"), size, strict=True)), offline=True
+            ).new_page()
             page.on("console", lambda m: said.append(m.text))
             page.on("pageerror", lambda e: said.append(str(e)))
             page.goto((DEMO / source).as_uri())

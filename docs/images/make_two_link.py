@@ -27,14 +27,23 @@ with fx.plot_style():
         for link in range(flexible.frames.shape[1]):
             p, r = (np.asarray(t.frames)[k, link, :, :2] for t in (flexible, rigid))
             left.plot(r[:, 0], r[:, 1], color="#999999", linestyle="--", linewidth=1.0)
-            left.plot(p[:, 0], p[:, 1], color=f"C{n}", linewidth=2.6, label=f"{time:g} s" if link == 0 else None)
+            left.plot(
+                p[:, 0],
+                p[:, 1],
+                color=f"C{n}",
+                linewidth=2.6,
+                label=f"{time:g} s" if link == 0 else None,
+            )
             left.plot(*p[0], "o", color="#444444", markersize=4)
     left.plot(*np.asarray(flexible.tip)[:, :2].T, color="#000000", linewidth=0.6, alpha=0.6)
     left.set(xlabel="x [m]", ylabel="y [m]", aspect="equal", title="two-link arm; dashed: rigid")
     left.legend()
     for link, part in enumerate(flexible.robot.links):
         right.plot(
-            ts, 1e3 * np.asarray(flexible.deflection)[:, link, -1, 1], color=f"C{link}", label=f"{part.name} link"
+            ts,
+            1e3 * np.asarray(flexible.deflection)[:, link, -1, 1],
+            color=f"C{link}",
+            label=f"{part.name} link",
         )
     right.set(xlabel="time [s]", ylabel="deflection of the tip from the base tangent [mm]")
     right.legend()

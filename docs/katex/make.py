@@ -19,13 +19,19 @@ def inlined(style: Path) -> str:
 
     def data(match: re.Match) -> str:
         font = base64.b64encode((style.parent / match[1]).read_bytes()).decode()
-        return f"src:url(data:font/woff2;base64,{font}) format(\"woff2\")"
+        return f'src:url(data:font/woff2;base64,{font}) format("woff2")'
 
-    return re.sub(r"src:url\(([^)]+\.woff2)\) format\(\"woff2\"\)[^}]*", data, style.read_text(encoding="utf-8"))
+    return re.sub(
+        r"src:url\(([^)]+\.woff2)\) format\(\"woff2\"\)[^}]*",
+        data,
+        style.read_text(encoding="utf-8"),
+    )
 
 
 if __name__ == "__main__":
     package = Path(sys.argv[1])
     shutil.copy(package / "dist" / "katex.min.js", HERE)
     shutil.copy(package / "LICENSE", HERE / "LICENSE.txt")
-    (HERE / "katex.min.css").write_text(inlined(package / "dist" / "katex.min.css"), encoding="utf-8")
+    (HERE / "katex.min.css").write_text(
+        inlined(package / "dist" / "katex.min.css"), encoding="utf-8"
+    )

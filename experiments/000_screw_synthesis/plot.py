@@ -25,14 +25,21 @@ def printed():
         momentum = np.linalg.norm((data["momentum"] - data["momentum"][:, :1])[:, :, 3:], axis=-1)
     panels = [
         ("two-link swing: change of energy [J]", np.abs(data["energy"] - data["energy"][:, :1])),
-        ("free-floating arm: change of energy [J]", np.abs(data["free_energy"] - data["free_energy"][:, :1])),
+        (
+            "free-floating arm: change of energy [J]",
+            np.abs(data["free_energy"] - data["free_energy"][:, :1]),
+        ),
         ("free-floating arm: change of angular momentum [kg m²/s]", momentum),
     ]
     fig, axes = plt.subplots(1, 3, figsize=(15, 5.6), sharex=True)
-    lines = [{"color": f"C{i % 6}", "linestyle": ("-", "--", ":")[i // 6]} for i in range(len(names))]
+    lines = [
+        {"color": f"C{i % 6}", "linestyle": ("-", "--", ":")[i // 6]} for i in range(len(names))
+    ]
     for axis, (title, values) in zip(axes, panels, strict=True):
         for i in range(1, len(names)):
-            axis.semilogy(t[1:], np.where(values[i] < 1e4, values[i], np.nan)[1:], label=names[i], **lines[i])
+            axis.semilogy(
+                t[1:], np.where(values[i] < 1e4, values[i], np.nan)[1:], label=names[i], **lines[i]
+            )
         axis.semilogy(t[1:], values[0, 1:], color="black", linewidth=2.5, label="all corrected")
         axis.set(title=title, xlabel="t [s]", ylim=(1e-13, 1e4))
         axis.title.set_fontsize(10)
@@ -47,7 +54,9 @@ def arms():
     fig, axes = plt.subplots(1, 3, figsize=(15, 4.4))
     axes[0].loglog(sizes, 1e3 * cost, "o-", label="measured")
     axes[0].loglog(sizes, 1e3 * cost[-1] * sizes / sizes[-1], "--", color="grey", label="slope 1")
-    axes[0].set(xlabel="links", ylabel="CPU time per step [ms]", title="cost of an energy-conserving step")
+    axes[0].set(
+        xlabel="links", ylabel="CPU time per step [ms]", title="cost of an energy-conserving step"
+    )
     axes[0].set_xticks(sizes, [str(n) for n in sizes])
     axes[0].minorticks_off()
     axes[0].legend()
@@ -56,8 +65,12 @@ def arms():
         points = np.concatenate([np.zeros((1, 3)), largest[k]])
         for axis, row in zip(axes[1:], (1, 2), strict=True):
             axis.plot(points[:, 0], points[:, row], label=f"t = {data['ts'][k]:.2f} s")
-    axes[1].set(xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links, from the side (not to one scale)")
-    axes[2].set(xlabel="x [m]", ylabel="z [m]", title=f"{sizes[-1]} links, from above (not to one scale)")
+    axes[1].set(
+        xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links, from the side (not to one scale)"
+    )
+    axes[2].set(
+        xlabel="x [m]", ylabel="z [m]", title=f"{sizes[-1]} links, from above (not to one scale)"
+    )
     axes[2].legend()
     fig.savefig(RESULTS / "arms.png", dpi=110)
 

@@ -32,7 +32,10 @@ FLAGS = {
     "ad_z z_xi lost (55, 56)": "velocity product of the deformation screw left out of the constraint",
     "M_y, M_z swapped (37-39)": "bending moments with the stiffness of the other axis",
 }
-CONSISTENT = ("no tip rotation (8, 9, 40, 46)", "M_y, M_z swapped (37-39)")  # another robot, but a mechanical one
+CONSISTENT = (
+    "no tip rotation (8, 9, 40, 46)",
+    "M_y, M_z swapped (37-39)",
+)  # another robot, but a mechanical one
 
 
 def lane_term(model, flags):
@@ -41,7 +44,9 @@ def lane_term(model, flags):
     no_turn, swapped = (f[name] for name in CONSISTENT)
     links = model.links
     K = (1 - swapped) * links.integrals.K + swapped * _exchanged(links)
-    links = eqx.tree_at(lambda x: (x.end.Psi, x.integrals.K), links, ((1 - no_turn) * links.end.Psi, K))
+    links = eqx.tree_at(
+        lambda x: (x.end.Psi, x.integrals.K), links, ((1 - no_turn) * links.end.Psi, K)
+    )
     return eqx.tree_at(lambda t: t.links, model.term(fx.Drive()), links)
 
 
@@ -57,7 +62,22 @@ def _exchanged(links):
 
 def printed_acceleration(model, flags, q, v):
     """v' from the stacked dense system with errors as ``flags`` (len(FLAGS),) say."""
-    _, area, torque, gyro, lever, axes, coriolis, twice, on_modes, _, twist_adjoint, lemma, lost, _ = flags
+    (
+        _,
+        area,
+        torque,
+        gyro,
+        lever,
+        axes,
+        coriolis,
+        twice,
+        on_modes,
+        _,
+        twist_adjoint,
+        lemma,
+        lost,
+        _,
+    ) = flags
     term = lane_term(model, flags)
     links, lay, par = term.links, term.layout, term.par
     m = term.motion(0.0, q, v, None)
@@ -79,7 +99,9 @@ def printed_acceleration(model, flags, q, v):
     M, rhs = jnp.zeros((e_at[-1][1],) * 2), jnp.zeros(e_at[-1][1])
     bias_rigid = -jax.vmap(lambda z, p: se3.ad_star(z) @ p)(m.z, mv(par.inertia, m.z))
     B = [
-        jnp.linalg.qr(par.screw[k][:, : s.dofs], mode="complete")[0][:, s.dofs :] if s.dofs else jnp.eye(dim)
+        jnp.linalg.qr(par.screw[k][:, : s.dofs], mode="complete")[0][:, s.dofs :]
+        if s.dofs
+        else jnp.eye(dim)
         for k, s in enumerate(lay.stages)
     ]
     for k in range(count):
@@ -102,7 +124,9 @@ def printed_acceleration(model, flags, q, v):
             back = (1 - twist_adjoint) * X[k + 1].T + twist_adjoint * jnp.linalg.inv(X[k + 1])
             frame = (1 - twist_adjoint) * Xt[k].T + twist_adjoint * jnp.linalg.inv(Xt[k])
             # torque of the tip's force about the frame: E^T turned, then r x F
-            turned = jax.scipy.linalg.block_diag(m.kin.tip.pose.rotation[k], m.kin.tip.pose.rotation[k])
+            turned = jax.scipy.linalg.block_diag(
+                m.kin.tip.pose.rotation[k], m.kin.tip.pose.rotation[k]
+            )
             frame = frame - 2 * lever * (Xt[k].T - turned)
             M = M.at[z0:z1, n0:n1].set(frame @ back @ B[k + 1])
             M = M.at[e0:e1, n0:n1].set((1 - on_modes) * S[k, :, :n].T @ back @ B[k + 1])
@@ -162,7 +186,9 @@ def march(model, y, dt: float, steps: int):
         def look(q, v):
             m = term.motion(0.0, q, v, None)
             pull = term._times(term.mass(m.eta), m.z, m.rate)
-            return sum(term.energies(0.0, q, v, None)), gather(m.kin, pull.wrench, jnp.zeros_like(m.z))[1]
+            return sum(term.energies(0.0, q, v, None)), gather(
+                m.kin, pull.wrench, jnp.zeros_like(m.z)
+            )[1]
 
         def step(carry, _):
             q, v = carry

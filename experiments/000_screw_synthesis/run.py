@@ -35,10 +35,19 @@ def arm(link, types, gravity=(0.0, -9.81, 0.0), scale=1.0, **over):
     """A serial arm of equal links; ``scale`` shortens them with all dimensions of the section in proportion to the
     square root of the length."""
     c = {k: v for k, v in link.items() if k != "length"} | over
-    links = [fx.Link(f"link{i}", link["length"] * scale, constants=fx.BeamConstants(**c)) for i in range(len(types))]
+    links = [
+        fx.Link(f"link{i}", link["length"] * scale, constants=fx.BeamConstants(**c))
+        for i in range(len(types))
+    ]
     parents = ["ground", *(x.name for x in links[:-1])]
     joints = [
-        fx.Joint(f"joint{i}", kind, parents[i], f"link{i}", **({"axis": AXES[i % 2]} if kind == "revolute" else {}))
+        fx.Joint(
+            f"joint{i}",
+            kind,
+            parents[i],
+            f"link{i}",
+            **({"axis": AXES[i % 2]} if kind == "revolute" else {}),
+        )
         for i, kind in enumerate(types)
     ]
     return fx.Robot.serial(links, joints, planar=False, gravity=gravity)
@@ -48,7 +57,10 @@ def frequencies(model):
     term, n = model.term(fx.Drive()), model.layout.nv
     q = model.initial_state(fx.Drive(), jnp.zeros(()), Start()).mech.q
     build = jax.jit(
-        lambda term, q: (jax.vmap(lambda e: term.momentum(q, e))(jnp.eye(n)), jax.jacfwd(term.potential_gradient)(q))
+        lambda term, q: (
+            jax.vmap(lambda e: term.momentum(q, e))(jnp.eye(n)),
+            jax.jacfwd(term.potential_gradient)(q),
+        )
     )
     M, K = (np.asarray(x) for x in build(term, q))
     L = np.linalg.cholesky(0.5 * (M + M.T))
@@ -64,7 +76,12 @@ class Claims:
 
     def add(self, claim, number, expected, good):
         self.rows.append(
-            {"claim": claim, "number": float(number), "expected": expected, "verdict": "agrees" if good else "DIFFERS"}
+            {
+                "claim": claim,
+                "number": float(number),
+                "expected": expected,
+                "verdict": "agrees" if good else "DIFFERS",
+            }
         )
         print(f"{self.rows[-1]['verdict']:8} {claim:<88} {number:14.6g}   {expected}", flush=True)
 
@@ -81,9 +98,14 @@ def one_link_and_weld(config, claims):
     for basis in ("polynomial", "clamped-free"):
         for r in (2, 3, 4, 5):
             make = fx.ScrewSynthesis(modes=(0, r, 0, 0), basis=basis)
-            one = frequencies(make.bind(arm(link, ["fixed"], (0.0, 0.0, 0.0), **slender)))[0] / theory[0] - 1
+            one = (
+                frequencies(make.bind(arm(link, ["fixed"], (0.0, 0.0, 0.0), **slender)))[0]
+                / theory[0]
+                - 1
+            )
             weld = (
-                frequencies(make.bind(arm(link, ["fixed", "fixed"], (0.0, 0.0, 0.0), **slender)))[0] / (theory[0] / 4)
+                frequencies(make.bind(arm(link, ["fixed", "fixed"], (0.0, 0.0, 0.0), **slender)))[0]
+                / (theory[0] / 4)
                 - 1
             )
             table[f"{basis} {r}"] = (float(one), float(weld))
@@ -130,7 +152,10 @@ def printed_errors(config, claims, end):
         change = np.abs(momentum[i] - momentum[i, 0])
         drifts = [np.abs(energy[i] - energy[i, 0]), np.abs(free_energy[i] - free_energy[i, 0])]
         drifts += [np.max(change[:, :3], axis=1), np.max(change[:, 3:], axis=1)]
-        rows[name] = [float(np.max(x)) if np.all(x < LOST) else f"lost at {dt * np.argmin(x < LOST):.3f} s" for x in drifts]
+        rows[name] = [
+            float(np.max(x)) if np.all(x < LOST) else f"lost at {dt * np.argmin(x < LOST):.3f} s"
+            for x in drifts
+        ]
         cells = [f"{x:.3g}" if isinstance(x, float) else x for x in rows[name]]
         print(f"{name:<46} {cells[0]:>18} {cells[1]:>18} {cells[2]:>14} {cells[3]:>14}")
     print()
@@ -143,7 +168,8 @@ def printed_errors(config, claims, end):
     )
     for name in study.FLAGS:
         worst = max(
-            np.inf if isinstance(x, str) else x / max(ours, 1e-12) for x, ours in zip(rows[name], right, strict=True)
+            np.inf if isinstance(x, str) else x / max(ours, 1e-12)
+            for x, ours in zip(rows[name], right, strict=True)
         )
         keeps = name in study.CONSISTENT  # mechanical but wrong: energy holds, frequencies are off
         claims.add(
@@ -155,7 +181,9 @@ def printed_errors(config, claims, end):
     for n in (1, 2, 3):
         rank, size = study.ranks(
             make.bind(arm(link, ["revolute"] * n)),
-            make.bind(arm(link, ["revolute"] * n)).initial_state(fx.Drive(), jnp.zeros(()), Start()).mech.q,
+            make.bind(arm(link, ["revolute"] * n))
+            .initial_state(fx.Drive(), jnp.zeros(()), Start())
+            .mech.q,
         )
         claims.add(
             f"printed projection with six wrenches (43, 67), {n} links: rank of M_q",
@@ -164,7 +192,12 @@ def printed_errors(config, claims, end):
             rank == 11 * n,
         )
     rank, size = study.rank_with_rigid_functions()
-    claims.add("printed basis with rigid motions, one link in a plane: rank of its mass matrix", rank, f"3 of {size}", rank == 3)
+    claims.add(
+        "printed basis with rigid motions, one link in a plane: rank of its mass matrix",
+        rank,
+        f"3 of {size}",
+        rank == 3,
+    )
     np.savez(
         RESULTS / "printed.npz",
         energy=energy,
@@ -187,7 +220,9 @@ def arms(config, claims, counts, steps):
         # Bent about every second axis at the start, so that the arms move in space.
         bent = {f"joint{i}": settings["bent"] for i in range(1, n, 2)}
         begun = time.perf_counter()
-        traj = jax.block_until_ready(fx.simulate(model, drive, ts, substeps=10, stations=3, start=bent))
+        traj = jax.block_until_ready(
+            fx.simulate(model, drive, ts, substeps=10, stations=3, start=bent)
+        )
         first = time.perf_counter() - begun
         balance = np.asarray(traj.energy.balance)
         drift[n] = float(np.max(np.abs(balance - balance[0])))
@@ -208,14 +243,24 @@ def arms(config, claims, counts, steps):
             drift[n] < 1e-9,
         )
         if n == counts[0]:
-            good = [model.well_posed(dict(zip((j.name for j in traj.robot.joints), q, strict=True))) for q in traj.q[::5]]
+            good = [
+                model.well_posed(dict(zip((j.name for j in traj.robot.joints), q, strict=True)))
+                for q in traj.q[::5]
+            ]
             worst = max(g.condition for g in good)
-            claims.add(f"{n} links: largest condition number of M_sys along the run", worst, "< 1e6", worst < 1e6 and all(good))
+            claims.add(
+                f"{n} links: largest condition number of M_sys along the run",
+                worst,
+                "< 1e6",
+                worst < 1e6 and all(good),
+            )
     sizes = np.array(sorted(cost))
     if counts[-1] == 100:
         coarse, at = settings["coarse"], round(settings["coarse_end"] / (10 * dt))
         end = jnp.array([0.0, settings["coarse_end"]])
-        traj = fx.simulate(model, drive, end, dt=coarse, solver=fx.GeneralisedAlpha(0.9), stations=3, start=bent)
+        traj = fx.simulate(
+            model, drive, end, dt=coarse, solver=fx.GeneralisedAlpha(0.9), stations=3, start=bent
+        )
         gap = float(np.max(np.abs(np.asarray(traj.frames[-1, :, -1, :3]) - tips[100][at])))
         claims.add(
             f"100 links, generalised-alpha at {coarse:g} s against the energy-conserving step at {dt:g} s, after {end[-1]:g} s: tips [m]",
@@ -233,7 +278,10 @@ def arms(config, claims, counts, steps):
         cost=np.array([cost[n] for n in sizes]),
         **{f"tips{n}": tips[n] for n in sizes},
     )
-    return {"cost_per_step_s": {str(k): v for k, v in cost.items()}, "balance_J": {str(k): v for k, v in drift.items()}}
+    return {
+        "cost_per_step_s": {str(k): v for k, v in cost.items()},
+        "balance_J": {str(k): v for k, v in drift.items()},
+    }
 
 
 def main():

@@ -1,6 +1,6 @@
 """Figures from results/: the paper's figures 4-9 for both examples, 13 and 14 for the arm of its experiment, contacts over borders, flexible carriers.
 
-    python experiments/001_finite_element/plot.py
+python experiments/001_finite_element/plot.py
 """
 
 from pathlib import Path
@@ -36,7 +36,12 @@ def arm(name, joints):
     figure, axes = plt.subplots(2, 4, figsize=(17, 6.5))
     t = flexible["t"]
     for i, (label, unit) in enumerate(joints):
-        axes[0, 0].step(t, flexible["effort"][:, i], where="pre", label=f"{label} [{'N' if unit == 'm' else 'N m'}]")
+        axes[0, 0].step(
+            t,
+            flexible["effort"][:, i],
+            where="pre",
+            label=f"{label} [{'N' if unit == 'm' else 'N m'}]",
+        )
         pair(axes[0, 1 + i], t, flexible["q"][:, i], rigid["q"][:, i], f"{label} [{unit}]")
     axes[0, 0].set(title="inputs", xlabel="t [s]")
     axes[0, 0].legend()
@@ -85,7 +90,9 @@ def crossing():
     for border in (0.2, 0.4, 0.6):
         axes[0].axhline(border, color="0.8", zorder=0)
     # The first three lie on each other.
-    for (kind, data), style in zip(runs.items(), ({"lw": 4, "alpha": 0.4}, {}, {"ls": "--"}, {}), strict=True):
+    for (kind, data), style in zip(
+        runs.items(), ({"lw": 4, "alpha": 0.4}, {}, {"ls": "--"}, {}), strict=True
+    ):
         if data is None:
             continue
         axes[0].plot(data["t"], data["q"][:, 0], label=kind, **style)

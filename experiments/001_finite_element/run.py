@@ -32,20 +32,35 @@ CLAIMS: dict[str, dict] = {}
 def claim(part, name, value, note=""):
     expected, limit = EXPECTED[name]
     good = bool(abs(value - expected) <= limit)
-    CLAIMS[name] = {"part": part, "value": float(value), "expected": expected, "limit": limit, "holds": good, "note": note}
-    print(f"{'ok  ' if good else 'NOT '} {name:70s} {value:14.7g}  expected {expected:.7g} +- {limit:.1g}  {note}", flush=True)
+    CLAIMS[name] = {
+        "part": part,
+        "value": float(value),
+        "expected": expected,
+        "limit": limit,
+        "holds": good,
+        "note": note,
+    }
+    print(
+        f"{'ok  ' if good else 'NOT '} {name:70s} {value:14.7g}  expected {expected:.7g} +- {limit:.1g}  {note}",
+        flush=True,
+    )
 
 
 def drift(traj):
     e = traj.energy
     good = np.isfinite(np.asarray(e.kinetic))
-    scale = max(float(np.max(np.abs(np.asarray(x)[good]))) for x in (e.kinetic, e.elastic, e.gravity, e.work))
+    scale = max(
+        float(np.max(np.abs(np.asarray(x)[good])))
+        for x in (e.kinetic, e.elastic, e.gravity, e.work)
+    )
     return float(np.max(np.abs(np.asarray(e.balance)[good] - e.balance[0]))) / scale
 
 
 def save(name, traj, **more):
     readings = fx.measure(traj) if traj.robot.sensors else {}
-    angle = 2 * np.arctan2(np.asarray(traj.frames[:, -1, :, 6]), np.asarray(traj.frames[:, -1, :, 3]))
+    angle = 2 * np.arctan2(
+        np.asarray(traj.frames[:, -1, :, 6]), np.asarray(traj.frames[:, -1, :, 3])
+    )
     np.savez(
         HERE / "results" / f"{name}.npz", t=traj.ts, q=traj.q, qd=traj.qd, effort=traj.effort, tip=traj.tip, w=traj.deflection[:, -1, :, 1],
         slope=np.unwrap(angle, axis=0) - np.unwrap(angle[:, :1], axis=0), reaction=traj.reaction,
@@ -55,7 +70,11 @@ def save(name, traj, **more):
 
 
 def driven(case):
-    return fx.Drive(joints={k: fx.Effort(fx.bang_bang(a, CONFIG["switches"])) for k, a in case["amplitude"].items()})
+    return fx.Drive(
+        joints={
+            k: fx.Effort(fx.bang_bang(a, CONFIG["switches"])) for k, a in case["amplitude"].items()
+        }
+    )
 
 
 def paper_arm(name, quick):
@@ -65,8 +84,22 @@ def paper_arm(name, quick):
     ts = jnp.arange(0.0, (case["quick_end"] if quick else case["end"]) + 1e-9, 0.01)
     # Stations at the nodes, so that figure 14's second node is one of them.
     stations = np.linspace(0.0, 1.0, 2 * case["elements"] + 1)
-    flexible = fx.simulate(fx.FiniteElement(elements=case["elements"]).bind(robot), drive, ts, dt=case["dt"], stations=stations, throw=False)
-    rigid = fx.simulate(fx.FiniteElement(elements=0).bind(robot), drive, ts, dt=case["dt"], stations=stations, throw=False)
+    flexible = fx.simulate(
+        fx.FiniteElement(elements=case["elements"]).bind(robot),
+        drive,
+        ts,
+        dt=case["dt"],
+        stations=stations,
+        throw=False,
+    )
+    rigid = fx.simulate(
+        fx.FiniteElement(elements=0).bind(robot),
+        drive,
+        ts,
+        dt=case["dt"],
+        stations=stations,
+        throw=False,
+    )
     save(name, flexible)
     save(f"{name}_rigid", rigid)
     claim(name, f"{name}: energy balance, relative", drift(flexible))
@@ -92,10 +125,21 @@ def rpb(quick):
         return
     case = CONFIG["rpb"]
     model = fx.FiniteElement(elements=case["elements"]).bind(fx.load_robot(case["robot"]))
-    out = fx.simulate(model, driven(case), jnp.linspace(0.0, case["paper_end"], 201), dt=case["dt"], stations=2, throw=False)
+    out = fx.simulate(
+        model,
+        driven(case),
+        jnp.linspace(0.0, case["paper_end"], 201),
+        dt=case["dt"],
+        stations=2,
+        throw=False,
+    )
     save("rpb_failure", out)
     left = int(out.where)
-    note = f"{fx.Status(int(out.status)).name}, joint {out.robot.joints[left].name!r}" if left >= 0 else fx.Status(int(out.status)).name
+    note = (
+        f"{fx.Status(int(out.status)).name}, joint {out.robot.joints[left].name!r}"
+        if left >= 0
+        else fx.Status(int(out.status)).name
+    )
     claim("rpb", "RPb to the paper's 20 s: leaves its guide at [s]", float(out.t_fail), note)
 
 
@@ -105,7 +149,9 @@ def par(quick):
     compare("par", "PaR, rigid", rigid, ("p1", "p2"))
     case = CONFIG["par"]
     model = fx.FiniteElement(elements=case["elements"]).bind(fx.load_robot(case["robot"]))
-    exact = fx.simulate(model, driven(case), flexible.ts, dt=2.5e-4, solver=diffrax.Dopri8(), stations=2)
+    exact = fx.simulate(
+        model, driven(case), flexible.ts, dt=2.5e-4, solver=diffrax.Dopri8(), stations=2
+    )
     save("par_order8", exact)
     compare("par", "PaR, n = 3, order 8", exact, ("p1", "p2", "w"))
 
@@ -118,21 +164,44 @@ def experiment(quick):
     model, ts = fx.FiniteElement(elements=case["elements"]).bind(robot), traj.ts
 
     def travel(robot, scale=1.0):
-        drive = fx.Drive(joints={k: fx.Effort(fx.bang_bang(scale * a, CONFIG["switches"])) for k, a in case["amplitude"].items()})
-        run = fx.simulate(model.rebind(robot), drive, ts, dt=case["dt"], stations=np.linspace(0.0, 1.0, 2 * case["elements"] + 1), throw=False)
+        drive = fx.Drive(
+            joints={
+                k: fx.Effort(fx.bang_bang(scale * a, CONFIG["switches"]))
+                for k, a in case["amplitude"].items()
+            }
+        )
+        run = fx.simulate(
+            model.rebind(robot),
+            drive,
+            ts,
+            dt=case["dt"],
+            stations=np.linspace(0.0, 1.0, 2 * case["elements"] + 1),
+            throw=False,
+        )
         return np.asarray(run.q[-1])
 
     base = np.asarray(traj.q[-1])
     changes = {"force and torque": travel(robot, 1.01)}
-    for label, path in (("payload", "payloads.payload.mass"), ("Young's modulus", "links.link2.material.E"), ("length", "links.link2.length")):
+    for label, path in (
+        ("payload", "payloads.payload.mass"),
+        ("Young's modulus", "links.link2.material.E"),
+        ("length", "links.link2.length"),
+    ):
         changes[label] = travel(robot.replace(path, 1.01 * number(robot, path)))
     table = {k: (100 * (v / base - 1)).round(3).tolist() for k, v in changes.items()}
     # Nothing damps the model: there is no steady state, only a mean and what swings about it.
     late = np.asarray(traj.q)[np.asarray(ts) >= 0.5 * float(ts[-1])]
-    table["half the range in the second half of the run"] = (50 * np.ptp(late, axis=0) / late.mean(axis=0)).round(3).tolist()
+    table["half the range in the second half of the run"] = (
+        (50 * np.ptp(late, axis=0) / late.mean(axis=0)).round(3).tolist()
+    )
     (HERE / "results" / "sensitivity.json").write_text(json.dumps(table, indent=1))
     print("change of the final joint displacements [%] for 1 % of, and their swing:", table)
-    claim("experiment", "experiment: 1 % of force moves the slide by [%]", table["force and torque"][0], "so 2.5 % is 2.5 % of the force")
+    claim(
+        "experiment",
+        "experiment: 1 % of force moves the slide by [%]",
+        table["force and torque"][0],
+        "so 2.5 % is 2.5 % of the force",
+    )
 
 
 def number(robot, path):
@@ -157,12 +226,36 @@ def crossing(quick):
     """A link slides over a flexible carrier that swings, with every kind of contact."""
     case = CONFIG["crossing"]
     r = case["rider"]
-    beam = fx.Link("carrier", case["length"], constants=fx.BeamConstants(EA=1, EIy=1, EIz=case["EI"], GJ=1, rhoA=case["mu"]))
-    rider = fx.Link("rider", r["length"], constants=fx.BeamConstants(EA=1, EIy=1, EIz=1, GJ=1, rhoA=r["mu"]), rigid=True)
-    joints = [fx.Joint("clamp", "fixed", "ground", "carrier"), fx.Joint("slide", "sliding", "carrier", "rider", rotation=[0, 0, np.pi / 2])]
-    robot = fx.Robot("rpa", [beam, rider], joints, [fx.Payload("load", "rider", r["payload"])], gravity=[0.0, 0.0, 0.0], planar=True)
+    beam = fx.Link(
+        "carrier",
+        case["length"],
+        constants=fx.BeamConstants(EA=1, EIy=1, EIz=case["EI"], GJ=1, rhoA=case["mu"]),
+    )
+    rider = fx.Link(
+        "rider",
+        r["length"],
+        constants=fx.BeamConstants(EA=1, EIy=1, EIz=1, GJ=1, rhoA=r["mu"]),
+        rigid=True,
+    )
+    joints = [
+        fx.Joint("clamp", "fixed", "ground", "carrier"),
+        fx.Joint("slide", "sliding", "carrier", "rider", rotation=[0, 0, np.pi / 2]),
+    ]
+    robot = fx.Robot(
+        "rpa",
+        [beam, rider],
+        joints,
+        [fx.Payload("load", "rider", r["payload"])],
+        gravity=[0.0, 0.0, 0.0],
+        planar=True,
+    )
     ts, runs = jnp.arange(0.0, case["end"] + 1e-9, 0.01), {}
-    kinds = {"bspline": {}, "ale": dict(contact="ale"), "hermite": dict(basis="hermite"), "node": dict(contact="node")}
+    kinds = {
+        "bspline": {},
+        "ale": dict(contact="ale"),
+        "hermite": dict(basis="hermite"),
+        "node": dict(contact="node"),
+    }
     for kind, options in kinds.items():
         model = fx.FiniteElement(elements=case["elements"], **options).bind(robot)
         c = fitted(model, case["start"], lambda x: case["carrier_velocity"] * x**2)
@@ -170,13 +263,32 @@ def crossing(quick):
         start = State.fresh(Mechanical(jnp.zeros_like(v).at[0].set(case["start"]), v), v.dtype)
         # The conserving step would hide the jumps of the last two in its own way; Newmark carries the velocities over them.
         solver = None if kind in ("bspline", "ale") else fx.Newmark()
-        runs[kind] = fx.simulate(model, None, ts, dt=case["dt"] if solver is None else 5e-4, solver=solver, start=start, stations=2, throw=False)
+        runs[kind] = fx.simulate(
+            model,
+            None,
+            ts,
+            dt=case["dt"] if solver is None else 5e-4,
+            solver=solver,
+            start=start,
+            stations=2,
+            throw=False,
+        )
         save(f"crossing_{kind}", runs[kind])
     for kind in ("bspline", "ale"):
-        claim("crossing", f"contact over borders, {kind}: at .8 s [m]", float(runs[kind].q[-1, 0]), "against ALE, 8 elements")
+        claim(
+            "crossing",
+            f"contact over borders, {kind}: at .8 s [m]",
+            float(runs[kind].q[-1, 0]),
+            "against ALE, 8 elements",
+        )
         claim("crossing", f"contact over borders, {kind}: energy, relative", drift(runs[kind]))
     for kind in ("hermite", "node"):
-        claim("crossing", f"contact over borders, {kind}: energy leaks, relative", drift(runs[kind]), "how a step lies over the jump decides")
+        claim(
+            "crossing",
+            f"contact over borders, {kind}: energy leaks, relative",
+            drift(runs[kind]),
+            "how a step lies over the jump decides",
+        )
 
 
 def carriers(quick):
@@ -186,19 +298,52 @@ def carriers(quick):
     beam = fx.BeamConstants(EA=1, EIy=1, EIz=case["EI"], GJ=1, rhoA=case["mu"])
     for first in ("R", "Pa", "Pb"):
         turn = None if first == "R" else [0, 0, case["gamma"]]
-        joints = [fx.Joint("first", types[first], "ground", "carrier", rotation=turn), fx.Joint("slide", "sliding", "carrier", "rider", rotation=[0, 0, 1.2])]
-        links = [fx.Link("carrier", case["length"], constants=beam), fx.Link("rider", case["rider"], constants=beam)]
-        robot = fx.Robot(f"{first}Pa", links, joints, [fx.Payload("load", "rider", case["payload"])], gravity=[0.0, 0.0, 0.0], planar=True)
+        joints = [
+            fx.Joint("first", types[first], "ground", "carrier", rotation=turn),
+            fx.Joint("slide", "sliding", "carrier", "rider", rotation=[0, 0, 1.2]),
+        ]
+        links = [
+            fx.Link("carrier", case["length"], constants=beam),
+            fx.Link("rider", case["rider"], constants=beam),
+        ]
+        robot = fx.Robot(
+            f"{first}Pa",
+            links,
+            joints,
+            [fx.Payload("load", "rider", case["payload"])],
+            gravity=[0.0, 0.0, 0.0],
+            planar=True,
+        )
         start = {"first": case["first"][first], "slide": case["slide"]}
         efforts = {"first": case["effort"][first], "slide": case["effort"]["slide"]}
-        drive = fx.Drive(joints={k: fx.Effort(fx.bang_bang(a, case["switches"])) for k, a in efforts.items()})
+        drive = fx.Drive(
+            joints={k: fx.Effort(fx.bang_bang(a, case["switches"])) for k, a in efforts.items()}
+        )
         ts = jnp.linspace(0.0, 0.2 if quick else case["end"], 121)
-        traj = fx.simulate(fx.FiniteElement(elements=case["elements"]).bind(robot), drive, ts, dt=case["dt"], start=start, throw=False)
+        traj = fx.simulate(
+            fx.FiniteElement(elements=case["elements"]).bind(robot),
+            drive,
+            ts,
+            dt=case["dt"],
+            start=start,
+            throw=False,
+        )
         save(f"carrier_{first}Pa", traj)
-        claim("carriers", f"{first}Pa: energy balance, relative", drift(traj), fx.Status(int(traj.status)).name)
+        claim(
+            "carriers",
+            f"{first}Pa: energy balance, relative",
+            drift(traj),
+            fx.Status(int(traj.status)).name,
+        )
 
 
-PARTS = {"rpb": rpb, "par": par, "experiment": experiment, "crossing": crossing, "carriers": carriers}
+PARTS = {
+    "rpb": rpb,
+    "par": par,
+    "experiment": experiment,
+    "crossing": crossing,
+    "carriers": carriers,
+}
 
 
 def main():
@@ -210,9 +355,15 @@ def main():
     path, began = HERE / "results" / "claims.json", time.time()
     for part in args.only:
         PARTS[part](args.quick)
-        kept = {k: v for k, v in (json.loads(path.read_text()) if path.exists() else {}).items() if v["part"] not in args.only}
+        kept = {
+            k: v
+            for k, v in (json.loads(path.read_text()) if path.exists() else {}).items()
+            if v["part"] not in args.only
+        }
         path.write_text(json.dumps(kept | CLAIMS, indent=1))
-    print(f"{sum(c['holds'] for c in CLAIMS.values())} of {len(CLAIMS)} claims hold; {time.time() - began:.0f} s")
+    print(
+        f"{sum(c['holds'] for c in CLAIMS.values())} of {len(CLAIMS)} claims hold; {time.time() - began:.0f} s"
+    )
 
 
 if __name__ == "__main__":

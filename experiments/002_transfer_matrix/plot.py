@@ -25,17 +25,32 @@ def single():
     fig, ax = plt.subplots(4 if printed else 3, 1, figsize=(8, 11 if printed else 8.3))
     t = r["single_t"]
     ax[0].plot(t, np.degrees(r["single_angle"]))
-    ax[0].set(xlim=(0, 1.5), xlabel="t [s]", ylabel="motor angle [deg]", title="(a) angle of the motor (substitute)")
+    ax[0].set(
+        xlim=(0, 1.5),
+        xlabel="t [s]",
+        ylabel="motor angle [deg]",
+        title="(a) angle of the motor (substitute)",
+    )
     for key in (k for k in r.files if k.startswith("single_d.")):
         label = key.removeprefix("single_d.")
         spectrum = r[key.replace("_d.", "_spectrum.")]
         ax[3 if "printed" in key else 1].plot(t, 1e3 * r[key], lw=1, label=label)
         ax[2].plot(r["single_bins"], spectrum / spectrum.max(), ".-", lw=0.8, ms=3, label=label)
     if printed:
-        ax[3].set(xlim=(0, 1.5), xlabel="t [s]", ylabel="tip deflection [mm]", title="(d) with E as Table II prints it")
+        ax[3].set(
+            xlim=(0, 1.5),
+            xlabel="t [s]",
+            ylabel="tip deflection [mm]",
+            title="(d) with E as Table II prints it",
+        )
     first = next(k for k in r.files if k.startswith("single_gauge."))
     ax[1].plot(t, 1e3 * r[first], "k:", lw=1, label="from a gauge at the root, first mode")
-    ax[1].set(xlim=(0, 1.5), xlabel="t [s]", ylabel="tip deflection [mm]", title="(b) deflection of the end point")
+    ax[1].set(
+        xlim=(0, 1.5),
+        xlabel="t [s]",
+        ylabel="tip deflection [mm]",
+        title="(b) deflection of the end point",
+    )
     ax[2].axvline(6.05, color="0.6", ls="--", lw=0.8)
     ax[2].axvline(6.16, color="0.6", ls="--", lw=0.8)
     ax[2].set(
@@ -77,7 +92,12 @@ def stability():
     fig, ax = plt.subplots(figsize=(7, 4))
     for key in (k for k in r.files if k.startswith("stability.")):
         late = (r["stability_t"] > 0.5) & (r["stability_t"] < 0.7)
-        ax.plot(r["stability_t"], r[key] / r[key][late].mean(), lw=1, label=key.removeprefix("stability."))
+        ax.plot(
+            r["stability_t"],
+            r[key] / r[key][late].mean(),
+            lw=1,
+            label=key.removeprefix("stability."),
+        )
     ax.set(
         xlabel="t [s]",
         ylabel="energy over that at 0.6 s",
@@ -93,11 +113,27 @@ def orders():
     fig, ax = plt.subplots(figsize=(7, 4))
     for i, key in enumerate(k for k in r.files if k.startswith("orders.")):
         # Some lie on each other: large open marks first, small ones on top.
-        look = {"marker": "osD^vX"[i % 6], "ms": 9 - i, "mfc": "none", "ls": ("-", "--", "-.")[i % 3]}
-        ax.loglog(1e3 * r["orders_dt"], 1e3 * r[key], lw=1, label=key.removeprefix("orders."), **look)
+        look = {
+            "marker": "osD^vX"[i % 6],
+            "ms": 9 - i,
+            "mfc": "none",
+            "ls": ("-", "--", "-.")[i % 3],
+        }
+        ax.loglog(
+            1e3 * r["orders_dt"], 1e3 * r[key], lw=1, label=key.removeprefix("orders."), **look
+        )
     for power, style in ((1, "k:"), (2, "k--")):
-        ax.loglog(1e3 * r["orders_dt"], 0.02 * (r["orders_dt"] / r["orders_dt"][0]) ** power, style, lw=0.8)
-    ax.set(xlabel="dt [ms]", ylabel="change of the tip when dt is halved [mm]", title="dotted: order 1, dashed: order 2")
+        ax.loglog(
+            1e3 * r["orders_dt"],
+            0.02 * (r["orders_dt"] / r["orders_dt"][0]) ** power,
+            style,
+            lw=0.8,
+        )
+    ax.set(
+        xlabel="dt [ms]",
+        ylabel="change of the tip when dt is halved [mm]",
+        title="dotted: order 1, dashed: order 2",
+    )
     ax.legend(fontsize=7)
     fig.savefig(RESULTS / "orders.png", dpi=130)
 

@@ -34,7 +34,9 @@ def _jacobian(model, drive):
     y = model.initial_state(drive, t, Start())
 
     def acceleration(q):
-        return term.rate(t, State(Mechanical(q, jnp.zeros_like(y.mech.v)), y.work, y.dissipated, y.memory), None).v
+        return term.rate(
+            t, State(Mechanical(q, jnp.zeros_like(y.mech.v)), y.work, y.dissipated, y.memory), None
+        ).v
 
     return jax.jacfwd(acceleration)(y.mech.q)
 
@@ -53,7 +55,10 @@ def single(cfg, quick, out, numbers):
     motion = Seamless(fx.cycloid(c["angle"], c["rise"]))
     drive = fx.Drive(joints={"motor": fx.Motion(motion)})
     out["single_t"], out["single_angle"] = np.asarray(ts), np.asarray(motion(ts))
-    arms = {"69e9": fx.load_robot("li-zhang-single-link"), "7e9": fx.load_robot("li-zhang-single-link-printed")}
+    arms = {
+        "69e9": fx.load_robot("li-zhang-single-link"),
+        "7e9": fx.load_robot("li-zhang-single-link-printed"),
+    }
     for name, arm in arms.items():
         held = fx.Drive(joints={"motor": fx.Motion(fx.constant(0.0))})
         numbers[f"single.frequency.{name}"] = float(
@@ -63,7 +68,9 @@ def single(cfg, quick, out, numbers):
     if not quick:
         cases += [("half", "69e9", True, c["pairs"][0]), ("printed E", "7e9", False, c["pairs"][0])]
     for label, E, half, (beta, gamma) in cases:
-        method = fx.TransferMatrix(segments=c["segments"], variant="paper", half_springs=half, beta=beta, gamma=gamma)
+        method = fx.TransferMatrix(
+            segments=c["segments"], variant="paper", half_springs=half, beta=beta, gamma=gamma
+        )
         traj = fx.simulate(method.bind(arms[E]), drive, ts, substeps=1, stations=2)
         x, y = np.asarray(traj.tip[:, 0]), np.asarray(traj.tip[:, 1])
         d = -np.sin(out["single_angle"]) * x + np.cos(out["single_angle"]) * y
@@ -71,11 +78,15 @@ def single(cfg, quick, out, numbers):
         out[f"single_d.{key}"] = d
         # Curvature at the root as a gauge measures it; a tip force would give d = curvature L^2 / 3, the first mode d =
         # curvature L^2 / 3.516.
-        out[f"single_gauge.{key}"] = np.asarray(traj.strain[:, 0, 0, 5]) * float(arms[E].links[0].length) ** 2 / 3.516
+        out[f"single_gauge.{key}"] = (
+            np.asarray(traj.strain[:, 0, 0, 5]) * float(arms[E].links[0].length) ** 2 / 3.516
+        )
         numbers[f"single.peak.{key}"] = float(np.abs(d).max())
         late = out["single_t"] > c["rise"]
         gap = d[late] - out[f"single_gauge.{key}"][late]
-        numbers[f"single.gauge_error.{key}"] = float(np.sqrt(np.mean(gap**2) / np.mean(d[late] ** 2)))
+        numbers[f"single.gauge_error.{key}"] = float(
+            np.sqrt(np.mean(gap**2) / np.mean(d[late] ** 2))
+        )
         spectrum = np.abs(np.fft.rfft(d - d.mean()))
         bins = np.fft.rfftfreq(count, c["dt"])
         out[f"single_spectrum.{key}"], out["single_bins"] = spectrum, bins
@@ -88,14 +99,26 @@ def three(cfg, quick, out, numbers):
     c = cfg["three"]
     ts = jnp.linspace(0.0, c["end"], round(c["end"] / (5 * c["dt"])) + 1)
     drive = fx.Drive(
-        joints={f"joint{i}": fx.Motion(Seamless(fx.cosine(c["amplitude"], c["period"]))) for i in (1, 2, 3)}
+        joints={
+            f"joint{i}": fx.Motion(Seamless(fx.cosine(c["amplitude"], c["period"])))
+            for i in (1, 2, 3)
+        }
     )
-    held = fx.Drive(joints={f"joint{i}": fx.Motion(fx.constant(2 * c["amplitude"])) for i in (1, 2, 3)})
+    held = fx.Drive(
+        joints={f"joint{i}": fx.Motion(fx.constant(2 * c["amplitude"])) for i in (1, 2, 3)}
+    )
     out["three_t"] = np.asarray(ts)
-    for kind, robot in (("flexible", "li-zhang-three-link"), ("rigid", "li-zhang-three-link-rigid-joints")):
+    for kind, robot in (
+        ("flexible", "li-zhang-three-link"),
+        ("rigid", "li-zhang-three-link-rigid-joints"),
+    ):
         arm = fx.load_robot(robot)
         method = fx.TransferMatrix(
-            segments=c["segments"], variant="paper", half_springs=True, beta=c["pair"][0], gamma=c["pair"][1]
+            segments=c["segments"],
+            variant="paper",
+            half_springs=True,
+            beta=c["pair"][0],
+            gamma=c["pair"][1],
         )
         traj = fx.simulate(method.bind(arm), drive, ts, dt=c["dt"], stations=2)
         angles = np.cumsum(np.asarray(traj.motor), axis=1)
@@ -104,13 +127,17 @@ def three(cfg, quick, out, numbers):
         out[f"three_error.{kind}"] = np.asarray(traj.tip[:, :2]) - ideal
         out[f"three_links.{kind}"] = np.asarray(traj.deflection[:, :, -1, 1])
         out[f"three_joints.{kind}"] = np.asarray(traj.q - traj.motor)
-        numbers[f"three.error.{kind}"] = float(np.linalg.norm(out[f"three_error.{kind}"], axis=1).max())
+        numbers[f"three.error.{kind}"] = float(
+            np.linalg.norm(out[f"three_error.{kind}"], axis=1).max()
+        )
         numbers[f"three.frequency.{kind}"] = float(
             frequencies(fx.TransferMatrix(segments=c["segments"]).bind(arm), held)[0]
         )
         if kind == "flexible":
             at = int(np.argmin(np.abs(out["three_t"] - 0.2)))
-            numbers["three.tip.x.0.2"], numbers["three.tip.y.0.2"] = (float(v) for v in traj.tip[at, :2])
+            numbers["three.tip.x.0.2"], numbers["three.tip.y.0.2"] = (
+                float(v) for v in traj.tip[at, :2]
+            )
 
 
 def stability(cfg, quick, out, numbers):
@@ -120,7 +147,9 @@ def stability(cfg, quick, out, numbers):
     arm = fx.load_robot("li-zhang-three-link")
     drive = fx.Drive(
         joints={
-            f"joint{i}": fx.Motion(Seamless(fx.cosine(cfg["three"]["amplitude"], cfg["three"]["period"])))
+            f"joint{i}": fx.Motion(
+                Seamless(fx.cosine(cfg["three"]["amplitude"], cfg["three"]["period"]))
+            )
             for i in (1, 2, 3)
         }
     )
@@ -130,13 +159,21 @@ def stability(cfg, quick, out, numbers):
     if not quick:
         cases |= {
             "acceleration, one pass": fx.TransferMatrix(segments=c["segments"], passes=1),
-            "acceleration, extrapolated": fx.TransferMatrix(segments=c["segments"], linearisation="extrapolated"),
-            "position (1/4, 1/2)": fx.TransferMatrix(segments=c["segments"], variant="paper", half_springs=True),
+            "acceleration, extrapolated": fx.TransferMatrix(
+                segments=c["segments"], linearisation="extrapolated"
+            ),
+            "position (1/4, 1/2)": fx.TransferMatrix(
+                segments=c["segments"], variant="paper", half_springs=True
+            ),
             "position (0.3, 1/2)": fx.TransferMatrix(
                 segments=c["segments"], variant="paper", half_springs=True, beta=0.3
             ),
             "position, frozen (0.3, 1/2)": fx.TransferMatrix(
-                segments=c["segments"], variant="paper", half_springs=True, beta=0.3, linearisation="frozen"
+                segments=c["segments"],
+                variant="paper",
+                half_springs=True,
+                beta=0.3,
+                linearisation="frozen",
             ),
         }
     for name, method in cases.items():
@@ -153,8 +190,12 @@ ORDERS = {
     "acceleration, one pass": fx.TransferMatrix(segments=4, passes=1),
     "acceleration (0.7, 0.8)": fx.TransferMatrix(segments=4, beta=0.7, gamma=0.8),
     "position, newton": fx.TransferMatrix(segments=4, variant="paper", beta=0.3),
-    "position, extrapolated": fx.TransferMatrix(segments=4, variant="paper", beta=0.3, linearisation="extrapolated"),
-    "position, frozen": fx.TransferMatrix(segments=4, variant="paper", beta=0.3, linearisation="frozen"),
+    "position, extrapolated": fx.TransferMatrix(
+        segments=4, variant="paper", beta=0.3, linearisation="extrapolated"
+    ),
+    "position, frozen": fx.TransferMatrix(
+        segments=4, variant="paper", beta=0.3, linearisation="frozen"
+    ),
 }
 
 
@@ -185,7 +226,9 @@ def digits(cfg, quick, out, numbers):
     solve = {kind: jax.jit(SWEEPS[kind]) for kind in kinds}
     table = np.zeros((3, len(sizes), len(steps)))
     for i, n in enumerate(sizes):
-        model = fx.TransferMatrix(segments=n, rotary=False).bind(fx.load_robot("li-zhang-single-link"))
+        model = fx.TransferMatrix(segments=n, rotary=False).bind(
+            fx.load_robot("li-zhang-single-link")
+        )
         for j, dt in enumerate(steps):
             el, root = _position_elements(model, jnp.asarray(dt))
             exact, _ = extended_sweep(el, root)
@@ -194,14 +237,26 @@ def digits(cfg, quick, out, numbers):
                 error = np.abs(e[:, :2] - exact[:, :2]).max() / np.abs(exact[:, :2]).max()
                 # The product's last system may be singular to rounding: not a digit left, and no number either.
                 table[k, i, j] = error if np.isfinite(error) else np.inf
-    out["digits"], out["digits_sizes"], out["digits_steps"] = table, np.array(sizes), np.array(steps)
-    numbers["digits.riccati.worst"], numbers["digits.product.worst"] = float(table[1].max()), float(table[0].max())
+    out["digits"], out["digits_sizes"], out["digits_steps"] = (
+        table,
+        np.array(sizes),
+        np.array(steps),
+    )
+    numbers["digits.riccati.worst"], numbers["digits.product.worst"] = (
+        float(table[1].max()),
+        float(table[0].max()),
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", nargs="*", default=None, choices=["single", "three", "stability", "orders", "digits"])
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=None,
+        choices=["single", "three", "stability", "orders", "digits"],
+    )
     args = parser.parse_args()
     cfg = tomllib.loads((HERE / "config.toml").read_text())
     results = HERE / "results"
@@ -213,13 +268,20 @@ def main():
         start = time.perf_counter()
         part(cfg, args.quick, out, numbers)
         print(f"{part.__name__}: {time.perf_counter() - start:.1f} s", flush=True)
-        np.savez(results / f"002_{part.__name__}.npz", **{k: v for k, v in out.items() if k.startswith(part.__name__)})
+        np.savez(
+            results / f"002_{part.__name__}.npz",
+            **{k: v for k, v in out.items() if k.startswith(part.__name__)},
+        )
     expected = json.loads((HERE / "expected.json").read_text())
     print(f"\n{'claim':44}{'number':>16}{'expected':>16}  verdict")
     for name, value in numbers.items():
         want = expected.get(name)
-        verdict = "-" if want is None else "agrees" if abs(value - want[0]) <= want[1] else "DIFFERS"
-        print(f"{name:44}{value:16.9g}{'' if want is None else format(want[0], '.9g'):>16}  {verdict}")
+        verdict = (
+            "-" if want is None else "agrees" if abs(value - want[0]) <= want[1] else "DIFFERS"
+        )
+        print(
+            f"{name:44}{value:16.9g}{'' if want is None else format(want[0], '.9g'):>16}  {verdict}"
+        )
     kept = results / "002.json"
     if args.only and kept.exists():  # parts that were not run keep their numbers
         numbers = json.loads(kept.read_text()) | numbers

@@ -12,17 +12,31 @@ from flexjax.term import Mechanical, State
 
 def _rod(planar, EIy=1.0):
     """Round and slender: radius of gyration 7e-3 of the length, first frequency 11.1 rad/s."""
-    constants = fx.BeamConstants(EA=2e4, EIy=EIy, EIz=1.0, GJ=0.8, rhoA=0.1, rhoIx=1e-6, rhoIy=5e-7, rhoIz=5e-7)
+    constants = fx.BeamConstants(
+        EA=2e4, EIy=EIy, EIz=1.0, GJ=0.8, rhoA=0.1, rhoIx=1e-6, rhoIy=5e-7, rhoIz=5e-7
+    )
     joint = fx.Joint("weld", "fixed", "ground", "rod")
-    return fx.Robot("rod", [fx.Link("rod", 1.0, constants=constants)], [joint], gravity=(0.0, 0.0, 0.0), planar=planar)
+    return fx.Robot(
+        "rod",
+        [fx.Link("rod", 1.0, constants=constants)],
+        [joint],
+        gravity=(0.0, 0.0, 0.0),
+        planar=planar,
+    )
 
 
 def _mode_integrals():
     """Of the first mode over the unit length: phi^2, phi''^2, (1 - x) phi'^2, (int_0^x phi'^2)^2, phi'^2 phi''^2."""
     x = np.linspace(0.0, 1.0, 2001)
-    f, f1, f2 = (np.asarray(jax.vmap(g)(jnp.asarray(x))) for g in (first_mode, jax.grad(first_mode), jax.grad(jax.grad(first_mode))))
+    f, f1, f2 = (
+        np.asarray(jax.vmap(g)(jnp.asarray(x)))
+        for g in (first_mode, jax.grad(first_mode), jax.grad(jax.grad(first_mode)))
+    )
     shortening = np.concatenate([[0.0], np.cumsum(0.5 * (f1[1:] ** 2 + f1[:-1] ** 2) * np.diff(x))])
-    return tuple(float(np.trapezoid(y, x)) for y in (f**2, f2**2, (1 - x) * f1**2, shortening**2, f1**2 * f2**2))
+    return tuple(
+        float(np.trapezoid(y, x))
+        for y in (f**2, f2**2, (1 - x) * f1**2, shortening**2, f1**2 * f2**2)
+    )
 
 
 def _runge_kutta(rate, z, end, steps):
@@ -45,20 +59,40 @@ def parametric():
     omega = np.sqrt(bent / (0.1 * squared))
     ts = np.linspace(0, c["end"], 1201)
     out = {"t": ts.tolist()}
-    for label, order, ratio in (("linear", "linear", 2.0), ("consistent", "consistent", 2.0), ("off resonance", "consistent", 3.0)):
+    for label, order, ratio in (
+        ("linear", "linear", 2.0),
+        ("consistent", "consistent", 2.0),
+        ("off resonance", "consistent", 3.0),
+    ):
         model = fx.MovingBeam(elements=c["elements"], order=order).bind(_rod(True))
-        shake = fx.stack([fx.sine(amplitude=c["shake"], frequency=ratio * omega / (2 * np.pi)), fx.constant(0.0), fx.constant(0.0)])
+        shake = fx.stack(
+            [
+                fx.sine(amplitude=c["shake"], frequency=ratio * omega / (2 * np.pi)),
+                fx.constant(0.0),
+                fx.constant(0.0),
+            ]
+        )
         drive = fx.Drive(base=fx.Base(translation=shake))
-        start = model.bent(model.initial_state(drive, 0.0, Start()), uy=lambda x: c["start"] * first_mode(x))
+        start = model.bent(
+            model.initial_state(drive, 0.0, Start()), uy=lambda x: c["start"] * first_mode(x)
+        )
         q, _, _, status, _ = integrate(model, drive, ts, c["dt"], start)
         uy = tip(model, q)[1] / c["start"]
         # Largest deflection in each period, and the slope of its logarithm over the second half.
         period = 2 * np.pi / omega
-        tops = np.array([np.max(np.abs(uy[(ts >= k * period) & (ts < (k + 1) * period)])) for k in range(int(c["end"] / period))])
+        tops = np.array(
+            [
+                np.max(np.abs(uy[(ts >= k * period) & (ts < (k + 1) * period)]))
+                for k in range(int(c["end"] / period))
+            ]
+        )
         half = np.arange(len(tops) // 2, len(tops))
         rate = float(np.polyfit(half * period, np.log(tops[half]), 1)[0])
         out[label] = {"uy": uy.tolist(), "growth": float(tops[-1]), "rate": rate, "status": status}
-        print(f"  {label}: largest deflection in the last period {tops[-1]:.3f} of the start, growth {rate:.4f} 1/s", flush=True)
+        print(
+            f"  {label}: largest deflection in the last period {tops[-1]:.3f} of the start, growth {rate:.4f} 1/s",
+            flush=True,
+        )
     e = c["shake"] * (2 * omega) ** 2 * hanging / (omega**2 * squared)
     period = np.pi / omega
 
@@ -101,10 +135,18 @@ def planes(only):
         at_rest = model.initial_state(drive, 0.0, Start())
 
         def shape(b, model=model, at_rest=at_rest, size=size):
-            return model.bent(at_rest, uy=lambda x: size * c["long"] * first_mode(x), uz=lambda x: b * first_mode(x)).mech.q
+            return model.bent(
+                at_rest,
+                uy=lambda x: size * c["long"] * first_mode(x),
+                uz=lambda x: b * first_mode(x),
+            ).mech.q
 
-        q0, v0 = jax.jvp(shape, (jnp.zeros(()),), (jnp.asarray(size * c["short"] * omega * np.sqrt(EIy)),))
-        q, _, energy, status, _ = integrate(model, drive, ts, c["dt"], State.fresh(Mechanical(q0, v0), q0.dtype))
+        q0, v0 = jax.jvp(
+            shape, (jnp.zeros(()),), (jnp.asarray(size * c["short"] * omega * np.sqrt(EIy)),)
+        )
+        q, _, energy, status, _ = integrate(
+            model, drive, ts, c["dt"], State.fresh(Mechanical(q0, v0), q0.dtype)
+        )
         _, uy, uz = tip(model, q)
         balance = np.asarray(energy.balance)
         turned = _orientation(ts, uy, uz, omega) if status == 0 else float("nan")
@@ -113,7 +155,10 @@ def planes(only):
             "drift": float(np.max(np.abs(balance - balance[0])) / balance[0]), "largest_uz": float(np.max(np.abs(uz[-period:])) / size / c["short"]),
         }  # fmt: skip
         left = out[label]["largest_uz"]
-        print(f"  {label}: ellipse turned by {turned:+.4f} rad, uz at the end {left:.3f} of its start, status {status}", flush=True)
+        print(
+            f"  {label}: ellipse turned by {turned:+.4f} rad, uz at the end {left:.3f} of its start, status {status}",
+            flush=True,
+        )
 
     def rate(t, state):
         # (m + alpha r r^T) r'' = -k r - beta |r|^2 r - alpha |r'|^2 r, of L = m r'^2/2 + alpha (r.r')^2/2 - k r^2/2 - beta r^4/4
@@ -122,8 +167,14 @@ def planes(only):
         return np.concatenate([rd, np.linalg.solve(m * np.eye(2) + alpha * np.outer(r, r), force)])
 
     steps = 10 * (len(ts) - 1)
-    path = _runge_kutta(rate, np.array([c["long"], 0.0, 0.0, c["short"] * omega]), c["end"], steps)[::10]
-    out["one_mode"] = {"uy": path[:, 0].tolist(), "uz": path[:, 1].tolist(), "turned": _orientation(ts, path[:, 0], path[:, 1], omega)}
+    path = _runge_kutta(rate, np.array([c["long"], 0.0, 0.0, c["short"] * omega]), c["end"], steps)[
+        ::10
+    ]
+    out["one_mode"] = {
+        "uy": path[:, 0].tolist(),
+        "uz": path[:, 1].tolist(),
+        "turned": _orientation(ts, path[:, 0], path[:, 1], omega),
+    }
     print(f"  one mode: ellipse turned by {out['one_mode']['turned']:+.4f} rad", flush=True)
     if "consistent" in out:
         out["turned_over_one_mode"] = out["consistent"]["turned"] / out["one_mode"]["turned"]

@@ -26,7 +26,12 @@ def frequencies(a):
     n, width, node = INSIDE + OUTSIDE, SHAPES.node + SHAPES.own, SHAPES.node
     l = jnp.concatenate([jnp.full(INSIDE, a / INSIDE), jnp.full(OUTSIDE, (1 - a) / OUTSIDE)])
     M = element_masses(SHAPES, l, jnp.ones(n), jnp.zeros((n, 3)))
-    K = element_hessians(tables(tuple(t for t in LINEAR_TERMS if t.planar), SHAPES), jnp.zeros((n, SHAPES.size)), l, jnp.ones((n, 4)))[:, :-1, :-1]
+    K = element_hessians(
+        tables(tuple(t for t in LINEAR_TERMS if t.planar), SHAPES),
+        jnp.zeros((n, SHAPES.size)),
+        l,
+        jnp.ones((n, 4)),
+    )[:, :-1, :-1]
     spread = jax.vmap(lambda e: element_unknowns(e, n, node), out_axes=2)(jnp.eye(n * width))
     bending = sorted(r - node for r in field_rows(SHAPES)["uy"] if node <= r < 2 * node)
     held = (INSIDE - 1) * width + bending[0]
@@ -52,7 +57,9 @@ def dwells(t, place):
 def peak(x, dt, low, high):
     """Frequency of the highest peak of the spectrum between two limits."""
     f = np.fft.rfftfreq(2**18, dt)
-    X = np.where((f > low) & (f < high), np.abs(np.fft.rfft((x - x.mean()) * np.hanning(len(x)), 2**18)), 0.0)
+    X = np.where(
+        (f > low) & (f < high), np.abs(np.fft.rfft((x - x.mean()) * np.hanning(len(x)), 2**18)), 0.0
+    )
     return float(f[np.argmax(X)])
 
 
@@ -84,7 +91,9 @@ def study(path: Path, c: dict) -> dict:
     # Before the roller first moves nothing rings.
     at = [(i, j) for i, j in dwells(t, place) if i > 0]
     V = np.array([place[i:j].mean() for i, j in at])
-    measured = np.array([[peak(x[i:j], dt, *band) for band in (c["first"], c["second"])] for i, j in at])
+    measured = np.array(
+        [[peak(x[i:j], dt, *band) for band in (c["first"], c["second"])] for i, j in at]
+    )
     top = int(np.argmax(V))
     p = fit(V[: top + 1], measured[: top + 1])
     fitted = np.asarray(predict(p, V))
@@ -93,7 +102,15 @@ def study(path: Path, c: dict) -> dict:
     # Short spectra of the record, and the model's frequencies at the roller's place of every moment.
     n, hop = 2048, 512
     starts = np.arange(0, len(x) - n, hop)
-    spectra = np.stack([np.abs(np.fft.rfft((x[k : k + n] - x[k : k + n].mean()) * np.hanning(n)))[: int(320 * n * dt)] for k in starts], axis=1)
+    spectra = np.stack(
+        [
+            np.abs(np.fft.rfft((x[k : k + n] - x[k : k + n].mean()) * np.hanning(n)))[
+                : int(320 * n * dt)
+            ]
+            for k in starts
+        ],
+        axis=1,
+    )
     moving = np.array([place[k : k + n].mean() for k in starts])
     return {
         "V": V.tolist(), "measured": measured.tolist(), "fitted": fitted.tolist(), "dwells": len(at), "way_in": top + 1,

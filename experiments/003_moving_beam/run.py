@@ -55,33 +55,58 @@ def manoeuvre(name, robot, joints, quick, variants):
         late = ts > c["duration"]
         steady = float(np.mean(ux[late])) if late.any() and status == 0 else float("nan")
         balance = np.asarray(energy.balance)
-        drift = float(np.max(np.abs(balance - balance[0])) / np.max(np.abs(np.asarray(energy.kinetic))))
+        drift = float(
+            np.max(np.abs(balance - balance[0])) / np.max(np.abs(np.asarray(energy.kinetic)))
+        )
         out[label] = {
             "ux": ux.tolist(), "uy": uy.tolist(), "peak_uy": float(np.nanmin(uy)), "peak_ux": float(np.nanmin(ux)), "t_peak": float(ts[np.nanargmin(uy)]),
             "steady_ux": steady, "status": status, "t_fail": t_fail, "drift": drift,
         }  # fmt: skip
-        print(f"  {label}: peak uy {np.nanmin(uy):.6f}, steady ux {steady:.6e}, status {status}, t_fail {t_fail:.4g}, {time.time() - began:.0f} s", flush=True)
+        print(
+            f"  {label}: peak uy {np.nanmin(uy):.6f}, steady ux {steady:.6e}, status {status}, t_fail {t_fail:.4g}, {time.time() - began:.0f} s",
+            flush=True,
+        )
         store(name, out)
     return out
 
 
 def variants(quick, names):
-    table = {order: {"order": order} for order in ORDERS} | {"constant": {"order": "linear", "inertia": "constant"}}
+    table = {order: {"order": order} for order in ORDERS} | {
+        "constant": {"order": "linear", "inertia": "constant"}
+    }
     return {k: table[k] for k in (ONLY or (("consistent", "cubic") if quick else names))}
 
 
 def spin_up(quick):
-    return manoeuvre("spin_up", fx.load_robot("soeffker-spin-up"), {}, quick, variants(quick, (*ORDERS, "constant")))
+    return manoeuvre(
+        "spin_up",
+        fx.load_robot("soeffker-spin-up"),
+        {},
+        quick,
+        variants(quick, (*ORDERS, "constant")),
+    )
 
 
 def telescopic(quick):
-    return manoeuvre("telescopic", fx.load_robot("soeffker-telescopic-locked"), {}, quick, variants(quick, (*ORDERS, "constant")))
+    return manoeuvre(
+        "telescopic",
+        fx.load_robot("soeffker-telescopic-locked"),
+        {},
+        quick,
+        variants(quick, (*ORDERS, "constant")),
+    )
 
 
 def _boom(c, length):
     constants = fx.BeamConstants(EA=c["EA"], EIy=c["EI"], EIz=c["EI"], GJ=c["EI"], rhoA=c["rhoA"])
     joint = fx.Joint("guide", "prismatic", "ground", "boom", home=c["start"])
-    return fx.Robot("boom", [fx.Link("boom", length, constants=constants)], [joint], gravity=(0.0, 0.0, 0.0), planar=True)
+    return fx.Robot(
+        "boom",
+        [fx.Link("boom", length, constants=constants)],
+        [joint],
+        gravity=(0.0, 0.0, 0.0),
+        planar=True,
+    )
 
 
 def deployment(quick):
@@ -92,16 +117,24 @@ def deployment(quick):
     c = CONFIG["deployment"]
     ts = np.linspace(0, 6, 25)
     out = {"t": ts.tolist()}
-    outwards = fx.Drive(joints={"guide": fx.Motion(fx.quintic(c["start"], c["stop"], c["duration"]))})
+    outwards = fx.Drive(
+        joints={"guide": fx.Motion(fx.quintic(c["start"], c["stop"], c["duration"]))}
+    )
     large = c["amplitude"]
     for order in ONLY or (("consistent",) if quick else ("complete", "consistent", "linear")):
         model = fx.MovingBeam(elements=c["elements"], order=order).bind(_boom(c, c["stop"]))
 
         def run(amplitude, model=model):
-            start = model.bent(model.initial_state(outwards, 0.0, Start()), uy=lambda x: amplitude * first_mode(x / c["start"]))
+            start = model.bent(
+                model.initial_state(outwards, 0.0, Start()),
+                uy=lambda x: amplitude * first_mode(x / c["start"]),
+            )
             return integrate(model, outwards, ts, c["dt"], start)
 
-        want = np.array(EXPECTED["deployment"]["tip_linear" if order == "linear" else "tip_complete"]) / large
+        want = (
+            np.array(EXPECTED["deployment"]["tip_linear" if order == "linear" else "tip_complete"])
+            / large
+        )
         q, v, energy, status, _ = run(large)
         uy, balance = tip(model, q)[1] / large, np.asarray(energy.balance)
         row = {
@@ -113,12 +146,28 @@ def deployment(quick):
             row |= {"small": small.tolist(), "error_small": float(np.max(np.abs(small - want)))}
         if order == "consistent":
             at = int(np.argmin(np.abs(ts - c["duration"])))
-            inwards = fx.Drive(joints={"guide": fx.Motion(fx.quintic(c["stop"], c["start"], c["duration"]))})
+            inwards = fx.Drive(
+                joints={"guide": fx.Motion(fx.quintic(c["stop"], c["start"], c["duration"]))}
+            )
             turned = State.fresh(Mechanical(jnp.asarray(q[at]), -jnp.asarray(v[at])), jnp.float64)
-            back = tip(model, integrate(model, inwards, ts[: at + 1], c["dt"], turned)[0])[1] / large
-            row |= {"back": back.tolist(), "retraced": float(np.max(np.abs(back[::-1] - uy[: at + 1])))}
+            back = (
+                tip(model, integrate(model, inwards, ts[: at + 1], c["dt"], turned)[0])[1] / large
+            )
+            row |= {
+                "back": back.tolist(),
+                "retraced": float(np.max(np.abs(back[::-1] - uy[: at + 1]))),
+            }
         out[order] = row
-        print("  " + order + "".join(f", {k} {row[k]:.2e}" for k in ("error", "error_small", "drift", "retraced") if k in row), flush=True)
+        print(
+            "  "
+            + order
+            + "".join(
+                f", {k} {row[k]:.2e}"
+                for k in ("error", "error_small", "drift", "retraced")
+                if k in row
+            ),
+            flush=True,
+        )
         store("deployment", out)
     return out
 
@@ -129,7 +178,10 @@ def three_tubes(quick):
     model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
     ts = np.linspace(0, c["duration"] + 1.0, 101)
     out = {"t": ts.tolist()}
-    for label, (a, b) in {"retrieval": (c["long"], c["short"]), "deployment": (c["short"], c["long"])}.items():
+    for label, (a, b) in {
+        "retrieval": (c["long"], c["short"]),
+        "deployment": (c["short"], c["long"]),
+    }.items():
         slides = {f"telescope{k}": fx.Motion(fx.quintic(a, b, c["duration"])) for k in (1, 2)}
         drive = fx.Drive(joints=slides | {"hub": fx.Motion(fx.polynomial([0.0, c["speed"]]))})
         q, _, energy, status, _ = integrate(model, drive, ts, c["dt"])
@@ -139,7 +191,10 @@ def three_tubes(quick):
             "ux": ux.tolist(), "uy": uy.tolist(), "work": np.asarray(energy.work).tolist(), "kinetic": kinetic.tolist(), "status": status,
             "drift": float(np.max(np.abs(balance - balance[0])) / np.max(kinetic)), "largest_uy": float(np.max(np.abs(uy))),
         }  # fmt: skip
-        print(f"  {label}: largest uy {out[label]['largest_uy']:.4e}, energy {out[label]['drift']:.1e}, status {status}", flush=True)
+        print(
+            f"  {label}: largest uy {out[label]['largest_uy']:.4e}, energy {out[label]['drift']:.1e}, status {status}",
+            flush=True,
+        )
     return out
 
 
@@ -148,7 +203,9 @@ def slow_extension(quick):
     c, b = CONFIG["slow_extension"], CONFIG["deployment"]
     model = fx.MovingBeam(elements=c["elements"], order="linear").bind(_boom(b, 10.0))
     drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(b["start"], c["stop"], c["duration"]))})
-    start = model.bent(model.initial_state(drive, 0.0, Start()), uy=lambda x: 0.01 * first_mode(x / b["start"]))
+    start = model.bent(
+        model.initial_state(drive, 0.0, Start()), uy=lambda x: 0.01 * first_mode(x / b["start"])
+    )
     end = c["duration"] + 2.0
     ts = np.linspace(0, end, int(50 * end) + 1)
     q, _, _, status, _ = integrate(model, drive, ts, c["dt"], start)
@@ -156,13 +213,27 @@ def slow_extension(quick):
     before, after = np.max(np.abs(uy[ts < 2.0])), np.max(np.abs(uy[ts > c["duration"]]))
     ratio, law = after / before, np.sqrt(c["stop"] / b["start"])
     print(f"  amplitude ratio {ratio:.4f}, sqrt(L1/L0) {law:.4f}", flush=True)
-    return {"t": ts.tolist(), "uy": uy.tolist(), "ratio": float(ratio), "law": float(law), "status": status}
+    return {
+        "t": ts.tolist(),
+        "uy": uy.tolist(),
+        "ratio": float(ratio),
+        "law": float(law),
+        "status": status,
+    }
 
 
 def static_limit(quick):
     """Tip load against tip deflection of a cantilever in each order, in radii of gyration: statics of five elements, the deflection given."""
-    constants = fx.BeamConstants(EA=1e4, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0)  # radius of gyration 0.01
-    robot = fx.Robot("rod", [fx.Link("rod", 1.0, constants=constants)], [fx.Joint("weld", "fixed", "ground", "rod")], gravity=(0.0, 0.0, 0.0), planar=True)
+    constants = fx.BeamConstants(
+        EA=1e4, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0
+    )  # radius of gyration 0.01
+    robot = fx.Robot(
+        "rod",
+        [fx.Link("rod", 1.0, constants=constants)],
+        [fx.Joint("weld", "fixed", "ground", "rod")],
+        gravity=(0.0, 0.0, 0.0),
+        planar=True,
+    )
     r = 0.01
     w = np.linspace(0.0, 1.3, 53)
     out = {"w": w.tolist()}
@@ -188,7 +259,11 @@ def static_limit(quick):
         for x in w:
             q, g = solve(q, r * x)
             # Past a singular point of the remaining unknowns there is no equilibrium to follow.
-            load.append(float(g[at]) / r if np.max(np.abs(np.delete(np.asarray(g), at))) < 1e-6 else float("nan"))
+            load.append(
+                float(g[at]) / r
+                if np.max(np.abs(np.delete(np.asarray(g), at))) < 1e-6
+                else float("nan")
+            )
         out[order] = load
     top = int(np.nanargmax(out["cubic"]))
     a, b, c = np.polyfit(w[top - 1 : top + 2], np.array(out["cubic"])[top - 1 : top + 2], 2)
@@ -197,7 +272,10 @@ def static_limit(quick):
     for k, load in at_limit.items():
         out[f"{k}_over_linear"] = load / float(np.interp(out["limit"], w, out["linear"]))
     told = ", ".join(f"{k} / linear there {out[f'{k}_over_linear']:.5f}" for k in at_limit)
-    print(f"  limit point of the cubic order at {out['limit']:.3f} radii of gyration; {told}", flush=True)
+    print(
+        f"  limit point of the cubic order at {out['limit']:.3f} radii of gyration; {told}",
+        flush=True,
+    )
     return out
 
 
@@ -214,19 +292,42 @@ def roller(quick):
     root = Path(os.environ.get("FLEXJAX_DATA", HERE.parent.parent.parent / "shared" / "data"))
     path = root / "dropbear8" / "slow_10steps_slow5.csv"
     if not path.exists():
-        print(f"  skipped: measured data not found at {path}; set FLEXJAX_DATA to the folder that holds dropbear8", flush=True)
+        print(
+            f"  skipped: measured data not found at {path}; set FLEXJAX_DATA to the folder that holds dropbear8",
+            flush=True,
+        )
         return {}
     out = moving_roller.study(path, CONFIG["roller"])
-    print(f"  rms of the way in {out['rms_in']:.2%}, of the way back {out['rms_back']:.2%}, of the published twelve {out['rms']:.2%}", flush=True)
+    print(
+        f"  rms of the way in {out['rms_in']:.2%}, of the way back {out['rms_back']:.2%}, of the published twelve {out['rms']:.2%}",
+        flush=True,
+    )
     return out
 
 
-CASES = {f.__name__: f for f in (static_limit, spin_up, telescopic, deployment, three_tubes, slow_extension, parametric, planes, roller)}
+CASES = {
+    f.__name__: f
+    for f in (
+        static_limit,
+        spin_up,
+        telescopic,
+        deployment,
+        three_tubes,
+        slow_extension,
+        parametric,
+        planes,
+        roller,
+    )
+}
 
 
 def claims():
     """Each claim of the results that are there: (text, value, expected, tolerance); without a tolerance the value must be at least as large."""
-    have = {k: json.loads((HERE / "results" / f"{k}.json").read_text()) for k in CASES if (HERE / "results" / f"{k}.json").exists()}
+    have = {
+        k: json.loads((HERE / "results" / f"{k}.json").read_text())
+        for k in CASES
+        if (HERE / "results" / f"{k}.json").exists()
+    }
 
     def get(*path):
         node = have
@@ -245,7 +346,12 @@ def claims():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", action="append", default=[], help="only this variant of the case (linear, cubic, ...); other results are kept")
+    parser.add_argument(
+        "--only",
+        action="append",
+        default=[],
+        help="only this variant of the case (linear, cubic, ...); other results are kept",
+    )
     parser.add_argument("cases", nargs="*", help=", ".join(CASES))
     given = parser.parse_args()
     (HERE / "results").mkdir(exist_ok=True)

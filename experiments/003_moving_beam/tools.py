@@ -27,7 +27,12 @@ def integrate(model, drive, ts, dt, start=None, solver=None):
     def run(model, drive, start):
         y0 = model.initial_state(drive, ts[0], Start()) if start is None else start
         ys, lane = march(model, drive, solver, ts, substeps, y0, checkpoint=False)
-        return ys, jax.vmap(lambda t, y: model.energy(t, y, drive))(ts, ys), lane.status, lane.t_fail
+        return (
+            ys,
+            jax.vmap(lambda t, y: model.energy(t, y, drive))(ts, ys),
+            lane.status,
+            lane.t_fail,
+        )
 
     ys, energy, status, t_fail = run(model, drive, start)
     good = ~(np.asarray(ts) > float(t_fail) - 1e-12)

@@ -1,6 +1,6 @@
 """Figures 4-10 of paper 004 from the results of run.py, as PNG (run.py itself writes the serial arm and the closed chain as 3D pages).
 
-    python experiments/004_port_hamiltonian/plot.py
+python experiments/004_port_hamiltonian/plot.py
 """
 
 import tomllib
@@ -37,7 +37,11 @@ def step(reading):
         return
     fig, ax = plt.subplots(figsize=(6, 3.2))
     ax.plot(d["t"], 1.0 - d["q"][:, 0])
-    ax.set(xlabel="time [s]", ylabel="error of the joint [rad]", title=f"Fig. 4: step response, Table I as {reading}")
+    ax.set(
+        xlabel="time [s]",
+        ylabel="error of the joint [rad]",
+        title=f"Fig. 4: step response, Table I as {reading}",
+    )
     figure(f"fig04_{reading}", fig)
     fig, axes = plt.subplots(1, 3, figsize=(11, 3.2))
     for ax, (place, s) in zip(axes, AT.items(), strict=True):
@@ -52,7 +56,9 @@ def step(reading):
 
 def shapes(name, d, until, title, count=9):
     fig, ax = plt.subplots(figsize=(5.5, 5))
-    chosen = np.unique(np.searchsorted(d["t"], np.linspace(0, until, count)).clip(max=len(d["t"]) - 1))
+    chosen = np.unique(
+        np.searchsorted(d["t"], np.linspace(0, until, count)).clip(max=len(d["t"]) - 1)
+    )
     for c, i in zip(plt.cm.viridis(np.linspace(0, 0.9, len(chosen))), chosen, strict=True):
         for link in range(d["frames"].shape[1]):
             x = d["frames"][i, link, :, :2]
@@ -84,7 +90,12 @@ def spectrum(reading):
     fig, ax = plt.subplots(figsize=(6, 3.2))
     for kind, d in both:
         ax.semilogy(*after(d, d["t"][-1] / over), label=kind)
-    ax.set(xlim=(0, 60 if reading == "density" else 5), ylim=(1e-6, 2), xlabel="frequency [Hz]", ylabel="q_theta at L/2, scaled")
+    ax.set(
+        xlim=(0, 60 if reading == "density" else 5),
+        ylim=(1e-6, 2),
+        xlabel="frequency [Hz]",
+        ylabel="q_theta at L/2, scaled",
+    )
     ax.set(title=f"After the manoeuvre, no damping ({reading})")
     ax.legend()
     figure(f"spectrum_{reading}", fig)
@@ -97,10 +108,18 @@ def main():
         manoeuvre(8, "ST", reading, "_damped", "ST with strain-rate damping,")
         manoeuvre(8, "ST", reading, "", "ST without damping,")
         spectrum(reading)
-    for name, number, title in (("serial", 9, "Fig. 9: serial arm"), ("loop", 10, "Fig. 10: closed chain")):
+    for name, number, title in (
+        ("serial", 9, "Fig. 9: serial arm"),
+        ("loop", 10, "Fig. 10: closed chain"),
+    ):
         d = load(name)
         if d is not None:
-            shapes(f"fig{number:02d}_{name}", d, 0.3 * d["t"][-1] if name == "serial" else 0.4 * d["t"][-1], title)
+            shapes(
+                f"fig{number:02d}_{name}",
+                d,
+                0.3 * d["t"][-1] if name == "serial" else 0.4 * d["t"][-1],
+                title,
+            )
 
 
 if __name__ == "__main__":

@@ -22,7 +22,14 @@ TONES = {"fit": (0.6, 1.7, 3.3, 5.1), "check": (0.9, 2.3, 4.2, 5.9)}
 
 def current(ts, tones, rng):
     soft = np.clip(ts / 0.5, 0, 1) ** 2 * (3 - 2 * np.clip(ts / 0.5, 0, 1))
-    return 0.5 * soft * sum(np.sin(2 * np.pi * f * ts + p) for f, p in zip(tones, rng.uniform(0, 6, len(tones)), strict=True))
+    return (
+        0.5
+        * soft
+        * sum(
+            np.sin(2 * np.pi * f * ts + p)
+            for f, p in zip(tones, rng.uniform(0, 6, len(tones)), strict=True)
+        )
+    )
 
 
 def main(folder: Path = _dataset.FOLDER):
@@ -40,7 +47,9 @@ def main(folder: Path = _dataset.FOLDER):
         for sensor, y in fx.measure(traj).items():
             y = np.degrees(np.asarray(y))
             columns[f"{sensor} [deg]"] = y + NOISE * y.std() * rng.normal(size=len(y))
-        rows = [",".join(columns)] + [",".join(f"{x:.6g}" for x in row) for row in zip(*columns.values(), strict=True)]
+        rows = [",".join(columns)] + [
+            ",".join(f"{x:.6g}" for x in row) for row in zip(*columns.values(), strict=True)
+        ]
         (folder / f"bench-arm-{name}.csv").write_text("\n".join(rows) + "\n")
 
 

@@ -21,7 +21,9 @@ def main():
     data = np.load(path)
     names = [key.removesuffix(".measured") for key in data if key.endswith(".measured")]
     with fx.plot_style():
-        figure, axes = plt.subplots(len(names), 2, squeeze=False, figsize=(10.0, 1.0 + 1.8 * len(names)), sharex=True)
+        figure, axes = plt.subplots(
+            len(names), 2, squeeze=False, figsize=(10.0, 1.0 + 1.8 * len(names)), sharex=True
+        )
         for name, left, right in zip(names, *axes.T, strict=True):
             role, sensor = name.split(".", 1)
             t, y, p = data[f"{role}.t"], data[f"{name}.measured"], data[f"{name}.model"]

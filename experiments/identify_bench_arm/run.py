@@ -28,18 +28,29 @@ def main():
     parser.parse_args()
     config = tomllib.loads((HERE / "config.toml").read_text())
     robot, training, validation, truth = fx.load_dataset(config["data"])
-    result = fx.identify(fx.RigidArm().bind(robot), training, config["free"], validation=validation, dt=config["dt"])
+    result = fx.identify(
+        fx.RigidArm().bind(robot), training, config["free"], validation=validation, dt=config["dt"]
+    )
     print(result)
-    claims, numbers, arrays = {}, {"estimates": result.estimates, "truth": truth, "intervals": {}}, {}
+    claims, numbers, arrays = (
+        {},
+        {"estimates": result.estimates, "truth": truth, "intervals": {}},
+        {},
+    )
     for name, (low, high) in zip(result.names, result.intervals(config["level"]), strict=True):
         numbers["intervals"][name] = [float(low), float(high)]
         claims[name] = result.estimates[name]
-        claims[f"{name}: the truth lies in its {100 * config['level']:g} % interval (1: yes)"] = float(low <= truth[name] <= high)
+        claims[f"{name}: the truth lies in its {100 * config['level']:g} % interval (1: yes)"] = (
+            float(low <= truth[name] <= high)
+        )
     for role, c in (("fit", result.training[0]), ("validation", result.validation[0])):
         for sensor, fit in c.fits.items():
             claims[f"{role}, {sensor} [%]"] = fit
             numbers[f"{role}, {sensor} [%]"] = fit
-            arrays |= {f"{role}.{sensor}.measured": c.data.sensors[sensor], f"{role}.{sensor}.model": c.predicted[sensor]}
+            arrays |= {
+                f"{role}.{sensor}.measured": c.data.sensors[sensor],
+                f"{role}.{sensor}.model": c.predicted[sensor],
+            }
         arrays[f"{role}.t"] = c.data.ts
     claims["residuals are white (1: yes)"] = float(result.white)
     tools.save(HERE / "results", "bench_arm", numbers, arrays)

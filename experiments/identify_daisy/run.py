@@ -37,11 +37,19 @@ def rational(frequencies, H, weight, order=4, rounds=30):
         w = weight / np.abs(denominator)
         A = np.concatenate([powers, -H[:, None] * powers[:, :order]], axis=1) * w[:, None]
         b = H * powers[:, order] * w
-        x = np.linalg.lstsq(np.concatenate([A.real, A.imag]), np.concatenate([b.real, b.imag]), rcond=None)[0]
+        x = np.linalg.lstsq(
+            np.concatenate([A.real, A.imag]), np.concatenate([b.real, b.imag]), rcond=None
+        )[0]
         denominator = powers[:, :order] @ x[order + 1 :] + powers[:, order]
     return lambda f: (
-        (np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1) @ x[: order + 1])
-        / (np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1) @ np.append(x[order + 1 :], 1.0))
+        (
+            np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1)
+            @ x[: order + 1]
+        )
+        / (
+            np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1)
+            @ np.append(x[order + 1 :], 1.0)
+        )
     )
 
 
@@ -65,35 +73,63 @@ def subspace(record, lines, train):
     keep[lines] = 1
     only = lambda x: np.tile(np.fft.irfft(keep * np.fft.rfft(x), len(x)), 2)  # noqa: E731
     u, y = only(record.currents["motor"]), only(record.sensors["acceleration"])
-    return tools.n4sid([(u, y)], range(4, 13), 40, lambda model: output_fit(train, tools.respond(model, train.frequencies, 1 / RATE)))
+    return tools.n4sid(
+        [(u, y)],
+        range(4, 13),
+        40,
+        lambda model: output_fit(train, tools.respond(model, train.frequencies, 1 / RATE)),
+    )
 
 
 def output_fit(response: fx.FrequencyResponse, H) -> float:
     """NRMSE fit of the output on these lines, as the record's own input excites them: errors weighted by the input's amplitude."""
     w = 1 / response.sd
-    return float(100 * (1 - np.linalg.norm(w * (H - response.values)) / np.linalg.norm(w * response.values)))
+    return float(
+        100 * (1 - np.linalg.norm(w * (H - response.values)) / np.linalg.norm(w * response.values))
+    )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--starts", type=int, default=CONFIG["starts"], help="searches from that many points around the numbers of arm.toml")
+    parser.add_argument(
+        "--starts",
+        type=int,
+        default=CONFIG["starts"],
+        help="searches from that many points around the numbers of arm.toml",
+    )
     parser.add_argument("--segments", type=int, default=CONFIG["segments"])
     parser.add_argument("--seed", type=int, default=CONFIG["seed"])
     parser.add_argument("--quick", action="store_true", help="three segments")
     args = parser.parse_args()
     record = fx.Experiment.read(
-        tools.find_data("daisy_robot_arm/robot_arm.dat"), rate=RATE, currents={"motor": "0"}, sensors={"acceleration": "1"}, name="DaISy 96-009"
+        tools.find_data("daisy_robot_arm/robot_arm.dat"),
+        rate=RATE,
+        currents={"motor": "0"},
+        sensors={"acceleration": "1"},
+        name="DaISy 96-009",
     )
     response = fx.FrequencyResponse.from_period(record, "motor", "acceleration", LINES)
     train, check = response.pick(slice(0, None, 2)), response.pick(slice(1, None, 2))
-    model = fx.TransferMatrix(segments=CONFIG["quick_segments"] if args.quick else args.segments).bind(fx.load_robot(HERE / "arm.toml"))
+    model = fx.TransferMatrix(
+        segments=CONFIG["quick_segments"] if args.quick else args.segments
+    ).bind(fx.load_robot(HERE / "arm.toml"))
     free = CONFIG["free"]
     # Peaks of half a per cent of width are invisible to a search that starts a peak's width away: first relative errors together with where the fitted lines
     # peak, from scattered points, then the output as the input excites it.
-    relative = dataclasses.replace(train, sd=np.maximum(np.abs(train.values), 0.02), name="relative")
+    relative = dataclasses.replace(
+        train, sd=np.maximum(np.abs(train.values), 0.02), name="relative"
+    )
     peaks = fx.Modal(peaks_of(train), sd=0.01, lock="none", name="peaks of the fitted lines")
     print(f"peaks of the fitted lines: {peaks.frequencies} Hz")
-    first = fx.identify(model, [relative, peaks], free, starts=args.starts, spread=CONFIG["spread"], seed=args.seed, max_steps=60)
+    first = fx.identify(
+        model,
+        [relative, peaks],
+        free,
+        starts=args.starts,
+        spread=CONFIG["spread"],
+        seed=args.seed,
+        max_steps=60,
+    )
     print(first)
     print(f"losses of the starts: {first.starts}")
     result = fx.identify(first.model, train, free, validation=check, max_steps=100)
@@ -104,11 +140,22 @@ def main():
     state = subspace(record, LINES[::2], train)
     rows = {}
     for role, c in (("fit", result.training[0]), ("validation", result.validation[0])):
-        rows[role] = {"flexjax": output_fit(c.data, c.predicted), "rational 4/4": output_fit(c.data, black(c.data.frequencies))}
+        rows[role] = {
+            "flexjax": output_fit(c.data, c.predicted),
+            "rational 4/4": output_fit(c.data, black(c.data.frequencies)),
+        }
         if state is not None:
-            rows[role]["n4sid"] = output_fit(c.data, tools.respond(state[1], c.data.frequencies, 1 / RATE))
-        print(f"N4SID of order {state[0]}: {rows[role]['n4sid']:.2f} %" if state is not None else "no N4SID")
-        print(f"{role:<11} flexjax {rows[role]['flexjax']:6.2f} %   rational 4/4 {rows[role]['rational 4/4']:6.2f} %")
+            rows[role]["n4sid"] = output_fit(
+                c.data, tools.respond(state[1], c.data.frequencies, 1 / RATE)
+            )
+        print(
+            f"N4SID of order {state[0]}: {rows[role]['n4sid']:.2f} %"
+            if state is not None
+            else "no N4SID"
+        )
+        print(
+            f"{role:<11} flexjax {rows[role]['flexjax']:6.2f} %   rational 4/4 {rows[role]['rational 4/4']:6.2f} %"
+        )
     f = np.linspace(0.1, 25, 500)
     arrays = {"f": f, "model": np.asarray(train.response(result.model, f)), "rational": black(f)}
     if state is not None:
@@ -120,8 +167,13 @@ def main():
         "frequencies [Hz]": [float(x) for x in modes.frequencies[:3]], "damping": [float(x) for x in modes.damping[:3]], "not determined": result.unseen,
     }  # fmt: skip
     tools.save(HERE / "results", "daisy", numbers, arrays)
-    claims = {f"{role}, {name} [%]": fit for role, fits in rows.items() for name, fit in fits.items()}
-    claims |= {"first frequency [Hz]": float(modes.frequencies[0]), "second frequency [Hz]": float(modes.frequencies[1])}
+    claims = {
+        f"{role}, {name} [%]": fit for role, fits in rows.items() for name, fit in fits.items()
+    }
+    claims |= {
+        "first frequency [Hz]": float(modes.frequencies[0]),
+        "second frequency [Hz]": float(modes.frequencies[1]),
+    }
     claims |= {"damping of the link [s]": result.estimates["links.beam.damping.strain_rate"]}
     sys.exit(1 if tools.judge(HERE / "expected.json", claims) else 0)
 

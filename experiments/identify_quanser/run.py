@@ -28,7 +28,13 @@ STEP = CONFIG["step"]
 
 def read(name: str) -> fx.Experiment:
     path = tools.find_data(f"quanser_2dsfl/steps/lqg_{name}_run01.csv")
-    record = fx.Experiment.read(path, time="t_s", motions={"hub": "th1_hub_rad"}, sensors={"deflection": "defl1_rad"}, name=name)
+    record = fx.Experiment.read(
+        path,
+        time="t_s",
+        motions={"hub": "th1_hub_rad"},
+        sensors={"deflection": "defl1_rad"},
+        name=name,
+    )
     return record.smooth(CONFIG["smooth"]).resample(STEP)
 
 
@@ -68,23 +74,50 @@ def main():
 
     order, theta = tools.best_arx([(e.motions["hub"], e.sensors["deflection"]) for e in train])
     print(f"\nARX of order {order} (hub angle to deflection), free run")
-    subspace = tools.n4sid([(e.motions["hub"] - e.motions["hub"][0], e.sensors["deflection"]) for e in train])
+    subspace = tools.n4sid(
+        [(e.motions["hub"] - e.motions["hub"][0], e.sensors["deflection"]) for e in train]
+    )
     if subspace is not None:
         print(f"N4SID of order {subspace[0]}, free run from rest")
     rows = []
-    for role, comparisons, others in (("fit", result.training, soft.training), ("validation", result.validation, soft.validation)):
+    for role, comparisons, others in (
+        ("fit", result.training, soft.training),
+        ("validation", result.validation, soft.validation),
+    ):
         for c, gear in zip(comparisons, others, strict=True):
             u, y = c.data.motions["hub"], c.data.sensors["deflection"]
             black = tools.run_arx(theta, u, y, order)
             fits = c.fits["deflection"], tools.fit_percent(y, np.nan_to_num(black, nan=1e6))
-            state = np.full_like(y, np.nan) if subspace is None else tools.run_model(subspace[1], u - u[0])
-            third = None if subspace is None else tools.fit_percent(y, np.nan_to_num(state, nan=1e6))
-            rows.append({"record": c.data.name, "role": role, "stiff gear": fits[0], "flexjax": gear.fits["deflection"], "arx": fits[1], "n4sid": third})
+            state = (
+                np.full_like(y, np.nan)
+                if subspace is None
+                else tools.run_model(subspace[1], u - u[0])
+            )
+            third = (
+                None if subspace is None else tools.fit_percent(y, np.nan_to_num(state, nan=1e6))
+            )
+            rows.append(
+                {
+                    "record": c.data.name,
+                    "role": role,
+                    "stiff gear": fits[0],
+                    "flexjax": gear.fits["deflection"],
+                    "arx": fits[1],
+                    "n4sid": third,
+                }
+            )
             print(
                 f"{role:<11}{c.data.name:<16} stiff gear {fits[0]:6.2f} %   flexible gear {gear.fits['deflection']:6.2f} %   ARX {fits[1]:6.2f} %   "
                 f"N4SID {'-' if third is None else format(third, '.2f')} %"
             )
-            for key, value in (("t", c.data.ts), ("hub", u), ("measured", y), ("model", gear.predicted["deflection"]), ("arx", black), ("n4sid", state)):
+            for key, value in (
+                ("t", c.data.ts),
+                ("hub", u),
+                ("measured", y),
+                ("model", gear.predicted["deflection"]),
+                ("arx", black),
+                ("n4sid", state),
+            ):
                 arrays[f"{c.data.name}.{key}"] = value
     numbers |= {
         "nominal frequency [Hz]": nominal, "frequency [Hz]": frequency, "damping ratio": zeta, "estimates": result.estimates,
@@ -97,8 +130,16 @@ def main():
         "greedy standard errors": dict(zip(greedy.names, map(float, greedy.standard_errors), strict=True)),
     }  # fmt: skip
     tools.save(HERE / "results", "quanser", numbers, arrays)
-    claims = {f"{row['role']}, {row['record']}, {key} [%]": row[key] for row in rows for key in ("stiff gear", "flexjax", "arx")}
-    claims |= {"frequency [Hz]": frequency, "damping ratio": zeta, "combinations that are not determined when E and mass are free": len(greedy.unseen)}
+    claims = {
+        f"{row['role']}, {row['record']}, {key} [%]": row[key]
+        for row in rows
+        for key in ("stiff gear", "flexjax", "arx")
+    }
+    claims |= {
+        "frequency [Hz]": frequency,
+        "damping ratio": zeta,
+        "combinations that are not determined when E and mass are free": len(greedy.unseen),
+    }
     sys.exit(1 if tools.judge(HERE / "expected.json", claims) else 0)
 
 

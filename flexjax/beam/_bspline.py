@@ -13,9 +13,17 @@ def _basis(knots: np.ndarray, i: int, degree: int, x: float, element: int) -> fl
         return 1.0 if i == element + 3 else 0.0
     value = 0.0
     if knots[i + degree] > knots[i]:
-        value += (x - knots[i]) / (knots[i + degree] - knots[i]) * _basis(knots, i, degree - 1, x, element)
+        value += (
+            (x - knots[i])
+            / (knots[i + degree] - knots[i])
+            * _basis(knots, i, degree - 1, x, element)
+        )
     if knots[i + degree + 1] > knots[i + 1]:
-        value += (knots[i + degree + 1] - x) / (knots[i + degree + 1] - knots[i + 1]) * _basis(knots, i + 1, degree - 1, x, element)
+        value += (
+            (knots[i + degree + 1] - x)
+            / (knots[i + degree + 1] - knots[i + 1])
+            * _basis(knots, i + 1, degree - 1, x, element)
+        )
     return value
 
 

@@ -24,7 +24,9 @@ class ShapeFunctions(eqx.Module):
     """m functions of s, each in one direction: 0 axial displacement u, 1 deflection v along y, 2 deflection w along z,
     3 torsion angle."""
 
-    series: Float[Array, "3 m degree"]  # Legendre coefficients of values, first and second derivatives
+    series: Float[
+        Array, "3 m degree"
+    ]  # Legendre coefficients of values, first and second derivatives
     direction: tuple[int, ...] = eqx.field(static=True)
 
     @property
@@ -72,7 +74,9 @@ def polynomials(count: int, bending: bool) -> list[Legendre]:
     end and no others, so they converge
     whatever the next joint transmits."""
     first = _monomial(2 if bending else 1)
-    return _orthogonal([first * Legendre.basis(k, [0, 1]) for k in range(count)], 2 if bending else 1)
+    return _orthogonal(
+        [first * Legendre.basis(k, [0, 1]) for k in range(count)], 2 if bending else 1
+    )
 
 
 def _root_clamped_free(k: int) -> float:
@@ -92,10 +96,17 @@ def eigenfunctions(count: int, bending: bool) -> list[Legendre]:
         b = _root_clamped_free(k)
         # cosh + cos - sigma (sinh + sin), with the growing exponentials cancelled by hand
         sigma = (np.sinh(b) - np.sin(b)) / (np.cosh(b) + np.cos(b))
-        shrink = (np.cos(b) + np.sin(b) + np.exp(-b)) / (2 * (np.cosh(b) + np.cos(b)))  # (1 - sigma)/2
+        shrink = (np.cos(b) + np.sin(b) + np.exp(-b)) / (
+            2 * (np.cosh(b) + np.cos(b))
+        )  # (1 - sigma)/2
         return lambda x: (
             b**2
-            * (shrink * np.exp(b * x) + 0.5 * (1 + sigma) * np.exp(-b * x) + np.cos(b * x) - sigma * np.sin(b * x))
+            * (
+                shrink * np.exp(b * x)
+                + 0.5 * (1 + sigma) * np.exp(-b * x)
+                + np.cos(b * x)
+                - sigma * np.sin(b * x)
+            )
         )
 
     def stretch(k):
@@ -152,13 +163,20 @@ def shape_functions(
     for d, count in enumerate(counts):
         bending = d in (1, 2)
         if isinstance(basis, dict):
-            given = [f if isinstance(f, Legendre) else series_of(f) for f in basis.get(DIRECTIONS[d], ())]
+            given = [
+                f if isinstance(f, Legendre) else series_of(f) for f in basis.get(DIRECTIONS[d], ())
+            ]
             if len(given) != count:
-                raise ValueError(f"basis.{DIRECTIONS[d]}: {len(given)} functions; expected {count}.")
+                raise ValueError(
+                    f"basis.{DIRECTIONS[d]}: {len(given)} functions; expected {count}."
+                )
         else:
             given = (polynomials if basis == "polynomial" else eigenfunctions)(count, bending)
         x = _monomial(1)
-        rigid = [f(frame) + f.deriv()(frame) * (x - frame) if bending else f(frame) + 0 * x for f in given]
+        rigid = [
+            f(frame) + f.deriv()(frame) * (x - frame) if bending else f(frame) + 0 * x
+            for f in given
+        ]
         functions += [f - r for f, r in zip(given, rigid, strict=True)]
         direction += [d] * count
     degree = 1 + max((len(f.coef) for f in functions), default=1)

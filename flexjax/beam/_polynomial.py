@@ -95,4 +95,6 @@ def coefficient_matrix(shapes: ShapeSet, order: int = 0, rows: int | None = None
 
 def hilbert(rows: int, columns: int, weight: int = 0) -> np.ndarray:
     """int_0^1 xi^(i + j + weight): the product integrals of the powers themselves."""
-    return np.array([[float(Fraction(1, i + j + weight + 1)) for j in range(columns)] for i in range(rows)])
+    return np.array(
+        [[float(Fraction(1, i + j + weight + 1)) for j in range(columns)] for i in range(rows)]
+    )

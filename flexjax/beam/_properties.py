@@ -31,7 +31,15 @@ def _pieces(link: Link) -> tuple[Piece, ...]:
     if link.pieces:
         return link.pieces
     one = jnp.ones_like(link.length)
-    return (Piece(one, section=link.section, section_end=link.section_end, material=link.material, constants=link.constants),)
+    return (
+        Piece(
+            one,
+            section=link.section,
+            section_end=link.section_end,
+            material=link.material,
+            constants=link.constants,
+        ),
+    )
 
 
 def _piece_properties(piece: Piece, x) -> BeamProperties:
@@ -50,7 +58,9 @@ def _piece_properties(piece: Piece, x) -> BeamProperties:
 
 
 def _from_constants(c: BeamConstants) -> BeamProperties:
-    absent = {"GAy": jnp.full_like(c.EA, jnp.inf), "GAz": jnp.full_like(c.EA, jnp.inf)} | {k: jnp.zeros_like(c.EA) for k in ("rhoIx", "rhoIy", "rhoIz")}
+    absent = {"GAy": jnp.full_like(c.EA, jnp.inf), "GAz": jnp.full_like(c.EA, jnp.inf)} | {
+        k: jnp.zeros_like(c.EA) for k in ("rhoIx", "rhoIy", "rhoIz")
+    }
     given = {k: getattr(c, k) for k in BeamProperties.__annotations__}
     return BeamProperties(**{k: absent[k] if v is None else v for k, v in given.items()})
 
@@ -68,7 +78,11 @@ def beam_properties(link: Link, s: Float[Array, " S"]) -> BeamProperties:
     for i, piece in enumerate(pieces):
         local = jnp.clip((s - starts[i]) / piece.fraction, 0.0, 1.0)
         here = jax.vmap(lambda x, piece=piece: _piece_properties(piece, x))(local)
-        result = here if result is None else jtu.tree_map(lambda a, b, i=i: jnp.where(s >= starts[i], b, a), result, here)
+        result = (
+            here
+            if result is None
+            else jtu.tree_map(lambda a, b, i=i: jnp.where(s >= starts[i], b, a), result, here)
+        )
     return result
 
 
@@ -78,4 +92,6 @@ def link_quadrature(link: Link, points: int = 4) -> tuple[Float[Array, " n"], Fl
     starts = _starts(_pieces(link))
     span = jnp.diff(starts)
     x, w = jnp.asarray(0.5 * (x + 1), span.dtype), jnp.asarray(0.5 * w, span.dtype)
-    return (starts[:-1, None] + span[:, None] * x[None, :]).reshape(-1), (span[:, None] * w[None, :]).reshape(-1)
+    return (starts[:-1, None] + span[:, None] * x[None, :]).reshape(-1), (
+        span[:, None] * w[None, :]
+    ).reshape(-1)

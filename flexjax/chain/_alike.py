@@ -24,7 +24,11 @@ def map_alike(f: Callable, items: Sequence[tuple[Hashable, PyTree]]) -> PyTree:
     parts = []
     for (facts, *_), members in groups.items():
         together = jtu.tree_map(lambda *x: jnp.stack(x), *[items[i][1] for i in members])
-        parts.append(jax.vmap(lambda numbers, facts=facts: f(facts, numbers), axis_size=len(members))(together))
+        parts.append(
+            jax.vmap(lambda numbers, facts=facts: f(facts, numbers), axis_size=len(members))(
+                together
+            )
+        )
     if len(parts) == 1:
         return parts[0]
     place = np.argsort(np.concatenate(list(groups.values())), kind="stable")

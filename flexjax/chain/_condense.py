@@ -32,16 +32,31 @@ class Condensed(eqx.Module):
     E3: Float[Array, "B m"] | None = None  # of shape rows that were known already
 
     def reduce(
-        self, bias: Float[Array, "B dim"], shape_bias: Float[Array, "B m"], tip_rate: Float[Array, "B dim"]
+        self,
+        bias: Float[Array, "B dim"],
+        shape_bias: Float[Array, "B m"],
+        tip_rate: Float[Array, "B dim"],
     ) -> tuple[Array, Array, Array]:
         """(E3, bias of the base, known acceleration of the tip) when the shape rows need ``shape_bias`` beyond mass
         times acceleration."""
-        E3 = self.links.solve(self.factors, shape_bias[:, :, None])[:, :, 0] if self.E3 is None else self.E3
-        return E3, bias - jnp.sum(self.ze * E3[:, None, :], axis=2), tip_rate - jnp.sum(self.S * E3[:, None, :], axis=2)
+        E3 = (
+            self.links.solve(self.factors, shape_bias[:, :, None])[:, :, 0]
+            if self.E3 is None
+            else self.E3
+        )
+        return (
+            E3,
+            bias - jnp.sum(self.ze * E3[:, None, :], axis=2),
+            tip_rate - jnp.sum(self.S * E3[:, None, :], axis=2),
+        )
 
     def recover(self, E3, a: Float[Array, "B dim"], tip_force: Float[Array, "B dim"]) -> Array:
         """Shape accelerations (B, m) from those of the frames and the forces on the tips."""
-        return jnp.sum(self.E2 * tip_force[:, None, :], axis=2) - jnp.sum(self.E1 * a[:, None, :], axis=2) - E3
+        return (
+            jnp.sum(self.E2 * tip_force[:, None, :], axis=2)
+            - jnp.sum(self.E1 * a[:, None, :], axis=2)
+            - E3
+        )
 
 
 def _half(m):
@@ -62,14 +77,29 @@ def condense(
     dim = rigid.shape[1]
     columns = [jnp.swapaxes(mass.ze, 1, 2), jnp.swapaxes(tip.S, 1, 2)]
     all_columns = links.solve(
-        factors, jnp.concatenate(columns if shape_bias is None else [*columns, shape_bias[:, :, None]], axis=2)
+        factors,
+        jnp.concatenate(
+            columns if shape_bias is None else [*columns, shape_bias[:, :, None]], axis=2
+        ),
     )
     E1, E2 = all_columns[:, :, :dim], all_columns[:, :, dim : 2 * dim]
     E3 = None if shape_bias is None else all_columns[:, :, 2 * dim]
     # The same block on both sides and symmetrised: otherwise the error grows exponentially along the chain.
     P = _half(rigid + mass.zz - mass.ze @ E1)
     F = _half(tip.S @ E2)
-    return Condensed(P, Xt - tip.S @ E1, F, _root(jax.lax.stop_gradient(F)), E1, E2, mass.ze, tip.S, links, factors, E3)
+    return Condensed(
+        P,
+        Xt - tip.S @ E1,
+        F,
+        _root(jax.lax.stop_gradient(F)),
+        E1,
+        E2,
+        mass.ze,
+        tip.S,
+        links,
+        factors,
+        E3,
+    )
 
 
 def _root(F):
@@ -81,7 +111,10 @@ def _root(F):
     # inertia.
     lin = 2 if F.shape[1] == 3 else 3
     scale = jnp.concatenate(
-        [jnp.broadcast_to(jnp.max(d, axis=1, keepdims=True), d.shape) for d in (diagonal[:, :lin], diagonal[:, lin:])],
+        [
+            jnp.broadcast_to(jnp.max(d, axis=1, keepdims=True), d.shape)
+            for d in (diagonal[:, :lin], diagonal[:, lin:])
+        ],
         axis=1,
     )
     lift = 32 * eps * jnp.where(scale > 0, scale, eps**2)
@@ -111,7 +144,9 @@ def mm(a, b):
 
 
 @jax.custom_jvp
-def admittance(F: Float[Array, "n n"], root: Float[Array, "n n"], IA: Float[Array, "n n"]) -> Float[Array, "n n"]:
+def admittance(
+    F: Float[Array, "n n"], root: Float[Array, "n n"], IA: Float[Array, "n n"]
+) -> Float[Array, "n n"]:
     """N = F (1 + IA F)^-1, symmetric. Through the root, because 1 + root^T IA root is positive definite and needs no
     pivots, while 1 + IA F may."""
     n = F.shape[0]

@@ -16,7 +16,9 @@ def move(layout: Layout, q, dx):
     q1 = q.at[table[plain]].add(dx[plain])
     for s in layout.balls:
         old = q[s.q_start : s.q_start + 4]
-        q1 = q1.at[s.q_start : s.q_start + 4].set(se3.quat_retract(old, dx[s.v_start : s.v_start + 3]))
+        q1 = q1.at[s.q_start : s.q_start + 4].set(
+            se3.quat_retract(old, dx[s.v_start : s.v_start + 3])
+        )
     return q1
 
 
@@ -27,7 +29,9 @@ def ambient_rate(layout: Layout, q, v):
     rate = jnp.zeros_like(q).at[table[plain]].set(v[plain])
     for s in layout.balls:
         spin = jnp.concatenate([jnp.zeros(1, v.dtype), v[s.v_start : s.v_start + 3]])
-        rate = rate.at[s.q_start : s.q_start + 4].set(0.5 * se3.quat_multiply(q[s.q_start : s.q_start + 4], spin))
+        rate = rate.at[s.q_start : s.q_start + 4].set(
+            0.5 * se3.quat_multiply(q[s.q_start : s.q_start + 4], spin)
+        )
     return rate
 
 
@@ -65,9 +69,9 @@ def motor_side(layout: Layout, q, v):
     if not layout.motors:
         return joint_coordinates(layout, q), v[: layout.dofs]
     motors = np.array(layout.motors, int)
-    return joint_coordinates(layout, q).at[motors].set(q[layout.q_motors]), v[: layout.dofs].at[motors].set(
-        v[layout.v_motors]
-    )
+    return joint_coordinates(layout, q).at[motors].set(q[layout.q_motors]), v[: layout.dofs].at[
+        motors
+    ].set(v[layout.v_motors])
 
 
 def chain_start(term, t0, start):
@@ -86,7 +90,9 @@ def chain_start(term, t0, start):
             q = q.at[s.q_start : s.q_start + dofs].set(x[s.v_start : s.v_start + dofs])
     if lay.motors:
         q = q.at[lay.q_motors].set(xm[motors])
-    v = jnp.concatenate([xd, xd[motors] if lay.motors else xd[:0], jnp.zeros(sum(lay.shapes), xd.dtype)])
+    v = jnp.concatenate(
+        [xd, xd[motors] if lay.motors else xd[:0], jnp.zeros(sum(lay.shapes), xd.dtype)]
+    )
     mask, q_p, v_p, _ = term.prescribed(t0, None)
     # Under a Motion a flexible joint starts unstretched on its motor unless the start names it.
     q = term.impose(q, q_p)

@@ -28,7 +28,9 @@ def _between(layout: Layout, on_joint, on_motor):
     if not layout.motors:
         return to_v(layout, on_joint)
     rest = jnp.zeros(layout.nv - layout.dofs, on_joint.dtype)
-    return jnp.concatenate([on_joint, rest]) + to_v(layout, jnp.where(_flexible(layout), on_motor, 0.0))
+    return jnp.concatenate([on_joint, rest]) + to_v(
+        layout, jnp.where(_flexible(layout), on_motor, 0.0)
+    )
 
 
 def spring_forces(layout: Layout, par: Parameters, q):
@@ -68,7 +70,11 @@ def joint_energy(layout: Layout, par: Parameters, q):
     xm, _ = motor_side(layout, q, jnp.zeros(layout.nv, q.dtype))
     below, above = _beyond_stops(par, x)
     springs = 0.5 * jnp.sum(par.stiffness * (x - xm) ** 2)
-    return springs if par.stops is None else springs + 0.5 * jnp.sum(par.stops[:, 2] * (below**2 + above**2))
+    return (
+        springs
+        if par.stops is None
+        else springs + 0.5 * jnp.sum(par.stops[:, 2] * (below**2 + above**2))
+    )
 
 
 def joint_stiffness(layout: Layout, par: Parameters, drive, robot, q, v, cv, cq):

@@ -85,13 +85,19 @@ def scatter_shapes(layout: Layout, padded: Array) -> Array:
     index, mask = layout.shape_table()
     total = sum(layout.shapes)
     if not layout.extends:
-        flat = padded.reshape(-1) if len(set(layout.shapes)) == 1 else padded.reshape(-1)[np.flatnonzero(mask)]
+        flat = (
+            padded.reshape(-1)
+            if len(set(layout.shapes)) == 1
+            else padded.reshape(-1)[np.flatnonzero(mask)]
+        )
         return jnp.pad(flat, (layout.nv - total, 0))
     where = np.where(index < total, index + layout.nv - total, index - total)
     return jnp.zeros(layout.nv, padded.dtype).at[where[mask]].set(padded[mask])
 
 
-def contacts(layout: Layout, links: AbstractLinks, eta: Array, q: Array) -> tuple[Tip, Array | None]:
+def contacts(
+    layout: Layout, links: AbstractLinks, eta: Array, q: Array
+) -> tuple[Tip, Array | None]:
     """The sections that the next joints hang on: the tips, or where a joint slides along an elastic link its contact;
     and ``along``."""
     if not layout.slides:
@@ -113,7 +119,14 @@ def _screw_poses(space, screws: Float[Array, "B dim k"], x: Float[Array, "B k"])
         return se3.Pose(jnp.stack([jnp.stack([c, -s], 1), jnp.stack([s, c], 1)], 1), shift)
     ax, ay, az = screws[:, 3:, 0].T
     zero = jnp.zeros_like(ax)
-    K = jnp.stack([jnp.stack([zero, -az, ay], 1), jnp.stack([az, zero, -ax], 1), jnp.stack([-ay, ax, zero], 1)], 1)
+    K = jnp.stack(
+        [
+            jnp.stack([zero, -az, ay], 1),
+            jnp.stack([az, zero, -ax], 1),
+            jnp.stack([-ay, ax, zero], 1),
+        ],
+        1,
+    )
     K2 = jnp.sum(K[:, :, :, None] * K[:, None, :, :], axis=2)
     s, c = jnp.sin(x[:, 0])[:, None, None], jnp.cos(x[:, 0])[:, None, None]
     return se3.Pose(jnp.eye(3, dtype=x.dtype)[None] + s * K + (1 - c) * K2, shift)
@@ -128,7 +141,11 @@ def kinematics(
         if s.kind == "screw":
             coordinates[i, : s.dofs] = np.arange(s.q_start, s.q_start + s.dofs)
     plain = _in_order(layout) and np.array_equal(coordinates[:, 0], np.arange(layout.dofs))
-    padded = q[: layout.dofs, None] if plain else jnp.concatenate([q, jnp.zeros(1, q.dtype)])[coordinates]
+    padded = (
+        q[: layout.dofs, None]
+        if plain
+        else jnp.concatenate([q, jnp.zeros(1, q.dtype)])[coordinates]
+    )
     middle = _screw_poses(space, par.joint_screw, padded)
     for i, s in enumerate(layout.stages):
         if s.kind == "ball":
@@ -137,7 +154,9 @@ def kinematics(
                 middle,
                 middle.rotation.at[i].set(se3.quat_to_matrix(q[s.q_start : s.q_start + 4])),
             )
-    local = jax.vmap(lambda a, b, c: space.compose(space.compose(a, b), c))(par.before, middle, par.after)
+    local = jax.vmap(lambda a, b, c: space.compose(space.compose(a, b), c))(
+        par.before, middle, par.after
+    )
     X = jax.vmap(space.adjoint_inverse)(local)
     if links is None:
         return Kinematics(local, X, None, None, local, X, par.screw)
@@ -148,7 +167,9 @@ def kinematics(
     screw = par.screw
     if along is not None:
         screw = screw.at[:, :, 0].add(mv(X, behind(along, jnp.zeros_like(along[0]))))
-    return Kinematics(local, X, tip, Xt, outer, jax.vmap(space.adjoint_inverse)(outer), screw, along)
+    return Kinematics(
+        local, X, tip, Xt, outer, jax.vmap(space.adjoint_inverse)(outer), screw, along
+    )
 
 
 def poses(par: Parameters, kin: Kinematics, base: se3.Pose) -> se3.Pose:
@@ -169,10 +190,16 @@ def at_tip(kin: Kinematics, z: Float[Array, "B dim"], shape: Float[Array, "B dim
 
 def onto_next(kin: Kinematics, shape: Float[Array, "B dim"]) -> Array:
     """What the deformation of a stage adds to the twist of the next one."""
-    return jnp.zeros_like(shape) if kin.tip is None else mv(kin.X, behind(shape, jnp.zeros_like(shape[0])))
+    return (
+        jnp.zeros_like(shape)
+        if kin.tip is None
+        else mv(kin.X, behind(shape, jnp.zeros_like(shape[0])))
+    )
 
 
-def tip_wrench(kin: Kinematics, W: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None) -> Array:
+def tip_wrench(
+    kin: Kinematics, W: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None
+) -> Array:
     """What each body's tip section must give to the next stage and to the rotor that sits on it."""
     handed = mtv(kin.X, W) if rotors is None else mtv(kin.X, W) + rotors
     return jnp.concatenate([handed[1:], jnp.zeros_like(handed[:1])])
@@ -189,7 +216,9 @@ def spread(kin: Kinematics, start: Array, own: Float[Array, "B dim"]) -> Array:
     return lax.scan(outwards, start, (kin.full, own))[1]
 
 
-def gather(kin: Kinematics, own: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None) -> tuple[Array, Array]:
+def gather(
+    kin: Kinematics, own: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None
+) -> tuple[Array, Array]:
     """The recursion W = own + (what the child hands over), tip to base: (W stacked, what the ground receives).
 
     A stage hands X^T W + ``rotors`` to the section that it hangs on."""

@@ -53,7 +53,9 @@ class Layout:
     dofs: int
     motors: tuple[int, ...]  # dof index (in v) of each flexible joint, in robot order
     planar: bool
-    shapes: tuple[int, ...] = ()  # number of shape coordinates of each stage; () if all links are rigid
+    shapes: tuple[
+        int, ...
+    ] = ()  # number of shape coordinates of each stage; () if all links are rigid
 
     @property
     def shape_count(self) -> int:
@@ -98,7 +100,9 @@ class Layout:
         of real ones.
         Where joint coordinates shape links, a last column points behind the shape coordinates, at the joints'."""
         total = sum(self.shapes)
-        index = np.full((len(self.stages), self.shape_count), total + self.dofs if self.extends else total)
+        index = np.full(
+            (len(self.stages), self.shape_count), total + self.dofs if self.extends else total
+        )
         start = 0
         for i, count in enumerate(self.shapes):
             index[i, :count] = np.arange(start, start + count)
@@ -160,7 +164,9 @@ def _chain_order(robot: Robot) -> list[int]:
 
 def serial_refusals(robot: Robot) -> list[str]:
     """Why a serial chain cannot hold this robot; empty if it can."""
-    faults = [f"joints.{j.name}: closes a loop; a serial chain cannot hold it" for j in robot.loop_joints]
+    faults = [
+        f"joints.{j.name}: closes a loop; a serial chain cannot hold it" for j in robot.loop_joints
+    ]
     if len(_chain_order(robot)) != len(robot.tree_joints):
         faults.append("joints: the links branch; expected a serial arm")
     for j in robot.tree_joints:
@@ -172,7 +178,10 @@ def serial_refusals(robot: Robot) -> list[str]:
 
 
 def serial_layout(
-    robot: Robot, shapes: dict[str, int] | None = None, planar: bool | None = None, pinned: frozenset[str] = frozenset()
+    robot: Robot,
+    shapes: dict[str, int] | None = None,
+    planar: bool | None = None,
+    pinned: frozenset[str] = frozenset(),
 ) -> Layout:
     """The layout of a serial robot. ``shapes``: number of shape coordinates of each flexible link, by name; ``pinned``:
     links whose mesh has a node at the contact of the joint that slides along them. Chains of planar robots have
@@ -191,21 +200,61 @@ def serial_layout(
         parts = _STAGES[joint.type]
         dv, dq = v_start[i], q_start[i]
         if joint.type == "prismatic" and joint.axis is None and joint.child in elastic:
-            stages.append(Stage(i, 0, "screw", 0, dv, dq, robot.link_index(joint.child), False, extends=True, border=dv))
+            stages.append(
+                Stage(
+                    i,
+                    0,
+                    "screw",
+                    0,
+                    dv,
+                    dq,
+                    robot.link_index(joint.child),
+                    False,
+                    extends=True,
+                    border=dv,
+                )
+            )
             continue
         if joint.type == "sliding" and joint.parent in pinned:
             stages[-1] = dataclasses.replace(stages[-1], border=dv)
-            stages.append(Stage(i, 0, "screw", 0, dv, dq, robot.link_index(joint.child), False, rides=True))
+            stages.append(
+                Stage(i, 0, "screw", 0, dv, dq, robot.link_index(joint.child), False, rides=True)
+            )
             continue
         if joint.type == "sliding" and joint.parent in elastic:
-            stages.append(Stage(i, 0, "screw", 1, dv, dq, robot.link_index(joint.child), False, slides=True))
+            stages.append(
+                Stage(i, 0, "screw", 1, dv, dq, robot.link_index(joint.child), False, slides=True)
+            )
             continue
         if joint.type == "prismatic" and (joint.hub is not None or joint.mass is not None):
             stages.append(Stage(i, -1, "screw", 0, dv, dq, -1, True))
         for part, (kind, dofs, numbers) in enumerate(parts):
             last = part == len(parts) - 1
-            stages.append(Stage(i, part, kind, dofs, dv, dq, robot.link_index(joint.child) if last else -1, False))
+            stages.append(
+                Stage(
+                    i,
+                    part,
+                    kind,
+                    dofs,
+                    dv,
+                    dq,
+                    robot.link_index(joint.child) if last else -1,
+                    False,
+                )
+            )
             dv, dq = dv + dofs, dq + numbers
-    counts = () if not shapes else tuple(shapes.get(robot.links[s.link].name, 0) if s.link >= 0 else 0 for s in stages)
+    counts = (
+        ()
+        if not shapes
+        else tuple(shapes.get(robot.links[s.link].name, 0) if s.link >= 0 else 0 for s in stages)
+    )
     more = len(flexible) + sum(counts)
-    return Layout(tuple(stages), q + more, v + more, v, flexible, robot.planar if planar is None else planar, counts)
+    return Layout(
+        tuple(stages),
+        q + more,
+        v + more,
+        v,
+        flexible,
+        robot.planar if planar is None else planar,
+        counts,
+    )

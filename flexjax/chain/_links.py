@@ -81,15 +81,24 @@ class AbstractLinks(eqx.Module):
         """Pose and Jacobian of the sections at stations ``s``, one on every link."""
 
     @abc.abstractmethod
-    def strain(self, eta: Eta, s: Float[Array, " B"]) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
+    def strain(
+        self, eta: Eta, s: Float[Array, " B"]
+    ) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
         """(deflection from the tangent at the base, strains) at stations ``s``."""
 
-    def kinetic_gradient(self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]) -> Eta:
+    def kinetic_gradient(
+        self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
+    ) -> Eta:
         """Gradient by eta of half the mass form of two motions (z, eta_dot); where it counts, links write it out."""
         return mass_form_gradient(self, eta, z, rate)
 
     def tip_gradient(
-        self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"], wrench: Float[Array, "2 B dim"], space
+        self,
+        eta: Eta,
+        z: Float[Array, "2 B dim"],
+        rate: Float[Array, "2 B m"],
+        wrench: Float[Array, "2 B dim"],
+        space,
     ) -> Eta:
         """Gradient by eta of half the sum of ``wrench`` times the twists of the tips in two motions."""
         return tip_form_gradient(self, eta, z, rate, wrench, space)
@@ -107,13 +116,17 @@ class AbstractLinks(eqx.Module):
         linear = jnp.sum(back * rate.position[:, None, :], axis=2)
         if spin.shape[1] == 2:
             return jnp.concatenate([linear, spin[:, 1, :1]], axis=1)
-        return jnp.concatenate([linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1)
+        return jnp.concatenate(
+            [linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1
+        )
 
     def returned(self) -> Float[Array, "B dim dim"] | None:
         """Inertia that links carry for the bodies behind their contacts, about the frames of those bodies; None if none."""
         return None
 
-    def kink(self, eta: Eta, s: Float[Array, " B"], eta_rate: Eta, s_rate: Float[Array, " B"]) -> Float[Array, " B"]:
+    def kink(
+        self, eta: Eta, s: Float[Array, " B"], eta_rate: Eta, s_rate: Float[Array, " B"]
+    ) -> Float[Array, " B"]:
         """The first fraction of a path, along which shape and contact change by ``eta_rate`` and ``s_rate``, at which the
         contact meets a border of the link's functions; 1 if it meets none."""
         return jnp.ones_like(s)
@@ -125,15 +138,21 @@ class AbstractLinks(eqx.Module):
 
     def tip_rate(self, eta: Eta, rate: Eta) -> Twists:
         """S_dot eta_dot."""
-        return jax.jvp(lambda x: jnp.sum(self.tip(x).S * rate[:, None, :], axis=2), (eta,), (rate,))[1]
+        return jax.jvp(
+            lambda x: jnp.sum(self.tip(x).S * rate[:, None, :], axis=2), (eta,), (rate,)
+        )[1]
 
 
-def mass_form_gradient(links: AbstractLinks, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]) -> Eta:
+def mass_form_gradient(
+    links: AbstractLinks, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
+) -> Eta:
     """By differentiation of the mass matrices, whatever they are."""
 
     def form(eta):
         mass = links.mass(eta)
-        wrench = jnp.sum(mass.zz * z[1][:, None, :], axis=2) + jnp.sum(mass.ze * rate[1][:, None, :], axis=2)
+        wrench = jnp.sum(mass.zz * z[1][:, None, :], axis=2) + jnp.sum(
+            mass.ze * rate[1][:, None, :], axis=2
+        )
         shape = jnp.sum(mass.ze * z[1][:, :, None], axis=1) + links.apply(mass, rate[1])
         return 0.5 * (jnp.sum(z[0] * wrench) + jnp.sum(rate[0] * shape))
 
@@ -146,7 +165,9 @@ def tip_form_gradient(links: AbstractLinks, eta: Eta, z, rate, wrench, space) ->
     def form(eta):
         tip = links.tip(eta)
         X = jax.vmap(space.adjoint_inverse)(tip.pose)
-        twist = jnp.sum(X[None] * z[:, :, None, :], axis=3) + jnp.sum(tip.S[None] * rate[:, :, None, :], axis=3)
+        twist = jnp.sum(X[None] * z[:, :, None, :], axis=3) + jnp.sum(
+            tip.S[None] * rate[:, :, None, :], axis=3
+        )
         return 0.5 * jnp.sum(wrench * twist)
 
     return jax.grad(form)(eta)

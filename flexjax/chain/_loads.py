@@ -47,13 +47,21 @@ def load_pull(
         w = w[PLANAR] if layout.planar else w
         if layout.shapes and layout.shapes[b]:
             everywhere = links.section(eta, jnp.broadcast_to(load.s, (len(layout.stages),)))
-            section, S = jax.tree_util.tree_map(lambda x, b=b: x[b], (everywhere.pose, everywhere.S))
+            section, S = jax.tree_util.tree_map(
+                lambda x, b=b: x[b], (everywhere.pose, everywhere.S)
+            )
         else:
             section, S = centreline_pose(robot.links[i], load.s), None
-            section = se3.Pose(section.rotation[:2, :2], section.position[:2]) if layout.planar else section
+            section = (
+                se3.Pose(section.rotation[:2, :2], section.position[:2])
+                if layout.planar
+                else section
+            )
         if load.frame == "world":
             turn = (world.rotation[b] @ section.rotation).T
-            w = jnp.concatenate([turn @ w[: space.LIN], turn @ w[space.LIN :] if space is se3 else w[space.LIN :]])
+            w = jnp.concatenate(
+                [turn @ w[: space.LIN], turn @ w[space.LIN :] if space is se3 else w[space.LIN :]]
+            )
         wrench = wrench.at[b].add(space.transport_wrench(section, w))
         shape = shape if S is None else shape.at[b].add(S.T @ w)
     return Pull(wrench, shape)

@@ -54,7 +54,9 @@ def chain_look(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> tuple
     return chain_snapshot(term, t, y, s, at, motion), Energy(*energies, y.dissipated, y.work)
 
 
-def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at, motion: Motion | None = None) -> Snapshot:
+def chain_snapshot(
+    term: ChainTerm, t, y: State, s: Float[Array, " S"], at, motion: Motion | None = None
+) -> Snapshot:
     lay, robot, planar = term.layout, term.robot, term.layout.planar
     q, v = y.mech.q, y.mech.v
     motion = term.motion(t, q, v, at) if motion is None else motion
@@ -65,7 +67,9 @@ def chain_snapshot(term: ChainTerm, t, y: State, s: Float[Array, " S"], at, moti
     effort = term.drive.effort(robot, t, at, xm, xmd, y.memory)
     wanted = gap[: lay.dofs].at[np.array(lay.motors, int)].set(gap[lay.v_motors])
     effort = jnp.where(term.drive.prescribed(robot), wanted, effort)
-    frames, velocity, acceleration, deflection, strain = jax.vmap(lambda s: _sections(term, needs, s), out_axes=1)(s)
+    frames, velocity, acceleration, deflection, strain = jax.vmap(
+        lambda s: _sections(term, needs, s), out_axes=1
+    )(s)
     return Snapshot(
         q=term.coordinates(q),
         qd=v[: lay.dofs],
@@ -89,7 +93,9 @@ def _unstressed(robot: Robot, s):
     if all(link.curvature is None for link in robot.links):
         straight = jnp.broadcast_to(jnp.eye(3, dtype=zero.dtype), (len(robot.links), 3, 3))
         return se3.Pose(straight, jnp.pad((length * s)[:, None], ((0, 0), (0, 2))))
-    curvature = jnp.stack([zero if link.curvature is None else link.curvature for link in robot.links])
+    curvature = jnp.stack(
+        [zero if link.curvature is None else link.curvature for link in robot.links]
+    )
     ahead = jnp.zeros_like(curvature).at[:, 0].set(1.0)
     return jax.vmap(se3.exp)(jnp.concatenate([ahead, curvature], axis=1) * (length * s)[:, None])
 
@@ -97,8 +103,15 @@ def _unstressed(robot: Robot, s):
 def _sections(term: ChainTerm, needs: Needs, s):
     """(pose7, velocity, acceleration, deflection, strain) of the section at station ``s`` of every link."""
     lay, robot, planar, m = term.layout, term.robot, term.layout.planar, needs.motion
-    stage = np.array([next(i for i, st in enumerate(lay.stages) if st.link == k) for k in range(len(robot.links))])
-    world = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: pick(x, stage), m.world))
+    stage = np.array(
+        [
+            next(i for i, st in enumerate(lay.stages) if st.link == k)
+            for k in range(len(robot.links))
+        ]
+    )
+    world = jax.vmap(lambda p: spatial_pose(p, planar))(
+        jax.tree_util.tree_map(lambda x: pick(x, stage), m.world)
+    )
     z, acc = (spatial_vector(pick(x, stage), planar) for x in (m.z, needs.acceleration))
     # Undo the trick that made weight out of the base's acceleration.
     acc = acc + ahead(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
@@ -115,10 +128,14 @@ def _sections(term: ChainTerm, needs: Needs, s):
         bend, bend_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
         bend_rate = bend_rate + mv(tip.S, needs.shape_acceleration)
         bend, bend_rate = (spatial_vector(pick(x, stage), planar) for x in (bend, bend_rate))
-        bent = jax.vmap(lambda p: spatial_pose(p, planar))(jax.tree_util.tree_map(lambda x: pick(x, stage), tip.pose))
+        bent = jax.vmap(lambda p: spatial_pose(p, planar))(
+            jax.tree_util.tree_map(lambda x: pick(x, stage), tip.pose)
+        )
         flexible = np.array(lay.shapes)[stage] > 0
         section = jax.tree_util.tree_map(
-            lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b), bent, section
+            lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b),
+            bent,
+            section,
         )
         deflection, strain = (pick(x, stage) for x in term.links.strain(m.eta, everywhere))
     back = jax.vmap(se3.adjoint_inverse)(section)
@@ -143,7 +160,10 @@ def _wrenches(term: ChainTerm, needs: Needs) -> Array:
 def _reactions(term: ChainTerm, W, q) -> Array:
     """Wrenches of parent on child at the joints, child axes (J, 6)."""
     stages, robot = term.layout.stages, term.robot
-    last = [max((i for i, s in enumerate(stages) if s.joint == k), default=0) for k in range(len(robot.joints))]
+    last = [
+        max((i for i, s in enumerate(stages) if s.joint == k), default=0)
+        for k in range(len(robot.joints))
+    ]
     out = pick(W, np.array(last))
     for k, joint in enumerate(robot.joints):
         if joint.type == "prismatic" and joint.axis is None and not stages[last[k]].extends:
@@ -171,7 +191,9 @@ def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
         if joint.type == "sliding":
             # A carrier that itself runs through a joint carries on its free length only.
             through = [
-                j for j in robot.tree_joints if j.child == joint.parent and j.type == "prismatic" and j.axis is None
+                j
+                for j in robot.tree_joints
+                if j.child == joint.parent and j.type == "prismatic" and j.axis is None
             ]
             start = end - q[slices[through[0].name].start] if through else start
         off = (d < start) | (d > end)

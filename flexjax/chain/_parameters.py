@@ -37,7 +37,9 @@ class Parameters(eqx.Module):
     rotor_axis: Float[Array, "B dim"]  # a pure rotation about the joint axis, in parent body axes
     stiffness: Float[Array, " D"]  # spring of a flexible joint, zero elsewhere
     damping: Float[Array, " D"]
-    coulomb: Float[Array, " D"] | None  # None, like the stops, where no joint has any: what is absent costs no code
+    coulomb: (
+        Float[Array, " D"] | None
+    )  # None, like the stops, where no joint has any: what is absent costs no code
     v_eps: Float[Array, " D"] | None
     stops: Float[Array, "D 4"] | None  # lower, upper, stiffness, damping
 
@@ -51,7 +53,9 @@ def _or_zero(x, like, shape=()):
 
 
 def _placement(joint: Joint, like) -> se3.Pose:
-    rotation = jnp.eye(3, dtype=like.dtype) if joint.rotation is None else se3.rotation_exp(joint.rotation)
+    rotation = (
+        jnp.eye(3, dtype=like.dtype) if joint.rotation is None else se3.rotation_exp(joint.rotation)
+    )
     return se3.Pose(rotation, _or_zero(joint.offset, like, (3,)))
 
 
@@ -73,7 +77,9 @@ def _screw(joint: Joint, stage: Stage, like) -> Array:
         axis = joint.axis2 if stage.part == 1 else joint.axis
         axis = jnp.array([0.0, 0.0, 1.0], like.dtype) if axis is None else axis
         return jnp.concatenate([zeros, _unit(axis)])[:, None]
-    default = jnp.array([0.0, 0.0, 1.0] if joint.type == "revolute" else [1.0, 0.0, 0.0], like.dtype)
+    default = jnp.array(
+        [0.0, 0.0, 1.0] if joint.type == "revolute" else [1.0, 0.0, 0.0], like.dtype
+    )
     axis = default if joint.axis is None or joint.type == "sliding" else _unit(joint.axis)
     return jnp.concatenate([zeros, axis] if joint.type == "revolute" else [axis, zeros])[:, None]
 
@@ -93,7 +99,9 @@ def spread_inertia(inertia, like) -> Array:
 def payload_inertia(payload: Payload, pose: se3.Pose) -> Array:
     """6 x 6 about the link's base, for a payload on the section at ``pose``."""
     like = payload.mass
-    at = se3.compose(pose, se3.Pose(jnp.eye(3, dtype=like.dtype), _or_zero(payload.offset, like, (3,))))
+    at = se3.compose(
+        pose, se3.Pose(jnp.eye(3, dtype=like.dtype), _or_zero(payload.offset, like, (3,)))
+    )
     return _point_inertia(at, payload.mass, spread_inertia(payload.inertia, like))
 
 
@@ -104,7 +112,9 @@ def hub_inertia(joint: Joint, like) -> Array:
     if joint.hub is not None:
         mass = mass + joint.hub.mass
         if joint.hub.inertia.ndim == 0 and joint.type == "revolute":
-            axis = jnp.array([0.0, 0.0, 1.0], like.dtype) if joint.axis is None else _unit(joint.axis)
+            axis = (
+                jnp.array([0.0, 0.0, 1.0], like.dtype) if joint.axis is None else _unit(joint.axis)
+            )
             about = joint.hub.inertia * jnp.outer(axis, axis)
         else:
             about = spread_inertia(joint.hub.inertia, like)
@@ -117,9 +127,15 @@ def _stage_items(robot: Robot, stage: Stage, flexible: frozenset[str]):
     # A flexible link's tip moves: what follows is then placed from the tip section, not from the link's frame.
     at_frame = joint.parent == "ground" or joint.parent in flexible
     parent = None if at_frame else robot.links[robot.link_index(joint.parent)]
-    link = None if stage.link < 0 or robot.links[stage.link].name in flexible else robot.links[stage.link]
+    link = (
+        None
+        if stage.link < 0 or robot.links[stage.link].name in flexible
+        else robot.links[stage.link]
+    )
     payloads = () if link is None else tuple(p for p in robot.payloads if p.link == link.name)
-    facts = dataclasses.replace(stage, joint=0, v_start=0, q_start=0, link=min(stage.link, 0), border=-1)
+    facts = dataclasses.replace(
+        stage, joint=0, v_start=0, q_start=0, link=min(stage.link, 0), border=-1
+    )
     nameless = (
         dataclasses.replace(joint, name="", parent="", child=""),
         None if parent is None else dataclasses.replace(parent, name=""),
@@ -137,14 +153,20 @@ def _stage_numbers(stage: Stage, parts, width: int, like):
     first = (
         stage.extends
         or stage.part <= 0
-        and not (joint.type == "prismatic" and stage.part == 0 and (joint.hub is not None or joint.mass is not None))
+        and not (
+            joint.type == "prismatic"
+            and stage.part == 0
+            and (joint.hub is not None or joint.mass is not None)
+        )
     )
     if joint.type == "sliding":
         before, after = eye, place
     else:
         before, after = (se3.compose(parent_tip, place) if first else eye), eye
     if joint.type == "prismatic" and joint.axis is None and stage.part == 0 and not stage.extends:
-        before = se3.compose(before, se3.Pose(eye.rotation, jnp.zeros(3, like.dtype).at[0].set(-link.length)))
+        before = se3.compose(
+            before, se3.Pose(eye.rotation, jnp.zeros(3, like.dtype).at[0].set(-link.length))
+        )
     screw = _screw(joint, stage, like)
     screw = jnp.pad(screw, ((0, 0), (0, width - screw.shape[1])))
     inertia = jnp.zeros((6, 6), like.dtype)
@@ -158,7 +180,9 @@ def _stage_numbers(stage: Stage, parts, width: int, like):
     rotor = _or_zero(None if motor is None else motor.rotor, like)
     gear = jnp.ones((), like.dtype) if motor is None else motor.gear
     turning = before.rotation @ (
-        screw[3:, 0] if joint.type == "revolute" or joint.type == "universal" else jnp.zeros(3, like.dtype)
+        screw[3:, 0]
+        if joint.type == "revolute" or joint.type == "universal"
+        else jnp.zeros(3, like.dtype)
     )
     return (
         before,
@@ -175,7 +199,9 @@ def _stage_numbers(stage: Stage, parts, width: int, like):
 def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
     """All numbers of the chain but those of flexible links; pure and traceable in the robot's leaves."""
     like = robot.gravity
-    flexible = frozenset(robot.links[s.link].name for s, m in zip(layout.stages, layout.shapes, strict=False) if m)
+    flexible = frozenset(
+        robot.links[s.link].name for s, m in zip(layout.stages, layout.shapes, strict=False) if m
+    )
     before, after, joint_screw, screw, inertia, rotor, gear, axis = map_alike(
         lambda stage, parts: _stage_numbers(stage, parts, layout.width, like),
         [_stage_items(robot, s, flexible) for s in layout.stages],
@@ -192,18 +218,27 @@ def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
         friction = joint.friction
         stops = jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
         if joint.stops is not None:
-            stops = jnp.stack([joint.stops.lower, joint.stops.upper, joint.stops.stiffness, joint.stops.damping])
+            stops = jnp.stack(
+                [joint.stops.lower, joint.stops.upper, joint.stops.stiffness, joint.stops.damping]
+            )
         for _ in range(joint.dofs):
             per_dof["stiffness"].append(_or_zero(joint.stiffness, like))
             per_dof["damping"].append(_or_zero(joint.damping, like))
-            per_dof["coulomb"].append(_or_zero(None if friction is None else friction.coulomb, like))
-            per_dof["v_eps"].append(jnp.ones((), like.dtype) if friction is None else friction.v_eps)
+            per_dof["coulomb"].append(
+                _or_zero(None if friction is None else friction.coulomb, like)
+            )
+            per_dof["v_eps"].append(
+                jnp.ones((), like.dtype) if friction is None else friction.v_eps
+            )
             per_dof["stops"].append(stops)
     stacked = {
-        k: (jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype)) for k, v in per_dof.items()
+        k: (jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype))
+        for k, v in per_dof.items()
     }
     if all(j.friction is None for j in robot.tree_joints):
         stacked["coulomb"] = stacked["v_eps"] = None
     if all(j.stops is None for j in robot.tree_joints):
         stacked["stops"] = None
-    return Parameters(before, after, joint_screw, screw, inertia, gravity, rotor, gear, axis, **stacked)
+    return Parameters(
+        before, after, joint_screw, screw, inertia, gravity, rotor, gear, axis, **stacked
+    )

@@ -72,21 +72,49 @@ def factorise(
             couple = jnp.zeros(k.shape[0], k.dtype).at[0].set(-kj)
             D = D.at[0, 0].add(kj)
             D = jnp.concatenate(
-                [jnp.concatenate([D, couple[:, None]], 1), jnp.concatenate([couple, (n**2 * J + kj + km)[None]])[None]],
+                [
+                    jnp.concatenate([D, couple[:, None]], 1),
+                    jnp.concatenate([couple, (n**2 * J + kj + km)[None]])[None],
+                ],
                 0,
             )
             U = jnp.concatenate([U, (n * J * axis)[None]], 0)
         both = free[:, None] & free[None, :]
-        D_inverse = jnp.where(both, small_inverse(jnp.where(both, D, jnp.eye(D.shape[0], dtype=D.dtype))), 0.0)
+        D_inverse = jnp.where(
+            both, small_inverse(jnp.where(both, D, jnp.eye(D.shape[0], dtype=D.dtype))), 0.0
+        )
         U = jnp.where(free[:, None], U, 0.0)
-        handed = mm(X.T, mm(Mh, X)) + (J + J_joint) * axis[:, None] * axis[None, :] - mm(U.T, mm(D_inverse, U))
+        handed = (
+            mm(X.T, mm(Mh, X))
+            + (J + J_joint) * axis[:, None] * axis[None, :]
+            - mm(U.T, mm(D_inverse, U))
+        )
         return 0.5 * (handed + handed.T), (Mh, U, D_inverse, kept)
 
-    first = jnp.asarray(np.eye(1, diagonal.shape[1])[0], diagonal.dtype)  # a rotor turns with the first column
+    first = jnp.asarray(
+        np.eye(1, diagonal.shape[1])[0], diagonal.dtype
+    )  # a rotor turns with the first column
     rotors = (jnp.where(on_motor, 0.0, par.rotor), jnp.where(on_motor, par.rotor, 0.0))
-    link = (par.inertia,) if condensed is None else (condensed.P, condensed.Y, condensed.F, condensed.root)
-    rows = (kin.X, kin.screw, link, *rotors, par.gear, par.rotor_axis, free, diagonal, spring, motor)
-    _, (Mh, U, D_inverse, kept) = lax.scan(inwards, jnp.zeros_like(par.inertia[0]), rows, reverse=True)
+    link = (
+        (par.inertia,)
+        if condensed is None
+        else (condensed.P, condensed.Y, condensed.F, condensed.root)
+    )
+    rows = (
+        kin.X,
+        kin.screw,
+        link,
+        *rotors,
+        par.gear,
+        par.rotor_axis,
+        free,
+        diagonal,
+        spring,
+        motor,
+    )
+    _, (Mh, U, D_inverse, kept) = lax.scan(
+        inwards, jnp.zeros_like(par.inertia[0]), rows, reverse=True
+    )
     K, T = kept or (None, None)
     return Factors(kin.X, kin.screw, Mh, U, D_inverse, K, T, condensed)
 
@@ -152,6 +180,12 @@ def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
 
     if f.condensed is not None:
         link = (f.condensed.Y, f.K, f.condensed.F, tip_rate, pull)
-    _, (x, a, force) = lax.scan(outwards, loads.start, (f.X, f.A, f.U, f.D_inverse, x0, loads.extra, link))
-    shape = jnp.zeros_like(loads.shape_bias) if f.condensed is None else f.condensed.recover(E3, a, force)
+    _, (x, a, force) = lax.scan(
+        outwards, loads.start, (f.X, f.A, f.U, f.D_inverse, x0, loads.extra, link)
+    )
+    shape = (
+        jnp.zeros_like(loads.shape_bias)
+        if f.condensed is None
+        else f.condensed.recover(E3, a, force)
+    )
     return x, a, shape

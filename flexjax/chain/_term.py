@@ -69,7 +69,9 @@ class ChainTerm(AbstractSecondOrderTerm):
         return at.locked(self.layout, self.drive.prescribed(self.robot))
 
     def prescribed(self, t, args):
-        return self.locked, *(at.to_v(self.layout, x) for x in self.drive.motion(self.robot, t, args))
+        return self.locked, *(
+            at.to_v(self.layout, x) for x in self.drive.motion(self.robot, t, args)
+        )
 
     def impose(self, q, target):
         where = np.flatnonzero(self.locked)
@@ -99,18 +101,28 @@ class ChainTerm(AbstractSecondOrderTerm):
         kin = kinematics(self.layout, par, q, self.links)
         space = par.space
         if self.drive.base is None:
-            base, twist, acc = space.identity(dtype), jnp.zeros(space.DIM, dtype), jnp.zeros(space.DIM, dtype)
+            base, twist, acc = (
+                space.identity(dtype),
+                jnp.zeros(space.DIM, dtype),
+                jnp.zeros(space.DIM, dtype),
+            )
         else:
             base, twist, acc = self.drive.base.motion(t, args)
             if self.layout.planar:
-                base, twist, acc = se3.Pose(base.rotation[:2, :2], base.position[:2]), twist[PLANAR], acc[PLANAR]
+                base, twist, acc = (
+                    se3.Pose(base.rotation[:2, :2], base.position[:2]),
+                    twist[PLANAR],
+                    acc[PLANAR],
+                )
         # The linear part of a body acceleration here is the component derivative u'; gravity g enters as u' - R^T g.
         acc = acc - jnp.pad(base.rotation.T @ par.gravity, (0, space.DIM - space.LIN))
         own = mv(kin.screw, pad(self.layout, v))
         eta, rate = pad_shapes(self.layout, q), pad_shapes(self.layout, v)
         bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
         z = spread(kin, twist, own + onto_next(kin, bend))
-        return Motion(kin, poses(par, kin, base), z, own, at_tip(kin, z, bend), eta, rate, q, v, twist, acc)
+        return Motion(
+            kin, poses(par, kin, base), z, own, at_tip(kin, z, bend), eta, rate, q, v, twist, acc
+        )
 
     @property
     def _rotors(self) -> bool:
@@ -130,19 +142,27 @@ class ChainTerm(AbstractSecondOrderTerm):
         """(nv,) generalised forces of the rotors from their torques (B,)."""
         index, _, motor, has = self._tables
         where = np.where(has, motor, index[:, 0])
-        return jnp.zeros(self.layout.nv + 1, per_stage.dtype).at[where].add(self.par.gear * per_stage)[:-1]
+        return (
+            jnp.zeros(self.layout.nv + 1, per_stage.dtype)
+            .at[where]
+            .add(self.par.gear * per_stage)[:-1]
+        )
 
     # --- inertia
     def mass(self, eta) -> Mass:
         """Of bodies and links together."""
         if self.links is None:
-            return Mass(self.par.inertia, jnp.zeros((*self.par.inertia.shape[:2], 0), eta.dtype), None)
+            return Mass(
+                self.par.inertia, jnp.zeros((*self.par.inertia.shape[:2], 0), eta.dtype), None
+            )
         mass = self.links.mass(eta)
         return Mass(self.par.inertia + mass.zz, mass.ze, mass.ee)
 
     def _times(self, mass: Mass, z, x) -> Pull:
         """The mass matrices of the bodies times (z, x)."""
-        shape = mtv(mass.ze, z) if self.links is None else mtv(mass.ze, z) + self.links.apply(mass, x)
+        shape = (
+            mtv(mass.ze, z) if self.links is None else mtv(mass.ze, z) + self.links.apply(mass, x)
+        )
         return Pull(mv(mass.zz, z) + mv(mass.ze, x), shape)
 
     def _on_coordinates(self, kin: Kinematics, pull: Pull, rotors, spins=None):
@@ -150,13 +170,19 @@ class ChainTerm(AbstractSecondOrderTerm):
         the sections, and torques
         ``spins`` about the rotors' axes."""
         W, ground = gather(kin, pull.wrench, rotors)
-        shape = pull.shape if kin.tip is None else pull.shape + mtv(kin.tip.S, tip_wrench(kin, W, rotors))
+        shape = (
+            pull.shape
+            if kin.tip is None
+            else pull.shape + mtv(kin.tip.S, tip_wrench(kin, W, rotors))
+        )
         turning = None if spins is None else self._on_rotor_coordinates(spins)
         return self._rows(scatter(self.layout, mtv(kin.screw, W)), shape, turning), W, ground
 
     def _bias(self, t, args, m: Motion) -> Pull:
         """What the bodies need beyond mass times acceleration: velocity products, less loads."""
-        wrench = -jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)(m.z, mv(self.par.inertia, m.z))
+        wrench = -jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)(
+            m.z, mv(self.par.inertia, m.z)
+        )
         shape = jnp.zeros_like(m.eta)
         if self.links is not None:
             extra, shape = self.links.bias(m.eta, m.rate, m.z)
@@ -167,11 +193,15 @@ class ChainTerm(AbstractSecondOrderTerm):
         return Pull(wrench, shape)
 
     def _loads(self, t, args, m: Motion) -> Pull:
-        return load_pull(self.robot, self.layout, self.par, self.links, self.drive, t, args, m.world, m.eta)
+        return load_pull(
+            self.robot, self.layout, self.par, self.links, self.drive, t, args, m.world, m.eta
+        )
 
     def _gyroscopic(self, section, spin):
         """Wrench on the section that turns the spin of the rotors with it."""
-        return -jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)(section, self._rotor_pull(spin))
+        return -jax.vmap(lambda z, p: self.par.space.ad_star(z) @ p)(
+            section, self._rotor_pull(spin)
+        )
 
     def _rotor_pull(self, spin):
         return (self.par.rotor * spin)[:, None] * self.par.rotor_axis
@@ -179,10 +209,16 @@ class ChainTerm(AbstractSecondOrderTerm):
     # --- forces of coordinates: joints, motors, material
     def _coordinate_forces(self, t, q, v, args, memory):
         """(nv,) with a potential; of the drive; of dampers."""
-        elastic, driven, damped = joint_forces(self.layout, self.par, self.drive, self.robot, t, q, v, args, memory)
+        elastic, driven, damped = joint_forces(
+            self.layout, self.par, self.drive, self.robot, t, q, v, args, memory
+        )
         if self.links is not None:
-            elastic = elastic - scatter_shapes(self.layout, self.links.elastic_force(pad_shapes(self.layout, q)))
-            resisted = self.links.damping_force(pad_shapes(self.layout, q), pad_shapes(self.layout, v))
+            elastic = elastic - scatter_shapes(
+                self.layout, self.links.elastic_force(pad_shapes(self.layout, q))
+            )
+            resisted = self.links.damping_force(
+                pad_shapes(self.layout, q), pad_shapes(self.layout, v)
+            )
             damped = damped - scatter_shapes(self.layout, resisted)
         return elastic, driven, damped
 
@@ -198,7 +234,11 @@ class ChainTerm(AbstractSecondOrderTerm):
         index, mask, motor, has = self._tables
         free_v = np.append(~self.locked, False)
         free = mask & free_v[index]
-        return np.concatenate([free, (has & free_v[motor])[:, None]], 1) if self.layout.motors else free
+        return (
+            np.concatenate([free, (has & free_v[motor])[:, None]], 1)
+            if self.layout.motors
+            else free
+        )
 
     def _split(self, per_v):
         """(B, n) unknowns of the stages from (nv,)."""
@@ -216,19 +256,31 @@ class ChainTerm(AbstractSecondOrderTerm):
             out = out.at[lay.motor_table()].set(x[:, -1])
         return out[:-1] + scatter_shapes(lay, shape)
 
-    def _factor(self, kin: Kinematics, eta, diagonal, spring, motor, cv=None, cq=None, shape_bias=None) -> Factors:
+    def _factor(
+        self, kin: Kinematics, eta, diagonal, spring, motor, cv=None, cq=None, shape_bias=None
+    ) -> Factors:
         has = self._tables[3]
         condensed = None
         if self.links is not None:
             mass = self.links.mass(eta)
             if self.layout.extends:
                 rest = jnp.zeros(self.layout.nv - self.layout.dofs, eta.dtype)
-                mass = self.links.stiffen(mass, pad_shapes(self.layout, jnp.concatenate([diagonal, rest])))
+                mass = self.links.stiffen(
+                    mass, pad_shapes(self.layout, jnp.concatenate([diagonal, rest]))
+                )
             condensed = condense(
-                self.links, self.par.inertia, mass, self.links.factor(eta, mass, cv, cq), kin.tip, kin.Xt, shape_bias
+                self.links,
+                self.par.inertia,
+                mass,
+                self.links.factor(eta, mass, cv, cq),
+                kin.tip,
+                kin.Xt,
+                shape_bias,
             )
         rest = self.layout.nv - self.layout.dofs
-        diagonal, spring, motor = (pad(self.layout, jnp.pad(x, (0, rest))) for x in (diagonal, spring, motor))
+        diagonal, spring, motor = (
+            pad(self.layout, jnp.pad(x, (0, rest))) for x in (diagonal, spring, motor)
+        )
         return factorise(
             self.par,
             kin,
@@ -285,7 +337,9 @@ class ChainTerm(AbstractSecondOrderTerm):
             return jnp.zeros_like(m.z)
         turn = jax.vmap(lambda z, s: self.par.space.ad(z) @ s)
         if not self.layout.slides:
-            return turn(mv(m.kin.Xt, m.z), mv(m.kin.tip.S, m.rate)) + self.links.tip_rate(m.eta, m.rate)
+            return turn(mv(m.kin.Xt, m.z), mv(m.kin.tip.S, m.rate)) + self.links.tip_rate(
+                m.eta, m.rate
+            )
 
         def moving(eta, q):
             # The contact's own frame moves with shape and coordinate alike: one total rate for both.
@@ -304,9 +358,15 @@ class ChainTerm(AbstractSecondOrderTerm):
     def backward(self, t, m: Motion, a, args, acc=None) -> Needs:
         """Inverse dynamics of a motion, with the accelerations of the frames where they are known already: no compiler sees that two sweeps are the same."""
         v, shape = m.v, pad_shapes(self.layout, a)
-        bend = jnp.zeros_like(m.z) if self.links is None else mv(m.kin.tip.S, shape) + self._tip_rate(m)
+        bend = (
+            jnp.zeros_like(m.z)
+            if self.links is None
+            else mv(m.kin.tip.S, shape) + self._tip_rate(m)
+        )
         if acc is None:
-            own = self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, a)) + onto_next(m.kin, bend)
+            own = (
+                self._joint_rate(m) + mv(m.kin.screw, pad(self.layout, a)) + onto_next(m.kin, bend)
+            )
             acc = spread(m.kin, m.base_acceleration, own)
         pull = self._times(self.mass(m.eta), acc, shape) + self._bias(t, args, m)
         rotors = spins = None
@@ -319,18 +379,31 @@ class ChainTerm(AbstractSecondOrderTerm):
         return Needs(tau, W, ground, acc, shape, m)
 
     def balance(self, t, q, v, a, args, memory):
-        return self.inverse(t, q, v, a, args).tau - sum(self._coordinate_forces(t, q, v, args, memory))
+        return self.inverse(t, q, v, a, args).tau - sum(
+            self._coordinate_forces(t, q, v, args, memory)
+        )
 
     def preconditioner(self, t, q, v, cm, cv, cq, args):
         stiffness = joint_stiffness(self.layout, self.par, self.drive, self.robot, q, v, cv, cq)
         kin = kinematics(self.layout, self.par, q, self.links)
-        return self._factor(kin, pad_shapes(self.layout, q), *(k / cm for k in stiffness), cv / cm, cq / cm), cm
+        return self._factor(
+            kin, pad_shapes(self.layout, q), *(k / cm for k in stiffness), cv / cm, cq / cm
+        ), cm
 
     def precondition(self, factors, r):
         f, cm = factors
         zero = jnp.zeros(f.X.shape[:2], r.dtype)
         x, _, shape = solve(
-            f, Loads(self._split(r / cm), zero, zero, zero, zero[0], -pad_shapes(self.layout, r / cm), zero)
+            f,
+            Loads(
+                self._split(r / cm),
+                zero,
+                zero,
+                zero,
+                zero[0],
+                -pad_shapes(self.layout, r / cm),
+                zero,
+            ),
         )
         return jnp.where(self.locked, r, self._join(x, shape))
 
@@ -340,15 +413,21 @@ class ChainTerm(AbstractSecondOrderTerm):
         # round-off of the momenta over the joints' articulated inertia, 2e-13 to 2.5e-11 of the velocities. Few links are not worth the sweep.
         if len(self.layout.stages) < LONG:
             return None
-        shaken = jnp.abs(self._split(self.momentum(q, v))) * jnp.diagonal(factors[0].D_inverse, axis1=1, axis2=2)
+        shaken = jnp.abs(self._split(self.momentum(q, v))) * jnp.diagonal(
+            factors[0].D_inverse, axis1=1, axis2=2
+        )
         return 8 * jnp.finfo(q.dtype).eps / factors[1] * jnp.max(shaken)
 
     # --- energy
     def momentum(self, q, v):
         mass = self.mass(pad_shapes(self.layout, q))
-        return self._momenta(kinematics(self.layout, self.par, q, self.links), mass, v[None])[0].p[0]
+        return self._momenta(kinematics(self.layout, self.par, q, self.links), mass, v[None])[0].p[
+            0
+        ]
 
-    def _momenta(self, kin: Kinematics, mass: Mass, v: Float[Array, "k nv"], *others: Pull) -> tuple[Momenta, Array]:
+    def _momenta(
+        self, kin: Kinematics, mass: Mass, v: Float[Array, "k nv"], *others: Pull
+    ) -> tuple[Momenta, Array]:
         """Of the chain with its base at rest, at k velocities; and what carries ``others``: all in one sweep."""
         still = jnp.zeros(self.par.space.DIM, v.dtype)
 
@@ -365,9 +444,15 @@ class ChainTerm(AbstractSecondOrderTerm):
 
         pull, rotors, spins, *rest = jax.vmap(moving)(v)
         k, more = v.shape[0], len(others)
-        carried = jax.tree_util.tree_map(lambda first, *x: jnp.concatenate([first, *(y[None] for y in x)]), pull, *others)
-        turning = jax.tree_util.tree_map(lambda x: jnp.pad(x, [(0, more)] + [(0, 0)] * (x.ndim - 1)), (rotors, spins))
-        p, W, _ = jax.vmap(lambda pull, turning: self._on_coordinates(kin, pull, *turning))(carried, turning)
+        carried = jax.tree_util.tree_map(
+            lambda first, *x: jnp.concatenate([first, *(y[None] for y in x)]), pull, *others
+        )
+        turning = jax.tree_util.tree_map(
+            lambda x: jnp.pad(x, [(0, more)] + [(0, 0)] * (x.ndim - 1)), (rotors, spins)
+        )
+        p, W, _ = jax.vmap(lambda pull, turning: self._on_coordinates(kin, pull, *turning))(
+            carried, turning
+        )
         T = jax.vmap(lambda W, rotors: tip_wrench(kin, W, rotors))(W[:k], rotors)
         return Momenta(p[:k], W[:k], T, *rest), p[k:]
 
@@ -376,7 +461,11 @@ class ChainTerm(AbstractSecondOrderTerm):
         # One mass matrix for both: the compiler sees that two are the same, but not that their derivatives are.
         mass = self.mass(pad_shapes(self.layout, q))
         both, (weight,) = self._momenta(kin, mass, jnp.stack([va, vb]), self._weight(kin, mass))
-        return both.p[0], both.p[1], self._kinetic_gradient(q, both) + weight - self._elastic_gradient(q)
+        return (
+            both.p[0],
+            both.p[1],
+            self._kinetic_gradient(q, both) + weight - self._elastic_gradient(q),
+        )
 
     def kinks(self, q, dx):
         if not self.layout.slides:
@@ -387,7 +476,10 @@ class ChainTerm(AbstractSecondOrderTerm):
         return self.links.kink(eta, at, eta_rate, rate)[np.flatnonzero(sliding)]
 
     def kinetic_gradient(self, q, va, vb):
-        kin, mass = kinematics(self.layout, self.par, q, self.links), self.mass(pad_shapes(self.layout, q))
+        kin, mass = (
+            kinematics(self.layout, self.par, q, self.links),
+            self.mass(pad_shapes(self.layout, q)),
+        )
         return self._kinetic_gradient(q, self._momenta(kin, mass, jnp.stack([va, vb]))[0])
 
     def _kinetic_gradient(self, q, both: Momenta):
@@ -403,14 +495,16 @@ class ChainTerm(AbstractSecondOrderTerm):
         own = self.links.kinetic_gradient(eta, both.z, both.rate)
         if not self.layout.slides:
             return self._rows(
-                joints, own + self.links.tip_gradient(eta, both.z, both.rate, both.T[::-1], self.par.space)
+                joints,
+                own + self.links.tip_gradient(eta, both.z, both.rate, both.T[::-1], self.par.space),
             )
 
         def on_contacts(eta, q):
             tip, along = contacts(self.layout, self.links, eta, q)
             Xt = jax.vmap(self.par.space.adjoint_inverse)(tip.pose)
             twists = [
-                mv(Xt, both.z[i]) + mv(tip.S, both.rate[i]) + along * both.slide[i][:, None] for i in range(2)
+                mv(Xt, both.z[i]) + mv(tip.S, both.rate[i]) + along * both.slide[i][:, None]
+                for i in range(2)
             ]
             return 0.5 * (jnp.sum(both.T[1] * twists[0]) + jnp.sum(both.T[0] * twists[1]))
 
@@ -431,7 +525,9 @@ class ChainTerm(AbstractSecondOrderTerm):
     def _elastic_gradient(self, q):
         eta = pad_shapes(self.layout, q)
         shapes = jnp.zeros_like(eta) if self.links is None else self.links.elastic_force(eta)
-        return self._rows(jnp.zeros(self.layout.dofs, q.dtype), shapes) - spring_forces(self.layout, self.par, q)
+        return self._rows(jnp.zeros(self.layout.dofs, q.dtype), shapes) - spring_forces(
+            self.layout, self.par, q
+        )
 
     def gyration(self, v, p):
         out = jnp.zeros_like(p)
@@ -442,7 +538,11 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def elastic_energy(self, q):
         joints = joint_energy(self.layout, self.par, q)
-        return joints if self.links is None else joints + jnp.sum(self.links.elastic_energy(pad_shapes(self.layout, q)))
+        return (
+            joints
+            if self.links is None
+            else joints + jnp.sum(self.links.elastic_energy(pad_shapes(self.layout, q)))
+        )
 
     def energies(self, t, q, v, args, motion: Motion | None = None):
         """(kinetic, elastic, gravity)."""
@@ -451,9 +551,13 @@ class ChainTerm(AbstractSecondOrderTerm):
         own = self._times(mass, m.z, m.rate)
         kinetic = 0.5 * (jnp.sum(m.z * own.wrench) + jnp.sum(m.rate * own.shape))
         if self._rotors:
-            kinetic = kinetic + 0.5 * jnp.sum(par.rotor * self._spin(behind(m.z_tip, m.base_twist), v) ** 2)
+            kinetic = kinetic + 0.5 * jnp.sum(
+                par.rotor * self._spin(behind(m.z_tip, m.base_twist), v) ** 2
+            )
         lin = par.space.LIN
-        first = jax.vmap(lambda R, inertia: R @ _mass_moment(inertia, lin))(m.world.rotation, mass.zz)
+        first = jax.vmap(lambda R, inertia: R @ _mass_moment(inertia, lin))(
+            m.world.rotation, mass.zz
+        )
         gravity = -jnp.sum((mass.zz[:, 0, :1] * m.world.position + first) @ par.gravity)
         return kinetic, self.elastic_energy(q), gravity
 
@@ -464,7 +568,9 @@ class ChainTerm(AbstractSecondOrderTerm):
             needs = self.inverse(t, q, v, a, args)
             gap = needs.tau - sum(self._coordinate_forces(t, q, v, args, memory))
             power = (
-                power + jnp.sum(jnp.where(self.locked, gap * v, 0.0)) + jnp.sum(needs.motion.base_twist * needs.ground)
+                power
+                + jnp.sum(jnp.where(self.locked, gap * v, 0.0))
+                + jnp.sum(needs.motion.base_twist * needs.ground)
             )
         return power, -jnp.sum(damped * v)
 

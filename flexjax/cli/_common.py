@@ -81,13 +81,17 @@ def make_formulation(text: str, robot: "Robot") -> tuple[str, "AbstractFormulati
         name = next((n for n in holding if n != "RigidArm" or not elastic), "RigidArm")
         return name, holding[name]
     name, _, rest = text.partition(":")
-    match = {n.lower(): n for n in REGISTRY}.get(name.lower().replace("-", "").replace("_", ""), name)
+    match = {n.lower(): n for n in REGISTRY}.get(
+        name.lower().replace("-", "").replace("_", ""), name
+    )
     cls = formulation(match)
     options = {}
     for item in filter(None, rest.split(";" if ";" in rest else ",")):
         key, equals, value = item.partition("=")
         if not equals:
-            raise ValueError(f"formulation: {text!r}; expected options as name=value, e.g. {match}:elements=8.")
+            raise ValueError(
+                f"formulation: {text!r}; expected options as name=value, e.g. {match}:elements=8."
+            )
         options[key.strip()] = _option(text, match, cls, key.strip(), value.strip())
     return match, cls(**options)
 
@@ -97,14 +101,22 @@ def _option(text: str, name: str, cls: type, key: str, value: str) -> Any:
     defaults = {f.name: f.default for f in dataclasses.fields(cls)}
     if key not in defaults:
         near = difflib.get_close_matches(key, defaults, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(defaults)}." if defaults else "it has none."
+        hint = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"expected one of {', '.join(defaults)}."
+            if defaults
+            else "it has none."
+        )
         raise ValueError(f"formulation: {text!r}; {name} has no option {key!r}; {hint}")
     try:
         found = ast.literal_eval({"true": "True", "false": "False"}.get(value.lower(), value))
     except (ValueError, SyntaxError):
         found = value
     if isinstance(defaults[key], int | float) and isinstance(found, str):
-        raise ValueError(f"formulation: {text!r}; {key} = {value!r}, expected a value such as {defaults[key]} (the default).")
+        raise ValueError(
+            f"formulation: {text!r}; {key} = {value!r}, expected a value such as {defaults[key]} (the default)."
+        )
     return found
 
 
@@ -132,7 +144,11 @@ def save(traj: Any, paths: tuple[str, ...]) -> list[str]:
         if suffix in (".html", ".gif", ".mp4"):
             animate(traj, path)
         elif suffix in (".png", ".pdf", ".svg"):
-            what = path.stem if path.stem in ("tip", "deflection", "strain", "spectrum", "energy") else "joints"
+            what = (
+                path.stem
+                if path.stem in ("tip", "deflection", "strain", "spectrum", "energy")
+                else "joints"
+            )
             plot(traj, what).savefig(path)
         else:
             {".csv": to_csv, ".mat": to_mat}.get(suffix, save_trajectory)(traj, path)
@@ -149,6 +165,10 @@ def check_paths(paths: tuple[str, ...], known: tuple[str, ...] = RUNS, field: st
     """Before a long run: are these names that can be written?"""
     for path in map(Path, paths):
         if path.suffix.lower() not in known:
-            raise ValueError(f"{field}: {str(path)!r}; expected a name that ends in {'one of ' if len(known) > 1 else ''}{' '.join(known)}.")
+            raise ValueError(
+                f"{field}: {str(path)!r}; expected a name that ends in {'one of ' if len(known) > 1 else ''}{' '.join(known)}."
+            )
         if not path.parent.is_dir():
-            raise ValueError(f"{field}: {str(path)!r}; the folder {str(path.parent)!r} does not exist. Make it first.")
+            raise ValueError(
+                f"{field}: {str(path)!r}; the folder {str(path.parent)!r} does not exist. Make it first."
+            )

@@ -1,6 +1,6 @@
 """Simulate a robot in every formulation that can hold it, and write a report with figures and the 3D page. Example:
 
-  flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
+flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
 """
 
 import dataclasses
@@ -49,13 +49,40 @@ def run(args: Args):
     with _common.warnings_kept() as doubts:
         tell = lambda name: _common.say(f"{name}: compiling, then two runs of {args.end:g} s")  # noqa: E731
         result = compare(robot, drive, ts, dt=args.dt, formulations=chosen, progress=tell)
-    head = ["formulation", "unknowns", "tip [m]", "joints [rad, m]", "energy [J]", "balance", "first [s]", "again [s]", "frequencies [Hz]"]
+    head = [
+        "formulation",
+        "unknowns",
+        "tip [m]",
+        "joints [rad, m]",
+        "energy [J]",
+        "balance",
+        "first [s]",
+        "again [s]",
+        "frequencies [Hz]",
+    ]
     rows = [
-        [r.name, r.unknowns, r.tip, r.joints, r.energy, r.balance, r.first_seconds, r.run_seconds, ", ".join(f"{f:.4g}" for f in r.frequencies)]
+        [
+            r.name,
+            r.unknowns,
+            r.tip,
+            r.joints,
+            r.energy,
+            r.balance,
+            r.first_seconds,
+            r.run_seconds,
+            ", ".join(f"{f:.4g}" for f in r.frequencies),
+        ]
         for r in result.rows
     ]
-    which = "in the formulations that were asked for" if chosen else "in every formulation that can hold it"
-    report = Report(f"{robot.name} in {len(rows)} formulation{'s' * (len(rows) != 1)}", f"The same robot and drive over {args.end:g} s, {which}.")
+    which = (
+        "in the formulations that were asked for"
+        if chosen
+        else "in every formulation that can hold it"
+    )
+    report = Report(
+        f"{robot.name} in {len(rows)} formulation{'s' * (len(rows) != 1)}",
+        f"The same robot and drive over {args.end:g} s, {which}.",
+    )
     report.heading("Agreement, frequencies, cost").table(head, rows)
     report.text(
         f"Tip, joints and energy: the largest difference from {result.reference}, the flexible one with most unknowns, at any of "
@@ -67,11 +94,17 @@ def run(args: Args):
         report.text(f"{name} cannot hold this robot: {'; '.join(why)}")
     for doubt in doubts:
         report.text(f"Warning: {doubt}")
-    report.figure(plot(result), f"Height of the tip; distance of the tips from {result.reference}; natural frequencies; time of a second run.")
+    report.figure(
+        plot(result),
+        f"Height of the tip; distance of the tips from {result.reference}; natural frequencies; time of a second run.",
+    )
     caption = "Drag to turn, scroll to zoom; 'deformation' magnifies bending, 'rigid ghost' shows the same joint angles without it."
     report.heading("Motion").view(animate(result), caption)
     report.figure(plot(result, "tip"), "Path of the tip, and its coordinates.")
-    report.figure(plot(result, "deflection"), "Deflection of each elastic link's tip from the tangent at its base.")
+    report.figure(
+        plot(result, "deflection"),
+        "Deflection of each elastic link's tip from the tangent at its base.",
+    )
     report.figure(plot(result, "energy"), "Energies, and how far their balance strays.")
     report.heading("The robot").code(str(robot)).code(str(describe(robot)))
     path = report.save(args.out)

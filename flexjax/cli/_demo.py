@@ -1,6 +1,6 @@
 """A tour: one arm in every formulation that can hold it, whether they agree, whether the gradients are right, and a report to open. Example:
 
-  flexjax demo --out out/demo
+flexjax demo --out out/demo
 """
 
 import dataclasses
@@ -70,7 +70,9 @@ def run(args: Args):
     tour.report.text(f"The tour took {seconds:.0f} s, compilation included.")
     path = tour.report.save(folder / "report.html")
     failed = [text for good, text in tour.checks if not good]
-    lines = [f"{len(tour.checks) - len(failed)} of {len(tour.checks)} checks passed in {seconds:.0f} s"]
+    lines = [
+        f"{len(tour.checks) - len(failed)} of {len(tour.checks)} checks passed in {seconds:.0f} s"
+    ]
     lines += [f"NOT passed: {text}" for text in failed]
     lines.append(f"report: {path.resolve()}")
     checks = [{"passed": good, "check": text} for good, text in tour.checks]

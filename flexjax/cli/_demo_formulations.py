@@ -63,16 +63,28 @@ def show(tour) -> None:
         firsts = dict(zip(holding, pool.map(first, holding.items()), strict=True))
     for name, (model, compiled) in firsts.items():
         if isinstance(model, Exception):
-            tour.check(False, f"{name} simulates the arm ({type(model).__name__}: {str(model).splitlines()[0]})")
+            tour.check(
+                False,
+                f"{name} simulates the arm ({type(model).__name__}: {str(model).splitlines()[0]})",
+            )
             continue
         traj, again = timed(lambda model=model: simulate(model, drive, ts, dt=1e-3))
         seconds = [compiled, again]
         tour.runs[name] = traj
         balance = np.asarray(traj.energy.balance)
         scale = max(
-            float(np.max(np.abs(np.asarray(x)))) for x in (traj.energy.kinetic, traj.energy.work, traj.energy.gravity)
+            float(np.max(np.abs(np.asarray(x))))
+            for x in (traj.energy.kinetic, traj.energy.work, traj.energy.gravity)
         )
-        rows.append([name, unknowns_of(traj), float(np.max(np.abs(balance - balance[0]))) / scale, seconds[0], seconds[1]])
+        rows.append(
+            [
+                name,
+                unknowns_of(traj),
+                float(np.max(np.abs(balance - balance[0]))) / scale,
+                seconds[0],
+                seconds[1],
+            ]
+        )
         save_trajectory(traj, tour.folder / f"{name}.nc")
     flexible = {name: traj for name, traj in tour.runs.items() if name != "RigidArm"}
     _agreement(tour, rows, flexible)
@@ -82,15 +94,25 @@ def show(tour) -> None:
         return
     caption = "Path of the tip in all formulations. They lie on each other; only the rigid arm, which does not vibrate, can be told apart."
     report.figure(plot(tour.runs, "tip"), caption)
-    report.figure(plot(tour.runs, "deflection"), "Deflection of the tip from the tangent at the base: first it lags behind the motor, then it rings.")
+    report.figure(
+        plot(tour.runs, "deflection"),
+        "Deflection of the tip from the tangent at the base: first it lags behind the motor, then it rings.",
+    )
     if len(flexible) > 1:
         finest = max(flexible, key=lambda n: unknowns_of(flexible[n]))
         caption = f"How far the tips are from that of {finest}, with most unknowns: the flexible ones within a millimetre, the rigid arm by centimetres."
         report.figure(plot(tour.runs, "difference", reference=finest), caption)
     last = next(reversed(flexible or tour.runs))
-    report.figure(plot({last: tour.runs[last]}, "energy"), f"Energies in {last}, and how well they balance.")
-    report.heading("See it move").text("Press Play. Bending is small at first sight: push 'deformation' to 10x and tick 'rigid ghost' to see who bends how.")
-    report.view(animate(tour.runs), "Drag to turn, scroll to zoom. The same page as a file of its own: arm.html in the folder of this report.")
+    report.figure(
+        plot({last: tour.runs[last]}, "energy"), f"Energies in {last}, and how well they balance."
+    )
+    report.heading("See it move").text(
+        "Press Play. Bending is small at first sight: push 'deformation' to 10x and tick 'rigid ghost' to see who bends how."
+    )
+    report.view(
+        animate(tour.runs),
+        "Drag to turn, scroll to zoom. The same page as a file of its own: arm.html in the folder of this report.",
+    )
     animate(tour.runs, tour.folder / "arm.html")
 
 
@@ -103,10 +125,21 @@ def unknowns_of(traj) -> int:
 def _agreement(tour, rows, flexible) -> None:
     tips = {name: np.asarray(traj.tip) for name, traj in tour.runs.items()}
     middle = np.median(np.stack([tips[name] for name in flexible]), axis=0) if flexible else None
-    head = ["formulation", "unknowns", "energy balance", "first run [s]", "again [s]", "tip from the median [mm]"]
+    head = [
+        "formulation",
+        "unknowns",
+        "energy balance",
+        "first run [s]",
+        "again [s]",
+        "tip from the median [mm]",
+    ]
     gaps = {}
     for row in rows:
-        gap = float("nan") if middle is None else 1e3 * float(np.max(np.linalg.norm(tips[row[0]] - middle, axis=1)))
+        gap = (
+            float("nan")
+            if middle is None
+            else 1e3 * float(np.max(np.linalg.norm(tips[row[0]] - middle, axis=1)))
+        )
         gaps[row[0]] = gap
         row.append(gap)
     tour.report.heading("Formulations side by side").text(
@@ -136,5 +169,6 @@ def _agreement(tour, rows, flexible) -> None:
         )
     worst = max((row[2] for row in rows), default=float("nan"))
     tour.check(
-        worst < 1e-3, f"energies balance within {worst:.1e} of the largest energy in every formulation (limit 1e-3)"
+        worst < 1e-3,
+        f"energies balance within {worst:.1e} of the largest energy in every formulation (limit 1e-3)",
     )

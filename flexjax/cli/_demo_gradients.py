@@ -24,7 +24,11 @@ def show(tour) -> None:
     joint = robot.tree_joints[0].name
     link = robot.links[0].name
     known = {str(path) for path in paths(robot)}
-    free = [p for p in (f"links.{link}.length", f"links.{link}.material.E", f"links.{link}.material.rho") if p in known]
+    free = [
+        p
+        for p in (f"links.{link}.length", f"links.{link}.material.E", f"links.{link}.material.rho")
+        if p in known
+    ]
     ts = jnp.linspace(0.0, 0.05, 3)
     formulation = holding[name]
 

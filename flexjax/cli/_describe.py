@@ -1,7 +1,7 @@
 """A robot in tables: its parts, masses, stiffness, first frequencies of each link, and which formulations can hold it. Examples:
 
-  flexjax describe two-link
-  flexjax describe two-link --paths
+flexjax describe two-link
+flexjax describe two-link --paths
 """
 
 import dataclasses
@@ -29,7 +29,13 @@ def run(args: Args):
     robot = load_robot(args.robot)
     about = describe(robot)
     holding, refused = formulations_for(robot)
-    lines = [str(robot), "", str(about), "", f"formulations that can hold it: {', '.join(holding) or 'none'}"]
+    lines = [
+        str(robot),
+        "",
+        str(about),
+        "",
+        f"formulations that can hold it: {', '.join(holding) or 'none'}",
+    ]
     lines += [f"  {name} cannot: {'; '.join(why)}" for name, why in refused.items()]
     names = [str(path) for path in paths(robot)]
     if args.paths:
@@ -39,7 +45,12 @@ def run(args: Args):
         "mass": about.mass,
         "reach": about.reach,
         "links": [
-            {"name": link.name, "length": link.length, "mass": link.mass, "frequencies_y": link.frequencies_y.tolist()}
+            {
+                "name": link.name,
+                "length": link.length,
+                "mass": link.mass,
+                "frequencies_y": link.frequencies_y.tolist(),
+            }
             for link in about.links
         ],
         "formulations": list(holding),

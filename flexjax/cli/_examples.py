@@ -1,7 +1,7 @@
 """The robots that ship with flexjax. Examples:
 
-  flexjax examples
-  flexjax examples --copy two-link arm.toml
+flexjax examples
+flexjax examples --copy two-link arm.toml
 """
 
 import dataclasses
@@ -30,7 +30,9 @@ def run(args: Args):
     if not args.copy:
         return str(examples()), dict(examples()), 0
     if len(args.copy) != 2:
-        raise ValueError(f"copy: {' '.join(args.copy)!r}; expected two words, an example and the file to write: --copy two-link arm.toml.")
+        raise ValueError(
+            f"copy: {' '.join(args.copy)!r}; expected two words, an example and the file to write: --copy two-link arm.toml."
+        )
     name, target = args.copy
     if name not in examples():
         near = difflib.get_close_matches(name, examples(), 1)

@@ -76,7 +76,9 @@ def run(args: Args):
     for field, suffix in (("report", ".html"), ("save", ".toml")):
         _common.check_paths(tuple(filter(None, [getattr(args, field)])), (suffix,), field)
     if not args.free:
-        raise ValueError("free: nothing is sought; expected e.g. --free 'links.*.material.E'. `flexjax describe ROBOT --paths` lists the numbers of a robot.")
+        raise ValueError(
+            "free: nothing is sought; expected e.g. --free 'links.*.material.E'. `flexjax describe ROBOT --paths` lists the numbers of a robot."
+        )
     if args.band and len(args.band) != 2:
         raise ValueError(f"band: {args.band}; expected two frequencies, e.g. --band 0.5 20.")
     _common.start()
@@ -84,7 +86,10 @@ def run(args: Args):
     from flexjax.robot import load_robot, save_robot
 
     options = _read_options(args)
-    data, checks = [_read(p, args, options) for p in args.data], [_read(p, args, options) for p in args.validate]
+    data, checks = (
+        [_read(p, args, options) for p in args.data],
+        [_read(p, args, options) for p in args.validate],
+    )
     if args.robot in datasets():
         shipped = load_dataset(args.robot)
         robot = shipped.robot
@@ -94,13 +99,19 @@ def run(args: Args):
     if args.frequencies:
         data.append(Modal(list(args.frequencies)))
     if not data:
-        raise ValueError(f"data: none; expected data files or --frequencies (shipped data sets: {', '.join(datasets())}).")
+        raise ValueError(
+            f"data: none; expected data files or --frequencies (shipped data sets: {', '.join(datasets())})."
+        )
     name, formulation = _common.make_formulation(args.formulation, robot)
-    inputs = {joint for d in data if isinstance(d, Experiment) for joint in d.full_drive(robot).joints}
+    inputs = {
+        joint for d in data if isinstance(d, Experiment) for joint in d.full_drive(robot).joints
+    }
     free = [j.name for j in robot.tree_joints if j.dofs and j.name not in inputs]
     if free and any(isinstance(d, Experiment) for d in data):
         _common.say(f"no column and no --drive moves or holds {', '.join(free)}: free in the model")
-    _common.say(f"{robot.name} in {name}: seeking {', '.join(args.free)} in {len(data)} set{'s' * (len(data) != 1)} of data (compiling first)")
+    _common.say(
+        f"{robot.name} in {name}: seeking {', '.join(args.free)} in {len(data)} set{'s' * (len(data) != 1)} of data (compiling first)"
+    )
     result = identify(
         formulation.bind(robot), data, [_free(text) for text in args.free], validation=checks, dt=args.dt, starts=args.starts,
         band=tuple(args.band) or None, checkpoint=args.checkpoint or None, progress=args.progress,
@@ -114,8 +125,22 @@ def run(args: Args):
         written.append(str(save_robot(result.robot, args.save)))
     low_high = result.intervals()
     numbers = {
-        n: {"unit": u, "start": float(a), "estimate": float(v), "standard_error": float(se), "interval": [float(lo), float(hi)]}
-        for n, u, a, v, se, (lo, hi) in zip(result.names, result.units, result.start, result.values, result.standard_errors, low_high, strict=True)
+        n: {
+            "unit": u,
+            "start": float(a),
+            "estimate": float(v),
+            "standard_error": float(se),
+            "interval": [float(lo), float(hi)],
+        }
+        for n, u, a, v, se, (lo, hi) in zip(
+            result.names,
+            result.units,
+            result.start,
+            result.values,
+            result.standard_errors,
+            low_high,
+            strict=True,
+        )
     }
     data_out = {
         "robot": robot.name,
@@ -152,12 +177,19 @@ def _free(text: str):
     try:
         return Free(path, bounds=(float(low) if low else None, float(high) if high else None))
     except ValueError:
-        raise ValueError(f"free: {text!r}; expected PATH=LOWER:UPPER, e.g. links.link.material.E=50e9:90e9.") from None
+        raise ValueError(
+            f"free: {text!r}; expected PATH=LOWER:UPPER, e.g. links.link.material.E=50e9:90e9."
+        ) from None
 
 
 def _read_options(args: Args) -> dict:
     options: dict = {"units": _pairs("unit", args.unit)}
-    for field, texts in (("motions", args.motion), ("efforts", args.effort), ("currents", args.current), ("sensors", args.sensor)):
+    for field, texts in (
+        ("motions", args.motion),
+        ("efforts", args.effort),
+        ("currents", args.current),
+        ("sensors", args.sensor),
+    ):
         if texts:
             options[field] = _pairs(field, texts)
     if args.drive:

@@ -11,14 +11,32 @@ from flexjax import __version__
 
 # command: (module, one line about it). `flexjax --help` prints this table and imports nothing else.
 COMMANDS = {
-    "demo": ("flexjax.cli._demo", "a tour: one arm in every formulation, ends with a report to open"),
-    "simulate": ("flexjax.cli._simulate", "simulate a robot and save the run, figures, the 3D page"),
-    "compare": ("flexjax.cli._compare", "the same robot in every formulation that can hold it, as a report"),
+    "demo": (
+        "flexjax.cli._demo",
+        "a tour: one arm in every formulation, ends with a report to open",
+    ),
+    "simulate": (
+        "flexjax.cli._simulate",
+        "simulate a robot and save the run, figures, the 3D page",
+    ),
+    "compare": (
+        "flexjax.cli._compare",
+        "the same robot in every formulation that can hold it, as a report",
+    ),
     "modes": ("flexjax.cli._modes", "natural frequencies and damping of a robot"),
-    "identify": ("flexjax.cli._identify", "numbers of a robot from measured data, with their uncertainty"),
+    "identify": (
+        "flexjax.cli._identify",
+        "numbers of a robot from measured data, with their uncertainty",
+    ),
     "view": ("flexjax.cli._view", "saved runs as one 3D page"),
-    "describe": ("flexjax.cli._describe", "a robot in tables: parts, masses, stiffness, who can hold it"),
-    "examples": ("flexjax.cli._examples", "the robots that ship with flexjax; copy one to start from"),
+    "describe": (
+        "flexjax.cli._describe",
+        "a robot in tables: parts, masses, stiffness, who can hold it",
+    ),
+    "examples": (
+        "flexjax.cli._examples",
+        "the robots that ship with flexjax; copy one to start from",
+    ),
     "schema": ("flexjax.cli._schema", "the JSON schema of robot files"),
     "reproduce": ("flexjax.cli._reproduce", "run the experiments of one of the papers"),
 }
@@ -49,7 +67,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"Did you mean {near[0]!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
-        print(f"flexjax: {name!r} is no command. {hint} `flexjax --help` lists them.", file=sys.stderr)
+        print(
+            f"flexjax: {name!r} is no command. {hint} `flexjax --help` lists them.", file=sys.stderr
+        )
         return 2
     module = import_module(COMMANDS[name][0])
     import tyro
@@ -117,11 +137,16 @@ def _completion(shells: list[str]) -> int:
     import tyro
 
     if len(shells) != 1 or shells[0] not in ("bash", "zsh", "tcsh"):
-        print(f"flexjax: --completion {' '.join(shells)}; expected one of bash, zsh, tcsh.", file=sys.stderr)
+        print(
+            f"flexjax: --completion {' '.join(shells)}; expected one of bash, zsh, tcsh.",
+            file=sys.stderr,
+        )
         return 2
     commands = {name: import_module(module).Args for name, (module, _) in COMMANDS.items()}
     try:
-        tyro.extras.subcommand_cli_from_dict(commands, prog="flexjax", args=["--tyro-print-completion", shells[0]])
+        tyro.extras.subcommand_cli_from_dict(
+            commands, prog="flexjax", args=["--tyro-print-completion", shells[0]]
+        )
     except SystemExit as stop:
         return stop.code or 0 if isinstance(stop.code, int | None) else 2
     return 0

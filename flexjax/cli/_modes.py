@@ -1,7 +1,7 @@
 """Natural frequencies and damping ratios about the robot's home. Examples:
 
-  flexjax modes two-link
-  flexjax modes two-link --at elbow=1.2 --lock none --save modes.png
+flexjax modes two-link
+flexjax modes two-link --at elbow=1.2 --lock none --save modes.png
 """
 
 import dataclasses

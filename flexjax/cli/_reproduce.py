@@ -1,8 +1,8 @@
 """Run the experiments of a paper: compute, print the table of its claims, draw the figures. Needs a clone of the repository. Examples:
 
-  flexjax reproduce
-  flexjax reproduce 002 --quick
-  flexjax reproduce all --quick
+flexjax reproduce
+flexjax reproduce 002 --quick
+flexjax reproduce all --quick
 """
 
 import dataclasses
@@ -66,12 +66,22 @@ def run(args: Args):
         return "\n".join(lines) or "no experiments", {"experiments": known}, 0
     if args.paper == "all":
         return _all(folder, known, args)
-    found = [name for name in known if name == args.paper or name.split("_")[0] == args.paper or args.paper in name]
+    found = [
+        name
+        for name in known
+        if name == args.paper or name.split("_")[0] == args.paper or args.paper in name
+    ]
     if len(found) != 1:
-        raise ValueError(f"paper: {args.paper!r}; expected one of {', '.join(known) or 'none'}, or all.")
+        raise ValueError(
+            f"paper: {args.paper!r}; expected one of {', '.join(known) or 'none'}, or all."
+        )
     outcome = _run(folder / found[0], args)
     place = folder / found[0] / "results"
-    text = f"{found[0]}: {outcome.failed} failed" if outcome.failed else f"{found[0]}: results in {place}"
+    text = (
+        f"{found[0]}: {outcome.failed} failed"
+        if outcome.failed
+        else f"{found[0]}: results in {place}"
+    )
     return text, {"experiment": found[0], "codes": outcome.codes}, 1 if outcome.failed else 0
 
 
@@ -80,8 +90,19 @@ def _run(here: Path, args: Args) -> Outcome:
     for script in ("run.py", "plot.py"):
         if not (here / script).exists():
             continue
-        command = [sys.executable, "-u", str(here / script), *(["--quick"] if args.quick and script == "run.py" else [])]
-        with subprocess.Popen(command, cwd=here.parent.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        command = [
+            sys.executable,
+            "-u",
+            str(here / script),
+            *(["--quick"] if args.quick and script == "run.py" else []),
+        ]
+        with subprocess.Popen(
+            command,
+            cwd=here.parent.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
             assert process.stdout is not None  # it is a pipe
             for line in process.stdout:
                 printed.append(line)
@@ -100,14 +121,26 @@ def _all(folder: Path, known: list[str], args: Args):
     for i, name in enumerate(known):
         print(f"== {name} ({i + 1} of {len(known)})", file=sys.stderr, flush=True)
         outcomes.append(_run(folder / name, args))
-        _index(folder, outcomes, known[i + 1 :], args.quick).save(path)  # after each, so that an interrupted run leaves a page too
+        _index(folder, outcomes, known[i + 1 :], args.quick).save(
+            path
+        )  # after each, so that an interrupted run leaves a page too
     failed = [o.name for o in outcomes if o.failed]
     lines = [
-        f"{o.name}: {o.verdicts[0]} claims hold, {o.verdicts[1]} do not, {o.seconds:.0f} s" + (f", {o.failed} FAILED" if o.failed else "")
+        f"{o.name}: {o.verdicts[0]} claims hold, {o.verdicts[1]} do not, {o.seconds:.0f} s"
+        + (f", {o.failed} FAILED" if o.failed else "")
         for o in outcomes
     ]
     data = {
-        "experiments": [{"name": o.name, "holds": o.verdicts[0], "differs": o.verdicts[1], "codes": o.codes, "seconds": o.seconds} for o in outcomes],
+        "experiments": [
+            {
+                "name": o.name,
+                "holds": o.verdicts[0],
+                "differs": o.verdicts[1],
+                "codes": o.codes,
+                "seconds": o.seconds,
+            }
+            for o in outcomes
+        ],
         "index": str(path),
     }
     return "\n".join([*lines, f"index: {path.resolve()}"]), data, 1 if failed else 0
@@ -118,9 +151,20 @@ def _index(folder: Path, outcomes: list[Outcome], waiting: list[str], quick: boo
     from flexjax.viz import Report
 
     form = "quick form" if quick else "full form"
-    report = Report("flexjax: the papers' experiments", f"Every experiment in its {form}: claims and figures of this run, and what the README says about both.")
+    report = Report(
+        "flexjax: the papers' experiments",
+        f"Every experiment in its {form}: claims and figures of this run, and what the README says about both.",
+    )
     head = ["experiment", "claims that hold", "claims that do not", "scripts", "time [s]"]
-    rows = [[o.title or o.name, *o.verdicts, f"{o.failed} ended with {o.codes[o.failed]}" if o.failed else "ran", round(o.seconds)] for o in outcomes]
+    rows = [
+        [
+            o.title or o.name,
+            *o.verdicts,
+            f"{o.failed} ended with {o.codes[o.failed]}" if o.failed else "ran",
+            round(o.seconds),
+        ]
+        for o in outcomes
+    ]
     report.heading("Summary").table(head, rows)
     if waiting:
         report.text(f"Not run yet: {', '.join(waiting)}.")
@@ -129,21 +173,33 @@ def _index(folder: Path, outcomes: list[Outcome], waiting: list[str], quick: boo
         good, bad = outcome.verdicts
         report.heading(outcome.title or outcome.name)
         text = f"{outcome.name}: {good} claims hold, {bad} do not"
-        text += f"; {outcome.failed} ended with code {outcome.codes[outcome.failed]}" if outcome.failed else ""
+        text += (
+            f"; {outcome.failed} ended with code {outcome.codes[outcome.failed]}"
+            if outcome.failed
+            else ""
+        )
         report.verdict(not bad and not outcome.failed, text)
         if bad:
             report.code("\n".join(re.findall(DIFFERS, outcome.printed, re.M)))
-        report.folded("Everything that it printed", outcome.printed.strip() or "nothing was printed")
+        report.folded(
+            "Everything that it printed", outcome.printed.strip() or "nothing was printed"
+        )
         for path in outcome.figures:
             report.image(path.read_bytes(), f"{outcome.name}/results/{path.name}")
         readme = folder / outcome.name / "README.md"
         if readme.exists():
-            report.markdown(readme.read_text(encoding="utf-8").partition("\n")[2])  # its title is the heading above
+            report.markdown(
+                readme.read_text(encoding="utf-8").partition("\n")[2]
+            )  # its title is the heading above
     return report
 
 
 def _folder(given: str) -> Path:
-    places = [Path(given)] if given else [Path("experiments"), Path(__file__).resolve().parents[2] / "experiments"]
+    places = (
+        [Path(given)]
+        if given
+        else [Path("experiments"), Path(__file__).resolve().parents[2] / "experiments"]
+    )
     for place in places:
         if place.is_dir():
             return place.resolve()
@@ -154,4 +210,6 @@ def _folder(given: str) -> Path:
 
 def _title(folder: Path) -> str:
     readme = folder / "README.md"
-    return readme.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") if readme.exists() else ""
+    return (
+        readme.read_text(encoding="utf-8").splitlines()[0].lstrip("# ") if readme.exists() else ""
+    )

@@ -1,6 +1,6 @@
 """The JSON schema of robot files, for editors and other programs. Example:
 
-  flexjax schema > robot.schema.json
+flexjax schema > robot.schema.json
 """
 
 import dataclasses

@@ -55,7 +55,9 @@ def run(args: Args):
     name, formulation = _common.make_formulation(args.formulation, robot)
     drive = _common.make_drive(args.drive, args.motion, robot)
     model = formulation.bind(robot)
-    _common.say(f"{robot.name} in {name}: compiling, then {args.end:g} s in steps of at most {args.dt:g} s")
+    _common.say(
+        f"{robot.name} in {name}: compiling, then {args.end:g} s in steps of at most {args.dt:g} s"
+    )
     traj = simulate(model, drive, ts, dt=args.dt, progress=args.progress)
     written = _common.save(traj, args.save)
     data = {

@@ -1,6 +1,6 @@
 """Saved runs as one 3D page, side by side. Example:
 
-  flexjax view run.nc --out arm.html --open
+flexjax view run.nc --out arm.html --open
 """
 
 import dataclasses

@@ -36,10 +36,18 @@ class Base(eqx.Module):
         dtype = self.axis.dtype
         axis = self.axis / jnp.linalg.norm(self.axis)
         zero = jnp.zeros(3, dtype)
-        x, v, a = (zero, zero, zero) if self.translation is None else self.translation.evaluate(t, at)
-        phi, rate, acc = (jnp.zeros((), dtype),) * 3 if self.angle is None else self.angle.evaluate(t, at)
+        x, v, a = (
+            (zero, zero, zero) if self.translation is None else self.translation.evaluate(t, at)
+        )
+        phi, rate, acc = (
+            (jnp.zeros((), dtype),) * 3 if self.angle is None else self.angle.evaluate(t, at)
+        )
         R = se3.rotation_exp(axis * phi)
         omega, alpha = axis * rate, axis * acc
         u = R.T @ v
         # d/dt (R^T v) = R^T a - omega x (R^T v): the component derivative that the recursions use.
-        return se3.Pose(R, x), jnp.concatenate([u, omega]), jnp.concatenate([R.T @ a - jnp.cross(omega, u), alpha])
+        return (
+            se3.Pose(R, x),
+            jnp.concatenate([u, omega]),
+            jnp.concatenate([R.T @ a - jnp.cross(omega, u), alpha]),
+        )

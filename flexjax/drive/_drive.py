@@ -45,24 +45,44 @@ class Drive(eqx.Module):
             if name not in joints:
                 near = difflib.get_close_matches(name, joints, 1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
-                faults.append(f"drive.joints.{name}: no such joint; expected one of {', '.join(joints) or 'none'}.{hint}")
+                faults.append(
+                    f"drive.joints.{name}: no such joint; expected one of {', '.join(joints) or 'none'}.{hint}"
+                )
                 continue
             joint = joints[name]
             if joint.dofs == 0:
-                faults.append(f"drive.joints.{name}: a {joint.type} joint cannot be driven; leave it out.")
+                faults.append(
+                    f"drive.joints.{name}: a {joint.type} joint cannot be driven; leave it out."
+                )
             if act.prescribes and joint.type in ("spherical", "free"):
-                faults.append(f"drive.joints.{name}: Motion on a {joint.type} joint; expected an effort, or a universal or revolute joint.")
-            if not act.prescribes and joint.flexible and (joint.motor is None or joint.motor.rotor is None):
-                faults.append(f"drive.joints.{name}: an effort on a flexible joint needs joints.{name}.motor.rotor (the inertia it accelerates).")
+                faults.append(
+                    f"drive.joints.{name}: Motion on a {joint.type} joint; expected an effort, or a universal or revolute joint."
+                )
+            if (
+                not act.prescribes
+                and joint.flexible
+                and (joint.motor is None or joint.motor.rotor is None)
+            ):
+                faults.append(
+                    f"drive.joints.{name}: an effort on a flexible joint needs joints.{name}.motor.rotor (the inertia it accelerates)."
+                )
         for i, load in enumerate(self.loads):
             if load.link not in [link.name for link in robot.links]:
-                faults.append(f"drive.loads.{i}.link: {load.link!r}; expected one of {', '.join(link.name for link in robot.links)}.")
+                faults.append(
+                    f"drive.loads.{i}.link: {load.link!r}; expected one of {', '.join(link.name for link in robot.links)}."
+                )
         if faults:
-            raise ValueError("the drive does not fit the robot:\n" + "\n".join(f"  - {f}" for f in faults))
+            raise ValueError(
+                "the drive does not fit the robot:\n" + "\n".join(f"  - {f}" for f in faults)
+            )
 
     def prescribed(self, robot: Robot) -> np.ndarray:
         """(D,) static mask of the joint coordinates that a Motion fixes."""
-        mask = [bool(j.name in self.joints and self.joints[j.name].prescribes) for j in robot.tree_joints for _ in range(j.dofs)]
+        mask = [
+            bool(j.name in self.joints and self.joints[j.name].prescribes)
+            for j in robot.tree_joints
+            for _ in range(j.dofs)
+        ]
         return np.array(mask, dtype=bool).reshape(-1)
 
     def motion(self, robot: Robot, t, at=None) -> tuple[Array, Array, Array]:
@@ -72,7 +92,14 @@ class Drive(eqx.Module):
         for joint in robot.tree_joints:
             act = self.joints.get(joint.name)
             if act is not None and act.prescribes:
-                rows.append(jnp.stack([jnp.broadcast_to(x, (joint.dofs,)).astype(dtype) for x in act.signal.evaluate(t, at)]))
+                rows.append(
+                    jnp.stack(
+                        [
+                            jnp.broadcast_to(x, (joint.dofs,)).astype(dtype)
+                            for x in act.signal.evaluate(t, at)
+                        ]
+                    )
+                )
             else:
                 rows.append(jnp.zeros((3, joint.dofs), dtype))
         table = jnp.concatenate(rows, axis=1) if rows else jnp.zeros((3, 0), dtype)
@@ -108,7 +135,9 @@ class Drive(eqx.Module):
 
     def breaks(self) -> Array:
         """All times at which a signal jumps (a static number of traced times)."""
-        signals = [s for act in self.joints.values() for s in act.signals()] + [load.wrench for load in self.loads]
+        signals = [s for act in self.joints.values() for s in act.signals()] + [
+            load.wrench for load in self.loads
+        ]
         if self.base is not None:
             signals += [s for s in (self.base.translation, self.base.angle) if s is not None]
         parts = [s.breaks() for s in signals]
@@ -123,13 +152,19 @@ class Drive(eqx.Module):
             if isinstance(act, Sampled)
         }
 
-    def sample(self, t, t_next, q, qd, memory: dict[str, SampledMemory]) -> dict[str, SampledMemory]:
+    def sample(
+        self, t, t_next, q, qd, memory: dict[str, SampledMemory]
+    ) -> dict[str, SampledMemory]:
         """Sampled controllers whose sample time has come (nearer to ``t`` than to the end of the step) take a new value."""
         new = {}
         for name, mem in memory.items():
             act = self.joints[name]
             due = t + 0.5 * (t_next - t) > mem.count * act.period
-            value = jnp.broadcast_to(act.fn(t, q, qd, act.params), mem.queue.shape[1:]).astype(mem.queue.dtype)
+            value = jnp.broadcast_to(act.fn(t, q, qd, act.params), mem.queue.shape[1:]).astype(
+                mem.queue.dtype
+            )
             shifted = jnp.concatenate([mem.queue[1:], value[None]])
-            new[name] = SampledMemory(jnp.where(due, shifted, mem.queue), jnp.where(due, mem.count + 1, mem.count))
+            new[name] = SampledMemory(
+                jnp.where(due, shifted, mem.queue), jnp.where(due, mem.count + 1, mem.count)
+            )
         return new

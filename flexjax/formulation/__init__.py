@@ -1,7 +1,16 @@
 """Formulations: ways to turn a robot description into a model. The registry is the one list; classes load when they are first used."""
 
-from flexjax.formulation._base import AbstractFormulation as AbstractFormulation, AbstractModel as AbstractModel, Start as Start, cite as cite
-from flexjax.formulation._registry import REGISTRY as REGISTRY, formulation as formulation, formulations_for as formulations_for
+from flexjax.formulation._base import (
+    AbstractFormulation as AbstractFormulation,
+    AbstractModel as AbstractModel,
+    Start as Start,
+    cite as cite,
+)
+from flexjax.formulation._registry import (
+    REGISTRY as REGISTRY,
+    formulation as formulation,
+    formulations_for as formulations_for,
+)
 
 
 def __getattr__(name: str):

@@ -20,32 +20,62 @@ class Start(eqx.Module):
     """Where a simulation starts: joint coordinates and rates by joint name (link side; motors of flexible joints start unstretched unless
     ``motors`` says otherwise). A joint that is not named starts at its ``home`` (or where its Motion says) and at rest."""
 
-    joints: dict[str, Array] = eqx.field(converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict)
-    rates: dict[str, Array] = eqx.field(converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict)
-    motors: dict[str, Array] = eqx.field(converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict)
+    joints: dict[str, Array] = eqx.field(
+        converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict
+    )
+    rates: dict[str, Array] = eqx.field(
+        converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict
+    )
+    motors: dict[str, Array] = eqx.field(
+        converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict
+    )
 
     def check(self, robot: Robot) -> None:
         known = {j.name: j for j in robot.tree_joints}
         for field in ("joints", "rates", "motors"):
             for name, value in getattr(self, field).items():
                 if name not in known:
-                    raise ValueError(f"start.{field}.{name}: no such joint; expected one of {', '.join(known)}.")
+                    raise ValueError(
+                        f"start.{field}.{name}: no such joint; expected one of {', '.join(known)}."
+                    )
                 dofs = known[name].dofs
                 if value.size != dofs:
-                    raise ValueError(f"start.{field}.{name}: {value.size} numbers; expected {dofs} for a {known[name].type} joint.")
+                    raise ValueError(
+                        f"start.{field}.{name}: {value.size} numbers; expected {dofs} for a {known[name].type} joint."
+                    )
 
-    def vectors(self, robot: Robot) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
+    def vectors(
+        self, robot: Robot
+    ) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
         """(coordinates, rates, motor coordinates), (D,) each, in robot order."""
         like = robot.gravity
         q, qd, motor = [], [], []
         for j in robot.tree_joints:
-            home = jnp.zeros(j.dofs, like.dtype) if j.home is None else jnp.broadcast_to(j.home, (j.dofs,))
-            x = jnp.broadcast_to(jnp.asarray(self.joints.get(j.name, home), like.dtype).reshape(-1), (j.dofs,))
+            home = (
+                jnp.zeros(j.dofs, like.dtype)
+                if j.home is None
+                else jnp.broadcast_to(j.home, (j.dofs,))
+            )
+            x = jnp.broadcast_to(
+                jnp.asarray(self.joints.get(j.name, home), like.dtype).reshape(-1), (j.dofs,)
+            )
             q.append(x)
-            qd.append(jnp.broadcast_to(jnp.asarray(self.rates.get(j.name, 0.0), like.dtype).reshape(-1), (j.dofs,)))
-            motor.append(jnp.broadcast_to(jnp.asarray(self.motors.get(j.name, x), like.dtype).reshape(-1), (j.dofs,)))
+            qd.append(
+                jnp.broadcast_to(
+                    jnp.asarray(self.rates.get(j.name, 0.0), like.dtype).reshape(-1), (j.dofs,)
+                )
+            )
+            motor.append(
+                jnp.broadcast_to(
+                    jnp.asarray(self.motors.get(j.name, x), like.dtype).reshape(-1), (j.dofs,)
+                )
+            )
         empty = jnp.zeros(0, like.dtype)
-        return jnp.concatenate([empty, *q]), jnp.concatenate([empty, *qd]), jnp.concatenate([empty, *motor])
+        return (
+            jnp.concatenate([empty, *q]),
+            jnp.concatenate([empty, *qd]),
+            jnp.concatenate([empty, *motor]),
+        )
 
 
 class AbstractModel(eqx.Module):
@@ -70,7 +100,9 @@ class AbstractModel(eqx.Module):
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
         """Energies at one instant."""
 
-    def look(self, t, y: State, drive: Drive, s: Float[Array, " S"], at=None) -> tuple[Snapshot, Energy]:
+    def look(
+        self, t, y: State, drive: Drive, s: Float[Array, " S"], at=None
+    ) -> tuple[Snapshot, Energy]:
         """Both; where they share much, a model writes them together."""
         return self.observe(t, y, drive, s, at), self.energy(t, y, drive, at)
 
@@ -130,7 +162,9 @@ def _prepare(formulation: AbstractFormulation, robot: Robot, dtype) -> Robot:
 
         others = ", ".join(formulations_for(robot)[0]) or "none of the registered ones"
         listed = "\n".join(f"  - {r}" for r in refusals)
-        raise ValueError(f"{type(formulation).__name__} cannot hold the robot {robot.name!r}:\n{listed}\nFormulations that can: {others}.")
+        raise ValueError(
+            f"{type(formulation).__name__} cannot hold the robot {robot.name!r}:\n{listed}\nFormulations that can: {others}."
+        )
     if dtype is None:
         dtype = jnp.result_type(float)
         if dtype == jnp.float32:

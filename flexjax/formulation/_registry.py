@@ -18,7 +18,9 @@ def formulation(name: str):
     if name not in REGISTRY:
         near = difflib.get_close_matches(name, REGISTRY, 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"formulation: {name!r} is unknown; expected one of {', '.join(REGISTRY)}.{hint}")
+        raise ValueError(
+            f"formulation: {name!r} is unknown; expected one of {', '.join(REGISTRY)}.{hint}"
+        )
     module, _, attribute = REGISTRY[name].rpartition(".")
     return getattr(importlib.import_module(module), attribute)
 

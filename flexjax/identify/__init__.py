@@ -1,7 +1,11 @@
 """Numbers of a model from measured data, with their uncertainty."""
 
 from flexjax.identify._data import FrequencyResponse as FrequencyResponse, Modal as Modal
-from flexjax.identify._dataset import Dataset as Dataset, datasets as datasets, load_dataset as load_dataset
+from flexjax.identify._dataset import (
+    Dataset as Dataset,
+    datasets as datasets,
+    load_dataset as load_dataset,
+)
 from flexjax.identify._design import Design as Design, design as design
 from flexjax.identify._experiment import Experiment as Experiment
 from flexjax.identify._free import Free as Free

@@ -20,7 +20,9 @@ class _Lane(eqx.Module):
 
 
 @eqx.filter_jit
-def solve_batch(problem: Problem, measured: Measured, z0: jax.Array, max_steps: int, over_data: bool = False):
+def solve_batch(
+    problem: Problem, measured: Measured, z0: jax.Array, max_steps: int, over_data: bool = False
+):
     """Searches from the rows of ``z0`` (n, p), and each with its own measured values (a leading axis of n) where ``over_data``: z (n, p), residuals
     (n, N), Jacobians (n, N, p)."""
 
@@ -28,7 +30,10 @@ def solve_batch(problem: Problem, measured: Measured, z0: jax.Array, max_steps: 
         return eqx.tree_at(lambda m: m.values, measured, values)
 
     def evaluate(z):
-        both = jax.vmap(lambda z, v: residuals_and_jacobian(z, problem, data(v))[:2], in_axes=(0, 0 if over_data else None))
+        both = jax.vmap(
+            lambda z, v: residuals_and_jacobian(z, problem, data(v))[:2],
+            in_axes=(0, 0 if over_data else None),
+        )
         return both(z, measured.values)
 
     def trial(lane: _Lane):
@@ -46,20 +51,30 @@ def solve_batch(problem: Problem, measured: Measured, z0: jax.Array, max_steps: 
             jnp.where(better, z, lane.z), jnp.where(better, r, lane.residual), jnp.where(better, J, lane.jacobian),
             jnp.where(better, lane.damping * 0.1, lane.damping * 10.0).clip(1e-12, 1e12), lane.done,
         )  # fmt: skip
-        return eqx.tree_at(lambda x: x.done, new, lane.done | _finished(new) | (new.damping >= 1e10))
+        return eqx.tree_at(
+            lambda x: x.done, new, lane.done | _finished(new) | (new.damping >= 1e10)
+        )
 
     # The first pass of the loop evaluates the start itself (no slope, no step): one copy of the model in the program instead of two.
     n, p = z0.shape
     (shape, _) = jax.eval_shape(evaluate, z0)
     start = jnp.full(shape.shape, 1e100, z0.dtype)
-    lanes = _Lane(z0, start, jnp.zeros((*shape.shape, p), z0.dtype), jnp.full(n, 1e-2, z0.dtype), jnp.zeros(n, bool))
+    lanes = _Lane(
+        z0,
+        start,
+        jnp.zeros((*shape.shape, p), z0.dtype),
+        jnp.full(n, 1e-2, z0.dtype),
+        jnp.zeros(n, bool),
+    )
 
     def body(carry):
         k, lanes = carry
         z = jax.vmap(trial)(lanes)
         return k + 1, jax.vmap(judge)(lanes, z, *evaluate(z))
 
-    _, lanes = jax.lax.while_loop(lambda c: (c[0] <= max_steps) & ~jnp.all(c[1].done), body, (jnp.zeros((), jnp.int32), lanes))
+    _, lanes = jax.lax.while_loop(
+        lambda c: (c[0] <= max_steps) & ~jnp.all(c[1].done), body, (jnp.zeros((), jnp.int32), lanes)
+    )
     return lanes.z, lanes.residual, lanes.jacobian
 
 

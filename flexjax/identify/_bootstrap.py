@@ -27,7 +27,17 @@ def readings_at(problem, zs):
     return jax.lax.map(lambda z: problem.predict(z)[0], zs)
 
 
-def repeat(problem, measured, z, noise: dict[str, float], *, n: int, seed: int = 0, level: float = 0.95, max_steps: int = 30) -> Bootstrap:
+def repeat(
+    problem,
+    measured,
+    z,
+    noise: dict[str, float],
+    *,
+    n: int,
+    seed: int = 0,
+    level: float = 0.95,
+    max_steps: int = 30,
+) -> Bootstrap:
     """Records at ``z`` (p,) or (n, p) with normal noise of these standard deviations, fitted from z = 0 each."""
     if not problem.groups or problem.others or measured.lines is not None:
         raise ValueError("bootstrap: expected time series compared in time only.")
@@ -36,7 +46,9 @@ def repeat(problem, measured, z, noise: dict[str, float], *, n: int, seed: int =
     failed = [k for k in range(n) if not all(bool(jnp.all(jnp.isfinite(y[k]))) for y in clean)]
     if failed:
         # A record that ends early would be compared with nothing, and its search would stay where it starts.
-        raise ValueError(f"bootstrap: {len(failed)} of {n} runs that make the records failed (first: {failed[0]}); take a smaller dt, or a gentler drive.")
+        raise ValueError(
+            f"bootstrap: {len(failed)} of {n} runs that make the records failed (first: {failed[0]}); take a smaller dt, or a gentler drive."
+        )
     values, weights = [], []
     for k, (group, y) in enumerate(zip(problem.groups, clean, strict=True)):
         sd = np.array([noise[s] for s in group.sensors])
@@ -46,7 +58,12 @@ def repeat(problem, measured, z, noise: dict[str, float], *, n: int, seed: int =
         size = np.where(sd > 0, sd, 0.01 * np.asarray(jnp.std(y, axis=(0, 1, 2))))
         weights.append((measured.weights[k] > 0) / size[None, None, :])
     data = eqx.tree_at(lambda m: (m.values, m.weights), measured, (tuple(values), tuple(weights)))
-    zs, r, J = (np.asarray(x) for x in solve_batch(problem, data, jnp.zeros_like(jnp.asarray(truth)), max_steps, over_data=True))
+    zs, r, J = (
+        np.asarray(x)
+        for x in solve_batch(
+            problem, data, jnp.zeros_like(jnp.asarray(truth)), max_steps, over_data=True
+        )
+    )
     rows = rows_of(problem, data)
     half = np.empty_like(zs)
     one = np.ones(problem.parameters.size)
@@ -56,8 +73,12 @@ def repeat(problem, measured, z, noise: dict[str, float], *, n: int, seed: int =
         for k, s in enumerate(rows.names):
             scale[rows.channel == k] = 1 / factors[s] if factors[s] > 0 else 1.0
         covariance = precision(J[i] * scale[:, None], rows.channel >= 0, one).covariance
-        half[i] = stats.t.ppf(0.5 + level / 2, r.shape[1] - 2 * zs.shape[1]) * np.sqrt(np.diag(covariance))
+        half[i] = stats.t.ppf(0.5 + level / 2, r.shape[1] - 2 * zs.shape[1]) * np.sqrt(
+            np.diag(covariance)
+        )
     to_values = jax.vmap(problem.parameters.values)
-    values, low, high, true = (np.asarray(to_values(jnp.asarray(x))) for x in (zs, zs - half, zs + half, truth))
+    values, low, high, true = (
+        np.asarray(to_values(jnp.asarray(x))) for x in (zs, zs - half, zs + half, truth)
+    )
     coverage = np.mean((low <= true) & (true <= high), axis=0)
     return Bootstrap(true, values, np.stack([low, high], axis=-1), coverage)

@@ -39,17 +39,27 @@ class Modal:
         z = (
             np.full(f.shape, np.nan)
             if self.damping is None
-            else np.atleast_1d(np.array([np.nan if x is None else x for x in np.atleast_1d(self.damping)], float))
+            else np.atleast_1d(
+                np.array([np.nan if x is None else x for x in np.atleast_1d(self.damping)], float)
+            )
         )
         index = tuple(range(len(f))) if self.index is None else tuple(int(i) for i in self.index)
         if f.ndim != 1 or not np.all(f > 0):
-            raise ValueError(f"modal {self.name!r}: frequencies = {self.frequencies}; expected positive numbers in Hz.")
+            raise ValueError(
+                f"modal {self.name!r}: frequencies = {self.frequencies}; expected positive numbers in Hz."
+            )
         if z.shape != f.shape or np.any(z < 0) or np.any(z >= 1):
-            raise ValueError(f"modal {self.name!r}: damping = {self.damping}; expected a ratio from 0 to below 1 for each frequency, or None.")
+            raise ValueError(
+                f"modal {self.name!r}: damping = {self.damping}; expected a ratio from 0 to below 1 for each frequency, or None."
+            )
         if len(index) != len(f) or min(index) < 0:
-            raise ValueError(f"modal {self.name!r}: index = {self.index}; expected the number of a mode for each frequency, 0 the lowest.")
+            raise ValueError(
+                f"modal {self.name!r}: index = {self.index}; expected the number of a mode for each frequency, 0 the lowest."
+            )
         if not (self.sd > 0 and self.damping_sd > 0):
-            raise ValueError(f"modal {self.name!r}: sd = {self.sd}, damping_sd = {self.damping_sd}; expected positive numbers.")
+            raise ValueError(
+                f"modal {self.name!r}: sd = {self.sd}, damping_sd = {self.damping_sd}; expected positive numbers."
+            )
         for field, value in (("frequencies", f), ("damping", z), ("index", index)):
             object.__setattr__(self, field, value)
 
@@ -58,7 +68,10 @@ class Modal:
     @property
     def channels(self) -> tuple[str, ...]:
         known = np.isfinite(self.damping)
-        return (*(f"mode {i + 1} [Hz]" for i in self.index), *(f"mode {i + 1} damping" for i, k in zip(self.index, known, strict=True) if k))
+        return (
+            *(f"mode {i + 1} [Hz]" for i in self.index),
+            *(f"mode {i + 1} damping" for i, k in zip(self.index, known, strict=True) if k),
+        )
 
     def faults(self, robot: Robot) -> list[str]:
         return []
@@ -66,7 +79,9 @@ class Modal:
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
         """(values, standard deviations): logarithms of frequencies, then damping ratios."""
         z = self.damping[np.isfinite(self.damping)]
-        return np.concatenate([np.log(self.frequencies), z]), np.concatenate([np.full(len(self.frequencies), self.sd), np.full(len(z), self.damping_sd)])
+        return np.concatenate([np.log(self.frequencies), z]), np.concatenate(
+            [np.full(len(self.frequencies), self.sd), np.full(len(z), self.damping_sd)]
+        )
 
     def predict(self, model) -> jax.Array:
         found = modes(model, self.at, lock=self.lock, drive=self.drive, n=max(self.index) + 1)
@@ -107,14 +122,20 @@ class FrequencyResponse:
         f, h = np.array(self.frequencies, float), np.array(self.values, complex)
         sd = np.abs(h) if self.sd is None else np.broadcast_to(np.array(self.sd, float), f.shape)
         if f.ndim != 1 or f.shape != h.shape or not np.all(f > 0) or not np.all(np.isfinite(h)):
-            raise ValueError(f"{self.name}: {f.shape} frequencies and {h.shape} values; expected positive frequencies [Hz] and as many finite complex values.")
+            raise ValueError(
+                f"{self.name}: {f.shape} frequencies and {h.shape} values; expected positive frequencies [Hz] and as many finite complex values."
+            )
         if not np.all(sd > 0):
-            raise ValueError(f"{self.name}: sd has zeros or negative numbers; expected positive standard deviations.")
+            raise ValueError(
+                f"{self.name}: sd has zeros or negative numbers; expected positive standard deviations."
+            )
         for field, value in (("frequencies", f), ("values", h), ("sd", sd)):
             object.__setattr__(self, field, value)
 
     @classmethod
-    def from_period(cls, experiment, input: str, output: str, lines=None, **others) -> "FrequencyResponse":
+    def from_period(
+        cls, experiment, input: str, output: str, lines=None, **others
+    ) -> "FrequencyResponse":
         """From a record of exactly one period (or several) of a periodic input: the quotient of the Fourier transforms on the ``lines``
         (numbers of the DFT) that the input excites; standard deviations belong to an even noise on the output. Half of the lines may be
         kept for validation: :meth:`pick`."""
@@ -122,7 +143,9 @@ class FrequencyResponse:
         u = (experiment.currents if current else experiment.efforts)[input]
         y = experiment.sensors[output]
         if np.any(np.isnan(y)):
-            raise ValueError(f"experiment {experiment.name!r}: sensors.{output} has gaps; a Fourier transform needs every sample.")
+            raise ValueError(
+                f"experiment {experiment.name!r}: sensors.{output} has gaps; a Fourier transform needs every sample."
+            )
         n = len(y)
         U, Y = np.fft.rfft(u), np.fft.rfft(y)
         f = np.fft.rfftfreq(n, (experiment.ts[-1] - experiment.ts[0]) / (n - 1))
@@ -130,22 +153,37 @@ class FrequencyResponse:
             lines = np.flatnonzero(np.abs(U) > 0.05 * np.abs(U[1:]).max())
         lines = np.asarray([k for k in lines if k > 0])
         others = {"name": f"response of {experiment.name}", **others}
-        return cls(f[lines], Y[lines] / U[lines], input, output, sd=np.abs(U[lines]).max() / np.abs(U[lines]), current=current, **others)
+        return cls(
+            f[lines],
+            Y[lines] / U[lines],
+            input,
+            output,
+            sd=np.abs(U[lines]).max() / np.abs(U[lines]),
+            current=current,
+            **others,
+        )
 
     @classmethod
-    def from_noise(cls, experiment, input: str, output: str, segment: float, band=None, **others) -> "FrequencyResponse":
+    def from_noise(
+        cls, experiment, input: str, output: str, segment: float, band=None, **others
+    ) -> "FrequencyResponse":
         """From a record of any broadband input: averaged over half-overlapping segments of this length [s] with a Hann window (H1), with
         standard deviations from the coherence."""
         from scipy.signal import coherence, csd, welch
 
         current = input in experiment.currents
-        u, y = (experiment.currents if current else experiment.efforts)[input], experiment.sensors[output]
+        u, y = (
+            (experiment.currents if current else experiment.efforts)[input],
+            experiment.sensors[output],
+        )
         step = (experiment.ts[-1] - experiment.ts[0]) / (len(experiment.ts) - 1)
         options = {"fs": 1 / step, "nperseg": int(round(segment / step)), "detrend": "constant"}
         f, suy = csd(u, y, **options)
         _, suu = welch(u, **options)
         _, gamma = coherence(u, y, **options)
-        averages = max(1.0, 2 * len(y) / options["nperseg"] - 1) * 0.75  # neighbouring segments share half of their samples
+        averages = (
+            max(1.0, 2 * len(y) / options["nperseg"] - 1) * 0.75
+        )  # neighbouring segments share half of their samples
         H = suy / suu
         sd = np.abs(H) * np.sqrt((1 - gamma).clip(1e-6) / (2 * gamma.clip(1e-6) * averages))
         low, high = band or (0.0, np.inf)
@@ -155,7 +193,9 @@ class FrequencyResponse:
 
     def pick(self, rows) -> "FrequencyResponse":
         """Only these frequencies (indices, a slice or a mask)."""
-        return dataclasses.replace(self, frequencies=self.frequencies[rows], values=self.values[rows], sd=self.sd[rows])
+        return dataclasses.replace(
+            self, frequencies=self.frequencies[rows], values=self.values[rows], sd=self.sd[rows]
+        )
 
     @property
     def channels(self) -> tuple[str, ...]:
@@ -165,16 +205,26 @@ class FrequencyResponse:
         faults = []
         joints = {j.name: j for j in robot.tree_joints}
         if self.input not in joints:
-            faults.append(f"input: {self.input!r} is no joint; expected one of {', '.join(joints)}.")
-        elif self.current and (joints[self.input].motor is None or joints[self.input].motor.torque_constant is None):
-            faults.append(f"input: currents of {self.input!r} need joints.{self.input}.motor.torque_constant.")
+            faults.append(
+                f"input: {self.input!r} is no joint; expected one of {', '.join(joints)}."
+            )
+        elif self.current and (
+            joints[self.input].motor is None or joints[self.input].motor.torque_constant is None
+        ):
+            faults.append(
+                f"input: currents of {self.input!r} need joints.{self.input}.motor.torque_constant."
+            )
         if self.output not in [s.name for s in robot.sensors]:
-            faults.append(f"output: {self.output!r} is no sensor; expected one of {', '.join(s.name for s in robot.sensors) or 'none'}.")
+            faults.append(
+                f"output: {self.output!r} is no sensor; expected one of {', '.join(s.name for s in robot.sensors) or 'none'}."
+            )
         return faults
 
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
         """(values, standard deviations), real parts then imaginary parts."""
-        return np.concatenate([self.values.real, self.values.imag]), np.concatenate([self.sd, self.sd])
+        return np.concatenate([self.values.real, self.values.imag]), np.concatenate(
+            [self.sd, self.sd]
+        )
 
     def predict(self, model) -> jax.Array:
         H = self.response(model)
@@ -190,9 +240,15 @@ class FrequencyResponse:
         b = linear.B[:, linear.inputs.index(self.input)]
         row = linear.outputs.index(self.output)
         c, d = linear.C[row], linear.D[row, linear.inputs.index(self.input)]
-        w = 2 * jnp.pi * jnp.asarray(self.frequencies if frequencies is None else frequencies, linear.A.dtype)
+        w = (
+            2
+            * jnp.pi
+            * jnp.asarray(self.frequencies if frequencies is None else frequencies, linear.A.dtype)
+        )
         eye = jnp.eye(linear.A.shape[0], dtype=linear.A.dtype)
-        H = jax.vmap(lambda w: c @ jnp.linalg.solve(1j * w * eye - linear.A, b.astype(complex)) + d)(w)
+        H = jax.vmap(
+            lambda w: c @ jnp.linalg.solve(1j * w * eye - linear.A, b.astype(complex)) + d
+        )(w)
         sensor = next(s for s in model.robot.sensors if s.name == self.output)
         if sensor.lowpass is not None:
             w0 = 2 * jnp.pi * sensor.lowpass.frequency

@@ -11,7 +11,13 @@ FOLDER = Path(__file__).with_name("data")
 
 
 # The numbers with which the records were simulated, where they differ from the robot file (experiments/identify_bench_arm/make_data.py).
-TRUTH = {"bench-arm": {"joints.shoulder.stiffness": 38.0, "joints.shoulder.damping": 0.062, "payloads.tool.mass": 0.31}}
+TRUTH = {
+    "bench-arm": {
+        "joints.shoulder.stiffness": 38.0,
+        "joints.shoulder.damping": 0.062,
+        "payloads.tool.mass": 0.31,
+    }
+}
 
 
 class Dataset(NamedTuple):
@@ -38,7 +44,9 @@ def load_dataset(name: str) -> Dataset:
     """A shipped data set: robot, a record to fit, a record to check."""
     if name not in datasets():
         near = difflib.get_close_matches(name, datasets(), 1)
-        raise ValueError(f"data set {name!r}: unknown; {f'did you mean {near[0]!r}?' if near else 'there are ' + ', '.join(datasets())}")
+        raise ValueError(
+            f"data set {name!r}: unknown; {f'did you mean {near[0]!r}?' if near else 'there are ' + ', '.join(datasets())}"
+        )
     return Dataset(
         load_robot(FOLDER / f"{name}.toml"),
         Experiment.read(FOLDER / f"{name}-fit.csv", name="fit"),

@@ -39,7 +39,10 @@ class Design(NamedTuple):
     def __str__(self) -> str:
         width = max(len(c.name) for c in self.candidates)
         head = "expected relative standard errors: " + ", ".join(self.names)
-        rows = [f"{c.name:<{width}}  score {c.score:8.3f}   " + "  ".join(f"{e:.2e}" for e in c.errors) for c in self.candidates]
+        rows = [
+            f"{c.name:<{width}}  score {c.score:8.3f}   " + "  ".join(f"{e:.2e}" for e in c.errors)
+            for c in self.candidates
+        ]
         return "\n".join([head, *rows])
 
 
@@ -63,9 +66,13 @@ def design(
     if not candidates:
         raise ValueError("candidates: none; expected {name: fx.Drive(...)}.")
     if not noise:
-        raise ValueError("noise: none; expected {sensor: standard deviation} of the sensors that will be recorded.")
+        raise ValueError(
+            "noise: none; expected {sensor: standard deviation} of the sensors that will be recorded."
+        )
     ts = np.asarray(ts, float)
-    problems = {name: _problem(model, free, drive, ts, noise, dt) for name, drive in candidates.items()}
+    problems = {
+        name: _problem(model, free, drive, ts, noise, dt) for name, drive in candidates.items()
+    }
     rows = [_row(name, candidates[name], *p) for name, p in problems.items()]
     rows.sort(key=lambda c: -c.score)
     if tune is not None:
@@ -98,7 +105,11 @@ def _row(name, drive, problem, measured) -> Candidate:
     info = np.asarray(_information(problem, measured))
     sign, score = np.linalg.slogdet(info)
     with np.errstate(invalid="ignore"):
-        errors = np.sqrt(np.diag(np.linalg.pinv(info, hermitian=True))) if sign > 0 else np.full(len(info), np.inf)
+        errors = (
+            np.sqrt(np.diag(np.linalg.pinv(info, hermitian=True)))
+            if sign > 0
+            else np.full(len(info), np.inf)
+        )
     return Candidate(name, drive, float(score) if sign > 0 else -np.inf, errors)
 
 
@@ -120,15 +131,34 @@ def _tuned(best: Candidate, problem, measured, tune, steps) -> Candidate:
         value, gradient = slope(jnp.asarray(x), problem, measured)
         return float(value), np.asarray(gradient, float)
 
-    found = minimize(fun, np.zeros(tuning.size), jac=True, method="BFGS", options={"maxiter": steps})
+    found = minimize(
+        fun, np.zeros(tuning.size), jac=True, method="BFGS", options={"maxiter": steps}
+    )
     drive = tuning.place(best.drive, "drive", tuning.values(jnp.asarray(found.x)))
     name = f"{best.name}, tuned"
-    changed = eqx.tree_at(lambda p: p.groups[0].drives, problem, (tuning.place(base, "drive", tuning.values(jnp.asarray(found.x))),))
+    changed = eqx.tree_at(
+        lambda p: p.groups[0].drives,
+        problem,
+        (tuning.place(base, "drive", tuning.values(jnp.asarray(found.x))),),
+    )
     return _row(name, drive, changed, measured)
 
 
 def _tuning(tune, problem: Problem, drive: Drive) -> Parameters:
-    items = [tune] if isinstance(tune, str | Free) else list(tune.items()) if isinstance(tune, dict) else list(tune)
+    items = (
+        [tune]
+        if isinstance(tune, str | Free)
+        else list(tune.items())
+        if isinstance(tune, dict)
+        else list(tune)
+    )
     items = [as_free(item) for item in items]
-    items = [dataclasses.replace(i, path=i.path if str(i.path).startswith("drive.") else f"drive.{i.path}") for i in items]
-    return parameters(items, problem.model.robot, [drive], [problem.groups[0].starts[0]], ["design"], {})
+    items = [
+        dataclasses.replace(
+            i, path=i.path if str(i.path).startswith("drive.") else f"drive.{i.path}"
+        )
+        for i in items
+    ]
+    return parameters(
+        items, problem.model.robot, [drive], [problem.groups[0].starts[0]], ["design"], {}
+    )

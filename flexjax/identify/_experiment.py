@@ -47,13 +47,21 @@ class Experiment:
     noise: dict[str, float] = dataclasses.field(default_factory=dict)
     hold: Hold = "cubic"
     name: str = "experiment"
-    kinds: dict[str, str] = dataclasses.field(default_factory=dict)  # what the units of sensors measure, where they were given
+    kinds: dict[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # what the units of sensors measure, where they were given
 
     def __post_init__(self):
         set_ = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
         set_("ts", np.array(self.ts, float))
         for field in ("sensors", "motions", "efforts", "currents"):
-            set_(field, {name: np.array(values, float) for name, values in dict(getattr(self, field)).items()})
+            set_(
+                field,
+                {
+                    name: np.array(values, float)
+                    for name, values in dict(getattr(self, field)).items()
+                },
+            )
         faults = _time_faults(self.ts) or self._channel_faults()
         if faults:
             raise ValueError(f"experiment {self.name!r}:\n" + "\n".join(f"  - {f}" for f in faults))
@@ -64,22 +72,44 @@ class Experiment:
             for name, values in getattr(self, field).items():
                 where = f"{field}.{name}"
                 if values.shape != (n,):
-                    faults.append(f"{where}: shape {values.shape}; expected ({n},), one value for each time.")
+                    faults.append(
+                        f"{where}: shape {values.shape}; expected ({n},), one value for each time."
+                    )
                 elif np.all(np.isnan(values)):
                     faults.append(f"{where}: holds no number at all; leave the channel out.")
                 elif np.any(np.isinf(values)):
-                    faults.append(f"{where}: infinite at t = {self.ts[np.isinf(values)][0]:g} s; expected numbers, or NaN for gaps.")
+                    faults.append(
+                        f"{where}: infinite at t = {self.ts[np.isinf(values)][0]:g} s; expected numbers, or NaN for gaps."
+                    )
                 elif field != "sensors" and np.any(np.isnan(values)):
-                    faults.append(f"{where}: {int(np.isnan(values).sum())} gaps; an input has none. Fill them: experiment.read(..., fill=0.05).")
+                    faults.append(
+                        f"{where}: {int(np.isnan(values).sum())} gaps; an input has none. Fill them: experiment.read(..., fill=0.05)."
+                    )
         if not self.sensors:
             faults.append("sensors: none; expected the readings of at least one sensor.")
-        driven = [name for field in ("motions", "efforts", "currents") for name in getattr(self, field)]
-        for name in sorted({x for x in driven if driven.count(x) > 1} | (set(driven) & set(self.drive.joints))):
-            faults.append(f"joint {name!r}: driven twice; expected one of motions, efforts, currents, drive.joints.")
-        faults += [f"noise.{k}: no such sensor here; expected one of {', '.join(self.sensors)}." for k in self.noise if k not in self.sensors]
-        faults += [f"noise.{k}: {v}; expected a positive number." for k, v in self.noise.items() if not v > 0]
+        driven = [
+            name for field in ("motions", "efforts", "currents") for name in getattr(self, field)
+        ]
+        for name in sorted(
+            {x for x in driven if driven.count(x) > 1} | (set(driven) & set(self.drive.joints))
+        ):
+            faults.append(
+                f"joint {name!r}: driven twice; expected one of motions, efforts, currents, drive.joints."
+            )
+        faults += [
+            f"noise.{k}: no such sensor here; expected one of {', '.join(self.sensors)}."
+            for k in self.noise
+            if k not in self.sensors
+        ]
+        faults += [
+            f"noise.{k}: {v}; expected a positive number."
+            for k, v in self.noise.items()
+            if not v > 0
+        ]
         if not (self.start is None or isinstance(self.start, dict | Start) or self.start == "rest"):
-            faults.append(f"start: {self.start!r}; expected fx.Start, a dict of joint coordinates, or 'rest'.")
+            faults.append(
+                f"start: {self.start!r}; expected fx.Start, a dict of joint coordinates, or 'rest'."
+            )
         return faults
 
     # ---- from files ----------------------------------------------------------------------------------------------------
@@ -118,9 +148,15 @@ class Experiment:
                 given[field] = {c[len(role) + 1 :]: c for c in columns if c.startswith(role + ".")}
         if sensors is None:
             taken = {c for m in given.values() if m for c in m.values()} | {used}
-            given["sensors"] = {c: c for c in columns if c not in taken and not c.startswith(tuple(r + "." for r in ROLES))}
+            given["sensors"] = {
+                c: c
+                for c in columns
+                if c not in taken and not c.startswith(tuple(r + "." for r in ROLES))
+            }
         channels = {field: table.pick(field, mapping or {}) for field, mapping in given.items()}
-        kinds = {k: unit.kind for k, c in given["sensors"].items() if (unit := table.unit(c)) is not None}
+        kinds = {
+            k: unit.kind for k, c in given["sensors"].items() if (unit := table.unit(c)) is not None
+        }
         ts = ts + offset
         if not _time_faults(ts):
             for field in ROLES.values():
@@ -128,12 +164,20 @@ class Experiment:
         return cls(ts=ts, **channels, kinds=kinds, name=name or Path(path).stem, **others)
 
     @classmethod
-    def simulated(cls, traj, drive: Drive | None = None, *, key=None, name: str = "simulated", **others) -> "Experiment":
+    def simulated(
+        cls, traj, drive: Drive | None = None, *, key=None, name: str = "simulated", **others
+    ) -> "Experiment":
         """The readings of a simulated run as if they were measured; ``key`` adds the noise that the robot's sensors say."""
         from flexjax.trajectory import measure
 
         readings = {k: np.asarray(v) for k, v in measure(traj, key=key).items()}
-        return cls(np.asarray(traj.ts), readings, drive=Drive() if drive is None else drive, name=name, **others)
+        return cls(
+            np.asarray(traj.ts),
+            readings,
+            drive=Drive() if drive is None else drive,
+            name=name,
+            **others,
+        )
 
     # ---- changed copies ------------------------------------------------------------------------------------------------
 
@@ -141,7 +185,9 @@ class Experiment:
         """The part from ``begin`` to ``end`` [s]."""
         keep = (self.ts >= begin - 1e-9) & (self.ts <= end + 1e-9)
         if keep.sum() < 2:
-            raise ValueError(f"experiment {self.name!r}: no samples from {begin:g} to {end:g} s; it spans {self.ts[0]:g} to {self.ts[-1]:g} s.")
+            raise ValueError(
+                f"experiment {self.name!r}: no samples from {begin:g} to {end:g} s; it spans {self.ts[0]:g} to {self.ts[-1]:g} s."
+            )
         return self._mapped(lambda x: x[keep], ts=self.ts[keep])
 
     def split(self, time: float) -> tuple["Experiment", "Experiment"]:
@@ -153,21 +199,33 @@ class Experiment:
         (``free=[..., "start.joints.*", "start.rates.*"]``): errors cannot grow over the whole of it."""
         size = len(self.ts) // n
         if n < 1 or size < 2:
-            raise ValueError(f"windows: {n} of a record of {len(self.ts)} samples; expected at least 1, with two samples each.")
+            raise ValueError(
+                f"windows: {n} of a record of {len(self.ts)} samples; expected at least 1, with two samples each."
+            )
         parts = [slice(k * size, (k + 1) * size) for k in range(n)]
-        return [dataclasses.replace(self._mapped(lambda x, p=p: x[p], ts=self.ts[p]), name=f"{self.name}/{k + 1}") for k, p in enumerate(parts)]
+        return [
+            dataclasses.replace(
+                self._mapped(lambda x, p=p: x[p], ts=self.ts[p]), name=f"{self.name}/{k + 1}"
+            )
+            for k, p in enumerate(parts)
+        ]
 
     def without(self, begin: float, end: float, *sensors: str) -> "Experiment":
         """The readings (of these sensors, or of all) from ``begin`` to ``end`` made a gap: the model runs through it, the loss does not see it."""
         gap = (self.ts >= begin - 1e-9) & (self.ts <= end + 1e-9)
-        new = {k: np.where(gap & (not sensors or k in sensors), np.nan, v) for k, v in self.sensors.items()}
+        new = {
+            k: np.where(gap & (not sensors or k in sensors), np.nan, v)
+            for k, v in self.sensors.items()
+        }
         return dataclasses.replace(self, sensors=new)
 
     def resample(self, step: float) -> "Experiment":
         """On an even grid of ``step`` [s]. Coarser than the record: averaged over each step first, so that nothing folds down. Gaps stay gaps."""
         n = int(np.floor((self.ts[-1] - self.ts[0]) / step * (1 + 1e-9))) + 1
         if n < 2:
-            raise ValueError(f"resample: {step:g} s; expected less than the record's length, {self.ts[-1] - self.ts[0]:g} s.")
+            raise ValueError(
+                f"resample: {step:g} s; expected less than the record's length, {self.ts[-1] - self.ts[0]:g} s."
+            )
         grid = self.ts[0] + step * np.arange(n)
         return self._mapped(lambda x: _resampled(self.ts, x, grid, step), ts=grid)
 
@@ -181,15 +239,29 @@ class Experiment:
 
         step = np.diff(self.ts)
         if np.ptp(step) > 1e-3 * step.mean():
-            raise ValueError(f"experiment {self.name!r}: smooth needs even times (steps {step.min():g} to {step.max():g} s); resample(...) first.")
+            raise ValueError(
+                f"experiment {self.name!r}: smooth needs even times (steps {step.min():g} to {step.max():g} s); resample(...) first."
+            )
         if not 0 < frequency < 0.5 / step.mean():
-            raise ValueError(f"smooth: {frequency:g} Hz; expected above zero and below half the sampling rate, {0.5 / step.mean():g} Hz.")
+            raise ValueError(
+                f"smooth: {frequency:g} Hz; expected above zero and below half the sampling rate, {0.5 / step.mean():g} Hz."
+            )
         sos = butter(4, frequency * 2 * step.mean(), output="sos")
-        change = lambda d: {k: sosfiltfilt(sos, v) if not names or k in names else v for k, v in d.items()}  # noqa: E731
-        return dataclasses.replace(self, motions=change(self.motions), efforts=change(self.efforts), currents=change(self.currents))
+        change = lambda d: {
+            k: sosfiltfilt(sos, v) if not names or k in names else v for k, v in d.items()
+        }  # noqa: E731
+        return dataclasses.replace(
+            self,
+            motions=change(self.motions),
+            efforts=change(self.efforts),
+            currents=change(self.currents),
+        )
 
     def _mapped(self, fn, ts) -> "Experiment":
-        fields = {f: {k: fn(v) for k, v in getattr(self, f).items()} for f in ("sensors", "motions", "efforts", "currents")}
+        fields = {
+            f: {k: fn(v) for k, v in getattr(self, f).items()}
+            for f in ("sensors", "motions", "efforts", "currents")
+        }
         return dataclasses.replace(self, ts=ts, **fields)
 
     # ---- for the model -------------------------------------------------------------------------------------------------
@@ -203,20 +275,39 @@ class Experiment:
         for name in self.sensors:
             if name not in known:
                 near = difflib.get_close_matches(name, known, 1)
-                hint = f"did you mean {near[0]!r}?" if near else f"the robot has {', '.join(known) or 'none: add [[sensors]] to its file'}."
-                faults.append(f"sensors.{name}: no such sensor; {hint} Map columns with sensors={{...}}.")
+                hint = (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else f"the robot has {', '.join(known) or 'none: add [[sensors]] to its file'}."
+                )
+                faults.append(
+                    f"sensors.{name}: no such sensor; {hint} Map columns with sensors={{...}}."
+                )
                 continue
             kind, wanted = self.kinds.get(name), sensor_kind(known[name], robot)
-            if kind and wanted != "any" and kind not in (wanted, "reading") and float(known[name].gain) == 1.0:
-                faults.append(f"sensors.{name}: recorded as {kind}, but a sensor of kind {known[name].kind} gives {wanted}; correct the unit or the mapping.")
+            if (
+                kind
+                and wanted != "any"
+                and kind not in (wanted, "reading")
+                and float(known[name].gain) == 1.0
+            ):
+                faults.append(
+                    f"sensors.{name}: recorded as {kind}, but a sensor of kind {known[name].kind} gives {wanted}; correct the unit or the mapping."
+                )
         joints = {j.name: j for j in robot.tree_joints}
         for field in ("motions", "efforts", "currents"):
             for name in getattr(self, field):
                 if name not in joints:
                     near = difflib.get_close_matches(name, joints, 1)
-                    faults.append(f"{field}.{name}: no such joint; {f'did you mean {near[0]!r}?' if near else 'the robot has ' + ', '.join(joints) + '.'}")
-                elif field == "currents" and (joints[name].motor is None or joints[name].motor.torque_constant is None):
-                    faults.append(f"currents.{name}: needs joints.{name}.motor.torque_constant [N m/A] in the robot.")
+                    faults.append(
+                        f"{field}.{name}: no such joint; {f'did you mean {near[0]!r}?' if near else 'the robot has ' + ', '.join(joints) + '.'}"
+                    )
+                elif field == "currents" and (
+                    joints[name].motor is None or joints[name].motor.torque_constant is None
+                ):
+                    faults.append(
+                        f"currents.{name}: needs joints.{name}.motor.torque_constant [N m/A] in the robot."
+                    )
         return faults
 
     def full_drive(self, robot: Robot, drive: Drive | None = None) -> Drive:
@@ -232,7 +323,13 @@ class Experiment:
 
     def full_start(self, robot: Robot) -> Start:
         """Where the model starts. A flexible joint whose motor is recorded starts unstretched."""
-        given = Start() if self.start is None or self.start == "rest" else Start(joints=self.start) if isinstance(self.start, dict) else self.start
+        given = (
+            Start()
+            if self.start is None or self.start == "rest"
+            else Start(joints=self.start)
+            if isinstance(self.start, dict)
+            else self.start
+        )
         joints, rates = dict(given.joints), dict(given.rates)
         for name, values in self.motions.items():
             if robot.joints[robot.joint_index(name)].flexible:
@@ -241,7 +338,9 @@ class Experiment:
         return Start(joints, rates, given.motors)
 
     def __str__(self) -> str:
-        inputs = [f"{role} {k}" for role, field in ROLES.items() for k in getattr(self, field)] + [f"drive of {k}" for k in self.drive.joints]
+        inputs = [f"{role} {k}" for role, field in ROLES.items() for k in getattr(self, field)] + [
+            f"drive of {k}" for k in self.drive.joints
+        ]
         gaps = int(sum(np.isnan(v).sum() for v in self.sensors.values()))
         rate = (len(self.ts) - 1) / (self.ts[-1] - self.ts[0])
         return (
@@ -259,7 +358,9 @@ def _time_faults(ts: np.ndarray) -> list[str]:
     back = np.flatnonzero(np.diff(ts) <= 0)
     if len(back):
         k = back[0]
-        return [f"ts: goes from {ts[k]:g} to {ts[k + 1]:g} s at row {k + 1} ({len(back)} such rows); expected increasing times. Sort or clean the record."]
+        return [
+            f"ts: goes from {ts[k]:g} to {ts[k + 1]:g} s at row {k + 1} ({len(back)} such rows); expected increasing times. Sort or clean the record."
+        ]
     return []
 
 
@@ -289,11 +390,17 @@ def _resampled(ts, values, grid, step) -> np.ndarray:
         with np.errstate(invalid="ignore", divide="ignore"):
             mean, at = total / count, centre / count
         known = count > 0
-        slope = np.interp(grid, at[known], np.gradient(mean[known], at[known])) if known.sum() > 1 else np.zeros(len(grid))
+        slope = (
+            np.interp(grid, at[known], np.gradient(mean[known], at[known]))
+            if known.sum() > 1
+            else np.zeros(len(grid))
+        )
         return np.where(known, mean + slope * (grid - np.where(known, at, grid)), np.nan)
     new = np.interp(grid, ts[good], values[good])
     near = np.clip(np.searchsorted(ts, grid), 1, len(ts) - 1)
-    return np.where(good[near] & good[near - 1] | (good[near - 1] & np.isclose(ts[near - 1], grid)), new, np.nan)
+    return np.where(
+        good[near] & good[near - 1] | (good[near - 1] & np.isclose(ts[near - 1], grid)), new, np.nan
+    )
 
 
 class _Table:
@@ -303,7 +410,9 @@ class _Table:
         self.columns, self.units, self.where = columns, units, where
         unknown = [u for u in units if u not in columns]
         if unknown:
-            raise ValueError(f"{where}: units.{unknown[0]}: no such column; {self._has(unknown[0])}")
+            raise ValueError(
+                f"{where}: units.{unknown[0]}: no such column; {self._has(unknown[0])}"
+            )
 
     def _has(self, name: str) -> str:
         near = difflib.get_close_matches(name, self.columns, 1)
@@ -315,7 +424,9 @@ class _Table:
 
     def values(self, column: str, field: str) -> np.ndarray:
         if column not in self.columns:
-            raise ValueError(f"{self.where}: {field}: there is no column {column!r}; {self._has(column)}")
+            raise ValueError(
+                f"{self.where}: {field}: there is no column {column!r}; {self._has(column)}"
+            )
         unit = self.unit(column)
         return self.columns[column].values * (1.0 if unit is None else unit.factor)
 
@@ -332,13 +443,21 @@ class _Table:
             )
         values, unit = self.values(name, "time"), self.unit(name)
         if unit is not None and unit.kind != "time":
-            raise ValueError(f"{self.where}: time: column {name!r} is in units of {unit.kind}; expected seconds.")
+            raise ValueError(
+                f"{self.where}: time: column {name!r} is in units of {unit.kind}; expected seconds."
+            )
         return values, name
 
     def pick(self, field: str, mapping: dict[str, str]) -> Channels:
-        wanted = {"motions": ("angle", "length"), "efforts": ("torque", "force"), "currents": ("current",)}.get(field)
+        wanted = {
+            "motions": ("angle", "length"),
+            "efforts": ("torque", "force"),
+            "currents": ("current",),
+        }.get(field)
         for name, column in mapping.items():
             unit = self.unit(column) if column in self.columns else None
             if wanted and unit is not None and unit.kind not in wanted:
-                raise ValueError(f"{self.where}: {field}.{name}: column {column!r} is in units of {unit.kind}; expected {' or '.join(wanted)}.")
+                raise ValueError(
+                    f"{self.where}: {field}.{name}: column {column!r} is in units of {unit.kind}; expected {' or '.join(wanted)}."
+                )
         return {name: self.values(column, f"{field}.{name}") for name, column in mapping.items()}

@@ -12,7 +12,15 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
 
-from flexjax.identify._problem import FAILED, Measured, Problem, Sought, for_solver, residuals, residuals_and_jacobian
+from flexjax.identify._problem import (
+    FAILED,
+    Measured,
+    Problem,
+    Sought,
+    for_solver,
+    residuals,
+    residuals_and_jacobian,
+)
 
 
 class Fit(NamedTuple):
@@ -52,9 +60,13 @@ class _Within(optx.AbstractDescent):
 
         # By bisection of the damping's logarithm, between none and what makes any step short enough.
         top = jnp.log(jnp.linalg.norm(along) / step_size + 1e-300) + 1.0
-        _, damping = jax.lax.fori_loop(0, 60, halve, (jnp.minimum(jnp.log(size[0]) - 30.0, top - 1.0), top))
+        _, damping = jax.lax.fori_loop(
+            0, 60, halve, (jnp.minimum(jnp.log(size[0]) - 30.0, top - 1.0), top)
+        )
         full = jnp.linalg.norm(along / size) <= step_size
-        return -directions @ (along / (size + jnp.where(full, 0.0, jnp.exp(damping)))), optx.RESULTS.successful
+        return -directions @ (
+            along / (size + jnp.where(full, 0.0, jnp.exp(damping)))
+        ), optx.RESULTS.successful
 
 
 RADIUS = 0.5  # of the first step, in u
@@ -64,7 +76,9 @@ def lm(rtol: float, atol: float) -> optx.LevenbergMarquardt:
     """optimistix's method with the radius of the step held (instead of its damping), and with less caution: it lowers the damping only where the quadratic
     model is right to a hundredth, which costs twice the evaluations here."""
     solver = optx.LevenbergMarquardt(rtol=rtol, atol=atol, norm=optx.max_norm)
-    search = optx.ClassicalTrustRegion(high_cutoff=0.7, low_cutoff=0.1, high_constant=3.0, low_constant=0.25)
+    search = optx.ClassicalTrustRegion(
+        high_cutoff=0.7, low_cutoff=0.1, high_constant=3.0, low_constant=0.25
+    )
     return eqx.tree_at(lambda s: (s.search, s.descent), solver, (search, _Within()))
 
 
@@ -74,7 +88,11 @@ def _begin(solver, args: Sought):
     u = jnp.zeros_like(args.z0)
     shape, aux = jax.eval_shape(lambda u: for_solver(u, args), u)
     state = solver.init(for_solver, u, args, {"jac": "fwd"}, shape, aux, frozenset())
-    return u, eqx.tree_at(lambda s: s.search_state.step_size, state, jnp.full_like(state.search_state.step_size, RADIUS))
+    return u, eqx.tree_at(
+        lambda s: s.search_state.step_size,
+        state,
+        jnp.full_like(state.search_state.step_size, RADIUS),
+    )
 
 
 class Point(NamedTuple):
@@ -100,7 +118,13 @@ def _advance(solver, u, state, args: Sought):
     # The first evaluation, where the search starts, counts as an accepted step.
     good = (state.num_accepted_steps > 1) & (state.num_steps_since_acceptance == 0)
     ahead = jnp.where(good, state.y_eval, u)
-    return u, state, done, result == optx.RESULTS.successful, Point(args.at(u)[0], args.at(ahead)[0], loss, gain, mean, state.aux)
+    return (
+        u,
+        state,
+        done,
+        result == optx.RESULTS.successful,
+        Point(args.at(u)[0], args.at(ahead)[0], loss, gain, mean, state.aux),
+    )
 
 
 @eqx.filter_jit
@@ -111,7 +135,14 @@ def _last_step(u, point: Point, args: Sought) -> Point:
     step = -jnp.linalg.lstsq(J, r, rcond=1e-12)[0]
     r = r + J @ step
     z, slope = args.at(u + step)
-    return Point(z, z, 0.5 * jnp.sum(r**2), jnp.zeros_like(point.gain), point.mean, (r, J / slope[None], predicted))
+    return Point(
+        z,
+        z,
+        0.5 * jnp.sum(r**2),
+        jnp.zeros_like(point.gain),
+        point.mean,
+        (r, J / slope[None], predicted),
+    )
 
 
 @eqx.filter_jit
@@ -130,7 +161,19 @@ PART_STEPS = 8
 HOLD = 0.25
 
 
-def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=None, checkpoint=None, history=(), grow=True) -> Fit:
+def levenberg_marquardt(
+    problem,
+    measured,
+    z0,
+    *,
+    max_steps,
+    rtol,
+    atol,
+    bar=None,
+    checkpoint=None,
+    history=(),
+    grow=True,
+) -> Fit:
     """Step by step from the host: optimistix's method on growing parts of the records (``grow``), then on all. Interrupted, it returns the best so far."""
     search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar)
     history, status = list(history), "stopped at max_steps"
@@ -145,7 +188,12 @@ def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=Non
             _keep(checkpoint, problem, (best, there[0]), history)
 
     try:
-        if grow and measured.lines is None and problem.groups and min(g.ts.shape[1] for g in problem.groups) >= 64:
+        if (
+            grow
+            and measured.lines is None
+            and problem.groups
+            and min(g.ts.shape[1] for g in problem.groups) >= 64
+        ):
             for share in PARTS:
                 search.part(share)
         status = search.whole(max_steps, keep)
@@ -154,7 +202,9 @@ def levenberg_marquardt(problem, measured, z0, *, max_steps, rtol, atol, bar=Non
         if there is None:
             search.whole(1, keep)
     if there is None:
-        raise ValueError("the loss or its derivative is not finite where the search starts; start from other numbers, or take a smaller dt.")
+        raise ValueError(
+            "the loss or its derivative is not finite where the search starts; start from other numbers, or take a smaller dt."
+        )
     z, point = there
     return _fit(problem, measured, z, history, status, search.evaluations, point)
 
@@ -170,12 +220,24 @@ class _Search:
     """The running search: where it is, and at what cost so far (in evaluations of whole records)."""
 
     def __init__(self, problem, measured, solver, z, bar):
-        self.problem, self.measured, self.solver, self.z, self.bar = problem, measured, solver, z, bar
+        self.problem, self.measured, self.solver, self.z, self.bar = (
+            problem,
+            measured,
+            solver,
+            z,
+            bar,
+        )
         self.steps, self.evaluations = 0, 0.0
 
     def _run(self, share: float, pull: float, max_steps: int):
         """Points, until told to stop; z is where the last step led that was accepted."""
-        args = Sought(self.problem, self.measured, self.z, jnp.asarray(share, self.z.dtype), jnp.asarray(pull, self.z.dtype))
+        args = Sought(
+            self.problem,
+            self.measured,
+            self.z,
+            jnp.asarray(share, self.z.dtype),
+            jnp.asarray(pull, self.z.dtype),
+        )
         u, state = _begin(self.solver, args)
         last = 0.0
         for _ in range(max_steps):
@@ -183,7 +245,9 @@ class _Search:
             self.z, self.steps, self.evaluations = point.z, self.steps + 1, self.evaluations + share
             if self.bar is not None:
                 self.bar(self.steps, float(point.loss))
-            near = pull == 0 and _near(float(point.gain), last, float(point.loss) / point.beside[0].shape[0])
+            near = pull == 0 and _near(
+                float(point.gain), last, float(point.loss) / point.beside[0].shape[0]
+            )
             last = float(point.gain)
             yield _last_step(u, point, args) if near else point, near or bool(done), bool(good)
 
@@ -205,17 +269,42 @@ class _Search:
 
 
 def _fit(problem, measured, z, history, status, evaluations, there=None) -> Fit:
-    r, J, predicted = residuals_and_jacobian(jnp.asarray(z), problem, measured) if there is None else there
-    return Fit(np.asarray(z), 0.5 * float(jnp.sum(r**2)), history, status, evaluations, np.asarray(r), np.array(J), predicted)
+    r, J, predicted = (
+        residuals_and_jacobian(jnp.asarray(z), problem, measured) if there is None else there
+    )
+    return Fit(
+        np.asarray(z),
+        0.5 * float(jnp.sum(r**2)),
+        history,
+        status,
+        evaluations,
+        np.asarray(r),
+        np.array(J),
+        predicted,
+    )
 
 
 def spread_starts(problem: Problem, n: int, spread: float, key) -> jax.Array:
     """The start itself, and others drawn around it (normal in z; in z a number's logarithm is natural)."""
-    noise = spread * jax.random.normal(key, (n - 1, problem.parameters.size), problem.parameters.start.dtype)
+    noise = spread * jax.random.normal(
+        key, (n - 1, problem.parameters.size), problem.parameters.start.dtype
+    )
     return jnp.concatenate([jnp.zeros((1, problem.parameters.size), noise.dtype), noise])
 
 
-def gradient_descent(problem, measured, z0, optimiser, *, max_steps, batch=None, key=None, bar=None, checkpoint=None, history=()) -> Fit:
+def gradient_descent(
+    problem,
+    measured,
+    z0,
+    optimiser,
+    *,
+    max_steps,
+    batch=None,
+    key=None,
+    bar=None,
+    checkpoint=None,
+    history=(),
+) -> Fit:
     """A first-order search with an optax optimiser on the sum of squares; ``batch``: experiments drawn at random for each step."""
     import optax
 
@@ -256,7 +345,9 @@ def gradient_descent(problem, measured, z0, optimiser, *, max_steps, batch=None,
 
 def _chosen(weights, batch: int, total: int, key):
     """Weights of a random part of the experiments, scaled up so that the loss keeps its size on average."""
-    pick = jnp.zeros(total).at[jax.random.permutation(key, total)[:batch]].set((total / batch) ** 0.5)
+    pick = (
+        jnp.zeros(total).at[jax.random.permutation(key, total)[:batch]].set((total / batch) ** 0.5)
+    )
     parts, at = [], 0
     for w in weights:
         parts.append(w * pick[at : at + w.shape[0], None, None].astype(w.dtype))
@@ -271,7 +362,9 @@ def _keep(path, problem: Problem, best, history) -> None:
     if path is None:
         return
     path = Path(path)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".npz", delete=False) as file:
+    with tempfile.NamedTemporaryFile(
+        dir=path.parent, prefix=f".{path.name}.", suffix=".npz", delete=False
+    ) as file:
         np.savez(
             file, z=best[1], loss=best[0], history=np.asarray(history), names=np.asarray(problem.parameters.names),
             start=np.asarray(problem.parameters.start), time=time.time(),
@@ -285,11 +378,18 @@ def resume(path, problem: Problem) -> tuple[np.ndarray, list[float]] | None:
         return None
     path = Path(path)
     if path.suffix != ".npz" or not path.parent.is_dir():
-        raise ValueError(f"checkpoint: {str(path)!r}; expected a name that ends in .npz, in a folder that exists.")
+        raise ValueError(
+            f"checkpoint: {str(path)!r}; expected a name that ends in .npz, in a folder that exists."
+        )
     if not path.exists():
         return None
     with np.load(path, allow_pickle=False) as kept:
-        names, z, start, history = tuple(kept["names"].tolist()), kept["z"], kept["start"], kept["history"].tolist()
+        names, z, start, history = (
+            tuple(kept["names"].tolist()),
+            kept["z"],
+            kept["start"],
+            kept["history"].tolist(),
+        )
     par = problem.parameters
     if names != par.names or not np.allclose(start, np.asarray(par.start), rtol=1e-12):
         raise ValueError(

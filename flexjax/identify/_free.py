@@ -14,7 +14,12 @@ from flexjax.robot import Robot, find_leaves, paths
 from flexjax.robot._fields import NUMBERS
 
 TRANSFORMS = ("none", "log", "logit")
-_LIMITS = {"ratio": (0.0, 1.0), "station": (0.0, 1.0), "fraction": (0.0, 1.0), "poisson": (-1.0, 0.5)}
+_LIMITS = {
+    "ratio": (0.0, 1.0),
+    "station": (0.0, 1.0),
+    "fraction": (0.0, 1.0),
+    "poisson": (-1.0, 0.5),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +80,9 @@ class Parameters(eqx.Module):
         low = jnp.where(jnp.isfinite(self.lower), self.lower, 0.0)
         wide = jnp.where(logit, self.upper - low, 1.0)
         share = jnp.where(logit, (self.start - low) / wide, 0.5)
-        between = low + wide / (1 + jnp.exp(-(jnp.where(logit, z, 0.0) + jnp.log(share / (1 - share)))))
+        between = low + wide / (
+            1 + jnp.exp(-(jnp.where(logit, z, 0.0) + jnp.log(share / (1 - share))))
+        )
         above = low + jnp.where(log, self.start - low, 1.0) * jnp.exp(jnp.where(log, z, 0.0))
         return jnp.where(log, above, jnp.where(logit, between, self.start + self.scale * z))
 
@@ -90,7 +97,11 @@ class Parameters(eqx.Module):
             return jnp.log(share / (1 - share))
 
         ratio = jnp.where(log, (x - low) / jnp.where(log, self.start - low, 1.0), 1.0)
-        return jnp.where(log, jnp.log(ratio), jnp.where(logit, odds(x) - odds(self.start), (x - self.start) / self.scale))
+        return jnp.where(
+            log,
+            jnp.log(ratio),
+            jnp.where(logit, odds(x) - odds(self.start), (x - self.start) / self.scale),
+        )
 
     def prior_residual(self, values: Float[Array, " n"]) -> Float[Array, " n"]:
         """(x - mean) / sd; of logarithms where the transform is one. Zero without a prior."""
@@ -99,7 +110,9 @@ class Parameters(eqx.Module):
         shares = jnp.log(jnp.where(log, values, 1.0) / jnp.where(log, mean, 1.0))
         return jnp.where(log, shares * mean, values - mean) / sd
 
-    def place(self, tree: Any, root: str, values: Float[Array, " n"], experiment: int | None = None) -> Any:
+    def place(
+        self, tree: Any, root: str, values: Float[Array, " n"], experiment: int | None = None
+    ) -> Any:
         """``tree`` (a robot, drive or start) with the numbers in their places."""
         leaves: dict[tuple, Any] = {}
         for k, targets in enumerate(self.targets):
@@ -115,7 +128,10 @@ class Parameters(eqx.Module):
         if not leaves:
             return tree
         old = [_leaf(tree, steps) for steps in leaves]
-        new = [jnp.reshape(jnp.asarray(v, jnp.asarray(o).dtype), jnp.shape(o)) for v, o in zip(leaves.values(), old, strict=True)]
+        new = [
+            jnp.reshape(jnp.asarray(v, jnp.asarray(o).dtype), jnp.shape(o))
+            for v, o in zip(leaves.values(), old, strict=True)
+        ]
         return eqx.tree_at(lambda t: [_leaf(t, steps) for steps in leaves], tree, new)
 
 
@@ -125,21 +141,46 @@ def _leaf(tree, steps):
     return tree
 
 
-def parameters(free, robot: Robot, drives: list[Drive], starts: list[Start], labels: list[str], sizes: dict[str, float]) -> Parameters:
+def parameters(
+    free,
+    robot: Robot,
+    drives: list[Drive],
+    starts: list[Start],
+    labels: list[str],
+    sizes: dict[str, float],
+) -> Parameters:
     """Expand ``free`` on a robot and on the drives and starts of the experiments. ``sizes``: typical size of the readings of sensors."""
-    free = [free] if isinstance(free, str | Free) else list(free.items()) if isinstance(free, dict) else list(free)
+    free = (
+        [free]
+        if isinstance(free, str | Free)
+        else list(free.items())
+        if isinstance(free, dict)
+        else list(free)
+    )
     if not free:
-        raise ValueError("free: nothing is sought; expected paths such as 'links.*.material.E' (fx.paths(robot) lists them).")
+        raise ValueError(
+            "free: nothing is sought; expected paths such as 'links.*.material.E' (fx.paths(robot) lists them)."
+        )
     rows: list[dict] = []
     for item in free:
         item = as_free(item)
-        found = [f for path in ([item.path] if isinstance(item.path, str) else item.path) for f in _found(path, robot, drives, starts, labels)]
-        rows += [_row(item, [one], sizes) for one in found] if item.tie is None else [_row(item, found, sizes)]
+        found = [
+            f
+            for path in ([item.path] if isinstance(item.path, str) else item.path)
+            for f in _found(path, robot, drives, starts, labels)
+        ]
+        rows += (
+            [_row(item, [one], sizes) for one in found]
+            if item.tie is None
+            else [_row(item, found, sizes)]
+        )
     names = [row["name"] for row in rows]
     twice = sorted({n for n in names if names.count(n) > 1})
     seen = [(t.root, t.steps, t.component, t.experiment) for row in rows for t in row["targets"]]
     if twice or len(set(seen)) < len(seen):
-        raise ValueError(f"free: {', '.join(twice) or 'a number'} is named twice; expected each number once.")
+        raise ValueError(
+            f"free: {', '.join(twice) or 'a number'} is named twice; expected each number once."
+        )
     column = lambda key: jnp.asarray([row[key] for row in rows], robot.gravity.dtype)  # noqa: E731
     return Parameters(
         tuple(names), tuple(r["unit"] for r in rows), tuple(r["kind"] for r in rows), tuple(tuple(r["targets"]) for r in rows),
@@ -156,7 +197,9 @@ def as_free(item) -> Free:
         if isinstance(item[1], Free):
             return dataclasses.replace(item[1], path=item[0])
         return Free(item[0], bounds=tuple(item[1]))
-    raise ValueError(f"free: {item!r}; expected a path, fx.Free(path, ...), or a dict of path: (lower, upper).")
+    raise ValueError(
+        f"free: {item!r}; expected a path, fx.Free(path, ...), or a dict of path: (lower, upper)."
+    )
 
 
 def _found(path: str, robot, drives, starts, labels):
@@ -168,7 +211,16 @@ def _found(path: str, robot, drives, starts, labels):
             for f in find_leaves(drive, rest):
                 values.append((e, f))
         first = [f for e, f in values if e == 0]
-        return [(f"drive.{f.path}", "", "finite", _number(f), Target("drive", f.steps, f.component, None, 1.0)) for f in first]
+        return [
+            (
+                f"drive.{f.path}",
+                "",
+                "finite",
+                _number(f),
+                Target("drive", f.steps, f.component, None, 1.0),
+            )
+            for f in first
+        ]
     if root == "start":
         out = []
         for e, start in enumerate(starts):
@@ -177,7 +229,15 @@ def _found(path: str, robot, drives, starts, labels):
                 joint = robot.joints[robot.joint_index(f.path.split(".")[1])]
                 unit = "m" if joint.type in ("sliding", "prismatic") else "rad"
                 unit += "/s" if f.path.startswith("rates") else ""
-                out.append((name, unit, "finite", _number(f), Target("start", f.steps, f.component, e, 1.0)))
+                out.append(
+                    (
+                        name,
+                        unit,
+                        "finite",
+                        _number(f),
+                        Target("start", f.steps, f.component, e, 1.0),
+                    )
+                )
         return out
     units = paths(robot)
     out = []
@@ -186,9 +246,20 @@ def _found(path: str, robot, drives, starts, labels):
         unit, rule = units[whole].unit, _rule(robot, f)
         shape = np.shape(f.value)
         if f.component is not None or shape == ():
-            out.append((f.path, unit, rule, _number(f), Target("robot", f.steps, f.component, None, 1.0)))
+            out.append(
+                (f.path, unit, rule, _number(f), Target("robot", f.steps, f.component, None, 1.0))
+            )
         else:
-            out += [(f"{f.path}.{k}", unit, rule, float(f.value[k]), Target("robot", f.steps, k, None, 1.0)) for k in range(shape[0])]
+            out += [
+                (
+                    f"{f.path}.{k}",
+                    unit,
+                    rule,
+                    float(f.value[k]),
+                    Target("robot", f.steps, k, None, 1.0),
+                )
+                for k in range(shape[0])
+            ]
     return out
 
 
@@ -208,9 +279,13 @@ def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
     targets = [f[4] for f in found]
     if item.tie is not None:
         if item.tie not in ("value", "factor"):
-            raise ValueError(f"free {item.path!r}: tie = {item.tie!r}; expected 'value' (all equal) or 'factor' (ratios kept).")
+            raise ValueError(
+                f"free {item.path!r}: tie = {item.tie!r}; expected 'value' (all equal) or 'factor' (ratios kept)."
+            )
         if item.tie == "factor":
-            targets = [dataclasses.replace(t, factor=f[3]) for t, f in zip(targets, found, strict=True)]
+            targets = [
+                dataclasses.replace(t, factor=f[3]) for t, f in zip(targets, found, strict=True)
+            ]
             unit, value = "", 1.0
         path = item.path if isinstance(item.path, str) else " = ".join(item.path)
         name = path if item.tie == "value" else f"factor of {path}"
@@ -224,15 +299,25 @@ def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
     if kind is None:
         both = lower is not None and upper is not None
         positive = rule in ("positive", "not negative") and value > 0 or item.tie == "factor"
-        kind = "logit" if both else "log" if positive and upper is None or lower is not None and upper is None else "none"
+        kind = (
+            "logit"
+            if both
+            else "log"
+            if positive and upper is None or lower is not None and upper is None
+            else "none"
+        )
     if kind not in TRANSFORMS:
         raise ValueError(f"{where}: transform = {kind!r}; expected one of {', '.join(TRANSFORMS)}.")
     if kind == "logit" and (lower is None or upper is None or not lower < upper):
-        raise ValueError(f"{where}: bounds = {(lower, upper)}; a logit transform needs a lower and a larger upper bound.")
+        raise ValueError(
+            f"{where}: bounds = {(lower, upper)}; a logit transform needs a lower and a larger upper bound."
+        )
     if kind == "log" and lower is None:
         lower = 0.0
     if kind == "none" and (lower is not None or upper is not None):
-        raise ValueError(f"{where}: bounds = {(lower, upper)} with transform 'none'; give both bounds, or a lower one only.")
+        raise ValueError(
+            f"{where}: bounds = {(lower, upper)} with transform 'none'; give both bounds, or a lower one only."
+        )
     if (lower is not None and not value > lower) or (upper is not None and not value < upper):
         raise ValueError(
             f"{where}: starts at {value:g}, not inside {(lower, upper)}; give Free(..., start=...) inside the bounds"
@@ -244,7 +329,9 @@ def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
     scale = size if item.scale is not None or value == 0 else abs(value)
     mean, sd = item.prior or (value, np.inf)
     if not sd > 0 or (kind == "log" and item.prior and not mean > 0):
-        raise ValueError(f"{where}: prior = {item.prior}; expected (mean, positive standard deviation){', mean above zero' if kind == 'log' else ''}.")
+        raise ValueError(
+            f"{where}: prior = {item.prior}; expected (mean, positive standard deviation){', mean above zero' if kind == 'log' else ''}."
+        )
     return {
         "name": name, "unit": unit, "kind": kind, "targets": targets, "start": value, "scale": scale, "prior_mean": mean, "prior_sd": sd,
         "lower": -np.inf if lower is None else lower, "upper": np.inf if upper is None else upper,

@@ -66,15 +66,25 @@ def identify(
     begin = time.perf_counter()
     data, checks = _listed("experiments", experiments), _listed("validation", validation)
     if not data:
-        raise ValueError("experiments: none; expected fx.Experiment, fx.Modal or fx.FrequencyResponse.")
+        raise ValueError(
+            "experiments: none; expected fx.Experiment, fx.Modal or fx.FrequencyResponse."
+        )
     problem = build(model, data, free, dt=dt, solver=solver)
-    checked = build(model, checks, free, dt=dt, solver=solver, like=problem.parameters) if checks else None
-    if checked is not None and any(t.root == "start" for row in problem.parameters.targets for t in row):
+    checked = (
+        build(model, checks, free, dt=dt, solver=solver, like=problem.parameters)
+        if checks
+        else None
+    )
+    if checked is not None and any(
+        t.root == "start" for row in problem.parameters.targets for t in row
+    ):
         _same_starts(problem)
     measured, known = measure_data(problem, data, band=band)
     rows = rows_of(problem, measured)
     if not np.any(rows.channel >= 0):
-        raise ValueError("experiments: no measured sample is left; expected at least one reading that is not NaN.")
+        raise ValueError(
+            "experiments: no measured sample is left; expected at least one reading that is not NaN."
+        )
     z0, history = _fit.resume(checkpoint, problem) or (np.zeros(problem.parameters.size), [])
     finals = None
     if starts > 1:
@@ -84,14 +94,20 @@ def identify(
         fit = search(problem, measured, z0, history, bar, starts == 1 and not history)
         sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
         noise = dict.fromkeys(rows.names, 1.0)
-        for _ in range(reweight if sum(not k for k in known.values()) > 1 and fit.status == "converged" else 0):
+        for _ in range(
+            reweight if sum(not k for k in known.values()) > 1 and fit.status == "converged" else 0
+        ):
             # Each sensor by its own noise, once the first fit has shown it; a residual of pure rounding is no noise.
             factors = noise_factors(fit.residual, rows, problem.parameters.size)
             new = {s: noise[s] * (1.0 if known[s] else max(factors[s], 1e-7)) for s in rows.names}
-            if all(f < 1e-6 for f in factors.values()) or all(abs(new[s] / noise[s] - 1) < 0.02 for s in rows.names):
+            if all(f < 1e-6 for f in factors.values()) or all(
+                abs(new[s] / noise[s] - 1) < 0.02 for s in rows.names
+            ):
                 break
             noise = new
-            measured, _ = measure_data(problem, data, noise={s: noise[s] * sizes[s] for s in noise}, band=band)
+            measured, _ = measure_data(
+                problem, data, noise={s: noise[s] * sizes[s] for s in noise}, band=band
+            )
             again = search(problem, measured, fit.z, fit.history, bar, False)
             fit = again._replace(evaluations=fit.evaluations + again.evaluations)
     return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
@@ -101,25 +117,51 @@ def _listed(field: str, data) -> list:
     data = [data] if isinstance(data, Data) else list(data)
     for item in data:
         if not isinstance(item, Data):
-            raise ValueError(f"{field}: {type(item).__name__}; expected fx.Experiment, fx.Modal or fx.FrequencyResponse.")
+            raise ValueError(
+                f"{field}: {type(item).__name__}; expected fx.Experiment, fx.Modal or fx.FrequencyResponse."
+            )
     return data
 
 
 def _same_starts(problem: Problem) -> None:
-    raise ValueError("validation: starts are sought for each experiment, so data that are only predicted would have none; leave validation out.")
+    raise ValueError(
+        "validation: starts are sought for each experiment, so data that are only predicted would have none; leave validation out."
+    )
 
 
 def _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint):
     if method == "lm":
         if batch is not None:
-            raise ValueError("batch: needs method=optax...; Levenberg-Marquardt takes all data at once.")
+            raise ValueError(
+                "batch: needs method=optax...; Levenberg-Marquardt takes all data at once."
+            )
         return lambda problem, measured, z, history, bar, grow: _fit.levenberg_marquardt(
-            problem, measured, z, max_steps=max_steps, rtol=rtol, atol=atol, bar=bar, checkpoint=checkpoint, history=history, grow=grow
+            problem,
+            measured,
+            z,
+            max_steps=max_steps,
+            rtol=rtol,
+            atol=atol,
+            bar=bar,
+            checkpoint=checkpoint,
+            history=history,
+            grow=grow,
         )
     if not (hasattr(method, "init") and hasattr(method, "update")):
-        raise ValueError(f"method: {method!r}; expected 'lm' or an optax optimiser, e.g. optax.adam(1e-2).")
+        raise ValueError(
+            f"method: {method!r}; expected 'lm' or an optax optimiser, e.g. optax.adam(1e-2)."
+        )
     return lambda problem, measured, z, history, bar, grow: _fit.gradient_descent(
-        problem, measured, z, method, max_steps=max_steps, batch=batch, key=jax.random.key(seed), bar=bar, checkpoint=checkpoint, history=history
+        problem,
+        measured,
+        z,
+        method,
+        max_steps=max_steps,
+        batch=batch,
+        key=jax.random.key(seed),
+        bar=bar,
+        checkpoint=checkpoint,
+        history=history,
     )
 
 
@@ -170,13 +212,18 @@ def _values_and_slopes(par, z):
     return par.values(z), jnp.diagonal(jax.jacfwd(par.values)(z))
 
 
-def _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin) -> Identification:
+def _finish(
+    model, data, checks, problem, checked, measured, known, fit, finals, band, begin
+) -> Identification:
     par = problem.parameters
     z = jnp.asarray(fit.z)
     r, J = fit.residual, fit.jacobian
     rows = rows_of(problem, measured)
     factors = noise_factors(r, rows, par.size)
-    noise = {s: _weight_size(problem, measured, s) * (1.0 if known[s] else factors[s]) for s in rows.names}
+    noise = {
+        s: _weight_size(problem, measured, s) * (1.0 if known[s] else factors[s])
+        for s in rows.names
+    }
     # Rows in units of the noise: what was estimated is divided out.
     scale = np.ones(len(r))
     for k, s in enumerate(rows.names):
@@ -208,7 +255,9 @@ def _compare(problem: Problem, data, predicted) -> tuple[Comparison, ...]:
     found: dict[int, Comparison] = {}
     for group, run in zip(problem.groups, runs, strict=True):
         for row, k in enumerate(group.members):
-            found[id(experiments[k])] = Comparison(experiments[k], {s: np.asarray(run[row, :, c]) for c, s in enumerate(group.sensors)})
+            found[id(experiments[k])] = Comparison(
+                experiments[k], {s: np.asarray(run[row, :, c]) for c, s in enumerate(group.sensors)}
+            )
     for d, prediction in zip(problem.others, others, strict=True):
         found[id(d)] = Comparison(d, d.shown(prediction))
     return tuple(found[id(d)] for d in data)

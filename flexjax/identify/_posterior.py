@@ -29,12 +29,16 @@ class Posterior(NamedTuple):
         flat = self.values.reshape(-1, self.values.shape[-1])
         rows = [
             f"{n:<36}{m:14.7g}{s:12.2g}   [{lo:.6g}, {hi:.6g}]"
-            for n, m, s, (lo, hi) in zip(self.names, flat.mean(0), flat.std(0), self.intervals(), strict=True)
+            for n, m, s, (lo, hi) in zip(
+                self.names, flat.mean(0), flat.std(0), self.intervals(), strict=True
+            )
         ]
         return "\n".join([f"{'number':<36}{'mean':>14}{'std. dev.':>12}   95 % interval", *rows])
 
 
-def sample_posterior(result: Identification, draws: int = 500, *, warmup: int = 200, chains: int = 2, seed: int = 0) -> Posterior:
+def sample_posterior(
+    result: Identification, draws: int = 500, *, warmup: int = 200, chains: int = 2, seed: int = 0
+) -> Posterior:
     """Draw from the posterior of the sought numbers with the no-U-turn sampler: the noise is held at its estimate, priors are those of ``free``,
     elsewhere flat in the transformed number (of a logarithm: flat in it). Starts at the estimates with their covariance as metric.
 
@@ -43,12 +47,18 @@ def sample_posterior(result: Identification, draws: int = 500, *, warmup: int = 
     try:
         import blackjax  # pyright: ignore[reportMissingImports]
     except ImportError:
-        raise ImportError("sample_posterior needs the package blackjax: pip install 'flexjax[bayes]'.") from None
+        raise ImportError(
+            "sample_posterior needs the package blackjax: pip install 'flexjax[bayes]'."
+        ) from None
     problem, measured = result.problem, result.measured
     rows = rows_of(problem, measured)
     scale = np.ones(len(rows.channel))
     if not result.noise_known:
-        factors = noise_factors(np.asarray(residuals(jnp.asarray(result.z), problem, measured)[0]), rows, problem.parameters.size)
+        factors = noise_factors(
+            np.asarray(residuals(jnp.asarray(result.z), problem, measured)[0]),
+            rows,
+            problem.parameters.size,
+        )
         for k, s in enumerate(rows.names):
             scale[rows.channel == k] = 1 / factors[s] if factors[s] > 0 else 1.0
     scale = jnp.asarray(scale)
@@ -71,7 +81,9 @@ def sample_posterior(result: Identification, draws: int = 500, *, warmup: int = 
             return (state, update(adaptation, info.acceptance_rate)), None
 
         state = blackjax.nuts.init(start, density)
-        (state, adaptation), _ = jax.lax.scan(warm, (state, init(1.0)), jax.random.split(second, warmup))
+        (state, adaptation), _ = jax.lax.scan(
+            warm, (state, init(1.0)), jax.random.split(second, warmup)
+        )
         step = final(adaptation)
 
         def draw(state, key):
@@ -83,4 +95,9 @@ def sample_posterior(result: Identification, draws: int = 500, *, warmup: int = 
     found = [chain(key) for key in jax.random.split(jax.random.key(seed), chains)]
     z = jnp.stack([f[0] for f in found])
     values = jax.vmap(jax.vmap(problem.parameters.values))(z)
-    return Posterior(result.names, np.asarray(values), float(np.mean([np.mean(f[1]) for f in found])), int(sum(np.sum(f[2]) for f in found)))
+    return Posterior(
+        result.names,
+        np.asarray(values),
+        float(np.mean([np.mean(f[1]) for f in found])),
+        int(sum(np.sum(f[2]) for f in found)),
+    )

@@ -59,7 +59,9 @@ class Problem(eqx.Module):
     others: tuple = eqx.field(static=True)  # Modal, FrequencyResponse
 
     def rebound(self, z) -> AbstractModel:
-        return self.model.rebind(self.parameters.place(self.model.robot, "robot", self.parameters.values(z)))
+        return self.model.rebind(
+            self.parameters.place(self.model.robot, "robot", self.parameters.values(z))
+        )
 
     @eqx.filter_jit
     def predict(self, z, share=None) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
@@ -67,7 +69,9 @@ class Problem(eqx.Module):
         only), the rest is NaN."""
         model = self.rebound(z)
         values = self.parameters.values(z)
-        return tuple(self._run(model, values, g, share) for g in self.groups), tuple(data.predict(model) for data in self.others)
+        return tuple(self._run(model, values, g, share) for g in self.groups), tuple(
+            data.predict(model) for data in self.others
+        )
 
     def drive_of(self, model, values, group: Group, k: int) -> Drive:
         """The drive of a group's k-th experiment with the sought numbers in it, and the robot's torque constants where currents were recorded."""
@@ -87,7 +91,9 @@ class Problem(eqx.Module):
             )  # fmt: skip
 
         def inputs(k):
-            return self.drive_of(model, values, group, k), self.parameters.place(group.starts[k], "start", values, group.members[k])
+            return self.drive_of(model, values, group, k), self.parameters.place(
+                group.starts[k], "start", values, group.members[k]
+            )
 
         pairs = [inputs(k) for k in range(len(group.members))]
         if len(pairs) == 1:
@@ -101,16 +107,28 @@ def residuals(z: Float[Array, " p"], problem: Problem, measured: Measured, share
     """All weighted residuals in one vector (N,), priors last; and what the model predicts. ``share``: only the first part of every record counts."""
     runs, others = predicted = problem.predict(z, share)
     parts = []
-    for k, (run, value, weight) in enumerate(zip(runs, measured.values, measured.weights, strict=True)):
+    for k, (run, value, weight) in enumerate(
+        zip(runs, measured.values, measured.weights, strict=True)
+    ):
         if share is not None:
-            weight = jnp.where((jnp.arange(run.shape[1]) <= problem.groups[k].reached(share))[None, :, None], weight, 0.0)
+            weight = jnp.where(
+                (jnp.arange(run.shape[1]) <= problem.groups[k].reached(share))[None, :, None],
+                weight,
+                0.0,
+            )
         good = jnp.isfinite(run)
         error = jnp.where(good, run - value, FAILED) * jnp.where(good, weight, (weight > 0) * 1.0)
         if measured.lines is not None:
-            lines = jnp.fft.rfft(error, axis=1) * jnp.sqrt(2.0 / error.shape[1]) * measured.lines[k][None, :, None]
+            lines = (
+                jnp.fft.rfft(error, axis=1)
+                * jnp.sqrt(2.0 / error.shape[1])
+                * measured.lines[k][None, :, None]
+            )
             error = jnp.stack([lines.real, lines.imag])
         parts.append(error.reshape(-1))
-    for prediction, value, weight in zip(others, measured.other_values, measured.other_weights, strict=True):
+    for prediction, value, weight in zip(
+        others, measured.other_values, measured.other_weights, strict=True
+    ):
         good = jnp.isfinite(prediction)
         parts.append(jnp.where(good, (prediction - value) * weight, FAILED))
     parts.append(problem.parameters.prior_residual(problem.parameters.values(z)))
@@ -146,7 +164,9 @@ class Sought(eqx.Module):
     def at(self, u):
         """z, and its derivative by u (p,). Below a half of where it starts a number goes on towards zero as an exponential, and so stays positive."""
         log, kept = self.problem.parameters.mask("log"), jnp.maximum(u, -0.5)
-        change = jnp.where(log, jnp.log1p(jnp.where(log, kept, 0.0)) + 2 * jnp.minimum(u + 0.5, 0.0), u)
+        change = jnp.where(
+            log, jnp.log1p(jnp.where(log, kept, 0.0)) + 2 * jnp.minimum(u + 0.5, 0.0), u
+        )
         return self.z0 + change, jnp.where(log, 1 / (1 + kept), 1.0)
 
     def evaluate(self, u):
@@ -155,10 +175,18 @@ class Sought(eqx.Module):
         z, slope = self.at(u)
         r, jacobian, predicted = residuals_and_jacobian(z, self.problem, self.measured, self.share)
         held = jnp.concatenate([r, self.pull * u])
-        q, upper = jnp.linalg.qr(jnp.concatenate([jacobian * slope[None], self.pull * jnp.eye(u.shape[0], dtype=u.dtype)]))
+        q, upper = jnp.linalg.qr(
+            jnp.concatenate(
+                [jacobian * slope[None], self.pull * jnp.eye(u.shape[0], dtype=u.dtype)]
+            )
+        )
         along = q.T @ held
         rest = jnp.linalg.norm(held - q @ along)
-        return jnp.append(along, rest), jnp.concatenate([upper, jnp.zeros((1, u.shape[0]), u.dtype)]), (r, jacobian, predicted)
+        return (
+            jnp.append(along, rest),
+            jnp.concatenate([upper, jnp.zeros((1, u.shape[0]), u.dtype)]),
+            (r, jacobian, predicted),
+        )
 
 
 @eqx.filter_custom_jvp
@@ -179,14 +207,19 @@ def _for_solver_jvp(primals, tangents):
 # ---- building -----------------------------------------------------------------------------------------------------------
 
 
-def build(model: AbstractModel, data, free, *, dt: float, solver=None, like: Parameters | None = None) -> Problem:
+def build(
+    model: AbstractModel, data, free, *, dt: float, solver=None, like: Parameters | None = None
+) -> Problem:
     """Check data against the robot and put the problem together. ``like``: parameters of another problem, to predict other data with."""
     robot = model.robot
     experiments = [d for d in data if isinstance(d, Experiment)]
     others = tuple(d for d in data if not isinstance(d, Experiment))
     faults = [f"{d.name}: {fault}" for d in data for fault in d.faults(robot)]
     if faults:
-        raise ValueError(f"the data do not fit the robot {robot.name!r}:\n" + "\n".join(f"  - {f}" for f in faults))
+        raise ValueError(
+            f"the data do not fit the robot {robot.name!r}:\n"
+            + "\n".join(f"  - {f}" for f in faults)
+        )
     dtype = robot.gravity.dtype
     drives = [e.full_drive(robot) for e in experiments]
     for drive in drives:
@@ -195,16 +228,32 @@ def build(model: AbstractModel, data, free, *, dt: float, solver=None, like: Par
     free = () if free is None else free
     starts = [_with_sought(s, free, robot) for s in starts]
     if like is None:
-        sizes = {f"sensors.{name}.offset": _size(v) for e in experiments for name, v in e.sensors.items()}
-        like = parameters(free, robot, [e.drive for e in experiments], starts, [e.name for e in experiments], sizes)
+        sizes = {
+            f"sensors.{name}.offset": _size(v) for e in experiments for name, v in e.sensors.items()
+        }
+        like = parameters(
+            free,
+            robot,
+            [e.drive for e in experiments],
+            starts,
+            [e.name for e in experiments],
+            sizes,
+        )
         _refuse_recorded(like, experiments)
-    cast = lambda tree: jax.tree_util.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x, tree)  # noqa: E731
+    cast = lambda tree: jax.tree_util.tree_map(
+        lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x, tree
+    )  # noqa: E731
     drives, starts = [cast(d) for d in drives], [cast(s) for s in starts]
     keys: dict = {}
     for k, e in enumerate(experiments):
         substeps = max(1, math.ceil(float(np.max(np.diff(e.ts))) / dt * (1 - 1e-6)))
-        shape = jax.tree_util.tree_structure((drives[k], starts[k])), tuple(x.shape for x in jax.tree_util.tree_leaves((drives[k], starts[k])))
-        keys.setdefault((len(e.ts), tuple(e.sensors), tuple(e.currents), substeps, e.start == "rest", shape), []).append(k)
+        shape = (
+            jax.tree_util.tree_structure((drives[k], starts[k])),
+            tuple(x.shape for x in jax.tree_util.tree_leaves((drives[k], starts[k]))),
+        )
+        keys.setdefault(
+            (len(e.ts), tuple(e.sensors), tuple(e.currents), substeps, e.start == "rest", shape), []
+        ).append(k)
     groups = tuple(
         Group(
             jnp.asarray(np.stack([experiments[k].ts for k in members]), dtype), tuple(drives[k] for k in members), tuple(starts[k] for k in members),
@@ -224,8 +273,20 @@ def _size(values) -> float:
 def _with_sought(start: Start, free, robot) -> Start:
     """The start with an entry for every joint whose start is sought, so that there is a number to change."""
     items = [free] if not isinstance(free, list | tuple | dict) else list(free)
-    wanted = [p for f in items for p in ([getattr(f, "path", f)] if isinstance(getattr(f, "path", f), str) else getattr(f, "path", ()))]
-    fields = {"joints": dict(start.joints), "rates": dict(start.rates), "motors": dict(start.motors)}
+    wanted = [
+        p
+        for f in items
+        for p in (
+            [getattr(f, "path", f)]
+            if isinstance(getattr(f, "path", f), str)
+            else getattr(f, "path", ())
+        )
+    ]
+    fields = {
+        "joints": dict(start.joints),
+        "rates": dict(start.rates),
+        "motors": dict(start.motors),
+    }
     moving = [j for j in robot.tree_joints if j.dofs == 1]
     for path in wanted:
         words = path.split(".") if isinstance(path, str) else []
@@ -242,28 +303,48 @@ def _refuse_recorded(par: Parameters, experiments) -> None:
     """A start that a recorded motion fixes cannot be sought."""
     for name, targets in zip(par.names, par.targets, strict=True):
         for t in targets:
-            if t.root == "start" and t.experiment is not None and t.steps[0] in ("joints", "rates") and t.steps[1] in experiments[t.experiment].motions:
+            if (
+                t.root == "start"
+                and t.experiment is not None
+                and t.steps[0] in ("joints", "rates")
+                and t.steps[1] in experiments[t.experiment].motions
+            ):
                 joint = t.steps[1]
-                raise ValueError(f"free {name!r}: the recorded motion of {joint!r} says where it starts; leave it out.")
+                raise ValueError(
+                    f"free {name!r}: the recorded motion of {joint!r} says where it starts; leave it out."
+                )
 
 
-def measure_data(problem: Problem, data, noise: dict[str, float] | None = None, band=None) -> tuple[Measured, dict[str, bool]]:
+def measure_data(
+    problem: Problem, data, noise: dict[str, float] | None = None, band=None
+) -> tuple[Measured, dict[str, bool]]:
     """Values and weights of the data, and which channels have a known standard deviation. Without one, a channel is weighted by ``noise`` (if
     given) or by a hundredth of the size of its own readings."""
     experiments = [d for d in data if isinstance(d, Experiment)]
     dtype = problem.model.robot.gravity.dtype
-    known_noise = {s.name: float(s.noise) for s in problem.model.robot.sensors if s.noise is not None and float(s.noise) > 0}
+    known_noise = {
+        s.name: float(s.noise)
+        for s in problem.model.robot.sensors
+        if s.noise is not None and float(s.noise) > 0
+    }
     known: dict[str, bool] = {}
     values, weights, lines = [], [], []
     for group in problem.groups:
-        y = np.stack([np.stack([experiments[k].sensors[s] for s in group.sensors], axis=-1) for k in group.members])
+        y = np.stack(
+            [
+                np.stack([experiments[k].sensors[s] for s in group.sensors], axis=-1)
+                for k in group.members
+            ]
+        )
         w = np.empty_like(y)
         for row, k in enumerate(group.members):
             for col, s in enumerate(group.sensors):
                 given = experiments[k].noise.get(s, known_noise.get(s))
                 known[s] = known.get(s, True) and given is not None
                 size = _common_size(experiments, s)
-                w[row, :, col] = 1 / (given if given is not None else (noise or {}).get(s, ASSUMED * size))
+                w[row, :, col] = 1 / (
+                    given if given is not None else (noise or {}).get(s, ASSUMED * size)
+                )
         gaps = np.isnan(y)
         values.append(jnp.asarray(np.where(gaps, 0.0, y), dtype))
         weights.append(jnp.asarray(np.where(gaps, 0.0, w), dtype))
@@ -271,17 +352,33 @@ def measure_data(problem: Problem, data, noise: dict[str, float] | None = None, 
             ts = np.asarray(group.ts[0])
             f = np.fft.rfftfreq(len(ts), (ts[-1] - ts[0]) / (len(ts) - 1))
             lines.append(
-                jnp.asarray(((f >= band[0]) & (f <= band[1])) * np.where((f == 0) | (2 * f >= 1 / (ts[1] - ts[0]) * (1 - 1e-9)), 0.5**0.5, 1.0), dtype)
+                jnp.asarray(
+                    ((f >= band[0]) & (f <= band[1]))
+                    * np.where(
+                        (f == 0) | (2 * f >= 1 / (ts[1] - ts[0]) * (1 - 1e-9)), 0.5**0.5, 1.0
+                    ),
+                    dtype,
+                )
             )
             if not np.any(np.asarray(lines[-1])):
-                raise ValueError(f"band: {band} Hz holds no line of a record of {len(ts)} samples, which has {f[1]:g} to {f[-1]:g} Hz.")
+                raise ValueError(
+                    f"band: {band} Hz holds no line of a record of {len(ts)} samples, which has {f[1]:g} to {f[-1]:g} Hz."
+                )
     ov, ow = [], []
     for d in problem.others:
         v, sd = d.measured()
         known[d.name] = d.absolute
         ov.append(jnp.asarray(v, dtype))
-        ow.append(jnp.asarray(1 / (sd * (1.0 if d.absolute else (noise or {}).get(d.name, 1.0))), dtype))
-    return Measured(tuple(values), tuple(weights), tuple(ov), tuple(ow), tuple(lines) if band is not None else None), known
+        ow.append(
+            jnp.asarray(1 / (sd * (1.0 if d.absolute else (noise or {}).get(d.name, 1.0))), dtype)
+        )
+    return Measured(
+        tuple(values),
+        tuple(weights),
+        tuple(ov),
+        tuple(ow),
+        tuple(lines) if band is not None else None,
+    ), known
 
 
 def _common_size(experiments, sensor: str) -> float:

@@ -26,7 +26,9 @@ def read_columns(path: str | os.PathLike) -> dict[str, Column]:
     }  # fmt: skip
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise ValueError(f"data file {str(path)!r}: expected a name that ends in one of {' '.join(readers)}.")
+        raise ValueError(
+            f"data file {str(path)!r}: expected a name that ends in one of {' '.join(readers)}."
+        )
     if not path.is_file():
         raise FileNotFoundError(f"data file {str(path)!r}: no such file.")
     try:
@@ -51,7 +53,11 @@ def _text(path: Path) -> dict[str, Column]:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise ValueError(f"{where}: is not UTF-8 text.") from None
-    rows = [(i + 1, line) for i, line in enumerate(lines) if line.strip() and not line.lstrip().startswith("#")]
+    rows = [
+        (i + 1, line)
+        for i, line in enumerate(lines)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
     if not rows:
         return {}
     first = rows[0][1]
@@ -61,7 +67,11 @@ def _text(path: Path) -> dict[str, Column]:
         if delimiter is None:
             return line.split()
         found = [c.strip() for c in next(csv.reader([line], delimiter=delimiter))]
-        return found[:-1] if found and found[-1] == "" and line.rstrip(" ").endswith(delimiter) else found
+        return (
+            found[:-1]
+            if found and found[-1] == "" and line.rstrip(" ").endswith(delimiter)
+            else found
+        )
 
     head = cells(first)
     if all(_number(c) is not None for c in head):
@@ -72,11 +82,15 @@ def _text(path: Path) -> dict[str, Column]:
     for r, (line_number, line) in enumerate(rows):
         row = cells(line)
         if len(row) != len(names):
-            raise ValueError(f"{where}, line {line_number}: {len(row)} values; expected {len(names)} as in the header.")
+            raise ValueError(
+                f"{where}, line {line_number}: {len(row)} values; expected {len(names)} as in the header."
+            )
         for c, cell in enumerate(row):
             number = _number(cell)
             if number is None:
-                raise ValueError(f"{where}, line {line_number}, column {names[c]!r}: {cell!r}; expected a number, or an empty cell for a gap.")
+                raise ValueError(
+                    f"{where}, line {line_number}, column {names[c]!r}: {cell!r}; expected a number, or an empty cell for a gap."
+                )
             values[r, c] = number
     columns = {}
     for c, header in enumerate(names):
@@ -110,7 +124,9 @@ def _mat(path: Path) -> dict[str, Column]:
     try:
         content = loadmat(path, simplify_cells=True)
     except NotImplementedError:
-        raise ValueError(f"data file {str(path)!r}: is a MATLAB 7.3 file; save it with '-v7', or as CSV or netCDF.") from None
+        raise ValueError(
+            f"data file {str(path)!r}: is a MATLAB 7.3 file; save it with '-v7', or as CSV or netCDF."
+        ) from None
     units = content.get("units", {})
     units = {k: str(v) for k, v in units.items()} if isinstance(units, dict) else {}
     return _arrays({k: v for k, v in content.items() if not k.startswith("__")}, units)
@@ -125,5 +141,7 @@ def _netcdf(path: Path) -> dict[str, Column]:
     import xarray
 
     with xarray.open_dataset(path, engine="h5netcdf", decode_times=False) as data:
-        units = {str(k): str(v.attrs["units"]) for k, v in data.variables.items() if "units" in v.attrs}
+        units = {
+            str(k): str(v.attrs["units"]) for k, v in data.variables.items() if "units" in v.attrs
+        }
         return _arrays({str(k): v.values for k, v in data.variables.items() if v.ndim == 1}, units)

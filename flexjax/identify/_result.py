@@ -27,17 +27,27 @@ class Comparison:
         """NRMSE fit [%] of every sensor; of other data the fit of all values together."""
         if isinstance(self.data, Experiment):
             return {s: fit_percent(y, self.predicted[s]) for s, y in self.data.sensors.items()}
-        measured, predicted = np.asarray(self.data.shown(self.data.measured()[0])), np.asarray(self.predicted)
+        measured, predicted = (
+            np.asarray(self.data.shown(self.data.measured()[0])),
+            np.asarray(self.predicted),
+        )
         if len(measured) < 3:
             return {}
         spread = np.linalg.norm(measured - measured.mean())
-        return {self.data.channels[0] if len(self.data.channels) == 1 else self.data.name: float(100 * (1 - np.linalg.norm(predicted - measured) / spread))}
+        return {
+            self.data.channels[0] if len(self.data.channels) == 1 else self.data.name: float(
+                100 * (1 - np.linalg.norm(predicted - measured) / spread)
+            )
+        }
 
     @property
     def whiteness(self) -> dict[str, Whiteness]:
         if not isinstance(self.data, Experiment):
             return {}
-        return {s: whiteness(_apart_from_rounding(y, self.predicted[s])) for s, y in self.data.sensors.items()}
+        return {
+            s: whiteness(_apart_from_rounding(y, self.predicted[s]))
+            for s, y in self.data.sensors.items()
+        }
 
 
 def _apart_from_rounding(y, predicted):
@@ -108,12 +118,29 @@ class Identification:
         half = q * np.sqrt(np.diag(self.z_robust if robust else self.z_covariance))
         values = self.problem.parameters.values
         with np.errstate(over="ignore"):
-            return np.stack([np.asarray(values(jnp.asarray(self.z - half))), np.asarray(values(jnp.asarray(self.z + half)))], axis=1)
+            return np.stack(
+                [
+                    np.asarray(values(jnp.asarray(self.z - half))),
+                    np.asarray(values(jnp.asarray(self.z + half))),
+                ],
+                axis=1,
+            )
 
-    def bootstrap(self, n: int = 100, *, seed: int = 0, level: float = 0.95, max_steps: int = 30) -> Bootstrap:
+    def bootstrap(
+        self, n: int = 100, *, seed: int = 0, level: float = 0.95, max_steps: int = 30
+    ) -> Bootstrap:
         """Fit ``n`` records simulated at the estimates with fresh noise (under vmap): how estimates scatter, and how often the intervals
         cover the numbers that the records were made with."""
-        return repeat(self.problem, self.measured, self.z, self.noise, n=n, seed=seed, level=level, max_steps=max_steps)
+        return repeat(
+            self.problem,
+            self.measured,
+            self.z,
+            self.noise,
+            n=n,
+            seed=seed,
+            level=level,
+            max_steps=max_steps,
+        )
 
     @property
     def unseen(self) -> list[str]:
@@ -125,15 +152,26 @@ class Identification:
             order = np.argsort(-np.abs(direction))
             parts = [k for k in order if abs(direction[k]) > 0.1 * abs(direction[order[0]])]
             sign = np.sign(direction[parts[0]])
-            words = [f"{self.names[k]} {sign * direction[k] / abs(direction[parts[0]]):+.2g}" for k in parts]
+            words = [
+                f"{self.names[k]} {sign * direction[k] / abs(direction[parts[0]]):+.2g}"
+                for k in parts
+            ]
             size = "no trace at all" if s < 1e-6 else f"relative standard error {1 / s:.2g}"
-            out.append(f"{words[0].split()[0]} alone ({size})" if len(parts) == 1 else f"changes in the ratio {', '.join(words)} ({size})")
+            out.append(
+                f"{words[0].split()[0]} alone ({size})"
+                if len(parts) == 1
+                else f"changes in the ratio {', '.join(words)} ({size})"
+            )
         return out
 
     @property
     def undetermined(self) -> list[str]:
         """Numbers whose own standard error exceeds half their size."""
-        return [n for n, se, size in zip(self.names, self.standard_errors, self.sizes, strict=True) if not se < UNSEEN * size]
+        return [
+            n
+            for n, se, size in zip(self.names, self.standard_errors, self.sizes, strict=True)
+            if not se < UNSEEN * size
+        ]
 
     @property
     def white(self) -> bool:
@@ -148,12 +186,24 @@ class Identification:
             f"{self.seconds:.1f} s, {self.samples} samples",
             f"{'number':<{width}}  {'start':>11}  {'estimate':>13}  {'std. error':>10}  {'95 % interval':>25}  unit",
         ]
-        for n, u, a, v, se, (lo, hi) in zip(self.names, self.units, self.start, self.values, self.standard_errors, low_high, strict=True):
-            lines.append(f"{n:<{width}}  {a:11.5g}  {v:13.7g}  {se:10.2g}  {f'[{lo:.6g}, {hi:.6g}]':>25}  {u}")
+        for n, u, a, v, se, (lo, hi) in zip(
+            self.names,
+            self.units,
+            self.start,
+            self.values,
+            self.standard_errors,
+            low_high,
+            strict=True,
+        ):
+            lines.append(
+                f"{n:<{width}}  {a:11.5g}  {v:13.7g}  {se:10.2g}  {f'[{lo:.6g}, {hi:.6g}]':>25}  {u}"
+            )
         lines += self._fit_lines()
         lines += [f"not determined by these data: {text}" for text in self.unseen]
         if not self.white:
-            lines.append("residuals are not white: the model misses something, intervals are too narrow (intervals(robust=True) allows for it)")
+            lines.append(
+                "residuals are not white: the model misses something, intervals are too narrow (intervals(robust=True) allows for it)"
+            )
         return "\n".join(lines)
 
     def _fit_lines(self) -> list[str]:
@@ -167,7 +217,10 @@ class Identification:
                     fits = "".join(f", fit {f:.2f} %" for f in c.fits.values())
                     few = len(measured) <= 8
                     text = (
-                        ", ".join(f"{n} {p:.5g} (measured {m:.5g})" for n, p, m in zip(c.data.channels, predicted, measured, strict=True))
+                        ", ".join(
+                            f"{n} {p:.5g} (measured {m:.5g})"
+                            for n, p, m in zip(c.data.channels, predicted, measured, strict=True)
+                        )
                         if few
                         else f"{len(measured)} values{fits}"
                     )

@@ -49,7 +49,9 @@ def rows_of(problem, measured) -> Rows:
     p = problem.parameters.size
     for store, x in ((channel, -1), (series, -1), (sample, 0)):
         store.append(np.full(p, x))
-    return Rows(np.concatenate(channel), np.concatenate(series), np.concatenate(sample), tuple(names))
+    return Rows(
+        np.concatenate(channel), np.concatenate(series), np.concatenate(sample), tuple(names)
+    )
 
 
 def noise_factors(r: np.ndarray, rows: Rows, p: int) -> dict[str, float]:
@@ -82,7 +84,9 @@ def precision(J: np.ndarray, data_rows: np.ndarray, relative: np.ndarray) -> Pre
     return Precision(covariance, own, directions.T)
 
 
-def robust_covariance(J: np.ndarray, r: np.ndarray, rows: Rows, covariance: np.ndarray) -> np.ndarray:
+def robust_covariance(
+    J: np.ndarray, r: np.ndarray, rows: Rows, covariance: np.ndarray
+) -> np.ndarray:
     """The covariance when neighbouring residuals are alike (Newey and West): what model errors leave behind counts once, not in every sample."""
     p = J.shape[1]
     middle = np.zeros((p, p))
@@ -92,7 +96,9 @@ def robust_covariance(J: np.ndarray, r: np.ndarray, rows: Rows, covariance: np.n
         own = rows.series == run
         n = int(rows.sample[own].max()) + 1
         score = np.zeros((n, p))
-        np.add.at(score, rows.sample[own], J[own] * np.where(rows.channel[own] >= 0, r[own], 0.0)[:, None])
+        np.add.at(
+            score, rows.sample[own], J[own] * np.where(rows.channel[own] >= 0, r[own], 0.0)[:, None]
+        )
         lags = int(np.sqrt(n))
         middle += score.T @ score
         for lag in range(1, lags + 1):
@@ -123,7 +129,9 @@ def whiteness(error: np.ndarray) -> Whiteness:
     power = float(e @ e)
     a = np.array([e[k:] @ e[:-k] for k in range(1, lags + 1)]) / power
     q = n * (n + 2) * np.sum(a**2 / (n - np.arange(1, lags + 1)))
-    return Whiteness(float(np.mean(np.abs(a) > 1.96 / np.sqrt(n))), float(stats.chi2.sf(q, lags)), a)
+    return Whiteness(
+        float(np.mean(np.abs(a) > 1.96 / np.sqrt(n))), float(stats.chi2.sf(q, lags)), a
+    )
 
 
 def fit_percent(measured: np.ndarray, predicted: np.ndarray) -> float:

@@ -17,7 +17,9 @@ class Track(AbstractSignal):
     its own samples, where no step reaches across one, and then even a value held from sample to sample needs none."""
 
     times: Float[Array, " n"]
-    pieces: Float[Array, "n-1 4"]  # value and its derivatives over 0!, 1!, 2!, 3! at the start of each piece
+    pieces: Float[
+        Array, "n-1 4"
+    ]  # value and its derivatives over 0!, 1!, 2!, 3! at the start of each piece
     even: bool = eqx.field(static=True)
     smooth: bool = eqx.field(static=True)
 
@@ -33,7 +35,11 @@ class Track(AbstractSignal):
         k = jnp.clip(k, 0, last)
         c0, c1, c2, c3 = self.pieces[k]
         x = t - self.times[k]
-        return c0 + x * (c1 + x * (c2 + x * c3)), c1 + x * (2 * c2 + 3 * x * c3), 2 * c2 + 6 * x * c3
+        return (
+            c0 + x * (c1 + x * (c2 + x * c3)),
+            c1 + x * (2 * c2 + 3 * x * c3),
+            2 * c2 + 6 * x * c3,
+        )
 
     def breaks(self):
         return jnp.zeros((0,), self.times.dtype)

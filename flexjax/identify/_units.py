@@ -28,7 +28,9 @@ _TABLE: dict[str, dict[str, float]] = {
     "number": {"1": 1.0, "%": 1e-2, "strain": 1.0, "ustrain": 1e-6, "um/m": 1e-6, "ue": 1e-6},
     "reading": {"reading": 1.0, "counts": 1.0},
 }
-UNITS = {name: Unit(kind, factor) for kind, names in _TABLE.items() for name, factor in names.items()}
+UNITS = {
+    name: Unit(kind, factor) for kind, names in _TABLE.items() for name, factor in names.items()
+}
 
 
 def parse_unit(text: str, where: str) -> Unit:
@@ -37,8 +39,21 @@ def parse_unit(text: str, where: str) -> Unit:
     >>> parse_unit("N m", "torque").kind
     'torque'
     """
-    word = re.sub(r"[\s*·.^]", "", text).replace("µ", "u").replace("μ", "u").replace("ε", "e").replace("²", "2")
-    word = {"m/s/s": "m/s2", "ms-2": "m/s2", "degree": "deg", "degrees": "deg", "radian": "rad", "radians": "rad"}.get(word, word)
+    word = (
+        re.sub(r"[\s*·.^]", "", text)
+        .replace("µ", "u")
+        .replace("μ", "u")
+        .replace("ε", "e")
+        .replace("²", "2")
+    )
+    word = {
+        "m/s/s": "m/s2",
+        "ms-2": "m/s2",
+        "degree": "deg",
+        "degrees": "deg",
+        "radian": "rad",
+        "radians": "rad",
+    }.get(word, word)
     word = {"-": "1", "sec": "s", "seconds": "s", "microstrain": "ustrain", "": "1"}.get(word, word)
     if word in UNITS:
         return UNITS[word]

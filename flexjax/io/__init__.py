@@ -1,6 +1,10 @@
 """Trajectories as datasets and files: netCDF, zarr, and sensor channels as CSV and MAT."""
 
 from flexjax.io._dataset import from_dataset as from_dataset, to_dataset as to_dataset
-from flexjax.io._drive import drive_from_dict as drive_from_dict, load_drive as load_drive, parse_motion as parse_motion
+from flexjax.io._drive import (
+    drive_from_dict as drive_from_dict,
+    load_drive as load_drive,
+    parse_motion as parse_motion,
+)
 from flexjax.io._files import load_trajectory as load_trajectory, save_trajectory as save_trajectory
 from flexjax.io._tables import to_csv as to_csv, to_mat as to_mat

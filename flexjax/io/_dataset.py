@@ -20,7 +20,13 @@ POSE = ("x", "y", "z", "qw", "qx", "qy", "qz")
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 STRAIN = ("axial", "shear_y", "shear_z", "torsion", "curvature_y", "curvature_z")
-PARTS = {"pose": POSE, "axis": ("x", "y", "z"), "twist": TWIST, "wrench": WRENCH, "strain_part": STRAIN}
+PARTS = {
+    "pose": POSE,
+    "axis": ("x", "y", "z"),
+    "twist": TWIST,
+    "wrench": WRENCH,
+    "strain_part": STRAIN,
+}
 
 # field: (dimensions, units, what it is)
 FIELDS: dict[str, tuple[tuple[str, ...], str, str]] = {
@@ -29,8 +35,16 @@ FIELDS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "qdd": (("time", "dof"), "rad/s2 or m/s2", "joint accelerations"),
     "motor": (("time", "dof"), "rad or m (see dof_unit)", "joint coordinates, motor side"),
     "effort": (("time", "dof"), "N m or N", "effort of the drive on the motor side"),
-    "frames": (("time", "link", "station", "pose"), "m (x, y, z), 1 (quaternion)", "world frames of the sections"),
-    "velocity": (("time", "link", "station", "twist"), "m/s, rad/s", "twist of the section in its own axes"),
+    "frames": (
+        ("time", "link", "station", "pose"),
+        "m (x, y, z), 1 (quaternion)",
+        "world frames of the sections",
+    ),
+    "velocity": (
+        ("time", "link", "station", "twist"),
+        "m/s, rad/s",
+        "twist of the section in its own axes",
+    ),
     "acceleration": (
         ("time", "link", "station", "twist"),
         "m/s2, rad/s2",
@@ -41,8 +55,16 @@ FIELDS: dict[str, tuple[tuple[str, ...], str, str]] = {
         "m",
         "deflection from the tangent at the link's base, in the axes there",
     ),
-    "strain": (("time", "link", "station", "strain_part"), "1, 1/m", "axial and shear strain, torsion and curvature"),
-    "reaction": (("time", "joint", "wrench"), "N, N m", "wrench of parent on child at the joint, in child axes"),
+    "strain": (
+        ("time", "link", "station", "strain_part"),
+        "1, 1/m",
+        "axial and shear strain, torsion and curvature",
+    ),
+    "reaction": (
+        ("time", "joint", "wrench"),
+        "N, N m",
+        "wrench of parent on child at the joint, in child axes",
+    ),
 }
 ENERGIES = {
     "kinetic": "kinetic energy",
@@ -60,7 +82,9 @@ SCALARS = {
 
 def dof_names(robot: Robot) -> list[str]:
     """One name per joint coordinate: the joint's, with an index where the joint has several."""
-    return [j.name if j.dofs == 1 else f"{j.name}.{k}" for j in robot.tree_joints for k in range(j.dofs)]
+    return [
+        j.name if j.dofs == 1 else f"{j.name}.{k}" for j in robot.tree_joints for k in range(j.dofs)
+    ]
 
 
 def dof_units(robot: Robot) -> list[str]:
@@ -74,7 +98,9 @@ def dof_units(robot: Robot) -> list[str]:
 def check_single(traj: Trajectory, action: str) -> None:
     """Refuse what is no trajectory, a batch, or traced."""
     if not isinstance(traj, Trajectory):
-        raise ValueError(f"{action}: {type(traj).__name__}; expected a Trajectory, what fx.simulate returns.")
+        raise ValueError(
+            f"{action}: {type(traj).__name__}; expected a Trajectory, what fx.simulate returns."
+        )
     if isinstance(traj.ts, jax.core.Tracer):
         raise ValueError(f"{action}: the trajectory is traced; call it outside jit, vmap and grad.")
     if traj.status.ndim:
@@ -110,7 +136,11 @@ def to_dataset(traj: Trajectory) -> "xarray.Dataset":
         for name, (dims, units, about) in FIELDS.items()
     }
     for name, about in ENERGIES.items():
-        data[f"energy_{name}"] = ("time", np.asarray(getattr(traj.energy, name)), {"units": "J", "long_name": about})
+        data[f"energy_{name}"] = (
+            "time",
+            np.asarray(getattr(traj.energy, name)),
+            {"units": "J", "long_name": about},
+        )
     data["tip"] = (
         ("time", "axis"),
         np.asarray(traj.tip),
@@ -160,7 +190,9 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
         return jnp.asarray(dataset[name].values)
 
     ts = read("time")
-    robot = robot_from_dict(tomllib.loads(dataset.attrs["robot"]), where="the robot in the trajectory file")
+    robot = robot_from_dict(
+        tomllib.loads(dataset.attrs["robot"]), where="the robot in the trajectory file"
+    )
     robot = jax.tree.map(lambda x: x.astype(ts.dtype), robot)
     trees = {}
     for name in ("stats", "final"):
@@ -169,7 +201,9 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
             trees[name] = None
             continue
         count = sum(
-            1 for key in dataset.variables if str(key).startswith(f"{name}_") and str(key)[len(name) + 1 :].isdigit()
+            1
+            for key in dataset.variables
+            if str(key).startswith(f"{name}_") and str(key)[len(name) + 1 :].isdigit()
         )
         trees[name] = restore(json.loads(structure), [read(f"{name}_{i}") for i in range(count)])
     return Trajectory(

@@ -65,7 +65,9 @@ def parse_motion(text: str) -> tuple[str, Any]:
     joint, equals, rest = text.partition("=")
     word, *values = rest.split(":")
     if not (joint and equals and word):
-        raise ValueError(f"motion: {text!r}; expected <joint>=<signal>:<numbers>, e.g. shoulder=quintic:0:1:2.")
+        raise ValueError(
+            f"motion: {text!r}; expected <joint>=<signal>:<numbers>, e.g. shoulder=quintic:0:1:2."
+        )
     try:
         numbers = [[float(x) for x in v.split(",")] if "," in v else float(v) for v in values]
     except ValueError:
@@ -74,11 +76,16 @@ def parse_motion(text: str) -> tuple[str, Any]:
         ) from None
     make = _signal_function(f"motion {joint}", word)
     # What may be left out stands in brackets.
-    names = [n if p.default is p.empty else f"[{n}]" for n, p in inspect.signature(make).parameters.items()]
+    names = [
+        n if p.default is p.empty else f"[{n}]"
+        for n, p in inspect.signature(make).parameters.items()
+    ]
     try:
         inspect.signature(make).bind(*numbers)
     except TypeError:
-        raise ValueError(f"motion: {text!r}; {word} takes {', '.join(names)}, in this order.") from None
+        raise ValueError(
+            f"motion: {text!r}; {word} takes {', '.join(names)}, in this order."
+        ) from None
     return joint, make(*numbers)
 
 
@@ -161,7 +168,9 @@ def _actuation(where: str, table: Any, faults: list[str]):
         return made and (Motion if kind == "motion" else Effort)(made)
     wanted = {"kp", "kd", "reference"}
     if not (isinstance(values, dict) and wanted <= set(values) <= wanted | {"limit"}):
-        faults.append(f"{where}.pd: {values!r}; expected kp, kd, reference (a signal) and perhaps limit.")
+        faults.append(
+            f"{where}.pd: {values!r}; expected kp, kd, reference (a signal) and perhaps limit."
+        )
         return None
     wrong = [
         f"{where}.pd.{key}: {values[key]!r}; expected a number."
@@ -170,13 +179,19 @@ def _actuation(where: str, table: Any, faults: list[str]):
     ]
     faults += wrong
     reference = _signal(f"{where}.pd.reference", values["reference"], faults)
-    return None if wrong or reference is None else PD(values["kp"], values["kd"], reference, values.get("limit"))
+    return (
+        None
+        if wrong or reference is None
+        else PD(values["kp"], values["kd"], reference, values.get("limit"))
+    )
 
 
 def _load(where: str, row: Any, faults: list[str]):
     wanted = {"link", "wrench"}
     if not (isinstance(row, dict) and wanted <= set(row) <= wanted | {"s", "frame"}):
-        faults.append(f"{where}: {row!r}; expected link, wrench (a signal of six numbers) and perhaps s and frame.")
+        faults.append(
+            f"{where}: {row!r}; expected link, wrench (a signal of six numbers) and perhaps s and frame."
+        )
         return None
     wrench = _signal(f"{where}.wrench", row["wrench"], faults)
     try:

@@ -23,11 +23,17 @@ def save_trajectory(traj: Trajectory, path: str | os.PathLike) -> Path:
     dataset = to_dataset(traj)
     if kind == "zarr":
         _need_zarr()
-        return write_whole(path, lambda part: dataset.to_zarr(part, consolidated=False, zarr_format=2))
+        return write_whole(
+            path, lambda part: dataset.to_zarr(part, consolidated=False, zarr_format=2)
+        )
     plain = {
-        str(name): {"_FillValue": None} for name, variable in dataset.variables.items() if variable.dtype.kind == "f"
+        str(name): {"_FillValue": None}
+        for name, variable in dataset.variables.items()
+        if variable.dtype.kind == "f"
     }
-    return write_whole(path, lambda part: dataset.to_netcdf(part, engine="h5netcdf", encoding=plain))
+    return write_whole(
+        path, lambda part: dataset.to_netcdf(part, engine="h5netcdf", encoding=plain)
+    )
 
 
 def load_trajectory(path: str | os.PathLike) -> Trajectory:
@@ -38,7 +44,9 @@ def load_trajectory(path: str | os.PathLike) -> Trajectory:
     kind = _kind(path)
     if not path.exists():
         raise FileNotFoundError(f"trajectory file {str(path)!r}: no such file.")
-    options: dict = {"engine": "zarr", "consolidated": False} if kind == "zarr" else {"engine": "h5netcdf"}
+    options: dict = (
+        {"engine": "zarr", "consolidated": False} if kind == "zarr" else {"engine": "h5netcdf"}
+    )
     if kind == "zarr":
         _need_zarr()
     try:
@@ -67,18 +75,24 @@ def _need_zarr() -> None:
     try:
         import zarr  # noqa: F401
     except ImportError:
-        raise ImportError("zarr stores need the package zarr: pip install 'flexjax[zarr]'.") from None
+        raise ImportError(
+            "zarr stores need the package zarr: pip install 'flexjax[zarr]'."
+        ) from None
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
     """Call ``write`` on a temporary name beside ``path``, then rename: what was there before stays until the new one is complete."""
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"path: {str(path)!r}; the folder {str(path.parent)!r} does not exist. Make it first.")
+        raise FileNotFoundError(
+            f"path: {str(path)!r}; the folder {str(path.parent)!r} does not exist. Make it first."
+        )
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
         part = Path(folder) / path.name
         write(part)
         if path.is_dir() and not path.is_symlink():
-            if part.is_file() or not any((path / name).exists() for name in (".zgroup", "zarr.json")):
+            if part.is_file() or not any(
+                (path / name).exists() for name in (".zgroup", "zarr.json")
+            ):
                 raise FileExistsError(
                     f"path: {str(path)!r} is a folder with something else in it; choose another name."
                 )

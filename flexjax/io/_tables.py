@@ -22,7 +22,10 @@ def channels(traj: Trajectory, action: str, *, key=None) -> list[tuple[str, str,
         )
     readings = measure(traj, key=key)
     units = {s.name: sensor_unit(s, traj.robot) for s in traj.robot.sensors}
-    return [("time", "s", np.asarray(traj.ts)), *((name, units[name], np.asarray(x)) for name, x in readings.items())]
+    return [
+        ("time", "s", np.asarray(traj.ts)),
+        *((name, units[name], np.asarray(x)) for name, x in readings.items()),
+    ]
 
 
 def to_csv(traj: Trajectory, path: str | os.PathLike, *, key=None) -> Path:
@@ -37,7 +40,8 @@ def to_csv(traj: Trajectory, path: str | os.PathLike, *, key=None) -> Path:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow([f"{name} [{unit}]" for name, unit, _ in columns])
             rows.writerows(
-                [repr(x) for x in row] for row in zip(*(values.tolist() for _, _, values in columns), strict=True)
+                [repr(x) for x in row]
+                for row in zip(*(values.tolist() for _, _, values in columns), strict=True)
             )
 
     return write_whole(Path(path), write)

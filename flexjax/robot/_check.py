@@ -24,7 +24,12 @@ def document_faults(document: dict) -> Faults:
     """Every fault of a robot document, except unknown and missing keys, which the reader of files tells."""
     faults = Faults()
     check_numbers(faults, "", "Robot", {"gravity": document.get("gravity")})
-    for key, cls in (("links", Link), ("joints", Joint), ("payloads", Payload), ("sensors", Sensor)):
+    for key, cls in (
+        ("links", Link),
+        ("joints", Joint),
+        ("payloads", Payload),
+        ("sensors", Sensor),
+    ):
         for path, item in items(document, key):
             check_numbers(faults, path, cls, item, item.get("type") if cls is Joint else None)
     for path, link in items(document, "links"):

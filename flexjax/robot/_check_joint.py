@@ -4,7 +4,16 @@ import math
 
 import numpy as np
 
-from flexjax.robot._fault import UNKNOWN, Faults, items, names_of, number, numbers, numbers_taken_out, one_of
+from flexjax.robot._fault import (
+    UNKNOWN,
+    Faults,
+    items,
+    names_of,
+    number,
+    numbers,
+    numbers_taken_out,
+    one_of,
+)
 from flexjax.robot._fields import TURN
 from flexjax.robot._joint import JOINT_DOFS
 
@@ -20,7 +29,9 @@ def check_joint(faults: Faults, path: str, joint: dict, document: dict) -> None:
         name = joint.get(key)
         if isinstance(name, str) and name not in links and not (key == "parent" and name == GROUND):
             faults.add(
-                f"{path}.{key}", name, f"the name of a link{' or ground' if key == 'parent' else ''} ({one_of(links)})"
+                f"{path}.{key}",
+                name,
+                f"the name of a link{' or ground' if key == 'parent' else ''} ({one_of(links)})",
             )
     if joint.get("parent") == joint.get("child") and isinstance(joint.get("child"), str):
         faults.add(f"{path}.child", joint["child"], "another link than the parent")
@@ -46,12 +57,21 @@ def _check_axes(faults: Faults, path: str, joint: dict, document: dict) -> None:
     axis, axis2 = numbers(joint.get("axis")), numbers(joint.get("axis2"))
     for key, vector in (("axis", axis), ("axis2", axis2)):
         if vector is not None and len(vector) == 3 and not any(vector):
-            faults.add(f"{path}.{key}", vector, "a vector other than zero", "For example [0, 0, 1].")
+            faults.add(
+                f"{path}.{key}", vector, "a vector other than zero", "For example [0, 0, 1]."
+            )
     if joint["type"] == "universal":
         if "axis2" not in joint and not numbers_taken_out(document):
-            faults.add(f"{path}.axis2", None, "the second axis of a universal joint", "For example axis2 = [0, 1, 0].")
+            faults.add(
+                f"{path}.axis2",
+                None,
+                "the second axis of a universal joint",
+                "For example axis2 = [0, 1, 0].",
+            )
         if axis and axis2 and len(axis) == len(axis2) == 3 and any(axis) and any(axis2):
-            if np.linalg.norm(np.cross(axis, axis2)) < 1e-6 * np.linalg.norm(axis) * np.linalg.norm(axis2):
+            if np.linalg.norm(np.cross(axis, axis2)) < 1e-6 * np.linalg.norm(axis) * np.linalg.norm(
+                axis2
+            ):
                 faults.add(f"{path}.axis2", axis2, "an axis that is not parallel to axis")
     elif "axis2" in joint:
         faults.add(
@@ -68,17 +88,25 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
         for key in ("stiffness", "damping", "friction", "motor", "home"):
             if key in joint:
                 faults.add(
-                    f"{path}.{key}", joint[key], "nothing here on a fixed joint", "Use a revolute joint, or remove it."
+                    f"{path}.{key}",
+                    joint[key],
+                    "nothing here on a fixed joint",
+                    "Use a revolute joint, or remove it.",
                 )
     stops = joint.get("stops")
     if stops is not None and stops is not UNKNOWN and JOINT_DOFS[kind] != 1:
         faults.add(
-            f"{path}.stops", stops, f"no end stops on a {kind} joint", "Only joints with one coordinate have end stops."
+            f"{path}.stops",
+            stops,
+            f"no end stops on a {kind} joint",
+            "Only joints with one coordinate have end stops.",
         )
     if isinstance(stops, dict):
         lower, upper = number(stops.get("lower")), number(stops.get("upper"))
         if lower is not None and upper is not None and lower >= upper:
-            faults.add(f"{path}.stops.lower", lower, f"less than upper ({upper:g})", "Swap the two.")
+            faults.add(
+                f"{path}.stops.lower", lower, f"less than upper ({upper:g})", "Swap the two."
+            )
 
 
 def _check_angles(faults: Faults, path: str, joint: dict) -> None:
@@ -88,7 +116,11 @@ def _check_angles(faults: Faults, path: str, joint: dict) -> None:
     stops = stops if isinstance(stops, dict) else {}
     ends = [("stops.lower", stops.get("lower")), ("stops.upper", stops.get("upper"))]
     angles = [("rotation", joint.get("rotation"), TURN)]
-    angles += [("home", joint.get("home"), TURN), *((key, value, 4 * TURN) for key, value in ends)] if turning else []
+    angles += (
+        [("home", joint.get("home"), TURN), *((key, value, 4 * TURN) for key, value in ends)]
+        if turning
+        else []
+    )
     for key, value, most in angles:
         known = numbers(value if isinstance(value, list) else [value])
         if known and math.hypot(*known) > most:
@@ -110,7 +142,9 @@ def _check_home(faults: Faults, path: str, joint: dict, document: dict) -> None:
         return
     size = len(home) if isinstance(home, list) else 1
     if size != dofs:
-        faults.add(f"{path}.home", home, f"{dofs} number{'s' if dofs > 1 else ''} for a {kind} joint")
+        faults.add(
+            f"{path}.home", home, f"{dofs} number{'s' if dofs > 1 else ''} for a {kind} joint"
+        )
         return
     value = numbers(home if isinstance(home, list) else [home])
     # A prismatic joint with an axis is a plain shift; without, its coordinate is a free length.
@@ -122,8 +156,23 @@ def _check_home(faults: Faults, path: str, joint: dict, document: dict) -> None:
         else None
     )
     length = next(
-        (number(link.get("length")) for _, link in items(document, "links") if link.get("name") == owner), None
+        (
+            number(link.get("length"))
+            for _, link in items(document, "links")
+            if link.get("name") == owner
+        ),
+        None,
     )
-    if owner is not None and value is not None and length is not None and not 0 <= value[0] <= length * (1 + 1e-6):
+    if (
+        owner is not None
+        and value is not None
+        and length is not None
+        and not 0 <= value[0] <= length * (1 + 1e-6)
+    ):
         what = "a contact on the parent" if kind == "sliding" else "a free length of the child"
-        faults.add(f"{path}.home", home, f"{what}, from 0 to {length:g} m", f"Link {owner!r} is {length:g} m long.")
+        faults.add(
+            f"{path}.home",
+            home,
+            f"{what}, from 0 to {length:g} m",
+            f"Link {owner!r} is {length:g} m long.",
+        )

@@ -17,13 +17,18 @@ def check_link(faults: Faults, path: str, link: dict) -> None:
             path,
             have,
             ONE_OF,
-            "Keep the one that describes the link and remove the others." if given else "Add one of them.",
+            "Keep the one that describes the link and remove the others."
+            if given
+            else "Add one of them.",
         )
     _check_beam(faults, path, link)
     length = number(link.get("length"))
     if length == 0 and "body" not in link:
         faults.add(
-            f"{path}.length", 0.0, "a positive number", "Only a rigid link given by its body may have no length."
+            f"{path}.length",
+            0.0,
+            "a positive number",
+            "Only a rigid link given by its body may have no length.",
         )
     if "body" in link:
         if link.get("rigid", False) is False:
@@ -35,19 +40,29 @@ def check_link(faults: Faults, path: str, link: dict) -> None:
             )
         for key in ("section_end", "curvature", "damping", "material"):
             if key in link:
-                faults.add(f"{path}.{key}", link[key], "nothing here for a link given by its body", f"Remove {key}.")
+                faults.add(
+                    f"{path}.{key}",
+                    link[key],
+                    "nothing here for a link given by its body",
+                    f"Remove {key}.",
+                )
         _check_inertia(faults, f"{path}.body.inertia", link["body"])
     pieces = link.get("pieces")
     if isinstance(pieces, list):
         for key in ("section_end", "material"):
             if key in link:
                 faults.add(
-                    f"{path}.{key}", link[key], "nothing here for a link made of pieces", f"Give {key} in the pieces."
+                    f"{path}.{key}",
+                    link[key],
+                    "nothing here for a link made of pieces",
+                    f"Give {key} in the pieces.",
                 )
         for i, piece in enumerate(pieces):
             if isinstance(piece, dict):
                 _check_piece(faults, f"{path}.pieces.{i}", piece)
-        fractions = [number(piece.get("fraction")) if isinstance(piece, dict) else None for piece in pieces]
+        fractions = [
+            number(piece.get("fraction")) if isinstance(piece, dict) else None for piece in pieces
+        ]
         known = [f for f in fractions if f is not None]
         if len(known) == len(pieces) and abs(sum(known) - 1) > 1e-6:
             faults.add(
@@ -82,7 +97,10 @@ def _check_beam(faults: Faults, path: str, beam: dict) -> None:
         )
     if "section_end" in beam and "section" not in beam:
         faults.add(
-            f"{path}.section_end", beam["section_end"], "a section to taper from", "Add section, or remove section_end."
+            f"{path}.section_end",
+            beam["section_end"],
+            "a section to taper from",
+            "Add section, or remove section_end.",
         )
     if "constants" in beam and "material" in beam:
         faults.add(
@@ -101,12 +119,18 @@ def _check_beam(faults: Faults, path: str, beam: dict) -> None:
     material = beam.get("material")
     if isinstance(material, str) and material not in MATERIALS:
         faults.add(
-            f"{path}.material", material, f"one of {', '.join(MATERIALS)}", "Or give numbers: { E = , nu = , rho = }."
+            f"{path}.material",
+            material,
+            f"one of {', '.join(MATERIALS)}",
+            "Or give numbers: { E = , nu = , rho = }.",
         )
     if isinstance(material, dict) and "E" in material and ("nu" in material) == ("G" in material):
         have = "nu and G" if "nu" in material else None
         faults.add(
-            f"{path}.material", have, "exactly one of nu and G", "Give Poisson's ratio nu or the shear modulus G."
+            f"{path}.material",
+            have,
+            "exactly one of nu and G",
+            "Give Poisson's ratio nu or the shear modulus G.",
         )
 
 
@@ -116,7 +140,10 @@ def _check_section(faults: Faults, path: str, section) -> None:
     value = {key: number(v) for key, v in section.items()}
     cls = section_class(section)
     shape = cls.shape if cls else None
-    limits = {"tube": [("wall", "diameter", 0.5)], "i": [("flange", "height", 0.5), ("web", "width", 1.0)]}
+    limits = {
+        "tube": [("wall", "diameter", 0.5)],
+        "i": [("flange", "height", 0.5), ("web", "width", 1.0)],
+    }
     for small, large, share in limits.get(shape or "", []):
         a, b = value.get(small), value.get(large)
         if a is not None and b is not None and a > 0 and b > 0 and a >= share * b:
@@ -131,4 +158,9 @@ def _check_inertia(faults: Faults, path: str, body) -> None:
     xx, yy, zz, xy, xz, yz = values
     lowest = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])[0]
     if lowest < -1e-6 * max(abs(v) for v in values):
-        faults.add(path, values, "an inertia without negative principal value", "The order is xx, yy, zz, xy, xz, yz.")
+        faults.add(
+            path,
+            values,
+            "an inertia without negative principal value",
+            "The order is xx, yy, zz, xy, xz, yz.",
+        )

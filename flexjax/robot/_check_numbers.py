@@ -10,7 +10,9 @@ def check_numbers(faults: Faults, path: str, cls: Any, document, joint_type=None
     """Check the numbers of an object of class ``cls`` and of the objects inside it."""
     if isinstance(cls, str):
         for name, rule in NUMBERS[cls].items():
-            _check_number(faults, f"{path}.{name}" if path else name, document.get(name), rule, joint_type)
+            _check_number(
+                faults, f"{path}.{name}" if path else name, document.get(name), rule, joint_type
+            )
         return
     if not isinstance(document, dict):
         return
@@ -47,7 +49,9 @@ def _check_number(faults: Faults, path: str, value, number: Number, joint_type) 
             f"It is the {number.about}" + (f" [{unit}]." if unit else "."),
         )
     elif not all(rule.holds(v) for v in values):
-        meaning = f"It is the {number.about}" + (f" in {unit}; check sign and unit." if unit else ".")
+        meaning = f"It is the {number.about}" + (
+            f" in {unit}; check sign and unit." if unit else "."
+        )
         faults.add(path, value, rule.expected + (" in every place" if shape else ""), meaning)
 
 

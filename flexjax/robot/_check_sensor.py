@@ -28,19 +28,33 @@ def check_sensor(faults: Faults, path: str, sensor: dict, document: dict) -> Non
                 f"the name of a {what} for a sensor of kind {kind} ({one_of(names_of(document, what + 's'))})",
             )
         return
-    if kind in ("encoder", "motor_encoder") and (target.get("type") == "fixed" or target.get("loop") is True):
-        faults.add(f"{path}.on", on, "a joint with a coordinate", "Fixed joints and loop joints have none.")
+    if kind in ("encoder", "motor_encoder") and (
+        target.get("type") == "fixed" or target.get("loop") is True
+    ):
+        faults.add(
+            f"{path}.on", on, "a joint with a coordinate", "Fixed joints and loop joints have none."
+        )
     if kind in ("strain_gauge", "flex") and target.get("rigid") is True:
         faults.add(f"{path}.on", on, "an elastic link", "A rigid link does not strain.")
     span = numbers(sensor.get("span"))
     if kind == "flex" and "span" not in sensor and not numbers_taken_out(document):
         faults.add(
-            f"{path}.span", None, "the stations between which a flex sensor measures", "For example span = [0.0, 1.0]."
+            f"{path}.span",
+            None,
+            "the stations between which a flex sensor measures",
+            "For example span = [0.0, 1.0].",
         )
     if kind != "flex" and "span" in sensor:
-        faults.add(f"{path}.span", sensor["span"], f"no span on a sensor of kind {kind}", "Use s for its station.")
+        faults.add(
+            f"{path}.span",
+            sensor["span"],
+            f"no span on a sensor of kind {kind}",
+            "Use s for its station.",
+        )
     if span is not None and len(span) == 2 and span[0] >= span[1]:
         faults.add(f"{path}.span", span, "two stations in increasing order", "Swap the two.")
     direction = numbers(sensor.get("direction"))
     if direction is not None and not any(direction):
-        faults.add(f"{path}.direction", direction, "a vector other than zero", "For example [0, 1, 0].")
+        faults.add(
+            f"{path}.direction", direction, "a vector other than zero", "For example [0, 1, 0]."
+        )

@@ -27,7 +27,10 @@ def check_names(faults: Faults, document: dict) -> None:
                 )
             if key == "links" and name == GROUND:
                 faults.add(
-                    f"{path}.name", name, "another name", "ground is the fixed world that the first joint hangs on."
+                    f"{path}.name",
+                    name,
+                    "another name",
+                    "ground is the fixed world that the first joint hangs on.",
                 )
 
 
@@ -36,7 +39,11 @@ def check_tree(faults: Faults, document: dict) -> None:
     links = names_of(document, "links")
     if isinstance(document.get("links", []), list) and not document.get("links"):
         faults.add("links", [], "at least one link")
-    joints = [(path, joint) for path, joint in items(document, "joints") if isinstance(joint.get("child"), str)]
+    joints = [
+        (path, joint)
+        for path, joint in items(document, "joints")
+        if isinstance(joint.get("child"), str)
+    ]
     parent_of: dict[str, str] = {}
     for path, joint in joints:
         child = joint["child"]
@@ -44,7 +51,12 @@ def check_tree(faults: Faults, document: dict) -> None:
             continue
         if child in parent_of:
             mend = "If it closes a chain, set loop = true on the joint that closes it."
-            faults.add(f"{path}.child", child, "a link that is not the child of another joint already", mend)
+            faults.add(
+                f"{path}.child",
+                child,
+                "a link that is not the child of another joint already",
+                mend,
+            )
         elif isinstance(joint.get("parent"), str):
             parent_of[child] = joint["parent"]
     told: set[str] = set()
@@ -82,7 +94,9 @@ def check_planar(faults: Faults, document: dict) -> None:
     for path, joint in items(document, "joints"):
         kind = joint.get("type")
         if kind in NOT_PLANAR:
-            faults.add(f"{path}.type", kind, "a joint that moves in the plane z = 0 (planar = true)", mend)
+            faults.add(
+                f"{path}.type", kind, "a joint that moves in the plane z = 0 (planar = true)", mend
+            )
         axis = numbers(joint.get("axis"))
         if kind == "revolute" and axis is not None and any(axis[:2]):
             faults.add(f"{path}.axis", axis, "an axis along z (planar = true)", mend)
@@ -96,7 +110,12 @@ def check_planar(faults: Faults, document: dict) -> None:
     for path, link in items(document, "links"):
         curvature = numbers(link.get("curvature"))
         if curvature is not None and any(curvature[:2]):
-            faults.add(f"{path}.curvature", curvature, "no twist and no curvature about y (planar = true)", mend)
+            faults.add(
+                f"{path}.curvature",
+                curvature,
+                "no twist and no curvature about y (planar = true)",
+                mend,
+            )
 
 
 def is_planar(document: dict) -> bool:

@@ -8,7 +8,13 @@ import numpy as np
 
 from flexjax.robot._document import plain
 from flexjax.robot._fault import UNKNOWN, RobotError
-from flexjax.robot._frequencies import Constants, PointMass, constants_at_ends, link_frequencies, link_mass
+from flexjax.robot._frequencies import (
+    Constants,
+    PointMass,
+    constants_at_ends,
+    link_frequencies,
+    link_mass,
+)
 from flexjax.robot._joint import Payload
 from flexjax.robot._link import Link
 from flexjax.robot._robot import GROUND, Robot
@@ -46,7 +52,9 @@ class Description:
         mass = f"mass {self.mass:.6g} kg (links, hubs, joints, payloads)"
         lines = [f"robot {self.name!r}: {mass}, reach at most {self.reach:.6g} m"]
         names = ["EIz [N m2]", "EIy [N m2]", "GJ [N m2]", "rhoA [kg/m]"]
-        rows = [["link", "length [m]", "mass [kg]", *names, "bending in y [Hz]", "bending in z [Hz]"]]
+        rows = [
+            ["link", "length [m]", "mass [kg]", *names, "bending in y [Hz]", "bending in z [Hz]"]
+        ]
         for link in self.links:
             length = f"{link.length:.6g}" + (
                 f" ({link.free_length:.6g} free)" if link.free_length != link.length else ""
@@ -55,9 +63,17 @@ class Description:
             if link.base is None or link.tip is None:
                 rows.append([link.name, length, mass, "rigid", "", "", "", "", ""])
                 continue
-            ends = [(getattr(link.base, key), getattr(link.tip, key)) for key in ("EIz", "EIy", "GJ", "rhoA")]
-            cells = [f"{a:.5g}" if abs(a - b) <= 1e-9 * abs(a) else f"{a:.5g} .. {b:.5g}" for a, b in ends]
-            frequencies = [", ".join(f"{f:.5g}" for f in fs) for fs in (link.frequencies_y, link.frequencies_z)]
+            ends = [
+                (getattr(link.base, key), getattr(link.tip, key))
+                for key in ("EIz", "EIy", "GJ", "rhoA")
+            ]
+            cells = [
+                f"{a:.5g}" if abs(a - b) <= 1e-9 * abs(a) else f"{a:.5g} .. {b:.5g}"
+                for a, b in ends
+            ]
+            frequencies = [
+                ", ".join(f"{f:.5g}" for f in fs) for fs in (link.frequencies_y, link.frequencies_z)
+            ]
             rows.append([link.name, length, mass, *cells, *frequencies])
         return "\n".join(
             [
@@ -76,7 +92,10 @@ def describe(robot: Robot, *, modes: int = 3) -> Description:
     6.10
     """
     if any(plain(leaf) is UNKNOWN for leaf in jax.tree.leaves(robot)):
-        raise RobotError("describe", ["the numbers of this robot are traced; call describe outside jit, vmap and grad"])
+        raise RobotError(
+            "describe",
+            ["the numbers of this robot are traced; call describe outside jit, vmap and grad"],
+        )
     links = tuple(_describe_link(robot, link, modes) for link in robot.links)
     mass = sum(link.mass for link in links) + sum(float(p.mass) for p in robot.payloads)
     for joint in robot.joints:
@@ -88,17 +107,30 @@ def describe(robot: Robot, *, modes: int = 3) -> Description:
 def _describe_link(robot: Robot, link: Link, modes: int) -> LinkDescription:
     length = free = float(link.length)
     for joint in robot.tree_joints:
-        if joint.child == link.name and joint.type == "prismatic" and joint.axis is None and joint.home is not None:
+        if (
+            joint.child == link.name
+            and joint.type == "prismatic"
+            and joint.axis is None
+            and joint.home is not None
+        ):
             free = float(np.ravel(joint.home)[0])
     loads = [p for p in robot.payloads if p.link == link.name]
     payload, mass = sum(float(p.mass) for p in loads), link_mass(link)
     if link.rigid:
-        return LinkDescription(link.name, length, free, mass, payload, None, None, np.zeros(0), np.zeros(0))
+        return LinkDescription(
+            link.name, length, free, mass, payload, None, None, np.zeros(0), np.zeros(0)
+        )
     found = []
     for plane, axis in (("y", 2), ("z", 1)):
         on_link = [_point_mass(p, axis, length, free) for p in loads]
-        ahead = [load for load in on_link if load.station > 0]  # what is still inside a prismatic guide does not move
-        found.append(link_frequencies(link, plane, length=free, loads=ahead, n=modes) if free > 0 else np.zeros(0))
+        ahead = [
+            load for load in on_link if load.station > 0
+        ]  # what is still inside a prismatic guide does not move
+        found.append(
+            link_frequencies(link, plane, length=free, loads=ahead, n=modes)
+            if free > 0
+            else np.zeros(0)
+        )
     return LinkDescription(link.name, length, free, mass, payload, *constants_at_ends(link), *found)
 
 
@@ -121,7 +153,11 @@ def _reach(robot: Robot) -> float:
     def distance(name: str) -> float:
         joint = parent[name]
         start = 0.0 if joint.parent == GROUND else distance(joint.parent)
-        offset = 0.0 if joint.offset is None or joint.parent == GROUND else float(np.linalg.norm(joint.offset))
+        offset = (
+            0.0
+            if joint.offset is None or joint.parent == GROUND
+            else float(np.linalg.norm(joint.offset))
+        )
         return start + offset + lengths[name]
 
     return max(distance(link.name) for link in robot.links)

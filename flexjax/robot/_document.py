@@ -28,7 +28,9 @@ def plain(leaf):
 def _tolist(x):
     array = np.asarray(x)
     return (
-        array.tolist() if np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer) else UNKNOWN
+        array.tolist()
+        if np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)
+        else UNKNOWN
     )
 
 

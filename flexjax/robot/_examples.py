@@ -18,7 +18,10 @@ class Examples(dict):
 @cache
 def _read() -> tuple[tuple[str, str], ...]:
     files = sorted(FOLDER.glob("*.toml"), key=lambda file: file.stem)
-    return tuple((file.stem, file.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# ")) for file in files)
+    return tuple(
+        (file.stem, file.read_text(encoding="utf-8").split("\n", 1)[0].lstrip("# "))
+        for file in files
+    )
 
 
 def examples() -> Examples:

@@ -41,7 +41,8 @@ class Faults:
         """One fault; ``value=None`` says that something is missing."""
         given = "missing" if value is None else shown(value)
         self.lines.setdefault(
-            (path, expected), f"{path} = {given}: expected {expected}." + (f" {mend}" if mend else "")
+            (path, expected),
+            f"{path} = {given}: expected {expected}." + (f" {mend}" if mend else ""),
         )
 
     def tell(self, path: str, value, text: str) -> None:
@@ -71,9 +72,14 @@ def items(document: dict, key: str) -> list[tuple[str, dict]]:
     rows = rows if isinstance(rows, list) else []
     names = [row.get("name") if isinstance(row, dict) else None for row in rows]
     unique = [
-        name if isinstance(name, str) and name and names.count(name) == 1 else str(i) for i, name in enumerate(names)
+        name if isinstance(name, str) and name and names.count(name) == 1 else str(i)
+        for i, name in enumerate(names)
     ]
-    return [(f"{key}.{label}", row) for label, row in zip(unique, rows, strict=True) if isinstance(row, dict)]
+    return [
+        (f"{key}.{label}", row)
+        for label, row in zip(unique, rows, strict=True)
+        if isinstance(row, dict)
+    ]
 
 
 def is_finite(value: float | int) -> bool:

@@ -33,14 +33,18 @@ RULES = {
     "positive": Rule(lambda x: x > 0, "a positive number", {"exclusiveMinimum": 0}),
     "not negative": Rule(lambda x: x >= 0, "zero or a positive number", {"minimum": 0}),
     "not zero": Rule(lambda x: x != 0, "a number other than zero", {}),
-    "station": Rule(lambda x: 0 <= x <= 1, "a station from 0 (base) to 1 (tip)", {"minimum": 0, "maximum": 1}),
+    "station": Rule(
+        lambda x: 0 <= x <= 1, "a station from 0 (base) to 1 (tip)", {"minimum": 0, "maximum": 1}
+    ),
     "fraction": Rule(
         lambda x: 0 < x <= 1,
         "a fraction of the link's length, above 0 and at most 1",
         {"exclusiveMinimum": 0, "maximum": 1},
     ),
     "ratio": Rule(
-        lambda x: 0 <= x < 1, "a damping ratio from 0 to below 1 (not per cent)", {"minimum": 0, "exclusiveMaximum": 1}
+        lambda x: 0 <= x < 1,
+        "a damping ratio from 0 to below 1 (not per cent)",
+        {"minimum": 0, "exclusiveMaximum": 1},
     ),
     "poisson": Rule(
         lambda x: -1 < x < 0.5,
@@ -106,12 +110,16 @@ NUMBERS: dict[str, dict[str, Number]] = {
     "Body": {
         "mass": Number("kg", "not negative", "mass"),
         "com": Number("m", "finite", "centre of mass from the link's base in link axes", _3),
-        "inertia": Number("kg m2", "finite", "inertia about the centre of mass: xx, yy, zz, xy, xz, yz", _6),
+        "inertia": Number(
+            "kg m2", "finite", "inertia about the centre of mass: xx, yy, zz, xy, xz, yz", _6
+        ),
     },
     "Piece": {"fraction": Number("", "fraction", "share of the link's length")},
     "Link": {
         "length": Number("m", "not negative", "length from base to tip"),
-        "curvature": Number("1/m", "finite", "unstressed twist, curvature about y, curvature about z", _3),
+        "curvature": Number(
+            "1/m", "finite", "unstressed twist, curvature about y, curvature about z", _3
+        ),
     },
     "Friction": {
         "coulomb": Number("N m|N", "not negative", "dry friction"),
@@ -120,7 +128,10 @@ NUMBERS: dict[str, dict[str, Number]] = {
     "Hub": {
         "mass": Number("kg", "not negative", "mass at the joint"),
         "inertia": Number(
-            "kg m2", "not negative", "inertia about the joint axis, or about the child's three axes", _1or3
+            "kg m2",
+            "not negative",
+            "inertia about the joint axis, or about the child's three axes",
+            _1or3,
         ),
     },
     "Motor": {
@@ -136,11 +147,17 @@ NUMBERS: dict[str, dict[str, Number]] = {
         "damping": Number("N m s/rad|N s/m", "not negative", "damping of the stop"),
     },
     "Joint": {
-        "axis": Number("", "finite", "joint axis in child axes (a revolute joint without it turns about z)", _3),
+        "axis": Number(
+            "", "finite", "joint axis in child axes (a revolute joint without it turns about z)", _3
+        ),
         "axis2": Number("", "finite", "second axis of a universal joint in child axes", _3),
         "offset": Number("m", "finite", "shift from the parent's tip, in its axes", _3),
-        "rotation": Number("rad", "finite", "rotation vector from the parent's tip axes to the child's", _3),
-        "home": Number("rad|m", "finite", "joint coordinate at the start", ((), (1,), (2,), (3,), (6,))),
+        "rotation": Number(
+            "rad", "finite", "rotation vector from the parent's tip axes to the child's", _3
+        ),
+        "home": Number(
+            "rad|m", "finite", "joint coordinate at the start", ((), (1,), (2,), (3,), (6,))
+        ),
         "stiffness": Number("N m/rad|N/m", "positive", "stiffness of the joint spring"),
         "damping": Number("N m s/rad|N s/m", "not negative", "viscous damping"),
         "mass": Number("kg", "not negative", "mass of the joint"),
@@ -194,7 +211,11 @@ def parts(cls: type) -> list[Part]:
             else None
         )
         many = typing.get_origin(field.type) is tuple
-        found.append(Part(field.name, required, None if required else field.default, number, inner, many, text))
+        found.append(
+            Part(
+                field.name, required, None if required else field.default, number, inner, many, text
+            )
+        )
     return found
 
 

@@ -27,13 +27,20 @@ CHOICES = {
     ("Sensor", "kind"): SENSOR_KINDS,
     ("Joint", "child_at"): ("base", "tip"),
 }
-TAGS = frozenset({"~number", "~list", "~name", "~table", *SECTIONS})  # how pydantic names the branches of our unions
+TAGS = frozenset(
+    {"~number", "~list", "~name", "~table", *SECTIONS}
+)  # how pydantic names the branches of our unions
 
 
 @cache
 def file_model() -> type[pydantic.BaseModel]:
     """The model of a whole robot file."""
-    lists = {"links": (Link, ...), "joints": (Joint, ...), "payloads": (Payload, []), "sensors": (Sensor, [])}
+    lists = {
+        "links": (Link, ...),
+        "joints": (Joint, ...),
+        "payloads": (Payload, []),
+        "sensors": (Sensor, []),
+    }
     about = {
         "links": "the links, each along its local +x from base to tip",
         "joints": "the joints, from parent (a link or ground) to child",
@@ -44,16 +51,23 @@ def file_model() -> type[pydantic.BaseModel]:
         "schema_": (Literal[1], Field(..., alias="schema", description="version of this format")),
         "name": (str, Field(..., description="name of the robot")),
         "gravity": _with_default(
-            _number_type(NUMBERS["Robot"]["gravity"]), [0.0, -9.81, 0.0], NUMBERS["Robot"]["gravity"]
+            _number_type(NUMBERS["Robot"]["gravity"]),
+            [0.0, -9.81, 0.0],
+            NUMBERS["Robot"]["gravity"],
         ),
         "planar": (
             bool,
-            Field(False, description="the robot moves in the plane z = 0; left out, this is read off the axes"),
+            Field(
+                False,
+                description="the robot moves in the plane z = 0; left out, this is read off the axes",
+            ),
         ),
     }
     for key, (cls, default) in lists.items():
         fields[key] = (list[_model(cls)], Field(default, description=about[key]))
-    return create_model("Robot", __config__=STRICT, __doc__="A flexible robot. SI units, angles in rad.", **fields)
+    return create_model(
+        "Robot", __config__=STRICT, __doc__="A flexible robot. SI units, angles in rad.", **fields
+    )
 
 
 @cache
@@ -63,11 +77,23 @@ def _model(cls: type) -> type[pydantic.BaseModel]:
         fields["shape"] = (Literal[cls.shape], ... if cls.shape != "given" else "given")
     for part in parts(cls):
         if part.number is not None:
-            default = ... if part.required else list(part.default) if isinstance(part.default, tuple) else part.default
+            default = (
+                ...
+                if part.required
+                else list(part.default)
+                if isinstance(part.default, tuple)
+                else part.default
+            )
             fields[part.name] = _with_default(_number_type(part.number), default, part.number)
         else:
             fields[part.name] = _other(cls, part)
-    doc = (cls.__doc__ or cls.__name__).strip().split("\n\n")[0].replace("``", "").replace(":class:", "")
+    doc = (
+        (cls.__doc__ or cls.__name__)
+        .strip()
+        .split("\n\n")[0]
+        .replace("``", "")
+        .replace(":class:", "")
+    )
     return create_model(cls.__name__, __config__=STRICT, __doc__=" ".join(doc.split()), **fields)
 
 
@@ -96,7 +122,9 @@ def _other(cls: type, part: Part):
         return str, Field(... if part.required else part.default, json_schema_extra=extra)
     if part.text is not None:
         # A payload without a name is called by its place in the list.
-        return part.text, "" if (cls is Payload and part.name == "name") else ... if part.required else part.default
+        return part.text, "" if (
+            cls is Payload and part.name == "name"
+        ) else ... if part.required else part.default
     if part.cls is AbstractSection:
         return _section(), None
     if part.cls is Material:
@@ -179,7 +207,10 @@ MISSING = {
 
 # Words that people try, and what they may have meant: no spelling leads there.
 OTHER_WORDS = {
-    "angle": {"home": "the coordinate at the start", "rotation": "how the child is mounted, a rotation vector"},
+    "angle": {
+        "home": "the coordinate at the start",
+        "rotation": "how the child is mounted, a rotation vector",
+    },
     "position": {"offset": "a shift of the mounting", "home": "the coordinate at the start"},
     "spring": {"stiffness": "of the joint spring"},
     "density": {"rho": "in kg/m3"},
@@ -207,14 +238,22 @@ def _add_structure_fault(faults: Faults, document, fault: Any) -> None:
     if kind == "extra_forbidden":
         key = str(fault["loc"][-1])
         near = difflib.get_close_matches(key, known, 1, cutoff=0.6)
-        other = [f"{name} ({about})" for name, about in OTHER_WORDS.get(key, {}).items() if name in known]
-        hint = f"did you mean {' or '.join(other) or repr(near[0])}?" if other or near else f"the keys here are {', '.join(known)}."
+        other = [
+            f"{name} ({about})" for name, about in OTHER_WORDS.get(key, {}).items() if name in known
+        ]
+        hint = (
+            f"did you mean {' or '.join(other) or repr(near[0])}?"
+            if other or near
+            else f"the keys here are {', '.join(known)}."
+        )
         faults.tell(path, value, f"unknown key; {hint}")
     elif kind == "missing":
         faults.add(path, None, MISSING.get(path.rsplit(".", 1)[-1], "a value"), "Add it.")
     elif kind in ("too_short", "too_long"):
         limits = fault.get("ctx", {})
-        faults.add(path, value, f"a list of {limits.get('max_length', limits.get('min_length'))} numbers")
+        faults.add(
+            path, value, f"a list of {limits.get('max_length', limits.get('min_length'))} numbers"
+        )
     elif kind == "union_tag_invalid":
         expected = fault.get("ctx", {}).get("expected_tags", "")
         faults.add(

@@ -43,7 +43,9 @@ def constants_at_ends(link: Link) -> tuple[Constants, Constants]:
 
 def spans(link: Link) -> list[tuple[float, Link | Piece]]:
     """The pieces of a link with their fractions; a link without pieces is one piece."""
-    return [(float(piece.fraction), piece) for piece in link.pieces] if link.pieces else [(1.0, link)]
+    return (
+        [(float(piece.fraction), piece) for piece in link.pieces] if link.pieces else [(1.0, link)]
+    )
 
 
 def _constants(piece: Link | Piece, x: np.ndarray) -> Constants:
@@ -54,7 +56,9 @@ def _constants(piece: Link | Piece, x: np.ndarray) -> Constants:
         assert piece.section is not None and piece.material is not None
         section, end = piece.section, piece.section_end
         if end is not None:
-            section = jax.tree.map(lambda a, b: (1 - x) * np.asarray(a) + x * np.asarray(b), section, end)
+            section = jax.tree.map(
+                lambda a, b: (1 - x) * np.asarray(a) + x * np.asarray(b), section, end
+            )
         values = _from_section(section, piece.material)
     return Constants(*(np.broadcast_to(np.asarray(v), x.shape) for v in values))
 
@@ -81,7 +85,9 @@ def link_mass(link: Link) -> float:
     """The mass of a link: that of its body, or of its sections along the length."""
     if link.body is not None:
         return float(link.body.mass)
-    per_length = sum(fraction * float(WEIGHTS @ _constants(piece, GAUSS).rhoA) for fraction, piece in spans(link))
+    per_length = sum(
+        fraction * float(WEIGHTS @ _constants(piece, GAUSS).rhoA) for fraction, piece in spans(link)
+    )
     return float(link.length) * per_length
 
 
@@ -96,7 +102,12 @@ class PointMass(NamedTuple):
 
 
 def link_frequencies(
-    link: Link, plane: str, *, length: float | None = None, loads: Sequence[PointMass] = (), n: int = 3
+    link: Link,
+    plane: str,
+    *,
+    length: float | None = None,
+    loads: Sequence[PointMass] = (),
+    n: int = 3,
 ) -> np.ndarray:
     """The first ``n`` frequencies [Hz] of bending in ``plane`` ("y" or "z"), clamped at the base and free at the
     tip."""
@@ -107,13 +118,20 @@ def link_frequencies(
     M, K = np.zeros((size, size)), np.zeros((size, size))
     steps = np.concatenate([np.full(count, fraction / count) for fraction, _ in pieces])
     borders = np.concatenate([[0.0], np.cumsum(steps)])
-    carrier = [int(np.clip(np.searchsorted(borders, load.station, "right") - 1, 0, len(steps) - 1)) for load in loads]
-    places = (np.arange(count)[:, None] + [*GAUSS, 0.5]) / count  # Gauss points and middle of each element
+    carrier = [
+        int(np.clip(np.searchsorted(borders, load.station, "right") - 1, 0, len(steps) - 1))
+        for load in loads
+    ]
+    places = (
+        np.arange(count)[:, None] + [*GAUSS, 0.5]
+    ) / count  # Gauss points and middle of each element
     along = [_constants(piece, places.ravel()) for _, piece in pieces]
     for node, step in enumerate(steps):
         where, h = slice(2 * node, 2 * node + 4), step * length
         m, k, phi = _element(
-            Constants(*(v.reshape(places.shape)[node % count] for v in along[node // count])), plane, h
+            Constants(*(v.reshape(places.shape)[node % count] for v in along[node // count])),
+            plane,
+            h,
         )
         for load, element in zip(loads, carrier, strict=True):
             if element == node:
@@ -123,7 +141,9 @@ def link_frequencies(
         M[where, where] += m
         K[where, where] += k
     # The first modes are the largest values of 1 / omega^2; solving for those keeps their digits.
-    largest = scipy.linalg.eigh(M[2:, 2:], K[2:, 2:], eigvals_only=True, subset_by_index=(size - 2 - n, size - 3))
+    largest = scipy.linalg.eigh(
+        M[2:, 2:], K[2:, 2:], eigvals_only=True, subset_by_index=(size - 2 - n, size - 3)
+    )
     return np.sqrt(1 / largest[::-1]) / (2 * np.pi)
 
 
@@ -143,10 +163,22 @@ def _element(c: Constants, plane: str, h: float) -> tuple[np.ndarray, np.ndarray
 
 def _shapes(x: float, h: float, phi: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Deflection, rotation and derivative of the rotation of the four shape functions at ``x`` from 0 to 1."""
-    N = np.array([1 - 3 * x**2 + 2 * x**3 + phi * (1 - x), h * (x - 2 * x**2 + x**3 + phi * (x - x**2) / 2), 0, 0])
+    N = np.array(
+        [
+            1 - 3 * x**2 + 2 * x**3 + phi * (1 - x),
+            h * (x - 2 * x**2 + x**3 + phi * (x - x**2) / 2),
+            0,
+            0,
+        ]
+    )
     N[2:] = 3 * x**2 - 2 * x**3 + phi * x, h * (x**3 - x**2 + phi * (x**2 - x) / 2)
     T = np.array(
-        [6 * (x**2 - x) / h, 1 - 4 * x + 3 * x**2 + phi * (1 - x), 6 * (x - x**2) / h, 3 * x**2 - 2 * x + phi * x]
+        [
+            6 * (x**2 - x) / h,
+            1 - 4 * x + 3 * x**2 + phi * (1 - x),
+            6 * (x - x**2) / h,
+            3 * x**2 - 2 * x + phi * x,
+        ]
     )
     dT = np.array([(12 * x - 6) / h, 6 * x - 4 - phi, (6 - 12 * x) / h, 6 * x - 2 + phi]) / h
     return N / (1 + phi), T / (1 + phi), dT / (1 + phi)

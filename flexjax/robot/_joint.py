@@ -7,8 +7,24 @@ from flexjax._types import as_float, as_float_or_none
 
 # Degrees of freedom of each joint type. "free" is the six-dof joint of a floating base (translation in parent axes,
 # then rotation).
-JOINT_DOFS = {"revolute": 1, "fixed": 0, "sliding": 1, "prismatic": 1, "universal": 2, "spherical": 3, "free": 6}
-SENSOR_KINDS = ("encoder", "motor_encoder", "tip", "strain_gauge", "flex", "accelerometer", "torque")
+JOINT_DOFS = {
+    "revolute": 1,
+    "fixed": 0,
+    "sliding": 1,
+    "prismatic": 1,
+    "universal": 2,
+    "spherical": 3,
+    "free": 6,
+}
+SENSOR_KINDS = (
+    "encoder",
+    "motor_encoder",
+    "tip",
+    "strain_gauge",
+    "flex",
+    "accelerometer",
+    "torque",
+)
 
 
 class Friction(eqx.Module):

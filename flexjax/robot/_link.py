@@ -20,7 +20,9 @@ class Material(eqx.Module):
     def __check_init__(self):
         if (self.nu is None) == (self.G is None):
             mend = "Give nu (Poisson's ratio) or G (shear modulus)."
-            raise RobotError("material", [f"nu = {self.nu}, G = {self.G}: expected exactly one of them. {mend}"])
+            raise RobotError(
+                "material", [f"nu = {self.nu}, G = {self.G}: expected exactly one of them. {mend}"]
+            )
 
     @property
     def shear_modulus(self) -> Array:
@@ -33,7 +35,9 @@ class Material(eqx.Module):
     def named(cls, name: str) -> "Material":
         if name not in MATERIALS:
             names = ", ".join(MATERIALS)
-            raise RobotError("material", [f"{name!r}: expected one of {names}, or numbers E, rho and nu or G."])
+            raise RobotError(
+                "material", [f"{name!r}: expected one of {names}, or numbers E, rho and nu or G."]
+            )
         return cls(**MATERIALS[name])
 
 
@@ -82,7 +86,9 @@ class Body(eqx.Module):
 
     mass: Float[Array, ""] = eqx.field(converter=as_float)
     com: Float[Array, "3"] = eqx.field(converter=as_float, default=(0.0, 0.0, 0.0))
-    inertia: Float[Array, "6"] = eqx.field(converter=as_float, default=(0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    inertia: Float[Array, "6"] = eqx.field(
+        converter=as_float, default=(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    )
 
 
 class Piece(eqx.Module):

@@ -35,7 +35,8 @@ def load_robot(robot: str | os.PathLike) -> Robot:
         ) from None
     except UnicodeDecodeError as error:
         raise RobotError(
-            f"robot file {str(robot)!r}", [f"is not UTF-8 text ({error.reason} at byte {error.start})"]
+            f"robot file {str(robot)!r}",
+            [f"is not UTF-8 text ({error.reason} at byte {error.start})"],
         ) from None
     return robot_from_toml(text, where=f"robot file {str(robot)!r}")
 
@@ -54,14 +55,17 @@ def robot_from_toml(text: str, *, where: str = "robot") -> Robot:
 def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
     """The robot of a document: the tree of a robot file as dicts, lists, numbers and text."""
     if not isinstance(document, dict):
-        raise RobotError(where, [f"{document!r}: expected a table with schema, name, links and joints"])
+        raise RobotError(
+            where, [f"{document!r}: expected a table with schema, name, links and joints"]
+        )
     faults = structure_faults(document)
     faults.extend(document_faults(document))
     faults.raise_as(where)
     document = {**document, "planar": document.get("planar", is_planar(document))}
     payloads = document.get("payloads", [])
     document["payloads"] = [
-        {**payload, "name": payload.get("name") or f"payload{i + 1}"} for i, payload in enumerate(payloads)
+        {**payload, "name": payload.get("name") or f"payload{i + 1}"}
+        for i, payload in enumerate(payloads)
     ]
     return from_document(Robot, document)
 
@@ -69,7 +73,9 @@ def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
 def robot_to_toml(robot: Robot) -> str:
     """The TOML text of a robot; :func:`load_robot` of it gives the same robot, bit for bit."""
     document = to_document(robot)
-    return document_to_toml({"schema": 1, "name": document.pop("name"), "planar": robot.planar, **document})
+    return document_to_toml(
+        {"schema": 1, "name": document.pop("name"), "planar": robot.planar, **document}
+    )
 
 
 def save_robot(robot: Robot, path: str | os.PathLike) -> Path:

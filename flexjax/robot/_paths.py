@@ -53,7 +53,11 @@ class Paths(dict):
     def __str__(self) -> str:
         return "\n".join(
             columns(
-                [["path", "value", "unit"], *([p, short(plain(i.value)), i.unit] for p, i in self.items())], indent=""
+                [
+                    ["path", "value", "unit"],
+                    *([p, short(plain(i.value)), i.unit] for p, i in self.items()),
+                ],
+                indent="",
             )
         )
 
@@ -65,7 +69,9 @@ def paths(robot) -> Paths:
     >>> fx.paths(fx.load_robot("metal-link"))["links.link.section.width"].unit
     'm'
     """
-    return Paths({found.path: PathInfo(found.value, _unit(robot, found)) for found in _leaves(robot, (), ())})
+    return Paths(
+        {found.path: PathInfo(found.value, _unit(robot, found)) for found in _leaves(robot, (), ())}
+    )
 
 
 def find_leaves(tree, path: str) -> list[Found]:
@@ -80,7 +86,9 @@ def find_leaves(tree, path: str) -> list[Found]:
 
 def get_path(tree, path: str):
     """The number at ``path``; a list of numbers where the path has a star."""
-    values = [f.value if f.component is None else f.value[f.component] for f in find_leaves(tree, path)]
+    values = [
+        f.value if f.component is None else f.value[f.component] for f in find_leaves(tree, path)
+    ]
     return values if "*" in path.split(".") else values[0]
 
 
@@ -93,7 +101,10 @@ def set_path(tree, path: str, value):
     """
     found = find_leaves(tree, path)
     new = eqx.tree_at(
-        lambda t: [f.leaf_in(t) for f in found], tree, [_placed(f, value) for f in found], is_leaf=lambda x: x is None
+        lambda t: [f.leaf_in(t) for f in found],
+        tree,
+        [_placed(f, value) for f in found],
+        is_leaf=lambda x: x is None,
     )
     if isinstance(new, _robot_class()):
         check_robot(new)
@@ -145,7 +156,9 @@ def _label(child, index: int) -> str:
 
 
 def _is_number(leaf) -> bool:
-    return isinstance(leaf, jax.Array | np.ndarray | float | jax.ShapeDtypeStruct) and not isinstance(leaf, bool)
+    return isinstance(
+        leaf, jax.Array | np.ndarray | float | jax.ShapeDtypeStruct
+    ) and not isinstance(leaf, bool)
 
 
 def _leaves(node, labels: tuple, steps: tuple) -> Iterator[Found]:
@@ -158,7 +171,9 @@ def _leaves(node, labels: tuple, steps: tuple) -> Iterator[Found]:
         yield from _leaves(child, (*labels, label), (*steps, step))
 
 
-def _resolve(node, words: list[str], labels: tuple, steps: tuple, path: str, root) -> Iterator[Found]:
+def _resolve(
+    node, words: list[str], labels: tuple, steps: tuple, path: str, root
+) -> Iterator[Found]:
     children = _children(node)
     if not words:
         if _is_number(node):
@@ -171,19 +186,30 @@ def _resolve(node, words: list[str], labels: tuple, steps: tuple, path: str, roo
             else "is absent in this robot; an absent field cannot be set or freed"
         )
         raise RobotError(
-            WHERE, [f"{path!r}: {'.'.join(labels) or 'the whole tree'} {what}.{'' if inside else _near(root, path)}"]
+            WHERE,
+            [
+                f"{path!r}: {'.'.join(labels) or 'the whole tree'} {what}.{'' if inside else _near(root, path)}"
+            ],
         )
     word, rest = words[0], words[1:]
     if children is None:
         size = np.shape(node)[0] if _is_number(node) and len(np.shape(node)) == 1 else 0
         if rest or not word.lstrip("-").isdigit() or not 0 <= int(word) < size:
             what = (
-                f"has {size} components" if size else "is a number" if _is_number(node) else "is absent in this robot"
+                f"has {size} components"
+                if size
+                else "is a number"
+                if _is_number(node)
+                else "is absent in this robot"
             )
             absent = (
-                "" if _is_number(node) else "; an absent field cannot be set or freed, give it in the description first"
+                ""
+                if _is_number(node)
+                else "; an absent field cannot be set or freed, give it in the description first"
             )
-            raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels)} {what}{absent}.{_near(root, path)}"])
+            raise RobotError(
+                WHERE, [f"{path!r}: {'.'.join(labels)} {what}{absent}.{_near(root, path)}"]
+            )
         yield Found(".".join((*labels, word)), steps, node, int(word))
         return
     if word == "*":
@@ -200,7 +226,9 @@ def _resolve(node, words: list[str], labels: tuple, steps: tuple, path: str, roo
         here = ".".join(labels) or "the tree"
         names = [label for label, _, _ in children]
         close = difflib.get_close_matches(word, names, 1, cutoff=0.5)
-        hint = f" did you mean {close[0]!r}?" if close else f" it has {', '.join(names) or 'nothing'}."
+        hint = (
+            f" did you mean {close[0]!r}?" if close else f" it has {', '.join(names) or 'nothing'}."
+        )
         raise RobotError(WHERE, [f"{path!r}: {here} has no {word!r};{hint}{_near(root, path)}"])
     label, step, child = chosen[0]
     yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)

@@ -35,7 +35,12 @@ class Robot(eqx.Module):
 
     @classmethod
     def serial(
-        cls, links: Sequence[Link], joints: Sequence[Joint] | None = None, *, name: str = "arm", **others
+        cls,
+        links: Sequence[Link],
+        joints: Sequence[Joint] | None = None,
+        *,
+        name: str = "arm",
+        **others,
     ) -> "Robot":
         """A serial arm: link i hangs on link i-1. Without ``joints`` every joint is revolute about z.
 

@@ -80,7 +80,9 @@ class Tube(AbstractSection):
         outer, inner = self.diameter, self.diameter - 2 * self.wall
         bend = jnp.pi * (outer**4 - inner**4) / 64
         k = jnp.full_like(outer, 0.5)
-        return SectionProperties(A=jnp.pi * (outer**2 - inner**2) / 4, Iy=bend, Iz=bend, J=2 * bend, ky=k, kz=k)
+        return SectionProperties(
+            A=jnp.pi * (outer**2 - inner**2) / 4, Iy=bend, Iz=bend, J=2 * bend, ky=k, kz=k
+        )
 
 
 class IBeam(AbstractSection):
@@ -99,7 +101,9 @@ class IBeam(AbstractSection):
         Iz = (w * h**3 - (w - tw) * inner**3) / 12
         Iy = (2 * tf * w**3 + inner * tw**3) / 12
         J = (2 * w * tf**3 + inner * tw**3) / 3
-        return SectionProperties(A=A, Iy=Iy, Iz=Iz, J=J, ky=inner * tw / A, kz=(5 / 6) * 2 * w * tf / A)
+        return SectionProperties(
+            A=A, Iy=Iy, Iz=Iz, J=J, ky=inner * tw / A, kz=(5 / 6) * 2 * w * tf / A
+        )
 
 
 class GivenSection(AbstractSection):

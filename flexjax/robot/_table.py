@@ -7,7 +7,10 @@ from flexjax.robot._fault import UNKNOWN
 def columns(rows: list[list[str]], indent: str = "  ") -> list[str]:
     """Rows of text set in columns, the first row being the heading."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [(indent + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))).rstrip() for row in rows]
+    return [
+        (indent + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))).rstrip()
+        for row in rows
+    ]
 
 
 def short(value) -> str:
@@ -20,7 +23,9 @@ def short(value) -> str:
 
 
 def _table(value: dict) -> str:
-    return ", ".join(f"{key} {short(v) if not isinstance(v, dict) else _table(v)}" for key, v in value.items())
+    return ", ".join(
+        f"{key} {short(v) if not isinstance(v, dict) else _table(v)}" for key, v in value.items()
+    )
 
 
 def robot_table(robot) -> str:
@@ -32,7 +37,9 @@ def robot_table(robot) -> str:
     lines = [f"robot {robot.name!r}: {plane}, {counts}, gravity {short(gravity)} m/s2"]
     rows = [["link", "length [m]", "section [m], material [SI]", "damping [s, 1/s, -]"]]
     for link in document.get("links", []):
-        rows.append([link["name"], short(link.get("length")), _beam(link), _table(link.get("damping", {}))])
+        rows.append(
+            [link["name"], short(link.get("length")), _beam(link), _table(link.get("damping", {}))]
+        )
         rows += [
             [f"  piece {i}", f"x {short(piece.get('fraction'))}", _beam(piece), ""]
             for i, piece in enumerate(link.get("pieces", []))
@@ -46,7 +53,11 @@ def robot_table(robot) -> str:
         rows = [["payload", "link", "mass [kg]", "inertia [kg m2]", "offset [m]", "s"]]
         for load in document["payloads"]:
             rows.append(
-                [load["name"], load["link"], *(short(load.get(key)) for key in ("mass", "inertia", "offset", "s"))]
+                [
+                    load["name"],
+                    load["link"],
+                    *(short(load.get(key)) for key in ("mass", "inertia", "offset", "s")),
+                ]
             )
         lines += columns(rows)
     if robot.sensors:
@@ -88,9 +99,13 @@ def _joint(joint: dict) -> list[str]:
         for key in ("offset", "rotation", "home", "friction", "hub", "mass", "motor", "stops")
         if key in joint
     }
-    text = "; ".join(f"{key} {_table(v) if isinstance(v, dict) else short(v)}" for key, v in more.items())
+    text = "; ".join(
+        f"{key} {_table(v) if isinstance(v, dict) else short(v)}" for key, v in more.items()
+    )
     if joint.get("loop"):
-        text = "; ".join(part for part in (f"closes a loop at the {joint.get('child_at', 'base')}", text) if part)
+        text = "; ".join(
+            part for part in (f"closes a loop at the {joint.get('child_at', 'base')}", text) if part
+        )
     axes = " ".join(short(joint[key]) for key in ("axis", "axis2") if key in joint)
     if not axes and joint["type"] in ("revolute", "prismatic"):
         axes = "z" if joint["type"] == "revolute" else "free length"

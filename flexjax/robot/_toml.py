@@ -5,11 +5,17 @@ import json
 
 def document_to_toml(document: dict) -> str:
     """Top-level keys first, then one ``[[table]]`` per link, joint, payload and sensor."""
-    lines = [f"{key} = {_value(value)}" for key, value in document.items() if not _is_tables(key, value)]
+    lines = [
+        f"{key} = {_value(value)}" for key, value in document.items() if not _is_tables(key, value)
+    ]
     for key, value in document.items():
         if _is_tables(key, value):
             for row in value:
-                lines += ["", f"[[{key}]]", *(f"{name} = {_value(item, top=True)}" for name, item in row.items())]
+                lines += [
+                    "",
+                    f"[[{key}]]",
+                    *(f"{name} = {_value(item, top=True)}" for name, item in row.items()),
+                ]
     return "\n".join(lines) + "\n"
 
 
@@ -26,7 +32,11 @@ def _value(value, top: bool = False) -> str:
     if isinstance(value, float | int):
         return repr(value)
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }" if value else "{}"
+        return (
+            "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }"
+            if value
+            else "{}"
+        )
     if isinstance(value, list):
         if top and value and isinstance(value[0], dict):
             return "[\n" + "".join(f"    {_value(item)},\n" for item in value) + "]"

@@ -28,7 +28,9 @@ TYPES = {
 TINY = 1e-9  # m; joints closer than this are at the same place
 
 
-def load_urdf(path: str | os.PathLike, *, flexible: dict[str, dict] | None = None, gravity=(0.0, 0.0, -9.81)) -> Robot:
+def load_urdf(
+    path: str | os.PathLike, *, flexible: dict[str, dict] | None = None, gravity=(0.0, 0.0, -9.81)
+) -> Robot:
     """A robot from a URDF file. ``flexible`` gives the links that bend: ``{link: {"section": ..., "material":
     ...}}``, blocks as in a robot file; their length is the distance to the next joint unless given. URDF has z up,
     hence the default of ``gravity``.
@@ -45,7 +47,11 @@ def load_urdf(path: str | os.PathLike, *, flexible: dict[str, dict] | None = Non
 
 
 def robot_from_urdf(
-    text: str | bytes, *, flexible: dict[str, dict] | None = None, gravity=(0.0, 0.0, -9.81), where: str = "URDF"
+    text: str | bytes,
+    *,
+    flexible: dict[str, dict] | None = None,
+    gravity=(0.0, 0.0, -9.81),
+    where: str = "URDF",
 ) -> Robot:
     """:func:`load_urdf` for a text."""
     root = _parse(text, where)
@@ -58,16 +64,32 @@ def robot_from_urdf(
     children = [joint["child"] for joint in joints]
     bases = [name for name in links if name not in children]
     if len(bases) != 1:
-        faults.add("robot", ", ".join(bases) or None, "exactly one link that is no joint's child (the base)")
+        faults.add(
+            "robot",
+            ", ".join(bases) or None,
+            "exactly one link that is no joint's child (the base)",
+        )
     faults.raise_as(where)
     joints = [j for j in joints if not _is_frame(j, joints, links, flexible)]
     frames = {
-        name: _frame(links[name], [j for j in joints if j["parent"] == name], flexible.get(name, {})) for name in links
+        name: _frame(
+            links[name], [j for j in joints if j["parent"] == name], flexible.get(name, {})
+        )
+        for name in links
     }
-    frames[bases[0]] = (Rotation.identity(), 0.0)  # the ground keeps the axes of the file and has no length
+    frames[bases[0]] = (
+        Rotation.identity(),
+        0.0,
+    )  # the ground keeps the axes of the file and has no length
     kept = [name for name in links if name in [j["child"] for j in joints]]
-    document: dict[str, Any] = {"schema": 1, "name": root.get("name") or "urdf", "gravity": [float(g) for g in gravity]}
-    document["links"] = [_link_block(links[name], frames[name], flexible.get(name), faults) for name in kept]
+    document: dict[str, Any] = {
+        "schema": 1,
+        "name": root.get("name") or "urdf",
+        "gravity": [float(g) for g in gravity],
+    }
+    document["links"] = [
+        _link_block(links[name], frames[name], flexible.get(name), faults) for name in kept
+    ]
     document["joints"] = [_joint_block(joint, bases[0], frames) for joint in joints]
     faults.raise_as(where)
     return robot_from_dict(document, where=where)
@@ -79,7 +101,10 @@ def _parse(text: str | bytes, where: str) -> ElementTree.Element:
 
     def refuse(*_):
         raise RobotError(
-            where, ["holds a <!DOCTYPE ...> or <!ENTITY ...> declaration; expected plain URDF without any"]
+            where,
+            [
+                "holds a <!DOCTYPE ...> or <!ENTITY ...> declaration; expected plain URDF without any"
+            ],
         )
 
     guard = expat.ParserCreate()
@@ -95,7 +120,9 @@ def _parse(text: str | bytes, where: str) -> ElementTree.Element:
     return root
 
 
-def _numbers(element: ElementTree.Element | None, key: str, default: tuple, path: str, faults: Faults) -> np.ndarray:
+def _numbers(
+    element: ElementTree.Element | None, key: str, default: tuple, path: str, faults: Faults
+) -> np.ndarray:
     text = element.get(key) if element is not None else None
     if text is None:
         return np.array(default, float)
@@ -104,18 +131,25 @@ def _numbers(element: ElementTree.Element | None, key: str, default: tuple, path
     except ValueError:
         values = np.zeros(0)
     if values.size != len(default) or not np.all(np.isfinite(values)):
-        faults.add(f"{path}.{key}", text, f"{len(default)} finite number{'s' if len(default) > 1 else ''}")
+        faults.add(
+            f"{path}.{key}", text, f"{len(default)} finite number{'s' if len(default) > 1 else ''}"
+        )
         return np.array(default, float)
     return values
 
 
-def _pose(element: ElementTree.Element | None, path: str, faults: Faults) -> tuple[np.ndarray, Rotation]:
+def _pose(
+    element: ElementTree.Element | None, path: str, faults: Faults
+) -> tuple[np.ndarray, Rotation]:
     origin = element.find("origin") if element is not None else None
     xyz = _numbers(origin, "xyz", (0, 0, 0), f"{path}.origin", faults)
     rpy = _numbers(origin, "rpy", (0, 0, 0), f"{path}.origin", faults)
     if np.any(np.abs(rpy) > 2 * np.pi + 1e-6):
         faults.add(
-            f"{path}.origin.rpy", rpy.tolist(), "angles within one turn", "Angles are in rad; these look like degrees."
+            f"{path}.origin.rpy",
+            rpy.tolist(),
+            "angles within one turn",
+            "Angles are in rad; these look like degrees.",
         )
     return xyz, Rotation.from_euler("xyz", rpy)
 
@@ -124,7 +158,12 @@ def _joint(joint: ElementTree.Element, links: dict, faults: Faults) -> dict[str,
     name, kind = joint.get("name", ""), joint.get("type", "")
     path = f"joint.{name}"
     if kind not in TYPES:
-        faults.add(f"{path}.type", kind, f"one of {', '.join(TYPES)}", "Other joint types have no counterpart here.")
+        faults.add(
+            f"{path}.type",
+            kind,
+            f"one of {', '.join(TYPES)}",
+            "Other joint types have no counterpart here.",
+        )
     mimic = joint.find("mimic")
     if mimic is not None:
         mend = "Coupled joints are not supported: remove it."
@@ -156,7 +195,12 @@ def _is_frame(joint: dict, joints: list[dict], links: dict, flexible: dict) -> b
     out."""
     name = joint["child"]
     last = all(j["parent"] != name for j in joints)
-    return joint["type"] == "fixed" and last and links[name].find("inertial") is None and name not in flexible
+    return (
+        joint["type"] == "fixed"
+        and last
+        and links[name].find("inertial") is None
+        and name not in flexible
+    )
 
 
 def _frame(link: ElementTree.Element, outgoing: list[dict], block: dict) -> tuple[Rotation, float]:
@@ -182,18 +226,28 @@ def _frame(link: ElementTree.Element, outgoing: list[dict], block: dict) -> tupl
     return Rotation.from_quat([*axis, half[0]]), length
 
 
-def _link_block(link: ElementTree.Element, frame: tuple[Rotation, float], block: dict | None, faults: Faults) -> dict:
+def _link_block(
+    link: ElementTree.Element, frame: tuple[Rotation, float], block: dict | None, faults: Faults
+) -> dict:
     name, (turn, length) = link.get("name", ""), frame
     path = f"link.{name}"
     if block is not None:
         if length == 0:
             faults.add(
-                f"flexible.{name}.length", None, "the length of the link", "The file does not say where this link ends."
+                f"flexible.{name}.length",
+                None,
+                "the length of the link",
+                "The file does not say where this link ends.",
             )
         return {"name": name, "length": length, **block}
     inertial = link.find("inertial")
     if inertial is None:
-        faults.add(f"{path}.inertial", None, "mass and inertia", "Add <inertial>, or give the link in flexible=.")
+        faults.add(
+            f"{path}.inertial",
+            None,
+            "mass and inertia",
+            "Add <inertial>, or give the link in flexible=.",
+        )
         return {"name": name}
     com, axes = _pose(inertial, f"{path}.inertial", faults)
     mass = float(_numbers(inertial.find("mass"), "value", (0,), f"{path}.inertial.mass", faults)[0])

@@ -87,7 +87,9 @@ def quat_log(quat: Quaternion) -> Vector3:
     near = n2 < 1e-4 * w * w
     u2 = jnp.where(near, n2 / jnp.where(near, w * w, 1.0), 0.0)
     n = jnp.sqrt(jnp.where(near, 1.0, n2))
-    series = (1.0 - u2 * (1.0 / 3.0 - u2 * (1.0 / 5.0 - u2 * (1.0 / 7.0 - u2 / 9.0)))) / jnp.where(near, w, 1.0)
+    series = (1.0 - u2 * (1.0 / 3.0 - u2 * (1.0 / 5.0 - u2 * (1.0 / 7.0 - u2 / 9.0)))) / jnp.where(
+        near, w, 1.0
+    )
     return 2.0 * jnp.where(near, series, jnp.arctan2(n, w) / n) * v
 
 
@@ -111,7 +113,9 @@ def matrix_to_quat(rotation: Matrix3) -> Quaternion:
     jaxlie's four formulas are the same rows, written out: three times the operations and the time to compile.
     """
     eye = jnp.eye(4, dtype=rotation.dtype)
-    outer4 = eye + jnp.sum(jnp.asarray(_BASIS, rotation.dtype) * rotation[:, :, None, None], axis=(0, 1))
+    outer4 = eye + jnp.sum(
+        jnp.asarray(_BASIS, rotation.dtype) * rotation[:, :, None, None], axis=(0, 1)
+    )
     chosen = jnp.arange(4) == jnp.argmax(jnp.sum(outer4 * eye, axis=1))
     row = jnp.sum(jnp.where(chosen[:, None], outer4, 0.0), axis=0)
     return row * jnp.where(row[0] < 0.0, -1.0, 1.0) / jnp.sqrt(jnp.sum(row * row))

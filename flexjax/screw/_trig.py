@@ -35,7 +35,9 @@ def sincos(x):
     quadrant = k - 4.0 * jnp.floor(0.25 * k)
     odd = (quadrant == 1.0) | (quadrant == 3.0)
     sine, cosine = jnp.where(odd, c, s), jnp.where(odd, s, c)
-    return jnp.where(quadrant >= 2.0, -sine, sine), jnp.where((quadrant == 1.0) | (quadrant == 2.0), -cosine, cosine)
+    return jnp.where(quadrant >= 2.0, -sine, sine), jnp.where(
+        (quadrant == 1.0) | (quadrant == 2.0), -cosine, cosine
+    )
 
 
 @sincos.defjvp

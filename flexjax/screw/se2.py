@@ -9,7 +9,13 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix2, Pose7, Scalar, Vector2
-from flexjax.screw._pose import Pose as Pose, act as act, compose as compose, inverse as inverse, matvec
+from flexjax.screw._pose import (
+    Pose as Pose,
+    act as act,
+    compose as compose,
+    inverse as inverse,
+    matvec,
+)
 from flexjax.screw._stumpff import dexp_inv_coefficient, stumpff
 
 DIM, LIN, ANG = 3, 2, 1

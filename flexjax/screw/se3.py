@@ -8,7 +8,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix3, Pose7, Scalar, Vector3
-from flexjax.screw._pose import Pose as Pose, act as act, compose as compose, inverse as inverse, matmul, matvec
+from flexjax.screw._pose import (
+    Pose as Pose,
+    act as act,
+    compose as compose,
+    inverse as inverse,
+    matmul,
+    matvec,
+)
 from flexjax.screw._quaternion import (
     cross,
     matrix_to_quat as matrix_to_quat,
@@ -94,7 +101,10 @@ def dexp(twist: Twist) -> Matrix6:
     _, _, c2, c3, c4, c5, _ = stumpff(jnp.sum(w * w), 6)
     w_hat, w_hat2, eye = skew(w), skew_square(w), jnp.eye(3, dtype=twist.dtype)
     wv = jnp.sum(w * v)
-    d2, d3 = (2.0 * c4 - c3) * wv, (3.0 * c5 - c4) * wv  # derivatives of c2, c3 in x, along dx = 2 w.v
+    d2, d3 = (
+        (2.0 * c4 - c3) * wv,
+        (3.0 * c5 - c4) * wv,
+    )  # derivatives of c2, c3 in x, along dx = 2 w.v
     corner = -c2 * skew(v) + c3 * _anticommutator(w, v, wv) - d2 * w_hat + d3 * w_hat2
     return _triangular(eye - c2 * w_hat + c3 * w_hat2, corner)
 

@@ -7,7 +7,12 @@ from flexjax.signal._base import (
     Sum as Sum,
     constant as constant,
 )
-from flexjax.signal._combine import Shifted as Shifted, Stacked as Stacked, shift as shift, stack as stack
+from flexjax.signal._combine import (
+    Shifted as Shifted,
+    Stacked as Stacked,
+    shift as shift,
+    stack as stack,
+)
 from flexjax.signal._smooth import (
     Cycloid as Cycloid,
     Polynomial as Polynomial,

@@ -52,7 +52,9 @@ class AbstractSignal(eqx.Module):
 
     def __mul__(self, factor) -> "AbstractSignal":
         if isinstance(factor, AbstractSignal):
-            raise TypeError("the product of two signals is not defined: multiply a signal by a number, or add signals")
+            raise TypeError(
+                "the product of two signals is not defined: multiply a signal by a number, or add signals"
+            )
         return Scaled(factor, self)
 
     def __rmul__(self, factor) -> "AbstractSignal":

@@ -9,21 +9,35 @@ def as_concrete(x) -> np.ndarray | None:
 
 
 def refuse(owner: str, field: str, value, expected: str, remedy: str):
-    raise ValueError(f"{owner}: {field} = {np.asarray(value).tolist()}, expected {expected}. {remedy}")
+    raise ValueError(
+        f"{owner}: {field} = {np.asarray(value).tolist()}, expected {expected}. {remedy}"
+    )
 
 
 def check_finite(owner: str, **fields) -> None:
     for name, x in fields.items():
         value = as_concrete(x)
         if value is not None and not np.all(np.isfinite(value)):
-            refuse(owner, name, value, "finite numbers", "Remove or fill in the NaN and infinite entries.")
+            refuse(
+                owner,
+                name,
+                value,
+                "finite numbers",
+                "Remove or fill in the NaN and infinite entries.",
+            )
 
 
 def check_scalar(owner: str, **fields) -> None:
     """A finite number of shape (); shapes are known in a trace too."""
     for name, x in fields.items():
         if np.shape(x) != ():
-            refuse(owner, f"shape of {name}", np.shape(x), "()", f"Give {name} as one number; use stack for several.")
+            refuse(
+                owner,
+                f"shape of {name}",
+                np.shape(x),
+                "()",
+                f"Give {name} as one number; use stack for several.",
+            )
     check_finite(owner, **fields)
 
 
@@ -39,19 +53,33 @@ def check_times(owner: str, at_least: int, **fields) -> None:
     for name, x in fields.items():
         shape = np.shape(x)
         if len(shape) != 1 or shape[0] < at_least:
-            refuse(owner, f"shape of {name}", shape, f"(n,) with n >= {at_least}", f"Give {name} as a list of times.")
+            refuse(
+                owner,
+                f"shape of {name}",
+                shape,
+                f"(n,) with n >= {at_least}",
+                f"Give {name} as a list of times.",
+            )
         check_finite(owner, **{name: x})
         value = as_concrete(x)
         if value is not None and not np.all(np.diff(value) > 0):
             k = int(np.argmin(np.diff(value) > 0))
             pair = value[k : k + 2]
-            refuse(owner, f"{name}[{k}:{k + 2}]", pair, "increasing times", "Sort the samples and drop repeated times.")
+            refuse(
+                owner,
+                f"{name}[{k}:{k + 2}]",
+                pair,
+                "increasing times",
+                "Sort the samples and drop repeated times.",
+            )
 
 
 def check_same_length(owner: str, times, values) -> None:
     if np.ndim(values) < 1 or np.shape(values)[0] != np.shape(times)[0]:
         expected = f"{np.shape(times)[0]} rows, one per time"
-        refuse(owner, "shape of values", np.shape(values), expected, "Give as many values as times.")
+        refuse(
+            owner, "shape of values", np.shape(values), expected, "Give as many values as times."
+        )
     check_finite(owner, values=values)
 
 
@@ -60,5 +88,11 @@ def check_broadcast(owner: str, **fields) -> None:
     shapes = {np.shape(x) for x in fields.values()} - {()}
     if len(shapes) > 1:
         names = " and ".join(fields)
-        refuse(owner, f"shapes of {names}", sorted(shapes), "equal shapes", "Give both as numbers or as equal vectors.")
+        refuse(
+            owner,
+            f"shapes of {names}",
+            sorted(shapes),
+            "equal shapes",
+            "Give both as numbers or as equal vectors.",
+        )
     check_finite(owner, **fields)

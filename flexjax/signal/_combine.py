@@ -35,7 +35,13 @@ class Stacked(AbstractSignal):
     def __check_init__(self):
         if not self.signals or not all(isinstance(s, AbstractSignal) for s in self.signals):
             kinds = [type(s).__name__ for s in self.signals]
-            refuse("stack", "signals", kinds, "at least one signal", "Wrap plain numbers in constant(...).")
+            refuse(
+                "stack",
+                "signals",
+                kinds,
+                "at least one signal",
+                "Wrap plain numbers in constant(...).",
+            )
 
     def evaluate(self, t, at=None):
         return jax.tree.map(lambda *x: jnp.stack(x), *(s.evaluate(t, at) for s in self.signals))

@@ -7,7 +7,13 @@ import jax.numpy as jnp
 
 from flexjax._types import Scalar, Value, Vector, as_float
 from flexjax.signal._base import AbstractSignal, no_breaks
-from flexjax.signal._check import check_broadcast, check_finite, check_positive, check_scalar, refuse
+from flexjax.signal._check import (
+    check_broadcast,
+    check_finite,
+    check_positive,
+    check_scalar,
+    refuse,
+)
 
 
 def unit_time(t, begin, duration):
@@ -56,7 +62,11 @@ class Cycloid(AbstractSignal):
         u, way = unit_time(t, self.begin, self.duration), self.end - self.start
         sine, cosine = jnp.sin(2 * pi * u), jnp.cos(2 * pi * u)
         value = self.start + way * (u - sine / (2 * pi))
-        return value, way * ((1.0 - cosine) / self.duration), way * (2 * pi * sine / self.duration**2)
+        return (
+            value,
+            way * ((1.0 - cosine) / self.duration),
+            way * (2 * pi * sine / self.duration**2),
+        )
 
     def breaks(self):
         return no_breaks(self.begin)
@@ -78,8 +88,14 @@ class SpinUp(AbstractSignal):
         u = unit_time(t, self.begin, self.duration)
         sine, cosine = jnp.sin(2 * pi * u), jnp.cos(2 * pi * u)
         past = t - self.begin - self.duration
-        angle = self.duration * (0.5 * u**2 + (cosine - 1.0) / (2 * pi) ** 2) + jnp.where(past > 0.0, past, 0.0)
-        return self.speed * angle, self.speed * (u - sine / (2 * pi)), self.speed * (1.0 - cosine) / self.duration
+        angle = self.duration * (0.5 * u**2 + (cosine - 1.0) / (2 * pi) ** 2) + jnp.where(
+            past > 0.0, past, 0.0
+        )
+        return (
+            self.speed * angle,
+            self.speed * (u - sine / (2 * pi)),
+            self.speed * (1.0 - cosine) / self.duration,
+        )
 
     def breaks(self):
         return no_breaks(self.begin)
@@ -93,7 +109,9 @@ class Sine(AbstractSignal):
     phase: Value = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
-        check_broadcast("sine", amplitude=self.amplitude, frequency=self.frequency, phase=self.phase)
+        check_broadcast(
+            "sine", amplitude=self.amplitude, frequency=self.frequency, phase=self.phase
+        )
 
     def evaluate(self, t, at=None):
         w = 2 * pi * self.frequency
@@ -112,7 +130,13 @@ class Polynomial(AbstractSignal):
     def __check_init__(self):
         shape = self.coefficients.shape
         if len(shape) < 1 or shape[0] < 1:
-            refuse("polynomial", "shape of coefficients", shape, "(n,), n >= 1", "Give a list, constant term first.")
+            refuse(
+                "polynomial",
+                "shape of coefficients",
+                shape,
+                "(n,), n >= 1",
+                "Give a list, constant term first.",
+            )
         check_finite("polynomial", coefficients=self.coefficients)
 
     def evaluate(self, t, at=None):

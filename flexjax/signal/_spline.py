@@ -48,7 +48,10 @@ class Hermite(AbstractSignal):
         curve, twist = (3.0 * chord - 2.0 * m0 - m1) / h, (m0 + m1 - 2.0 * chord) / h**2
         dt = t - t0
         value = p0 + dt * (m0 + dt * (curve + dt * twist))
-        velocity, acceleration = m0 + dt * (2.0 * curve + 3.0 * dt * twist), 2.0 * curve + 6.0 * dt * twist
+        velocity, acceleration = (
+            m0 + dt * (2.0 * curve + 3.0 * dt * twist),
+            2.0 * curve + 6.0 * dt * twist,
+        )
         before, after = at < self.times[0], at >= self.times[-1]
         rest = before | after
         value = jnp.where(before, self.values[0], jnp.where(after, self.values[-1], value))
@@ -69,7 +72,13 @@ class Spline(AbstractSignal):
         check_times("spline", 2, times=self.times)
         check_same_length("spline", self.times, self.values)
         if self.ends not in ("not-a-knot", "natural", "clamped"):
-            refuse("spline", "ends", self.ends, "'not-a-knot', 'natural' or 'clamped'", "Choose one of these.")
+            refuse(
+                "spline",
+                "ends",
+                self.ends,
+                "'not-a-knot', 'natural' or 'clamped'",
+                "Choose one of these.",
+            )
 
     def evaluate(self, t, at=None):
         return self.prepared().evaluate(t, at)

@@ -74,7 +74,9 @@ class Trapezoid(AbstractSignal):
         duration, ramp = as_concrete(self.duration), as_concrete(self.ramp)
         if duration is not None and ramp is not None and ramp > 0.5 * duration * (1 + 1e-6):
             expected = f"at most half of duration = {float(duration)}"
-            refuse("trapezoid", "ramp", ramp, expected, "Shorten the ramp or lengthen the duration.")
+            refuse(
+                "trapezoid", "ramp", ramp, expected, "Shorten the ramp or lengthen the duration."
+            )
 
     def evaluate(self, t, at=None):
         way = self.end - self.start
@@ -82,7 +84,12 @@ class Trapezoid(AbstractSignal):
         a, ramped = cruise / self.ramp, 0.5 * cruise * self.ramp
         position = rows(self.start, self.start, self.start + ramped, self.end - ramped, self.end)
         return parabolas(
-            t, at, self.breaks(), position, rows(zero, zero, cruise, cruise, zero), rows(zero, a, zero, -a, zero)
+            t,
+            at,
+            self.breaks(),
+            position,
+            rows(zero, zero, cruise, cruise, zero),
+            rows(zero, a, zero, -a, zero),
         )
 
     def breaks(self):
@@ -105,7 +112,9 @@ class Ramp(AbstractSignal):
     def evaluate(self, t, at=None):
         zero = jnp.zeros_like(self.value)
         velocity = rows(zero, self.value / self.duration, zero)
-        return parabolas(t, at, self.breaks(), rows(zero, zero, self.value), velocity, jnp.zeros_like(velocity))
+        return parabolas(
+            t, at, self.breaks(), rows(zero, zero, self.value), velocity, jnp.zeros_like(velocity)
+        )
 
     def breaks(self):
         return rows(self.begin, self.begin + self.duration)
@@ -143,7 +152,9 @@ class BangBang(AbstractSignal):
 
     def evaluate(self, t, at=None):
         k = jnp.sum((t if at is None else at) >= self.times)
-        sign = jnp.where((k == 0) | (k == self.times.shape[0]), 0.0, jnp.where(k % 2 == 1, 1.0, -1.0))
+        sign = jnp.where(
+            (k == 0) | (k == self.times.shape[0]), 0.0, jnp.where(k % 2 == 1, 1.0, -1.0)
+        )
         zero = jnp.zeros_like(self.amplitude)
         return sign.astype(self.amplitude.dtype) * self.amplitude, zero, zero
 

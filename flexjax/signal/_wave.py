@@ -34,7 +34,11 @@ class Cosine(AbstractSignal):
     def evaluate(self, t, at=None):
         w = 2 * pi / self.period
         sine, cosine = jnp.sin(w * (t - self.begin)), jnp.cos(w * (t - self.begin))
-        inside = self.amplitude * (1.0 - cosine), self.amplitude * (w * sine), self.amplitude * (w**2 * cosine)
+        inside = (
+            self.amplitude * (1.0 - cosine),
+            self.amplitude * (w * sine),
+            self.amplitude * (w**2 * cosine),
+        )
         return between(t, at, self.breaks(), inside, 2.0 * self.amplitude)
 
     def breaks(self):
@@ -54,7 +58,9 @@ class Chirp(AbstractSignal):
     def __check_init__(self):
         check_positive("chirp", duration=self.duration)
         check_scalar("chirp", begin=self.begin)
-        check_broadcast("chirp", amplitude=self.amplitude, first=self.first, last=self.last, phase=self.phase)
+        check_broadcast(
+            "chirp", amplitude=self.amplitude, first=self.first, last=self.last, phase=self.phase
+        )
 
     def evaluate(self, t, at=None):
         tau = t - self.begin
@@ -62,7 +68,13 @@ class Chirp(AbstractSignal):
         w = 2 * pi * self.first + rate * tau
         angle = (2 * pi * self.first + 0.5 * rate * tau) * tau + self.phase
         sine, cosine = self.amplitude * jnp.sin(angle), self.amplitude * jnp.cos(angle)
-        return between(t, at, self.breaks(), (sine, w * cosine, rate * cosine - w**2 * sine), jnp.zeros_like(sine))
+        return between(
+            t,
+            at,
+            self.breaks(),
+            (sine, w * cosine, rate * cosine - w**2 * sine),
+            jnp.zeros_like(sine),
+        )
 
     def breaks(self):
         return jnp.stack([self.begin, self.begin + self.duration])

@@ -1,7 +1,19 @@
 """One call from model and drive to trajectory, and what is built on it."""
 
 from flexjax.simulate._compare import Comparison as Comparison, compare as compare
-from flexjax.simulate._gradients import GradientTable as GradientTable, check_gradients as check_gradients
-from flexjax.simulate._inverse import inverse_dynamics as inverse_dynamics, inverse_kinematics as inverse_kinematics
-from flexjax.simulate._linear import Linear as Linear, Modes as Modes, equilibrium as equilibrium, linearise as linearise, modes as modes
+from flexjax.simulate._gradients import (
+    GradientTable as GradientTable,
+    check_gradients as check_gradients,
+)
+from flexjax.simulate._inverse import (
+    inverse_dynamics as inverse_dynamics,
+    inverse_kinematics as inverse_kinematics,
+)
+from flexjax.simulate._linear import (
+    Linear as Linear,
+    Modes as Modes,
+    equilibrium as equilibrium,
+    linearise as linearise,
+    modes as modes,
+)
 from flexjax.simulate._simulate import simulate as simulate

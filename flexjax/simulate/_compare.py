@@ -41,18 +41,30 @@ class Comparison(eqx.Module):
     def __str__(self) -> str:
         cost = f"{'first [s]':>10}{'run [s]':>9}"
         head = f"{'formulation':<18}{'unknowns':>9}{'tip [m]':>11}{'joints':>11}{'energy [J]':>11}{'balance':>10}{cost}  frequencies [Hz]"
-        lines = [f"{self.robot.name}: largest difference from {self.reference} (the finest that is flexible)", head]
+        lines = [
+            f"{self.robot.name}: largest difference from {self.reference} (the finest that is flexible)",
+            head,
+        ]
         for r in self.rows:
             freq = ", ".join(f"{f:.4g}" for f in r.frequencies)
             cost = f"{r.first_seconds:>10.2f}{r.run_seconds:>9.3f}"
-            lines.append(f"{r.name:<18}{r.unknowns:>9d}{r.tip:>11.2e}{r.joints:>11.2e}{r.energy:>11.2e}{r.balance:>10.1e}{cost}  {freq}")
+            lines.append(
+                f"{r.name:<18}{r.unknowns:>9d}{r.tip:>11.2e}{r.joints:>11.2e}{r.energy:>11.2e}{r.balance:>10.1e}{cost}  {freq}"
+            )
         lines += [f"{name} refused: {'; '.join(why)}" for name, why in self.refused.items()]
         return "\n".join(lines)
 
 
 def compare(
-    robot: Robot, drive: Drive | None, ts, *, formulations: dict | None = None, reference: str | None = None, n_modes: int = 3,
-    progress: Callable[[str], None] | None = None, **options,
+    robot: Robot,
+    drive: Drive | None,
+    ts,
+    *,
+    formulations: dict | None = None,
+    reference: str | None = None,
+    n_modes: int = 3,
+    progress: Callable[[str], None] | None = None,
+    **options,
 ) -> Comparison:
     """Simulate a robot in every registered formulation that can hold it, and compare tip, joints, energy, frequencies and cost.
 
@@ -64,7 +76,10 @@ def compare(
         refused = {name: f.refusals(robot) for name, f in formulations.items() if f.refusals(robot)}
         holding = {name: f for name, f in formulations.items() if name not in refused}
     if not holding:
-        raise ValueError(f"robot {robot.name!r}: no formulation can hold it:\n" + "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items()))
+        raise ValueError(
+            f"robot {robot.name!r}: no formulation can hold it:\n"
+            + "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items())
+        )
     runs, sizes = {}, {}
     for name, formulation in holding.items():
         if progress is not None:
@@ -83,7 +98,10 @@ def compare(
     if reference not in runs:
         raise ValueError(f"reference: {reference!r}; expected one of {', '.join(runs)}.")
     best = runs[reference][0]
-    rows = tuple(_row(name, sizes[name], traj, best, seconds, freq) for name, (traj, seconds, freq) in runs.items())
+    rows = tuple(
+        _row(name, sizes[name], traj, best, seconds, freq)
+        for name, (traj, seconds, freq) in runs.items()
+    )
     return Comparison(robot, reference, rows, {name: run[0] for name, run in runs.items()}, refused)
 
 
@@ -93,7 +111,9 @@ def _row(name, size, traj, best, seconds, frequencies) -> Row:
 
     e = traj.energy
     balance = np.asarray(e.balance)
-    scale = max(float(np.nanmax(np.abs(np.asarray(x)))) for x in (e.kinetic, e.elastic, e.gravity, e.work))
+    scale = max(
+        float(np.nanmax(np.abs(np.asarray(x)))) for x in (e.kinetic, e.elastic, e.gravity, e.work)
+    )
     return Row(
         name, size, gap(traj.tip, best.tip), gap(traj.q, best.q), gap(e.mechanical - e.mechanical[0], best.energy.mechanical - best.energy.mechanical[0]),
         float(np.nanmax(np.abs(balance - balance[0]))) / scale if scale else 0.0, frequencies, seconds[0], seconds[1],

@@ -29,7 +29,10 @@ class GradientTable(eqx.Module):
     def error(self) -> np.ndarray:
         """Disagreement per component, relative to the derivative there, or to a thousandth of the largest scaled derivative of all where that is
         more (below it, round-off of the differences rules)."""
-        size = np.maximum(np.abs(self.finite), np.max(np.abs(self.finite * self.scale), initial=0.0) / self.scale * 1e-3)
+        size = np.maximum(
+            np.abs(self.finite),
+            np.max(np.abs(self.finite * self.scale), initial=0.0) / self.scale * 1e-3,
+        )
         gaps = np.maximum(np.abs(self.forward - self.reverse), np.abs(self.reverse - self.finite))
         return np.where(size > 0, gaps / np.where(size > 0, size, 1.0), gaps)
 
@@ -44,13 +47,21 @@ class GradientTable(eqx.Module):
 
     def __str__(self) -> str:
         width = max([len(n) for n in self.names] + [4])
-        rows = [f"{'leaf':<{width}}  {'forward':>15}  {'reverse':>15}  {'differences':>15}  {'+-':>8}  {'error':>8}"]
-        for row in zip(self.names, self.forward, self.reverse, self.finite, self.doubt, self.error, strict=True):
-            rows.append(f"{row[0]:<{width}}  {row[1]:15.8g}  {row[2]:15.8g}  {row[3]:15.8g}  {row[4]:8.1e}  {row[5]:8.1e}")
+        rows = [
+            f"{'leaf':<{width}}  {'forward':>15}  {'reverse':>15}  {'differences':>15}  {'+-':>8}  {'error':>8}"
+        ]
+        for row in zip(
+            self.names, self.forward, self.reverse, self.finite, self.doubt, self.error, strict=True
+        ):
+            rows.append(
+                f"{row[0]:<{width}}  {row[1]:15.8g}  {row[2]:15.8g}  {row[3]:15.8g}  {row[4]:8.1e}  {row[5]:8.1e}"
+            )
         return "\n".join([*rows, f"worst relative disagreement {self.worst:.1e}"])
 
 
-def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, levels: int = 5) -> GradientTable:
+def check_gradients(
+    fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, levels: int = 5
+) -> GradientTable:
     """Derivatives of a scalar function by every float leaf of ``args`` (a tuple), three ways: forward mode, reverse mode, central differences.
 
     The differences are taken with ``levels`` relative steps, ``step`` and each three times the last, and extrapolated to none from every three
@@ -64,13 +75,23 @@ def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, 
     if levels < 3:
         raise ValueError(f"levels: {levels}; expected at least three steps to extrapolate from.")
     if not isinstance(args, tuple):
-        raise ValueError(f"args: {type(args).__name__}; expected a tuple of the function's arguments, e.g. (robot,).")
+        raise ValueError(
+            f"args: {type(args).__name__}; expected a tuple of the function's arguments, e.g. (robot,)."
+        )
     floats, rest = eqx.partition(args, eqx.is_inexact_array)
     paths, treedef = jax.tree_util.tree_flatten_with_path(floats)
     shapes = [leaf.shape for _, leaf in paths]
     sizes = [leaf.size for _, leaf in paths]
-    flat = np.concatenate([np.asarray(leaf, float).ravel() for _, leaf in paths]) if paths else np.zeros(0)
-    names = tuple(f"{jax.tree_util.keystr(p).lstrip('.')}{_component(i, leaf.shape)}" for p, leaf in paths for i in range(leaf.size))
+    flat = (
+        np.concatenate([np.asarray(leaf, float).ravel() for _, leaf in paths])
+        if paths
+        else np.zeros(0)
+    )
+    names = tuple(
+        f"{jax.tree_util.keystr(p).lstrip('.')}{_component(i, leaf.shape)}"
+        for p, leaf in paths
+        for i in range(leaf.size)
+    )
     dtypes = [leaf.dtype for _, leaf in paths]
 
     def build(x):
@@ -84,10 +105,16 @@ def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, 
     x0 = jnp.asarray(flat)
     value = jax.eval_shape(scalar, x0)
     if value.shape != ():
-        raise ValueError(f"fn: returns shape {value.shape}; expected a scalar. Sum or pick one component.")
+        raise ValueError(
+            f"fn: returns shape {value.shape}; expected a scalar. Sum or pick one component."
+        )
     # A number that is zero is changed by the size of its neighbours in the same array, or by a tenth where all are zero.
     largest = [np.max(np.abs(np.asarray(leaf)), initial=0.0) or 0.1 for _, leaf in paths]
-    scale = np.concatenate([np.full(n, x) for n, x in zip(sizes, largest, strict=True)]) if sizes else np.zeros(0)
+    scale = (
+        np.concatenate([np.full(n, x) for n, x in zip(sizes, largest, strict=True)])
+        if sizes
+        else np.zeros(0)
+    )
     # Programs that run a few hundred times at most: what counts is how long they compile.
     options = compiler_options()
     reverse = np.asarray(jax.jit(jax.grad(scalar), compiler_options=options)(x0))
@@ -100,11 +127,17 @@ def check_gradients(fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, 
             compiling, begin = time.perf_counter() - begin, time.perf_counter()
     running = time.perf_counter() - begin
     # The program of the forward derivatives gives values too, for about twice their cost: one of their own only where that is worth compiling it.
-    alone = jax.jit(scalar, compiler_options=options) if levels * running > compiling else lambda x: both(x, jnp.zeros_like(x0))[0]
+    alone = (
+        jax.jit(scalar, compiler_options=options)
+        if levels * running > compiling
+        else lambda x: both(x, jnp.zeros_like(x0))[0]
+    )
 
     def slope(e, s):
         def central(h):
-            return (float(alone(jnp.asarray(flat + h * e))) - float(alone(jnp.asarray(flat - h * e)))) / (2 * h)
+            return (
+                float(alone(jnp.asarray(flat + h * e))) - float(alone(jnp.asarray(flat - h * e)))
+            ) / (2 * h)
 
         return extrapolate([central(step * s * RATIO**k) for k in range(levels)])
 
@@ -123,7 +156,9 @@ def extrapolate(slopes: list[float]) -> tuple[float, float]:
     fourth = [(a * x - y) / (a - 1) for x, y in itertools.pairwise(slopes)]
     sixth = [(b * x - y) / (b - 1) for x, y in itertools.pairwise(fourth)]
     gaps = [abs(x - y) for x, y in itertools.pairwise(fourth)]
-    doubts = [max(gap, abs(x - y)) for gap, x, y in zip(gaps, sixth, [*sixth[1:], sixth[-1]], strict=True)]
+    doubts = [
+        max(gap, abs(x - y)) for gap, x, y in zip(gaps, sixth, [*sixth[1:], sixth[-1]], strict=True)
+    ]
     k = int(np.argmin(doubts))
     if doubts[k] > 1e-3 * abs(sixth[k]) and abs(fourth[0] - slopes[0]) < doubts[k]:
         # No three steps agree to three digits: a kink lies within all but the two smallest (a joint that ends its run just before a stop).
@@ -132,4 +167,6 @@ def extrapolate(slopes: list[float]) -> tuple[float, float]:
 
 
 def _component(i: int, shape) -> str:
-    return "" if shape == () else "[" + ",".join(str(int(k)) for k in np.unravel_index(i, shape)) + "]"
+    return (
+        "" if shape == () else "[" + ",".join(str(int(k)) for k in np.unravel_index(i, shape)) + "]"
+    )

@@ -15,7 +15,9 @@ def _rigid(robot: Robot) -> AbstractModel:
     return formulation("RigidArm")().bind(robot)
 
 
-def inverse_dynamics(robot: Robot, q: Float[Array, "*T D"], qd: Float[Array, "*T D"], qdd: Float[Array, "*T D"]) -> Float[Array, "*T D"]:
+def inverse_dynamics(
+    robot: Robot, q: Float[Array, "*T D"], qd: Float[Array, "*T D"], qdd: Float[Array, "*T D"]
+) -> Float[Array, "*T D"]:
     """Joint efforts that move the rigid arm as asked (elastic links held undeformed, joint springs left out), at one time or along a path.
 
     >>> import flexjax as fx, jax.numpy as jnp
@@ -26,11 +28,22 @@ def inverse_dynamics(robot: Robot, q: Float[Array, "*T D"], qd: Float[Array, "*T
     q, qd, qdd = (jnp.asarray(x, robot.gravity.dtype) for x in (q, qd, qdd))
     for name, x in (("q", q), ("qd", qd), ("qdd", qdd)):
         if x.shape != q.shape or x.shape[-1:] != (robot.dofs,):
-            raise ValueError(f"{name}: shape {x.shape}; expected (..., {robot.dofs}) like the other two, one column per joint coordinate.")
+            raise ValueError(
+                f"{name}: shape {x.shape}; expected (..., {robot.dofs}) like the other two, one column per joint coordinate."
+            )
     term, lay = model.term(Drive()), model.layout
 
     def one(q, qd, qdd):
-        y = model.initial_state(Drive(), 0.0, Start({j.name: q[s] for j, s in zip(robot.tree_joints, robot.dof_slices().values(), strict=True)}))
+        y = model.initial_state(
+            Drive(),
+            0.0,
+            Start(
+                {
+                    j.name: q[s]
+                    for j, s in zip(robot.tree_joints, robot.dof_slices().values(), strict=True)
+                }
+            ),
+        )
         motors = np.array(lay.motors, int)
         v, a = (jnp.concatenate([x, x[motors]]) for x in (qd, qdd))
         tau = term.inverse(0.0, y.mech.q, v, a, None).tau
@@ -45,12 +58,22 @@ def inverse_dynamics(robot: Robot, q: Float[Array, "*T D"], qd: Float[Array, "*T
 @eqx.filter_jit
 def _tip_pose(model, q):
     robot = model.robot
-    start = Start({j.name: q[s] for j, s in zip(robot.tree_joints, robot.dof_slices().values(), strict=True)})
-    snap = model.observe(0.0, model.initial_state(Drive(), 0.0, start), Drive(), jnp.ones(1, q.dtype))
+    start = Start(
+        {j.name: q[s] for j, s in zip(robot.tree_joints, robot.dof_slices().values(), strict=True)}
+    )
+    snap = model.observe(
+        0.0, model.initial_state(Drive(), 0.0, start), Drive(), jnp.ones(1, q.dtype)
+    )
     return snap.frames[-1, 0]
 
 
-def inverse_kinematics(robot: Robot, target: Float[Array, " n"], *, guess: Float[Array, " D"] | None = None, tolerance: float = 1e-10) -> Float[Array, " D"]:
+def inverse_kinematics(
+    robot: Robot,
+    target: Float[Array, " n"],
+    *,
+    guess: Float[Array, " D"] | None = None,
+    tolerance: float = 1e-10,
+) -> Float[Array, " D"]:
     """Joint coordinates that bring the rigid arm's tip to ``target``: a position (3,), or a pose (7,): x y z qw qx qy qz.
 
     Levenberg-Marquardt from ``guess`` (the robot's home); redundant arms end at the solution nearest to it. Raises ValueError where out of reach.
@@ -61,7 +84,9 @@ def inverse_kinematics(robot: Robot, target: Float[Array, " n"], *, guess: Float
     dtype = model.robot.gravity.dtype
     target = jnp.asarray(target, dtype)
     if target.shape not in ((3,), (7,)):
-        raise ValueError(f"target: shape {target.shape}; expected (3,) for a position or (7,) for a pose x y z qw qx qy qz.")
+        raise ValueError(
+            f"target: shape {target.shape}; expected (3,) for a position or (7,) for a pose x y z qw qx qy qz."
+        )
     q0 = Start().vectors(model.robot)[0] if guess is None else jnp.asarray(guess, dtype)
 
     def gap(q, target):
@@ -70,12 +95,16 @@ def inverse_kinematics(robot: Robot, target: Float[Array, " n"], *, guess: Float
             return pose[:3] - target
         # Quaternions q and -q are one rotation: compare with the nearer one.
         quat = target[3:] / jnp.linalg.norm(target[3:])
-        return jnp.concatenate([pose[:3] - target[:3], pose[3:] - jnp.where(jnp.sum(quat * pose[3:]) < 0, -quat, quat)])
+        return jnp.concatenate(
+            [pose[:3] - target[:3], pose[3:] - jnp.where(jnp.sum(quat * pose[3:]) < 0, -quat, quat)]
+        )
 
     solver = optx.LevenbergMarquardt(rtol=1e-12, atol=1e-14)
     solution = optx.least_squares(gap, solver, q0, target, max_steps=300, throw=False)
     if not isinstance(solution.value, jax.core.Tracer):
         miss = float(jnp.max(jnp.abs(gap(solution.value, target))))
         if not miss < tolerance:
-            raise ValueError(f"target: {np.asarray(target)} was missed by {miss:.2g}; it is out of reach, or try another guess.")
+            raise ValueError(
+                f"target: {np.asarray(target)} was missed by {miss:.2g}; it is out of reach, or try another guess."
+            )
     return solution.value

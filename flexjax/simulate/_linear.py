@@ -26,7 +26,10 @@ class Modes(eqx.Module):
     def __str__(self) -> str:
         if len(self.frequencies) == 0:
             return "no mode that vibrates: nothing here is elastic but what is held"
-        rows = [f"  {i + 1:3d}  {float(f):12.5g}  {float(z):10.3g}" for i, (f, z) in enumerate(zip(self.frequencies, self.damping, strict=True))]
+        rows = [
+            f"  {i + 1:3d}  {float(f):12.5g}  {float(z):10.3g}"
+            for i, (f, z) in enumerate(zip(self.frequencies, self.damping, strict=True))
+        ]
         return "mode  frequency [Hz]  damping ratio\n" + "\n".join(rows)
 
 
@@ -48,7 +51,11 @@ def _state(model: AbstractModel, drive: Drive, at) -> State:
         return at
     start = Start() if at is None else Start(joints=at) if isinstance(at, dict) else at
     start.check(model.robot)
-    return eqx.filter_jit(lambda model, drive, start: model.initial_state(drive, jnp.zeros((), model.robot.gravity.dtype), start))(model, drive, start)
+    return eqx.filter_jit(
+        lambda model, drive, start: model.initial_state(
+            drive, jnp.zeros((), model.robot.gravity.dtype), start
+        )
+    )(model, drive, start)
 
 
 def _shifted(term, y: State, unravel):
@@ -65,7 +72,9 @@ def _tangent(term, y, t):
 
 def _lock(model: AbstractModel, at, lock: str) -> Drive:
     if lock not in ("motors", "none"):
-        raise ValueError(f"lock: {lock!r}; expected 'motors' (every joint held at its motor) or 'none' (all joints free).")
+        raise ValueError(
+            f"lock: {lock!r}; expected 'motors' (every joint held at its motor) or 'none' (all joints free)."
+        )
     if lock == "none":
         return Drive()
     start = at if isinstance(at, Start) else Start(joints=at) if isinstance(at, dict) else Start()
@@ -75,7 +84,9 @@ def _lock(model: AbstractModel, at, lock: str) -> Drive:
     for j in model.robot.tree_joints:
         if j.dofs and j.type not in ("spherical", "free"):
             value = (motor if j.flexible else q)[slices[j.name]]
-            held[j.name] = Motion(constant(value[0]) if j.dofs == 1 else stack([constant(x) for x in value]))
+            held[j.name] = Motion(
+                constant(value[0]) if j.dofs == 1 else stack([constant(x) for x in value])
+            )
     return Drive(joints=held)
 
 
@@ -98,7 +109,9 @@ def _modes(model, drive, y, n: int):
     values, right = jnp.linalg.eig(jax.lax.stop_gradient(A))
     left = jnp.linalg.inv(right)
     # First-order change of an eigenvalue is left_i dA right_i: right for repeated ones too, where differentiating eig gives NaN.
-    change = jnp.einsum("ij,jk,ki->i", left, (A - jax.lax.stop_gradient(A)).astype(values.dtype), right)
+    change = jnp.einsum(
+        "ij,jk,ki->i", left, (A - jax.lax.stop_gradient(A)).astype(values.dtype), right
+    )
     values = values + change
     fixed = jax.lax.stop_gradient(values)
     size = jnp.abs(fixed)
@@ -113,7 +126,14 @@ def _modes(model, drive, y, n: int):
     return frequency, jnp.where(real, -safe.real / magnitude, jnp.nan), right[:, order]
 
 
-def modes(model: AbstractModel, at: State | Start | dict | None = None, *, lock: str = "motors", n: int = 6, drive: Drive | None = None) -> Modes:
+def modes(
+    model: AbstractModel,
+    at: State | Start | dict | None = None,
+    *,
+    lock: str = "motors",
+    n: int = 6,
+    drive: Drive | None = None,
+) -> Modes:
     """Natural frequencies, damping ratios and shapes of small vibrations about a state (the robot's home unless told otherwise).
 
     ``lock="motors"`` holds every motor; flexible joints keep their springs. ``lock="none"`` frees all joints. A ``drive`` replaces both (controllers
@@ -133,7 +153,14 @@ def modes(model: AbstractModel, at: State | Start | dict | None = None, *, lock:
     return Modes(frequency, damping, jax.lax.stop_gradient(shapes), y)
 
 
-def equilibrium(model: AbstractModel, drive: Drive | None = None, at: State | Start | dict | None = None, *, t: float = 0.0, iterations: int = 60) -> State:
+def equilibrium(
+    model: AbstractModel,
+    drive: Drive | None = None,
+    at: State | Start | dict | None = None,
+    *,
+    t: float = 0.0,
+    iterations: int = 60,
+) -> State:
     """A state at rest under the drive's values at time ``t`` (gravity, loads, controllers): the root of the term's rate nearest to ``at``.
 
     Damped Gauss-Newton on the whole state; the result is differentiable by the implicit-function theorem. Raises RuntimeError if it does not
@@ -141,9 +168,17 @@ def equilibrium(model: AbstractModel, drive: Drive | None = None, at: State | St
     """
     drive = Drive() if drive is None else drive
     drive.check(model.robot)
-    y, residual = _equilibrium(model, drive, _state(model, drive, at), jnp.asarray(t, model.robot.gravity.dtype), iterations)
+    y, residual = _equilibrium(
+        model,
+        drive,
+        _state(model, drive, at),
+        jnp.asarray(t, model.robot.gravity.dtype),
+        iterations,
+    )
     if not isinstance(residual, jax.core.Tracer) and not float(residual) < 1e-6:
-        raise RuntimeError(f"equilibrium: no rest found (remaining correction {float(residual):.2g}); start nearer to it, or apply the loads in steps.")
+        raise RuntimeError(
+            f"equilibrium: no rest found (remaining correction {float(residual):.2g}); start nearer to it, or apply the loads in steps."
+        )
     return y
 
 
@@ -155,7 +190,18 @@ def _equilibrium(model, drive, y, t, iterations: int):
     free = ~ravel(term.held(t, unravel(flat)))[0]
 
     def residual(term, y, x):
-        return ravel(term.rate(t, State(term.retract(y.mech, unravel(jnp.where(free, x, 0.0))), y.work, y.dissipated, y.memory), None))[0]
+        return ravel(
+            term.rate(
+                t,
+                State(
+                    term.retract(y.mech, unravel(jnp.where(free, x, 0.0))),
+                    y.work,
+                    y.dissipated,
+                    y.memory,
+                ),
+                None,
+            )
+        )[0]
 
     def correction(term, y):
         r = residual(term, y, flat)
@@ -163,7 +209,11 @@ def _equilibrium(model, drive, y, t, iterations: int):
         # Rows and columns in their own units, so that stiff and soft coordinates weigh alike; locked coordinates have zero rows.
         rows = jnp.max(jnp.abs(J), axis=1)
         rows = jnp.where(rows > 0, rows, 1.0)
-        return r, -_least(jax.lax.stop_gradient(J / rows[:, None]), r / jax.lax.stop_gradient(rows)), rows
+        return (
+            r,
+            -_least(jax.lax.stop_gradient(J / rows[:, None]), r / jax.lax.stop_gradient(rows)),
+            rows,
+        )
 
     fixed_term, fixed_y = jax.lax.stop_gradient(term), jax.lax.stop_gradient(y)
 
@@ -176,14 +226,23 @@ def _equilibrium(model, drive, y, t, iterations: int):
         _, dx, _ = correction(fixed_term, y)
         size = jnp.max(jnp.abs(dx), initial=0.0)
         step = jnp.minimum(1.0, trust / jnp.maximum(size, 1e-30))
-        moved = State(fixed_term.retract(y.mech, unravel(step * dx)), y.work, y.dissipated, y.memory)
+        moved = State(
+            fixed_term.retract(y.mech, unravel(step * dx)), y.work, y.dissipated, y.memory
+        )
         return moved, size, k + 1, trust
 
-    start = (fixed_y, jnp.asarray(jnp.inf, flat.dtype), jnp.zeros((), jnp.int32), jnp.asarray(0.5, flat.dtype))
+    start = (
+        fixed_y,
+        jnp.asarray(jnp.inf, flat.dtype),
+        jnp.zeros((), jnp.int32),
+        jnp.asarray(0.5, flat.dtype),
+    )
     rest, size, _, _ = jax.lax.while_loop(cond, body, start)
     # One more Newton step, differentiated with its matrix held: the implicit-function derivative.
     _, dx, _ = correction(term, rest)
-    return State(term.retract(rest.mech, unravel(dx)), y.work, y.dissipated, y.memory), jax.lax.stop_gradient(jnp.max(jnp.abs(dx), initial=0.0))
+    return State(
+        term.retract(rest.mech, unravel(dx)), y.work, y.dissipated, y.memory
+    ), jax.lax.stop_gradient(jnp.max(jnp.abs(dx), initial=0.0))
 
 
 def _least(J, r):
@@ -191,7 +250,13 @@ def _least(J, r):
     return jnp.linalg.pinv(J, rtol=1e-13) @ r
 
 
-def linearise(model: AbstractModel, drive: Drive | None = None, at: State | Start | dict | None = None, *, t: float = 0.0) -> Linear:
+def linearise(
+    model: AbstractModel,
+    drive: Drive | None = None,
+    at: State | Start | dict | None = None,
+    *,
+    t: float = 0.0,
+) -> Linear:
     """Linear state-space model about a state: x in retract coordinates, u = joint efforts (of joints without a Motion) then the drive's loads, y = the robot's
     sensors in order (static readings: gain and offset; no low-pass, no delay).
     """
@@ -199,15 +264,36 @@ def linearise(model: AbstractModel, drive: Drive | None = None, at: State | Star
     drive.check(model.robot)
     y = _state(model, drive, at)
     t = jnp.asarray(t, model.robot.gravity.dtype)  # pyright: ignore[reportAssignmentType]
-    joints = [j for j in model.robot.tree_joints if j.dofs == 1 and not (j.name in drive.joints and drive.joints[j.name].prescribes)]
-    joints = [j for j in joints if not j.flexible or (j.motor is not None and j.motor.rotor is not None)]
-    inputs = [j.name for j in joints] + [f"load{i}.{c}" for i in range(len(drive.loads)) for c in ("fx", "fy", "fz", "mx", "my", "mz")]
+    joints = [
+        j
+        for j in model.robot.tree_joints
+        if j.dofs == 1 and not (j.name in drive.joints and drive.joints[j.name].prescribes)
+    ]
+    joints = [
+        j for j in joints if not j.flexible or (j.motor is not None and j.motor.rotor is not None)
+    ]
+    inputs = [j.name for j in joints] + [
+        f"load{i}.{c}"
+        for i in range(len(drive.loads))
+        for c in ("fx", "fy", "fz", "mx", "my", "mz")
+    ]
 
     names = tuple(j.name for j in joints)
     A, B, C, D = _matrices(model, drive, y, t, names, jnp.zeros(len(inputs), t.dtype))
-    units = [effort_unit(j) for j in joints] + ["N", "N", "N", "N m", "N m", "N m"] * len(drive.loads)
+    units = [effort_unit(j) for j in joints] + ["N", "N", "N", "N m", "N m", "N m"] * len(
+        drive.loads
+    )
     sensors = model.robot.sensors
-    return Linear(A, B, C, D, tuple(inputs), tuple(s.name for s in sensors), tuple(units), tuple(sensor_unit(s, model.robot) for s in sensors))
+    return Linear(
+        A,
+        B,
+        C,
+        D,
+        tuple(inputs),
+        tuple(s.name for s in sensors),
+        tuple(units),
+        tuple(sensor_unit(s, model.robot) for s in sensors),
+    )
 
 
 @eqx.filter_jit
@@ -260,5 +346,7 @@ def _with_inputs(drive: Drive, names, u) -> Drive:
     loads = []
     for k, load in enumerate(drive.loads):
         extra = u[len(names) + 6 * k : len(names) + 6 * k + 6]
-        loads.append(Load(load.link, load.wrench + stack([constant(x) for x in extra]), load.s, load.frame))
+        loads.append(
+            Load(load.link, load.wrench + stack([constant(x) for x in extra]), load.s, load.frame)
+        )
     return Drive(acts, tuple(loads), drive.base)

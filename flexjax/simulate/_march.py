@@ -34,7 +34,18 @@ def _finite(tree):
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(tree)]))
 
 
-def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: bool, report=None, intervals=None):
+def march(
+    model,
+    drive,
+    solver,
+    ts,
+    substeps: int,
+    y0: State,
+    *,
+    checkpoint: bool,
+    report=None,
+    intervals=None,
+):
     """States at ``ts`` (stacked), and the final lane. The first failure freezes the lane. ``checkpoint``: reverse mode recomputes chunks of steps instead of
     storing every one. ``intervals``: a traced number of output intervals after which the run ends (with breaks of the drive: in
     forward mode only)."""
@@ -50,14 +61,24 @@ def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: boo
         if breaks.shape[0] or intervals is not None:
             going = going & (t1 > t0)
             t1 = jnp.where(t1 > t0, t1, t0 + nominal)
-        memory = drive.sample(t0, t1, *term.motor_coordinates(lane.y), lane.y.memory) if lane.y.memory else lane.y.memory
+        memory = (
+            drive.sample(t0, t1, *term.motor_coordinates(lane.y), lane.y.memory)
+            if lane.y.memory
+            else lane.y.memory
+        )
         y = State(lane.y.mech, lane.y.work, lane.y.dissipated, memory)
         middle = 0.5 * (t0 + t1)
-        y1, _, _, solver_state, result = solver.step(term, t0, t1, y, middle, lane.solver_state, jump if breaks.shape[0] else False)
-        newton = jnp.where(result == diffrax.RESULTS.successful, int(Status.ok), int(Status.newton_failed))
+        y1, _, _, solver_state, result = solver.step(
+            term, t0, t1, y, middle, lane.solver_state, jump if breaks.shape[0] else False
+        )
+        newton = jnp.where(
+            result == diffrax.RESULTS.successful, int(Status.ok), int(Status.newton_failed)
+        )
         code, where = model.failure(t1, y1, drive)
         finite = _finite(y1)
-        code = jnp.where(finite, jnp.where(newton != 0, newton, code), int(Status.non_finite)).astype(jnp.int32)
+        code = jnp.where(
+            finite, jnp.where(newton != 0, newton, code), int(Status.non_finite)
+        ).astype(jnp.int32)
         good, bad = going & (code == 0), going & (code != 0)
         # A failed step leaves the lane at its last good state; its derivative must not see the bad one.
         return Lane(
@@ -80,16 +101,29 @@ def march(model, drive, solver, ts, substeps: int, y0: State, *, checkpoint: boo
     lane = _strong(lane)
     grid = time_grid(ts, substeps, breaks)
     if not checkpoint and report is None and breaks.shape[0] == 0:
-        lane, ys = _even(step, lane, grid, substeps) if intervals is None else _early(step, lane, grid, substeps, intervals)
+        lane, ys = (
+            _even(step, lane, grid, substeps)
+            if intervals is None
+            else _early(step, lane, grid, substeps, intervals)
+        )
         return jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b]), y0, ys), lane
-    outputs = jtu.tree_map(lambda x: jnp.zeros((ts.shape[0], *jnp.shape(x)), jnp.result_type(x)), lane.y)
+    outputs = jtu.tree_map(
+        lambda x: jnp.zeros((ts.shape[0], *jnp.shape(x)), jnp.result_type(x)), lane.y
+    )
     if intervals is not None:
         # A loop that ends when its number of steps, known only when it runs, is reached.
         count = jnp.max(jnp.where(grid.slot < intervals, jnp.arange(1, grid.slot.shape[0] + 1), 0))
-        lane, outputs = lax.fori_loop(0, count, lambda k, carry: one(carry, jtu.tree_map(lambda x: x[k], grid))[0], (lane, outputs))
+        lane, outputs = lax.fori_loop(
+            0,
+            count,
+            lambda k, carry: one(carry, jtu.tree_map(lambda x: x[k], grid))[0],
+            (lane, outputs),
+        )
     elif checkpoint:
         rows = _chunks(grid, ts.shape[0])
-        (lane, outputs), _ = lax.scan(jax.checkpoint(lambda carry, chunk: lax.scan(one, carry, chunk)), (lane, outputs), rows)
+        (lane, outputs), _ = lax.scan(
+            jax.checkpoint(lambda carry, chunk: lax.scan(one, carry, chunk)), (lane, outputs), rows
+        )
     else:
         (lane, outputs), _ = lax.scan(one, (lane, outputs), grid)
     ys = jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b[:-1]]), y0, outputs)
@@ -122,8 +156,15 @@ def _early(step, lane: Lane, grid: TimeGrid, substeps: int, intervals):
     blocks = -(-count // size)
     # What fills the last block are steps of no length.
     missing = (blocks * size - count) * substeps
-    grid = jtu.tree_map(lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (missing,))]), eqx.tree_at(lambda g: g.slot, grid, grid.t1))
-    grid = eqx.tree_at(lambda g: g.t0, grid, jnp.where(jnp.arange(blocks * size * substeps) < count * substeps, grid.t0, grid.t1))
+    grid = jtu.tree_map(
+        lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (missing,))]),
+        eqx.tree_at(lambda g: g.slot, grid, grid.t1),
+    )
+    grid = eqx.tree_at(
+        lambda g: g.t0,
+        grid,
+        jnp.where(jnp.arange(blocks * size * substeps) < count * substeps, grid.t0, grid.t1),
+    )
     rows = jtu.tree_map(lambda x: x.reshape(blocks, size * substeps), grid)
 
     def run(lane, rows):
@@ -148,13 +189,17 @@ def _chunks(grid: TimeGrid, outputs: int) -> TimeGrid:
     missing = size * chunks - count
     end = grid.t1[-1]
     columns = ((grid.t0, end), (grid.t1, end), (grid.jump, False), (grid.slot, outputs - 1))
-    filled = TimeGrid(*(jnp.concatenate([x, jnp.full(missing, fill, x.dtype)]) for x, fill in columns))
+    filled = TimeGrid(
+        *(jnp.concatenate([x, jnp.full(missing, fill, x.dtype)]) for x, fill in columns)
+    )
     return jtu.tree_map(lambda x: x.reshape(chunks, size), filled)
 
 
 def _inside_first_piece(t0, first, breaks):
     """A time just behind t0, before the next break."""
-    return jnp.min(jnp.concatenate([jnp.stack([first]), jnp.where(breaks > t0, 0.5 * (t0 + breaks), jnp.inf)]))
+    return jnp.min(
+        jnp.concatenate([jnp.stack([first]), jnp.where(breaks > t0, 0.5 * (t0 + breaks), jnp.inf)])
+    )
 
 
 def _strong(tree):

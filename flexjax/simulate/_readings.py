@@ -24,6 +24,7 @@ def read(model, drive, t, y, stations: int = 21):
 def _bare(robot):
     """The robot with its sensors' low-pass and delay left out."""
     sensors = tuple(
-        type(s)(s.name, s.kind, s.on, s.s, s.span, s.position, s.direction, s.gain, s.offset) for s in robot.sensors
+        type(s)(s.name, s.kind, s.on, s.s, s.span, s.position, s.direction, s.gain, s.offset)
+        for s in robot.sensors
     )
     return eqx.tree_at(lambda r: r.sensors, robot, sensors)

@@ -77,7 +77,11 @@ def simulate(
     solver = model.default_solver(drive) if solver is None else solver
     _check_solver(solver, model, drive)
     start = _start(start, robot, drive, ts, dtype)
-    stations = jnp.linspace(0.0, 1.0, stations, dtype=dtype) if isinstance(stations, int) else jnp.asarray(stations, dtype)
+    stations = (
+        jnp.linspace(0.0, 1.0, stations, dtype=dtype)
+        if isinstance(stations, int)
+        else jnp.asarray(stations, dtype)
+    )
     solver = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, solver)
     if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
         # diffrax's own default for the stages cannot be differentiated in forward mode.
@@ -87,10 +91,27 @@ def simulate(
             raise ValueError("intervals: needs the fixed grid; leave adaptive out, or shorten ts.")
         _refuse_sampled(drive)
         adjoint = diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
-        traj = _run_adaptive(model, drive, ts, dt, solver, start, stations, adaptive, adjoint, max_steps)
+        traj = _run_adaptive(
+            model, drive, ts, dt, solver, start, stations, adaptive, adjoint, max_steps
+        )
     else:
-        run = _run_with_bar if progress else _run_in_trace if isinstance(jnp.add(0, 0), jax.core.Tracer) else _quick_run()
-        traj = run(model, drive, ts, substeps, solver, start, stations, intervals if intervals is None else jnp.asarray(intervals))
+        run = (
+            _run_with_bar
+            if progress
+            else _run_in_trace
+            if isinstance(jnp.add(0, 0), jax.core.Tracer)
+            else _quick_run()
+        )
+        traj = run(
+            model,
+            drive,
+            ts,
+            substeps,
+            solver,
+            start,
+            stations,
+            intervals if intervals is None else jnp.asarray(intervals),
+        )
     if throw:
         _raise_failure(traj)
     if not isinstance(traj.status, jax.core.Tracer):
@@ -103,11 +124,15 @@ def _output_times(ts):
     """Checked, and on the host where they can be: inside a compiled function even constants would become tracers."""
     ts = ts if isinstance(ts, jax.core.Tracer) else np.asarray(ts, float)
     if ts.ndim != 1 or ts.shape[0] < 2:
-        raise ValueError(f"ts: shape {ts.shape}; expected at least two output times in one dimension, e.g. jnp.linspace(0, 1, 101).")
+        raise ValueError(
+            f"ts: shape {ts.shape}; expected at least two output times in one dimension, e.g. jnp.linspace(0, 1, 101)."
+        )
     if not isinstance(ts, jax.core.Tracer):
         steps = np.diff(ts)
         if not np.all(np.isfinite(ts)) or np.any(steps <= 0):
-            raise ValueError(f"ts: not increasing or not finite (smallest step {np.min(steps):g} s); expected increasing times in seconds.")
+            raise ValueError(
+                f"ts: not increasing or not finite (smallest step {np.min(steps):g} s); expected increasing times in seconds."
+            )
     return ts
 
 
@@ -117,7 +142,9 @@ def _substeps(ts, dt, substeps):
             raise ValueError(f"substeps: {substeps}; expected a whole number of at least 1.")
         return int(substeps)
     if isinstance(ts, jax.core.Tracer):
-        raise ValueError("ts: traced output times need an explicit number of substeps: pass substeps=..., or make ts outside the compiled function.")
+        raise ValueError(
+            "ts: traced output times need an explicit number of substeps: pass substeps=..., or make ts outside the compiled function."
+        )
     if not dt > 0:
         raise ValueError(f"dt: {dt}; expected a positive step in seconds.")
     # A hair below 1, so that linspace's rounding does not cost an extra substep.
@@ -139,14 +166,19 @@ def _start(start, robot, drive, ts, dtype):
         return start
     start = Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
     if not isinstance(start, Start):
-        raise ValueError(f"start: {type(start).__name__}; expected fx.Start, a dict of joint coordinates, or traj.final.")
+        raise ValueError(
+            f"start: {type(start).__name__}; expected fx.Start, a dict of joint coordinates, or traj.final."
+        )
     start.check(robot)
     for name, act in drive.joints.items():
         joint = robot.joints[robot.joint_index(name)]
         if not act.prescribes or joint.flexible:
             continue
         value, rate, _ = act.signal.evaluate(ts[0])
-        for field, given, wanted in (("joints", start.joints.get(name), value), ("rates", start.rates.get(name), rate)):
+        for field, given, wanted in (
+            ("joints", start.joints.get(name), value),
+            ("rates", start.rates.get(name), rate),
+        ):
             if given is None or any(isinstance(x, jax.core.Tracer) for x in (given, wanted)):
                 continue
             if not np.allclose(np.asarray(given), np.asarray(wanted), rtol=1e-6, atol=1e-9):
@@ -157,7 +189,11 @@ def _start(start, robot, drive, ts, dtype):
 
 
 def _raise_failure(traj: Trajectory):
-    if isinstance(traj.status, jax.core.Tracer) or traj.status.ndim or int(traj.status) == Status.ok:
+    if (
+        isinstance(traj.status, jax.core.Tracer)
+        or traj.status.ndim
+        or int(traj.status) == Status.ok
+    ):
         return
     where = int(traj.where)
     place = f"joint {traj.robot.joints[where].name!r}" if where >= 0 else _busiest(traj)
@@ -173,11 +209,21 @@ def _busiest(traj: Trajectory) -> str | None:
     k, parts = good[-1], []
     if robot.dofs:
         rates = np.abs(np.asarray(traj.qd[k]))
-        joint = next(j for j, s in zip(robot.tree_joints, robot.dof_slices().values(), strict=True) if np.argmax(rates) in range(*s.indices(robot.dofs)))
-        parts.append(f"joint {joint.name!r} (the fastest, {np.max(rates):.3g} {'m' if joint.type in ('prismatic', 'sliding') else 'rad'}/s)")
-    bent = np.max(np.abs(np.asarray(traj.deflection[k])), axis=(1, 2)) / np.array([float(link.length) for link in robot.links])
+        joint = next(
+            j
+            for j, s in zip(robot.tree_joints, robot.dof_slices().values(), strict=True)
+            if np.argmax(rates) in range(*s.indices(robot.dofs))
+        )
+        parts.append(
+            f"joint {joint.name!r} (the fastest, {np.max(rates):.3g} {'m' if joint.type in ('prismatic', 'sliding') else 'rad'}/s)"
+        )
+    bent = np.max(np.abs(np.asarray(traj.deflection[k])), axis=(1, 2)) / np.array(
+        [float(link.length) for link in robot.links]
+    )
     if np.max(bent) > 0:
-        parts.append(f"link {robot.links[int(np.argmax(bent))].name!r} (the most bent, {np.max(bent):.2g} of its length)")
+        parts.append(
+            f"link {robot.links[int(np.argmax(bent))].name!r} (the most bent, {np.max(bent):.2g} of its length)"
+        )
     return f"{' or '.join(parts)}, as seen at t = {float(traj.ts[k]):.6g} s" if parts else None
 
 
@@ -220,25 +266,51 @@ def _run_with_bar(model, drive, ts, substeps, solver, start, stations, intervals
         def report(k, outputs):
             jax.lax.cond(k < outputs, lambda: jax.debug.callback(advance, k), lambda: None)
 
-        traj = _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, intervals, report)
+        traj = _run_compiled_with_bar(
+            model, drive, ts, substeps, solver, start, stations, intervals, report
+        )
         jax.block_until_ready(traj.ts)
         bar.update(bar.total - bar.n)
     return traj
 
 
-def _integrate(model, drive, ts, substeps, solver, start, stations, report, intervals) -> Trajectory:
+def _integrate(
+    model, drive, ts, substeps, solver, start, stations, report, intervals
+) -> Trajectory:
     drive = prepare_signals(drive)
     y0 = model.initial_state(drive, ts[0], start) if isinstance(start, Start) else start
     size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
     checkpoint = 20 * size * (ts.shape[0] - 1) * substeps > STORE_LIMIT
-    ys, lane = march(model, drive, solver, ts, substeps, y0, checkpoint=checkpoint, report=report, intervals=intervals)
-    return _assemble(model, drive, ts, ys, lane, stations, jnp.max(jnp.diff(ts)) / substeps, type(solver).__name__, intervals)
+    ys, lane = march(
+        model,
+        drive,
+        solver,
+        ts,
+        substeps,
+        y0,
+        checkpoint=checkpoint,
+        report=report,
+        intervals=intervals,
+    )
+    return _assemble(
+        model,
+        drive,
+        ts,
+        ys,
+        lane,
+        stations,
+        jnp.max(jnp.diff(ts)) / substeps,
+        type(solver).__name__,
+        intervals,
+    )
 
 
 def _refuse_sampled(drive):
     sampled = [name for name, act in drive.joints.items() if isinstance(act, Sampled)]
     if sampled:
-        raise ValueError(f"adaptive: the sampled controller of joint {sampled[0]!r} needs a fixed grid; leave adaptive out, or use Feedback.")
+        raise ValueError(
+            f"adaptive: the sampled controller of joint {sampled[0]!r} needs a fixed grid; leave adaptive out, or use Feedback."
+        )
 
 
 @eqx.filter_jit
@@ -255,17 +327,34 @@ def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adj
         stepsize_controller=controller, adjoint=adjoint, max_steps=max_steps, throw=False,
     )  # fmt: skip
     ys = solution.ys
-    finite = jax.vmap(lambda y: jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(y)])))(ys)
+    finite = jax.vmap(
+        lambda y: jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(y)]))
+    )(ys)
     reached = jnp.where(jnp.all(finite), ts[-1], ts[jnp.maximum(jnp.argmin(finite) - 1, 0)])
     ran_out = solution.result == diffrax.RESULTS.max_steps_reached
-    failed = jnp.where(ran_out, int(Status.max_steps), jnp.where(solution.result == diffrax.RESULTS.successful, 0, int(Status.newton_failed)))
-    status = jnp.where((failed == 0) & ~jnp.all(finite), int(Status.non_finite), failed).astype(jnp.int32)
+    failed = jnp.where(
+        ran_out,
+        int(Status.max_steps),
+        jnp.where(solution.result == diffrax.RESULTS.successful, 0, int(Status.newton_failed)),
+    )
+    status = jnp.where((failed == 0) & ~jnp.all(finite), int(Status.non_finite), failed).astype(
+        jnp.int32
+    )
     # What was not reached is filled with the last state that was, and shown as NaN.
     last = jnp.maximum(jnp.sum(finite) - 1, 0)
-    ys = jtu.tree_map(lambda x: jnp.where(finite.reshape((-1,) + (1,) * (x.ndim - 1)), x, x[last][None]), ys)
+    ys = jtu.tree_map(
+        lambda x: jnp.where(finite.reshape((-1,) + (1,) * (x.ndim - 1)), x, x[last][None]), ys
+    )
     final = jtu.tree_map(lambda x: x[-1], ys)
     t_fail = jnp.where(status == 0, jnp.nan, reached)
-    lane = Lane(final, None, status, t_fail, jnp.asarray(-1, jnp.int32), solution.stats["num_steps"].astype(jnp.int32))
+    lane = Lane(
+        final,
+        None,
+        status,
+        t_fail,
+        jnp.asarray(-1, jnp.int32),
+        solution.stats["num_steps"].astype(jnp.int32),
+    )
     mean = (ts[-1] - ts[0]) / jnp.maximum(lane.steps, 1)
     return _assemble(model, drive, ts, ys, lane, stations, mean, type(solver).__name__)
 
@@ -281,7 +370,9 @@ def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str, intervals=N
         late = jnp.arange(ts.shape[0]) > intervals
         good = good & ~late
         # Places that were not reached hold zeros, which are no state of a rotation: look at the start there instead, and throw it away.
-        ys = jtu.tree_map(lambda x: jnp.where(late.reshape((-1,) + (1,) * (x.ndim - 1)), x[:1], x), ys)
+        ys = jtu.tree_map(
+            lambda x: jnp.where(late.reshape((-1,) + (1,) * (x.ndim - 1)), x[:1], x), ys
+        )
 
     snap, energy = jax.vmap(lambda t, y, at: model.look(t, y, drive, stations, at))(ts, ys, middles)
 
@@ -289,7 +380,9 @@ def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str, intervals=N
         return jnp.where(good.reshape((-1,) + (1,) * (x.ndim - 1)), x, jnp.nan)
 
     snap, energy = jtu.tree_map(mask, (snap, energy))
-    stats = Statistics(lane.steps, jnp.asarray(dt, ts.dtype), solver, type(model.formulation).__name__)
+    stats = Statistics(
+        lane.steps, jnp.asarray(dt, ts.dtype), solver, type(model.formulation).__name__
+    )
     return Trajectory(
         ts=ts, q=snap.q, qd=snap.qd, qdd=snap.qdd, motor=snap.motor, effort=snap.effort, frames=snap.frames, velocity=snap.velocity,
         acceleration=snap.acceleration, deflection=snap.deflection, strain=snap.strain, reaction=snap.reaction, energy=energy,

@@ -18,8 +18,15 @@ def batch_last(fn):
 
     @call.def_vmap
     def rule(size, batched, *args):
-        out = call(*(widened(jax.tree_util.tree_map(to_last, x, here), here, size) for x, here in zip(args, batched, strict=True)))
-        return jax.tree_util.tree_map(lambda x: jnp.moveaxis(x, -1, 0), out), jax.tree_util.tree_map(lambda _: True, out)
+        out = call(
+            *(
+                widened(jax.tree_util.tree_map(to_last, x, here), here, size)
+                for x, here in zip(args, batched, strict=True)
+            )
+        )
+        return jax.tree_util.tree_map(
+            lambda x: jnp.moveaxis(x, -1, 0), out
+        ), jax.tree_util.tree_map(lambda _: True, out)
 
     return call
 
@@ -28,16 +35,26 @@ def vmap_last(fn, batched, *args):
     """vmap over the last axis of those leaves of ``args`` that the tree ``batched`` marks; the batch of the results is last, too."""
     leaves, tree = jax.tree_util.tree_flatten(args)
     axes = [-1 if here else None for here in jax.tree_util.tree_leaves(batched)]
-    return jax.vmap(lambda leaves: fn(*jax.tree_util.tree_unflatten(tree, leaves)), in_axes=(axes,), out_axes=-1)(leaves)
+    return jax.vmap(
+        lambda leaves: fn(*jax.tree_util.tree_unflatten(tree, leaves)), in_axes=(axes,), out_axes=-1
+    )(leaves)
 
 
 def widened(tree, batched, size: int):
     """``tree`` with a last axis of ``size`` on every leaf: leaves that ``batched`` does not mark are repeated."""
-    return jax.tree_util.tree_map(lambda x, here: x if here else jnp.broadcast_to(x[..., None], (*x.shape, size)), tree, batched)
+    return jax.tree_util.tree_map(
+        lambda x, here: x if here else jnp.broadcast_to(x[..., None], (*x.shape, size)),
+        tree,
+        batched,
+    )
 
 
 def written(here, fn):
     """The arrays of ``fn()``, each written to memory once. XLA on CPU fuses cheap operations into every kernel that uses them, through barriers as well, and so
     computes them again for each of its rows; it does not look through a branch. ``here`` is a number that is only known at run time and above -1."""
     shape = jax.eval_shape(fn)
-    return lax.cond(here > -1.0, fn, lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), shape))
+    return lax.cond(
+        here > -1.0,
+        fn,
+        lambda: jax.tree_util.tree_map(lambda x: jnp.zeros(x.shape, x.dtype), shape),
+    )

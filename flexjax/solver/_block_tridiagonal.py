@@ -98,7 +98,11 @@ def solve_small(a: Float[Array, "d d"], b: Float[Array, "d c"]) -> Float[Array, 
 def _condense(lower, diag, upper, r):
     """Eliminate nodes N..1 of one link: V_k = q_k - P_k V_{k-1} as [P | q] (N, d, d+c), and [M | f] with F = M V_0 - f."""
     d = diag.shape[-1]
-    PQ = _eliminate_planar_batch(lower, diag, upper, r) if d == 3 else _eliminate(lower, diag, upper, r)
+    PQ = (
+        _eliminate_planar_batch(lower, diag, upper, r)
+        if d == 3
+        else _eliminate(lower, diag, upper, r)
+    )
     UP = mm(upper[0], PQ[0])
     return PQ, jnp.concatenate([diag[0] - UP[:, :d], r[0] - UP[:, d:]], axis=1)
 
@@ -134,13 +138,19 @@ def _eliminate_planar(lower, diag, upper, r):
         D, U, L = row
         # divided before the product: the cofactors are then one array, and not recomputed
         turned = _cofactors(S) / _determinant(S)[None, None]
-        S = D - jnp.sum(U[:, None, :, None] * turned[None, :, :, None] * L[None, :, None], axis=(1, 2))
+        S = D - jnp.sum(
+            U[:, None, :, None] * turned[None, :, :, None] * L[None, :, None], axis=(1, 2)
+        )
         return S, S
 
-    unit = jnp.broadcast_to(jnp.eye(3, dtype=r.dtype).reshape(3, 3, *(1,) * (r.ndim - 3)), diag.shape[1:])
+    unit = jnp.broadcast_to(
+        jnp.eye(3, dtype=r.dtype).reshape(3, 3, *(1,) * (r.ndim - 3)), diag.shape[1:]
+    )
     S = jnp.moveaxis(lax.scan(pivot, unit, (diag[1:], upper[1:], after), reverse=True)[1], 0, 2)
     inverse = jnp.swapaxes(_cofactors(S), 0, 1) / _determinant(S)[None, None]
-    P, gain, own = (jnp.moveaxis(_times(inverse, jnp.moveaxis(x[1:], 0, 2)), 2, 0) for x in (lower, upper, r))
+    P, gain, own = (
+        jnp.moveaxis(_times(inverse, jnp.moveaxis(x[1:], 0, 2)), 2, 0) for x in (lower, upper, r)
+    )
 
     def inwards(q, row):
         gain, own = row
@@ -200,7 +210,9 @@ def solve_grounded(lower, diag, upper, r, B, A, T, r_joint):
     PQ = _eliminate_planar(lower, diag, upper, r)
     UP = _times(upper[0], PQ[0])
     MB, f = _times(diag[0], B) - _times(UP[:, :3], B), UP[:, 3:]
-    y = jax.vmap(solve_small, in_axes=-1, out_axes=-1)(_times(A, MB) + T, r_joint[:, None] - _times(A, f))
+    y = jax.vmap(solve_small, in_axes=-1, out_axes=-1)(
+        _times(A, MB) + T, r_joint[:, None] - _times(A, f)
+    )
     return y[:, 0], _outwards(_times(B, y), PQ)[:, :, 0]
 
 
@@ -220,8 +232,18 @@ def solve_tree(m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[
         got = acc[i]
         end = 0 if all(m.base_attached) else -1
         if any(m.base_attached) and not all(m.base_attached):
-            diag = diag.at[0].add(jnp.where(at_base, got[:, :d], 0.0)).at[-1].add(jnp.where(at_base, 0.0, got[:, :d]))
-            r = r.at[0].add(jnp.where(at_base, got[:, d:], 0.0)).at[-1].add(jnp.where(at_base, 0.0, got[:, d:]))
+            diag = (
+                diag.at[0]
+                .add(jnp.where(at_base, got[:, :d], 0.0))
+                .at[-1]
+                .add(jnp.where(at_base, 0.0, got[:, :d]))
+            )
+            r = (
+                r.at[0]
+                .add(jnp.where(at_base, got[:, d:], 0.0))
+                .at[-1]
+                .add(jnp.where(at_base, 0.0, got[:, d:]))
+            )
         else:
             diag, r = diag.at[end].add(got[:, :d]), r.at[end].add(got[:, d:])
         PQ, Mf = _condense(lower, diag, upper, r)
@@ -248,14 +270,29 @@ def solve_tree(m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[
         V0 = mm(B, y)
         V = _outwards_batch(V0, PQ)
         return y[None], jnp.concatenate([V0[None], V])[None]
-    rows = (order, parents, rigid, m.lower[order], m.diag[order], m.upper[order], r_nodes[order], r_joints[order], _joint_parts(m, order))
+    rows = (
+        order,
+        parents,
+        rigid,
+        m.lower[order],
+        m.diag[order],
+        m.upper[order],
+        r_nodes[order],
+        r_joints[order],
+        _joint_parts(m, order),
+    )
     _, (PQ, Yy) = lax.scan(inwards, acc, rows, reverse=True)
     _, (y, V) = lax.scan(outwards, tips, (order, parents, rigid, PQ, Yy, m.X[order], m.B[order]))
     back = jnp.argsort(order)
     return y[back], V[back]
 
 
-def solve_linked(m: LinkedBlocks, r_joints: Float[Array, "L n"], r_nodes: Float[Array, "L N d"], r_loops: Float[Array, " m"]):
+def solve_linked(
+    m: LinkedBlocks,
+    r_joints: Float[Array, "L n"],
+    r_nodes: Float[Array, "L N d"],
+    r_loops: Float[Array, " m"],
+):
     """(y (L, n), V_1..N (L, N, d), multipliers (m,)) of the whole system."""
     base = jnp.zeros_like(r_nodes[:, :1])
     r = jnp.concatenate([base, r_nodes], axis=1)[..., None]
@@ -265,7 +302,9 @@ def solve_linked(m: LinkedBlocks, r_joints: Float[Array, "L n"], r_nodes: Float[
         return y[..., 0], V[:, 1:, :, 0], r_loops
     columns = jnp.zeros((*r.shape[:-1], count), r.dtype)
     columns = columns.at[:, 0].add(m.border_columns[:, 0]).at[:, -1].add(m.border_columns[:, 1])
-    r_joints = jnp.concatenate([r_joints[..., None], jnp.zeros((*r_joints.shape, count), r.dtype)], axis=-1)
+    r_joints = jnp.concatenate(
+        [r_joints[..., None], jnp.zeros((*r_joints.shape, count), r.dtype)], axis=-1
+    )
     y, V = solve_tree(m, r_joints, jnp.concatenate([r, columns], axis=-1))
     ends = V[:, jnp.array([0, -1])]  # (L, 2, d, 1 + m)
     seen = jnp.sum(m.border_rows[..., None] * ends[:, :, None], axis=(0, 1, 3))  # (m, 1 + m)
@@ -275,7 +314,12 @@ def solve_linked(m: LinkedBlocks, r_joints: Float[Array, "L n"], r_nodes: Float[
     return y, V[:, 1:], multipliers
 
 
-def apply_linked(m: LinkedBlocks, y: Float[Array, "L n"], nodes: Float[Array, "L N d"], multipliers: Float[Array, " m"]):
+def apply_linked(
+    m: LinkedBlocks,
+    y: Float[Array, "L n"],
+    nodes: Float[Array, "L N d"],
+    multipliers: Float[Array, " m"],
+):
     """The product with the matrix, in the layout of :func:`solve_linked`'s right-hand side."""
     L = m.X.shape[0]
     V0 = [None] * L
@@ -293,7 +337,12 @@ def apply_linked(m: LinkedBlocks, y: Float[Array, "L n"], nodes: Float[Array, "L
 
     rows = mv(m.lower, before) + mv(m.diag, V) + mv(m.upper, after)
     if multipliers.shape[0]:
-        rows = rows.at[:, 0].add(m.border_columns[:, 0] @ multipliers).at[:, -1].add(m.border_columns[:, 1] @ multipliers)
+        rows = (
+            rows.at[:, 0]
+            .add(m.border_columns[:, 0] @ multipliers)
+            .at[:, -1]
+            .add(m.border_columns[:, 1] @ multipliers)
+        )
     ends = jnp.stack([V[:, 0], V[:, -1]], axis=1)
     loops = jnp.einsum("lemd,led->m", m.border_rows, ends) + m.corner @ multipliers
     joints = [None] * L
@@ -303,5 +352,7 @@ def apply_linked(m: LinkedBlocks, y: Float[Array, "L n"], nodes: Float[Array, "L
         F = rows[i, 0]
         joints[i] = m.A[i] @ F + m.T[i] @ y[i] + m.S[i] @ Vp
         if p >= 0:
-            rows = rows.at[p, 0 if m.base_attached[p] else -1].add(m.Y[i] @ F + m.Z[i] @ y[i] + m.E[i] @ Vp)
+            rows = rows.at[p, 0 if m.base_attached[p] else -1].add(
+                m.Y[i] @ F + m.Z[i] @ y[i] + m.E[i] @ Vp
+            )
     return jnp.stack(joints), rows[:, 1:], loops

@@ -38,7 +38,9 @@ class ChainNewmark(diffrax.AbstractSolver):
         ]:  # static: without breaks nothing jumps, and the second sweep need not be compiled
             carried = lax.cond(made_jump, lambda: term.start(t0, y0, args), lambda: solver_state)
         y1, carried, ok = term.advance(t0, t1, y0, carried, args, self.beta, self.gamma)
-        result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
+        result = diffrax.RESULTS.where(
+            ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
+        )
         return y1, None, dict(y0=y0, y1=y1), carried, result
 
     def func(self, terms, t0, y0, args):

@@ -31,13 +31,20 @@ def _stations(points: int, kinks):
         weights = 1 / (points * (points + 1) * np.polynomial.Legendre.basis(points)(nodes) ** 2)
         return jnp.asarray(0.5 * (nodes + 1), kinks.dtype), jnp.asarray(weights, kinks.dtype)
     nodes, weights = np.polynomial.legendre.leggauss(points)
-    nodes, weights = jnp.asarray(0.5 * (nodes + 1), kinks.dtype), jnp.asarray(0.5 * weights, kinks.dtype)
+    nodes, weights = (
+        jnp.asarray(0.5 * (nodes + 1), kinks.dtype),
+        jnp.asarray(0.5 * weights, kinks.dtype),
+    )
     if kinks.shape[0]:
-        edges = jnp.concatenate([jnp.zeros(1, kinks.dtype), jnp.sort(kinks), jnp.ones(1, kinks.dtype)])
+        edges = jnp.concatenate(
+            [jnp.zeros(1, kinks.dtype), jnp.sort(kinks), jnp.ones(1, kinks.dtype)]
+        )
         span = jnp.diff(edges)
         nodes = (edges[:-1, None] + span[:, None] * nodes[None, :]).reshape(-1)
         weights = (span[:, None] * weights[None, :]).reshape(-1)
-    return jnp.concatenate([jnp.zeros(1, nodes.dtype), nodes, jnp.ones(1, nodes.dtype)]), jnp.pad(weights, (1, 1))
+    return jnp.concatenate([jnp.zeros(1, nodes.dtype), nodes, jnp.ones(1, nodes.dtype)]), jnp.pad(
+        weights, (1, 1)
+    )
 
 
 # Compiled as a function of its own: it is needed four times in a step (Newton, its derivative, the end), and is traced once.
@@ -47,12 +54,18 @@ def _path(term, points: int, tm, dt, q0, v0, v1, args, memory):
     u = 0.5 * (v0 + v1)
     stations, weights = _stations(points, term.kinks(q0, dt * u))
     # Both ends of the path are stations, if without weight: their momenta come out of the same sweep.
-    pa, pb, gradient, ground = jax.vmap(lambda s: term.lagrangian_on_ground(s, tm - 0.5 * dt, dt, term.move(q0, s * dt * u), v0, v1, args))(stations)
+    pa, pb, gradient, ground = jax.vmap(
+        lambda s: term.lagrangian_on_ground(
+            s, tm - 0.5 * dt, dt, term.move(q0, s * dt * u), v0, v1, args
+        )
+    )(stations)
     p0, p1 = pa[0], pb[-1]
     driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, memory)
     gap = p1 - p0 - dt * (weights @ gradient + driven + damped + term.gyration(u, 0.5 * (p0 + p1)))
     # The ground's twist is a velocity like the others, but given: what its momentum takes is work, and so is lifting the weight that stands on it.
-    taken = None if ground is None else ground[1][-1] - ground[0][0] + dt * jnp.sum(weights * ground[2])
+    taken = (
+        None if ground is None else ground[1][-1] - ground[0][0] + dt * jnp.sum(weights * ground[2])
+    )
     return gap, driven, damped, taken
 
 
@@ -91,10 +104,14 @@ class DiscreteGradient(diffrax.AbstractSolver):
         guess = stop(jnp.where(mask, v_p, v0))
         fixed, middle = stop(term), stop(q0)
         middle = fixed.move(middle, 0.5 * stop(dt) * guess)
-        factors = fixed.preconditioner(*stop((tm, middle, 0.5 * (v0 + guess), 1.0, 0.5 * dt, 0.25 * dt**2)), stop(args))
+        factors = fixed.preconditioner(
+            *stop((tm, middle, 0.5 * (v0 + guess), 1.0, 0.5 * dt, 0.25 * dt**2)), stop(args)
+        )
         floor = lax.stop_gradient(1e-3 / dt)
         noise = fixed.roundoff(factors, *stop((q0, v0)))
-        v1, iterations, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor, noise)
+        v1, iterations, ok = implicit_solve(
+            residual, lambda r: fixed.precondition(factors, r), guess, floor, noise
+        )
         u = 0.5 * (v0 + v1)
         q1 = term.impose(term.move(q0, dt * u), q_p)
         if mask.any() or eqx.filter_eval_shape(path, v1)[3] is not None:
@@ -105,10 +122,13 @@ class DiscreteGradient(diffrax.AbstractSolver):
             driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, y0.memory)
             taken = 0.0
         work = dt * jnp.sum(u * driven) + taken
-        y1 = State(Mechanical(q1, v1), y0.work + work, y0.dissipated - dt * jnp.sum(u * damped), y0.memory)
-        result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
+        y1 = State(
+            Mechanical(q1, v1), y0.work + work, y0.dissipated - dt * jnp.sum(u * damped), y0.memory
+        )
+        result = diffrax.RESULTS.where(
+            ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
+        )
         return y1, None, dict(y0=y0, y1=y1), iterations, result
 
     def func(self, terms, t0, y0, args):
         return terms.vf(t0, y0, args)
-

@@ -56,13 +56,24 @@ def _newton(term, stage, guess, floor):
         r, matrix = term.linearise(stage, u)
         du = matrix.solve(r)
         now = _speed(du)
-        return _subtract(u, du), now, k + 1, *_verdict(term.exact, eps, k, now, last, _speed(u) + floor)
+        return (
+            _subtract(u, du),
+            now,
+            k + 1,
+            *_verdict(term.exact, eps, k, now, last, _speed(u) + floor),
+        )
 
     def cond(carry):
         _, _, k, going, _ = carry
         return going & (k < MAX_ITERATIONS)
 
-    start = (guess, jnp.ones_like(floor), jnp.zeros((), jnp.int32), jnp.asarray(True), jnp.asarray(False))
+    start = (
+        guess,
+        jnp.ones_like(floor),
+        jnp.zeros((), jnp.int32),
+        jnp.asarray(True),
+        jnp.asarray(False),
+    )
     u, _, _, _, ok = lax.while_loop(cond, body, start)
     return u, ok
 
@@ -77,7 +88,9 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
     if not term.batches:
         leaves, tree = jtu.tree_flatten(args)
         axes = [0 if here else None for here in jtu.tree_leaves(batched)]
-        out = jax.vmap(lambda leaves: _newton(*jtu.tree_unflatten(tree, leaves)), in_axes=(axes,))(leaves)
+        out = jax.vmap(lambda leaves: _newton(*jtu.tree_unflatten(tree, leaves)), in_axes=(axes,))(
+            leaves
+        )
         return out, jtu.tree_map(lambda _: True, out)
     term, stage, guess, floor = jtu.tree_map(to_last, args, tuple(batched))
     eps = jnp.finfo(floor.dtype).eps
@@ -91,7 +104,13 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
         further, converged = _verdict(term.exact, eps, k, now, last, speed(u) + floor)
         # Lanes that are done stand still.
         u = jtu.tree_map(lambda x, dx: x - jnp.where(going, dx, 0.0), u, du)
-        return u, jnp.where(going, now, last), k + 1, going & further, jnp.where(going, converged, ok)
+        return (
+            u,
+            jnp.where(going, now, last),
+            k + 1,
+            going & further,
+            jnp.where(going, converged, ok),
+        )
 
     def cond(carry):
         _, _, k, going, _ = carry
@@ -100,7 +119,10 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
     lanes = jnp.ones(size, floor.dtype)
     start = (guess, lanes, jnp.zeros((), jnp.int32), lanes > 0, lanes < 0)
     u, _, _, _, ok = lax.while_loop(cond, body, start)
-    return (jtu.tree_map(lambda x: jnp.moveaxis(x, -1, 0), u), ok), (jtu.tree_map(lambda _: True, u), True)
+    return (jtu.tree_map(lambda x: jnp.moveaxis(x, -1, 0), u), ok), (
+        jtu.tree_map(lambda _: True, u),
+        True,
+    )
 
 
 def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
@@ -111,7 +133,9 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
     """
     quiet, quiet_stage = stop(term), stop(stage)
     dtype = jtu.tree_leaves(guess)[0].dtype
-    u, ok = checkpoint_name(_iterate(quiet, quiet_stage, stop(guess), jnp.asarray(floor, dtype)), "root")
+    u, ok = checkpoint_name(
+        _iterate(quiet, quiet_stage, stop(guess), jnp.asarray(floor, dtype)), "root"
+    )
 
     # One flat vector: a part of the residual that depends on no parameter would have no cotangent, which the transposed solve does not accept.
     flat, restore = ravel(u)
@@ -121,7 +145,9 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
 
     def tangent_solve(g, b):
         at = quiet.linearise(quiet_stage, u)[1]
-        return lax.custom_linear_solve(g, b, _refined(at, restore, term.exact), _refined(at.transpose(), restore, term.exact))
+        return lax.custom_linear_solve(
+            g, b, _refined(at, restore, term.exact), _refined(at.transpose(), restore, term.exact)
+        )
 
     return restore(lax.custom_root(residual, flat, lambda _, x: x, tangent_solve)), ok
 
@@ -130,16 +156,24 @@ def _refined(matrix, restore, exact):
     def direct(b):
         return ravel(matrix.solve(restore(b)))[0]
 
-    return (lambda matvec, b: direct(b)) if exact else functools.partial(residual_minimising, direct)
+    return (
+        (lambda matvec, b: direct(b)) if exact else functools.partial(residual_minimising, direct)
+    )
 
 
 # Reverse mode keeps the roots of a step and evaluates the rest of it once more, instead of keeping all that its derivative needs: the gradient of 2000 steps
 # of a link of four elements took 2.05 simulations instead of 3.04.
-_recomputed = functools.partial(eqx.filter_checkpoint, prevent_cse=False, policy=jax.checkpoint_policies.save_only_these_names("root"))
+_recomputed = functools.partial(
+    eqx.filter_checkpoint,
+    prevent_cse=False,
+    policy=jax.checkpoint_policies.save_only_these_names("root"),
+)
 
 
 def _result(ok):
-    return diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
+    return diffrax.RESULTS.where(
+        ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
+    )
 
 
 class ImplicitMidpoint(diffrax.AbstractSolver):
@@ -202,14 +236,21 @@ class TRBDF2(diffrax.AbstractSolver):
         h = 0.5 * inner
         floor = lax.stop_gradient(1e-3 / dt)
         first = term.prepare(t0 + h, y0.mech, h, (t0 + inner, 2.0), args, y0.memory)
-        u, ok1 = solve_stage(term, first, stop(eqx.tree_at(lambda u: u.loops, term.guess(y0.mech), solver_state.loops)), floor)
+        u, ok1 = solve_stage(
+            term,
+            first,
+            stop(eqx.tree_at(lambda u: u.loops, term.guess(y0.mech), solver_state.loops)),
+            floor,
+        )
         middle, power1, loss1 = term.arrive(first, u, 2.0)
         middle = term.settle(t0 + inner, middle, args)
         # z1 = z_inner + w (z0 - z_inner) + h f(z1) with w = -(1-gamma)^2 / (gamma (2-gamma))
         weight = -((1 - gamma) ** 2) / (gamma * (2 - gamma))
         star = term.blend(y0.mech, middle, weight, inner, u)
         second = term.prepare(t1, star, h, (t1, 1.0), args, y0.memory)
-        u, ok2 = solve_stage(term, second, stop(eqx.tree_at(lambda u: u.loops, term.guess(middle), u.loops)), floor)
+        u, ok2 = solve_stage(
+            term, second, stop(eqx.tree_at(lambda u: u.loops, term.guess(middle), u.loops)), floor
+        )
         mech, power2, loss2 = term.arrive(second, u, 1.0)
         mech = term.settle(t1, mech, args)
         # The same formula on the books.

@@ -37,7 +37,9 @@ def _norm(x: Float[Array, " n"]) -> Float[Array, ""]:
     return jnp.sqrt(jnp.dot(x, x))
 
 
-def residual_minimising(precondition: Callable[[Array], Array], matvec: Callable[[Array], Array], b: Float[Array, " n"]) -> Float[Array, " n"]:
+def residual_minimising(
+    precondition: Callable[[Array], Array], matvec: Callable[[Array], Array], b: Float[Array, " n"]
+) -> Float[Array, " n"]:
     """x with ``matvec(x) = b``, to round-off of the residual ``precondition(b - matvec(x))``, which is in the units of x.
 
     A turn takes one product with the matrix: along a new direction, or, after a long way, with x itself, for the true residual. The end is where that is
@@ -92,10 +94,14 @@ def residual_minimising(precondition: Callable[[Array], Array], matvec: Callable
             goal=jnp.where(checking, 0.01 * error, s.goal),
             best=jnp.where(short, x, jnp.where(better, s.x, s.best)),
             error=jnp.where(short, now, jnp.where(better, error, s.error)),
-            going=jnp.where(checking, (error > 4096 * eps * size) & (error < 0.5 * s.error), ~short),
+            going=jnp.where(
+                checking, (error > 4096 * eps * size) & (error < 0.5 * s.error), ~short
+            ),
         )
 
     none, zero, zeros = jnp.zeros((), jnp.int32), jnp.zeros_like(b), jnp.zeros((kept, n), b.dtype)
-    start = _Search(zero, rhs, size, rhs, zeros, zeros, none, none, 8 * eps * size, zero, size, size > 0)
+    start = _Search(
+        zero, rhs, size, rhs, zeros, zeros, none, none, 8 * eps * size, zero, size, size > 0
+    )
     end = lax.while_loop(lambda s: s.going & (s.turns <= last), turn, start)
     return jnp.where(end.error <= eps**0.5 * size, end.best, jnp.nan)

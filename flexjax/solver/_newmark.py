@@ -46,13 +46,26 @@ def _balance(term: AbstractSecondOrderTerm, *args):
     return term.balance(*args)
 
 
-def _step(term: AbstractSecondOrderTerm, t0, t1, y0: State, args, old: Accelerations, beta, gamma, alpha_m, alpha_f):
+def _step(
+    term: AbstractSecondOrderTerm,
+    t0,
+    t1,
+    y0: State,
+    args,
+    old: Accelerations,
+    beta,
+    gamma,
+    alpha_m,
+    alpha_f,
+):
     dt = t1 - t0
     q0, v0 = y0.mech.q, y0.mech.v
     mask, q_p, v_p, a_p = term.prescribed(t1, args)
 
     def advance(acc):
-        averaged = ((1 - alpha_f) * acc + alpha_f * old.true - alpha_m * old.averaged) / (1 - alpha_m)
+        averaged = ((1 - alpha_f) * acc + alpha_f * old.true - alpha_m * old.averaged) / (
+            1 - alpha_m
+        )
         q1 = term.move(q0, dt * v0 + dt**2 * ((0.5 - beta) * old.averaged + beta * averaged))
         v1 = v0 + dt * ((1 - gamma) * old.averaged + gamma * averaged)
         return term.impose(q1, q_p), jnp.where(mask, v_p, v1), averaged
@@ -65,7 +78,9 @@ def _step(term: AbstractSecondOrderTerm, t0, t1, y0: State, args, old: Accelerat
     share = (1 - alpha_f) / (1 - alpha_m)
     q_guess, v_guess, _ = stop(advance(guess))
     fixed = stop(term)
-    factors = fixed.preconditioner(*stop((t1, q_guess, v_guess, 1.0, gamma * dt * share, beta * dt**2 * share)), stop(args))
+    factors = fixed.preconditioner(
+        *stop((t1, q_guess, v_guess, 1.0, gamma * dt * share, beta * dt**2 * share)), stop(args)
+    )
     # A displacement of one unit of length per step belongs to an acceleration 1/dt^2: below round-off of that nothing can be resolved.
     floor = lax.stop_gradient(1e-3 / dt**2)
     acc, _, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
@@ -77,12 +92,19 @@ def _step(term: AbstractSecondOrderTerm, t0, t1, y0: State, args, old: Accelerat
     # Zienkiewicz and Xie's estimate: the cubic term that a constant mean acceleration leaves out.
     missed = dt**2 * (1 / 6 - beta) * (averaged - old.averaged)
     zero = jnp.zeros_like(work)
-    error = State(term.ambient(y0.mech, Mechanical(missed, missed / dt)), zero, zero, jtu.tree_map(jnp.zeros_like, y0.memory))
+    error = State(
+        term.ambient(y0.mech, Mechanical(missed, missed / dt)),
+        zero,
+        zero,
+        jtu.tree_map(jnp.zeros_like, y0.memory),
+    )
     return y1, error, Accelerations(acc, averaged, power, dissipation), ok
 
 
 def _finish(y0, y1, error, state, ok):
-    result = diffrax.RESULTS.where(ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence)
+    result = diffrax.RESULTS.where(
+        ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
+    )
     return y1, error, dict(y0=y0, y1=y1), state, result
 
 

@@ -41,7 +41,9 @@ class _Secants(eqx.Module):
         known = self.changes @ gap
         return known @ (self.changes - self.steps) - gap
 
-    def learn(self, step: Float[Array, " n"], change: Float[Array, " n"], count: Int[Array, ""]) -> "_Secants":
+    def learn(
+        self, step: Float[Array, " n"], change: Float[Array, " n"], count: Int[Array, ""]
+    ) -> "_Secants":
         """With the ``count``-th step and what it changed; the oldest makes room. Nothing before the first step, nor from a change already known."""
         here = (jnp.arange(self.steps.shape[0]) == (count - 1) % self.steps.shape[0])[:, None]
         steps, changes = jnp.where(here, 0.0, self.steps), jnp.where(here, 0.0, self.changes)
@@ -49,7 +51,9 @@ class _Secants(eqx.Module):
         p, q = step - known @ steps, change - known @ changes
         length = jnp.linalg.norm(q)
         scale = jnp.where((count > 0) & (length > 1e-3 * jnp.linalg.norm(change)), 1 / length, 0.0)
-        return _Secants(jnp.where(here, scale * p[None], steps), jnp.where(here, scale * q[None], changes))
+        return _Secants(
+            jnp.where(here, scale * p[None], steps), jnp.where(here, scale * q[None], changes)
+        )
 
 
 class _Iteration(eqx.Module):
@@ -91,7 +95,11 @@ def _root(residual, precondition, guess, floor, noise):
         stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
         reached = (now <= still) | (now * jnp.maximum(rate, s.rate) <= still)
         done = reached | ((rate > 0.1) & (now <= quiet)) | ((stalled > 3) & (now <= loose * scale))
-        best, close, going = jnp.minimum(now, s.best), reached | (now <= loose * scale), ~done & jnp.isfinite(now)
+        best, close, going = (
+            jnp.minimum(now, s.best),
+            reached | (now <= loose * scale),
+            ~done & jnp.isfinite(now),
+        )
         return _Iteration(x, step, gap, secants, best, rate, close, stalled, s.count + 1, going)
 
     zero, zeros, yes = jnp.zeros((), jnp.int32), jnp.zeros_like(guess), jnp.asarray(True)
@@ -117,7 +125,9 @@ def _slope(residual, precondition, x, tangent):
     _, jacobian = jax.linearize(residual, x)
     if x.shape[0] <= DENSE_BELOW:
         # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
-        return jnp.linalg.solve(jax.vmap(jacobian, out_axes=1)(jnp.eye(x.shape[0], dtype=x.dtype)), -change)
+        return jnp.linalg.solve(
+            jax.vmap(jacobian, out_axes=1)(jnp.eye(x.shape[0], dtype=x.dtype)), -change
+        )
     solve = functools.partial(residual_minimising, precondition)
     return lax.custom_linear_solve(jacobian, -change, solve, solve)
 
@@ -137,7 +147,10 @@ def implicit_solve(
     """
     noise = jnp.zeros((), guess.dtype) if noise is None else lax.stop_gradient(noise)
     # What the functions close over becomes part of them, so that derivatives by it are found.
-    functions = (eqx.filter_closure_convert(residual, guess), eqx.filter_closure_convert(precondition, guess))
+    functions = (
+        eqx.filter_closure_convert(residual, guess),
+        eqx.filter_closure_convert(precondition, guess),
+    )
     return _root(*functions, lax.stop_gradient(guess), floor, noise)
 
 

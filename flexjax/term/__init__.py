@@ -1,6 +1,15 @@
 """The mathematical forms that a solver accepts."""
 
-from flexjax.term._base import AbstractTerm as AbstractTerm, Mechanical as Mechanical, State as State, unwrap as unwrap
+from flexjax.term._base import (
+    AbstractTerm as AbstractTerm,
+    Mechanical as Mechanical,
+    State as State,
+    unwrap as unwrap,
+)
 from flexjax.term._chain_step import AbstractChainStepTerm as AbstractChainStepTerm
-from flexjax.term._port_hamiltonian import AbstractPortHamiltonianTerm as AbstractPortHamiltonianTerm, PortState as PortState, PortTangent as PortTangent
+from flexjax.term._port_hamiltonian import (
+    AbstractPortHamiltonianTerm as AbstractPortHamiltonianTerm,
+    PortState as PortState,
+    PortTangent as PortTangent,
+)
 from flexjax.term._second_order import AbstractSecondOrderTerm as AbstractSecondOrderTerm

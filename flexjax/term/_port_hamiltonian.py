@@ -59,10 +59,14 @@ class AbstractPortHamiltonianTerm(AbstractTerm):
         """Whether there is a form of Newton's corrections for batches (static)."""
         return False
 
-    def corrections(self, stage: PyTree, unknowns: PyTree, batched: tuple[PyTree, PyTree], size: int) -> PyTree:
+    def corrections(
+        self, stage: PyTree, unknowns: PyTree, batched: tuple[PyTree, PyTree], size: int
+    ) -> PyTree:
         """Newton's corrections of ``size`` lanes in the last axis of all unknowns and of those leaves of (self, stage) that ``batched`` marks.
         Called only where ``batches`` is True."""
-        raise NotImplementedError(f"{type(self).__name__} has no corrections for batches, and says so by `batches`")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no corrections for batches, and says so by `batches`"
+        )
 
     @abc.abstractmethod
     def arrive(self, stage: PyTree, unknowns: PyTree, factor) -> tuple[PortState, Array, Array]:

@@ -71,9 +71,15 @@ class AbstractSecondOrderTerm(AbstractTerm):
     # Written once in terms of the methods above; a term may give faster forms.
     def lagrangian(self, q, va, vb) -> tuple[Array, Array, Array]:
         """(M va, M vb, body gradient of va^T M(q) vb / 2 - V(q)) at one configuration."""
-        return self.momentum(q, va), self.momentum(q, vb), self.kinetic_gradient(q, va, vb) - self.potential_gradient(q)
+        return (
+            self.momentum(q, va),
+            self.momentum(q, vb),
+            self.kinetic_gradient(q, va, vb) - self.potential_gradient(q),
+        )
 
-    def lagrangian_on_ground(self, s, t0, dt, q, va, vb, args) -> tuple[Array, Array, Array, tuple[Array, Array, Array] | None]:
+    def lagrangian_on_ground(
+        self, s, t0, dt, q, va, vb, args
+    ) -> tuple[Array, Array, Array, tuple[Array, Array, Array] | None]:
         """``lagrangian`` at the fraction ``s`` of a step from t0, and what a ground that moves by itself takes part with: the products of its mean twist
         with its momenta (of va, of vb), and the power of weight on it. None: the ground is at rest, or the term does not know its motion."""
         return (*self.lagrangian(q, va, vb), None)
@@ -93,7 +99,9 @@ class AbstractSecondOrderTerm(AbstractTerm):
         locked = self.prescribed(t, args)[0]
         power = jnp.sum(driven * v)
         if locked.any():
-            power = power + jnp.sum(jnp.where(locked, self.balance(t, q, v, a, args, memory) * v, 0.0))
+            power = power + jnp.sum(
+                jnp.where(locked, self.balance(t, q, v, a, args, memory) * v, 0.0)
+            )
         return power, -jnp.sum(damped * v)
 
     def power(self, t, y: State, args) -> tuple[Array, Array]:

@@ -10,7 +10,9 @@ from flexjax.trajectory._trajectory import Trajectory
 
 def _at_station(values, stations, s):
     """Values (T, S, k) at station s, linear between stations."""
-    return jax.vmap(jax.vmap(lambda column: jnp.interp(s, stations, column), in_axes=1), in_axes=0)(values)
+    return jax.vmap(jax.vmap(lambda column: jnp.interp(s, stations, column), in_axes=1), in_axes=0)(
+        values
+    )
 
 
 def _rotations(frames):
@@ -29,14 +31,20 @@ def _raw(sensor: Sensor, robot: Robot, traj: Trajectory) -> Array:
     """The quantity itself, (T,)."""
     if sensor.kind in ("encoder", "motor_encoder", "torque"):
         column = robot.dof_slices()[sensor.on].start
-        return {"encoder": traj.q, "motor_encoder": traj.motor, "torque": traj.effort}[sensor.kind][:, column]
+        return {"encoder": traj.q, "motor_encoder": traj.motor, "torque": traj.effort}[sensor.kind][
+            :, column
+        ]
     link = robot.link_index(sensor.on)
     if sensor.kind == "tip":
-        direction = jnp.array([1.0, 0.0, 0.0], traj.ts.dtype) if sensor.direction is None else sensor.direction
+        direction = (
+            jnp.array([1.0, 0.0, 0.0], traj.ts.dtype)
+            if sensor.direction is None
+            else sensor.direction
+        )
         return _at_station(traj.frames[:, link, :, :3], traj.stations, sensor.s) @ direction
     if sensor.kind == "strain_gauge":
         e = _at_station(traj.strain[:, link], traj.stations, sensor.s)
-        y, z = (jnp.zeros(2, traj.ts.dtype) if sensor.position is None else sensor.position)
+        y, z = jnp.zeros(2, traj.ts.dtype) if sensor.position is None else sensor.position
         # eps = u' - y v'' - z w''; curvature about z is v'', about y it is -w''.
         return e[:, 0] - y * e[:, 5] + z * e[:, 4]
     if sensor.kind == "flex":
@@ -46,7 +54,9 @@ def _raw(sensor: Sensor, robot: Robot, traj: Trajectory) -> Array:
         b = _at_station(ahead, traj.stations, sensor.span[1])
         up = _at_station(R[..., :, 2], traj.stations, sensor.span[0])
         return jnp.arctan2(jnp.sum(jnp.cross(a, b) * up, -1), jnp.sum(a * b, -1))
-    direction = jnp.array([0.0, 1.0, 0.0], traj.ts.dtype) if sensor.direction is None else sensor.direction
+    direction = (
+        jnp.array([0.0, 1.0, 0.0], traj.ts.dtype) if sensor.direction is None else sensor.direction
+    )
     R = _rotations(traj.frames[:, link])
     felt = traj.acceleration[:, link, :, :3] - jnp.einsum("tsji,j->tsi", R, robot.gravity)
     return _at_station(felt, traj.stations, sensor.s) @ direction
@@ -55,7 +65,9 @@ def _raw(sensor: Sensor, robot: Robot, traj: Trajectory) -> Array:
 def _lowpass(ts, x, frequency, zeta):
     """Second-order low-pass, started in steady state, exact for input that is linear between samples."""
     w = 2 * jnp.pi * frequency
-    A = jnp.array([[0.0, 1.0], [0.0, 0.0]], ts.dtype) + jnp.stack([jnp.zeros(2, ts.dtype), jnp.stack([-(w**2), -2 * zeta * w])])
+    A = jnp.array([[0.0, 1.0], [0.0, 0.0]], ts.dtype) + jnp.stack(
+        [jnp.zeros(2, ts.dtype), jnp.stack([-(w**2), -2 * zeta * w])]
+    )
     b = jnp.stack([jnp.zeros((), ts.dtype), w**2])
     # Augmented with the input and its slope, one matrix exponential per step is the exact solution.
     full = jnp.zeros((4, 4), ts.dtype).at[:2, :2].set(A).at[:2, 2].set(b).at[2, 3].set(1.0)

@@ -99,7 +99,15 @@ class Trajectory(eqx.Module):
         if self.status.ndim:
             return f"Trajectory({self.robot.name}: batch of shape {self.status.shape}, {int(np.sum(np.asarray(self.status) == 0))} ok)"
         balance = np.asarray(self.energy.balance)
-        scale = np.max(np.abs([np.asarray(getattr(self.energy, k)) for k in ("kinetic", "elastic", "gravity", "work")]), initial=1e-300)
+        scale = np.max(
+            np.abs(
+                [
+                    np.asarray(getattr(self.energy, k))
+                    for k in ("kinetic", "elastic", "gravity", "work")
+                ]
+            ),
+            initial=1e-300,
+        )
         return (
             f"{self.robot.name}: {self.stats.formulation}, {self.stats.solver}, t = {t[0]:g} .. {t[-1]:g} s, {len(t)} outputs, "
             f"{int(self.stats.steps)} steps of {float(self.stats.dt):.3g} s\n"

@@ -34,7 +34,9 @@ class Animation:
     def save(self, path: str | os.PathLike, *, fps: int = 25, speed: float | None = None) -> Path:
         """Write ``.html``, ``.gif`` or ``.mp4`` (mp4 needs ffmpeg). ``fps`` and ``speed`` are those of a film."""
         if not fps > 0 or (speed is not None and not speed > 0):
-            raise ValueError(f"fps, speed: {fps}, {speed}; expected positive numbers, e.g. fps=25, speed=0.25 for a film four times slower than the run.")
+            raise ValueError(
+                f"fps, speed: {fps}, {speed}; expected positive numbers, e.g. fps=25, speed=0.25 for a film four times slower than the run."
+            )
         path = Path(path)
         suffix = path.suffix.lower()
         if suffix in (".html", ".htm"):
@@ -55,7 +57,9 @@ class Animation:
         return f"Animation({', '.join(self.runs)}; save('arm.html') writes the page)"
 
 
-def animate(thing: Any, path: str | os.PathLike | None = None, *, fps: int = 25, speed: float | None = None) -> Animation:
+def animate(
+    thing: Any, path: str | os.PathLike | None = None, *, fps: int = 25, speed: float | None = None
+) -> Animation:
     """An interactive 3D view of a trajectory, of ``{name: trajectory}`` or of a comparison: time slider, deformation scale, rigid ghost, strain
     colours, several runs side by side. The page is one file below 2 MB that needs no network.
 

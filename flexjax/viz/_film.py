@@ -17,7 +17,9 @@ def film_speed(duration: float) -> float:
     return next((s for s in SPEEDS if duration / s >= 2), SPEEDS[-1])
 
 
-def write_film(runs: dict[str, Trajectory], path: Path, fps: int, speed: float | None = None) -> None:
+def write_film(
+    runs: dict[str, Trajectory], path: Path, fps: int, speed: float | None = None
+) -> None:
     """``fps`` frames per second (at most 600 in all); one film second is ``speed`` seconds of the run."""
     mp4 = path.suffix.lower() == ".mp4"
     if mp4 and not FFMpegWriter.isAvailable():
@@ -35,7 +37,9 @@ def write_film(runs: dict[str, Trajectory], path: Path, fps: int, speed: float |
     flat = high[2] - low[2] < 1e-9
     margin = 0.08 * max(float(np.max(high - low)), 1e-9)
     with style():
-        figure = Picture(figsize=(6.4, 4.8), layout="none")  # laid out once: a solver per frame takes most of the time
+        figure = Picture(
+            figsize=(6.4, 4.8), layout="none"
+        )  # laid out once: a solver per frame takes most of the time
         FigureCanvasAgg(figure)
         axis = figure.add_subplot(projection=None if flat else "3d")
         axis.set(
@@ -51,7 +55,10 @@ def write_film(runs: dict[str, Trajectory], path: Path, fps: int, speed: float |
             axis.set_aspect("equal")
         curves = {
             (name, link): axis.plot(
-                *([[]] * (2 if flat else 3)), label=name if link == 0 else None, **look(i), linewidth=2.5
+                *([[]] * (2 if flat else 3)),
+                label=name if link == 0 else None,
+                **look(i),
+                linewidth=2.5,
             )[0]
             for i, name in enumerate(runs)
             for link in range(points[name].shape[1])
@@ -72,4 +79,6 @@ def write_film(runs: dict[str, Trajectory], path: Path, fps: int, speed: float |
             return [*curves.values(), clock]
 
         film = FuncAnimation(figure, draw, frames=times, blit=False, cache_frame_data=False)
-        film.save(str(path), writer=FFMpegWriter(fps=fps) if mp4 else PillowWriter(fps=fps), dpi=100)
+        film.save(
+            str(path), writer=FFMpegWriter(fps=fps) if mp4 else PillowWriter(fps=fps), dpi=100
+        )

@@ -43,10 +43,21 @@ def correlations(result: Identification) -> Figure:
     for i in ticks:
         for j in ticks:
             value = result.correlation[i, j]
-            left.annotate(f"{value:.2f}", (j, i), ha="center", va="center", fontsize=7, color="white" if abs(value) > 0.6 else "black")
+            left.annotate(
+                f"{value:.2f}",
+                (j, i),
+                ha="center",
+                va="center",
+                fontsize=7,
+                color="white" if abs(value) > 0.6 else "black",
+            )
     figure.colorbar(image, ax=left, shrink=0.8)
     known = 1 / np.maximum(result.singular_values, 1e-300)
-    right.bar([k + 1 for k in ticks], np.clip(known, None, 1e6), color=[COLOURS[1] if x > 0.5 else COLOURS[2] for x in known])
+    right.bar(
+        [k + 1 for k in ticks],
+        np.clip(known, None, 1e6),
+        color=[COLOURS[1] if x > 0.5 else COLOURS[2] for x in known],
+    )
     right.set_yscale("log")
     right.axhline(0.5, color="#777777", linestyle=":", linewidth=1)
     right.set_xticks([k + 1 for k in ticks])
@@ -73,14 +84,22 @@ def autocorrelation(result: Identification) -> Figure:
 
 def responses(result: Identification) -> Figure:
     """Measured and identified frequency responses."""
-    comparisons = [c for c in (*result.training, *result.validation) if isinstance(c.data, FrequencyResponse)]
+    comparisons = [
+        c for c in (*result.training, *result.validation) if isinstance(c.data, FrequencyResponse)
+    ]
     if not comparisons:
         raise ValueError("plot: this identification has no frequency responses.")
-    figure, axes = new_figure(2, len(comparisons), size=(max(6.4, 4.6 * len(comparisons)), 5.0), sharex="col")
+    figure, axes = new_figure(
+        2, len(comparisons), size=(max(6.4, 4.6 * len(comparisons)), 5.0), sharex="col"
+    )
     for k, c in enumerate(comparisons):
         top, bottom = axes[k], axes[len(comparisons) + k]
         for label, H, style_ in (
-            ("measured", c.data.values, {"color": COLOURS[-1], "marker": ".", "linestyle": "none", "markersize": 4}),
+            (
+                "measured",
+                c.data.values,
+                {"color": COLOURS[-1], "marker": ".", "linestyle": "none", "markersize": 4},
+            ),
             ("model", c.predicted, {"color": COLOURS[1]}),
         ):
             top.semilogy(c.data.frequencies, np.abs(H), label=label, **style_)
@@ -96,7 +115,13 @@ def responses(result: Identification) -> Figure:
 def history(result: Identification) -> Figure:
     """Loss against evaluations."""
     figure, (axis,) = new_figure(1, 1)
-    axis.semilogy(np.arange(1, len(result.history) + 1), np.maximum(result.history, 1e-300), marker="o", markersize=3, color=COLOURS[0])
+    axis.semilogy(
+        np.arange(1, len(result.history) + 1),
+        np.maximum(result.history, 1e-300),
+        marker="o",
+        markersize=3,
+        color=COLOURS[0],
+    )
     axis.set(xlabel="evaluation", ylabel="loss (half the sum of squares)")
     return figure
 

@@ -29,18 +29,24 @@ def _block(lines: list[str]) -> list[str]:
         level = min(2 + len(match[1]), 6)
         return [f"<h{level}>{_inline(match[2])}</h{level}>", *_block(lines[1:])]
     if lines[0].startswith("    "):
-        return [f"<pre>{html.escape(chr(10).join(line.removeprefix('    ') for line in lines))}</pre>"]
+        return [
+            f"<pre>{html.escape(chr(10).join(line.removeprefix('    ') for line in lines))}</pre>"
+        ]
     if lines[0].startswith("|"):
         return [_table([line for line in lines if line.startswith("|")])]
     if lines[0].startswith("- "):
         items = re.split(r"^- ", "\n".join(lines), flags=re.M)[1:]
         return ["<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in items) + "</ul>"]
-    later = next((k for k, line in enumerate(lines) if k and line.startswith(("- ", "|", "#"))), len(lines))
+    later = next(
+        (k for k, line in enumerate(lines) if k and line.startswith(("- ", "|", "#"))), len(lines)
+    )
     return [f"<p>{_inline(chr(10).join(lines[:later]))}</p>", *_block(lines[later:])]
 
 
 def _table(lines: list[str]) -> str:
-    rows = [[_inline(cell.strip()) for cell in line.strip().strip("|").split("|")] for line in lines]
+    rows = [
+        [_inline(cell.strip()) for cell in line.strip().strip("|").split("|")] for line in lines
+    ]
     body = [row for row in rows[1:] if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
     head = "".join(f"<th>{cell}</th>" for cell in rows[0])
     return (
@@ -53,7 +59,12 @@ def _table(lines: list[str]) -> str:
 def _inline(text: str) -> str:
     """Code first: nothing inside it is read any further."""
     parts = re.split(r"(`[^`]+`)", text)
-    return "".join(f"<code>{html.escape(p[1:-1])}</code>" if p.startswith("`") and len(p) > 2 else _emphasis(html.escape(p)) for p in parts)
+    return "".join(
+        f"<code>{html.escape(p[1:-1])}</code>"
+        if p.startswith("`") and len(p) > 2
+        else _emphasis(html.escape(p))
+        for p in parts
+    )
 
 
 def _emphasis(text: str) -> str:

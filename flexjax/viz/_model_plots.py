@@ -20,7 +20,9 @@ def _mode_displacements(model: AbstractModel, y: State, shapes, stations):
     """Positions (L, S, 3) at rest and complex displacements (n, L, S, 3) of the modes."""
     term = model.term(Drive())
     flat, unravel = ravel(
-        jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(lambda: term.rate(0.0, y, None)))
+        jax.tree.map(
+            lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(lambda: term.rate(0.0, y, None))
+        )
     )
 
     def positions(x):
@@ -29,7 +31,9 @@ def _mode_displacements(model: AbstractModel, y: State, shapes, stations):
 
     rest, push = jax.linearize(positions, flat)
     move = jax.vmap(push)
-    return rest, move(shapes.T.real.astype(flat.dtype)) + 1j * move(shapes.T.imag.astype(flat.dtype))
+    return rest, move(shapes.T.real.astype(flat.dtype)) + 1j * move(
+        shapes.T.imag.astype(flat.dtype)
+    )
 
 
 def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
@@ -38,11 +42,14 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
     if n == 0:
         raise ValueError("plot: no mode that vibrates; expected elastic links or flexible joints.")
     rest, moved = (
-        np.asarray(x) for x in _mode_displacements(model, modes.at, modes.shapes, jnp.linspace(0.0, 1.0, 21))
+        np.asarray(x)
+        for x in _mode_displacements(model, modes.at, modes.shapes, jnp.linspace(0.0, 1.0, 21))
     )
     size = float(np.max(np.ptp(rest.reshape(-1, 3), axis=0)))
     columns = min(n, 3)
-    figure, axes = new_figure(-(-n // columns), columns, size=(max(3.4 * columns, 4.2), 2.7 * -(-n // columns)))
+    figure, axes = new_figure(
+        -(-n // columns), columns, size=(max(3.4 * columns, 4.2), 2.7 * -(-n // columns))
+    )
     # Seen along the axis in which neither the arm nor the modes extend most.
     planes = ((0, 1), (0, 2))
     for k, axis in enumerate(axes):
@@ -50,16 +57,36 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
             axis.set_visible(False)
             continue
         big = moved[k].ravel()[np.argmax(np.abs(moved[k]))]
-        u = (moved[k] * np.conj(big) / abs(big) ** 2).real * 0.15 * size if abs(big) > 0 else moved[k].real
+        u = (
+            (moved[k] * np.conj(big) / abs(big) ** 2).real * 0.15 * size
+            if abs(big) > 0
+            else moved[k].real
+        )
         a, b = max(planes, key=lambda p: np.abs(u[..., p[1]]).max())
         for link in range(rest.shape[0]):
-            axis.plot(rest[link, :, a], rest[link, :, b], color="#999999", linewidth=1, marker=".", markevery=4, markersize=3)
+            axis.plot(
+                rest[link, :, a],
+                rest[link, :, b],
+                color="#999999",
+                linewidth=1,
+                marker=".",
+                markevery=4,
+                markersize=3,
+            )
             for sign in (1, -1):
                 q = rest[link] + sign * u[link]
                 # Points on the line: a mode along the link moves them and not the line.
                 marks = {"marker": ".", "markevery": 4, "markersize": 4}
-                axis.plot(q[:, a], q[:, b], color=COLOURS[0 if sign > 0 else 1], linestyle="-" if sign > 0 else "--", **marks)
-        damping = float(modes.damping[k]) if abs(float(modes.damping[k])) > 1e-9 else 0.0  # rounding has either sign
+                axis.plot(
+                    q[:, a],
+                    q[:, b],
+                    color=COLOURS[0 if sign > 0 else 1],
+                    linestyle="-" if sign > 0 else "--",
+                    **marks,
+                )
+        damping = (
+            float(modes.damping[k]) if abs(float(modes.damping[k])) > 1e-9 else 0.0
+        )  # rounding has either sign
         axis.set(
             title=f"{k + 1}: {float(modes.frequencies[k]):.4g} Hz, damping ratio {damping:.2g}",
             aspect="equal",
@@ -80,7 +107,9 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
     poles = np.abs(np.linalg.eigvals(A)) / (2 * np.pi)
     poles = poles[poles > 1e-6 * np.max(poles, initial=1.0)]
     low, high = (
-        (0.1 * poles.min(), 3 * np.sort(poles)[: max(1, min(12, len(poles)))].max()) if len(poles) else (0.1, 100.0)
+        (0.1 * poles.min(), 3 * np.sort(poles)[: max(1, min(12, len(poles)))].max())
+        if len(poles)
+        else (0.1, 100.0)
     )
     f = np.geomspace(low, high, 600) if frequencies is None else np.asarray(frequencies, float)
     eye = np.eye(A.shape[0])
@@ -88,14 +117,30 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
     figure, (top, bottom) = new_figure(2, 1, sharex=True)
     # A sensor that an input does not reach (the angle of a held joint) has no magnitude on a logarithmic axis.
     reach = np.max(np.abs(H), axis=0)
-    curves = [(j, k) for k in range(B.shape[1]) for j in range(C.shape[0]) if reach[j, k] > 1e-12 * np.max(reach[:, k])]
-    units = [f"{a}/({b})" if " " in b else f"{a}/{b}" for a in linear.output_units for b in linear.input_units]
+    curves = [
+        (j, k)
+        for k in range(B.shape[1])
+        for j in range(C.shape[0])
+        if reach[j, k] > 1e-12 * np.max(reach[:, k])
+    ]
+    units = [
+        f"{a}/({b})" if " " in b else f"{a}/{b}"
+        for a in linear.output_units
+        for b in linear.input_units
+    ]
     one = len({units[j * B.shape[1] + k] for j, k in curves}) == 1 if units else False
     for i, (j, k) in enumerate(curves):
         unit = f" [{units[j * B.shape[1] + k]}]" if units and not one else ""
-        top.loglog(f, np.abs(H[:, j, k]), label=f"{linear.inputs[k]} to {linear.outputs[j]}{unit}", **look(i))
+        top.loglog(
+            f,
+            np.abs(H[:, j, k]),
+            label=f"{linear.inputs[k]} to {linear.outputs[j]}{unit}",
+            **look(i),
+        )
         bottom.semilogx(f, np.degrees(np.unwrap(np.angle(H[:, j, k]))), **look(i))
-    top.set_ylabel(f"magnitude [{units[0] if one else 'unit above' if units else 'output unit / input unit'}]")
+    top.set_ylabel(
+        f"magnitude [{units[0] if one else 'unit above' if units else 'output unit / input unit'}]"
+    )
     bottom.set(xlabel="frequency [Hz]", ylabel="phase [deg]")
     legend_above(figure, top)
     return figure
@@ -115,10 +160,15 @@ def comparison(result: Comparison) -> Figure:
     for i, row in enumerate(result.rows):
         f = np.asarray(row.frequencies)
         freq.semilogy(
-            np.arange(1, len(f) + 1) + 0.06 * (i - len(names) / 2), f, "os^Dv<>"[i % 7], color=COLOURS[i % len(COLOURS)]
+            np.arange(1, len(f) + 1) + 0.06 * (i - len(names) / 2),
+            f,
+            "os^Dv<>"[i % 7],
+            color=COLOURS[i % len(COLOURS)],
         )
     cost.barh(
-        names, [row.run_seconds for row in result.rows], color=[COLOURS[i % len(COLOURS)] for i in range(len(names))]
+        names,
+        [row.run_seconds for row in result.rows],
+        color=[COLOURS[i % len(COLOURS)] for i in range(len(names))],
     )
     path.set(xlabel="time [s]", ylabel="tip y [m]")
     legend_above(figure, path)

@@ -32,7 +32,13 @@ OF_OTHERS = {
 
 def as_runs(thing: Any, action: str) -> dict[str, Trajectory]:
     """``{name: trajectory}`` from a trajectory, a comparison or such a dict."""
-    runs = thing.trajectories if isinstance(thing, Comparison) else thing if isinstance(thing, dict) else {"": thing}
+    runs = (
+        thing.trajectories
+        if isinstance(thing, Comparison)
+        else thing
+        if isinstance(thing, dict)
+        else {"": thing}
+    )
     if not runs:
         raise ValueError(f"{action}: an empty dict; expected at least one trajectory.")
     for traj in runs.values():
@@ -62,7 +68,12 @@ def plot(thing: Any, what: str | None = None, **options) -> Figure:
     """
     if what is None:
         what = next(
-            (name for name, (cls, _) in OF_OTHERS.items() if cls is not dict and isinstance(thing, cls)), "joints"
+            (
+                name
+                for name, (cls, _) in OF_OTHERS.items()
+                if cls is not dict and isinstance(thing, cls)
+            ),
+            "joints",
         )
     with style():
         if what in OF_RUNS:
@@ -70,6 +81,8 @@ def plot(thing: Any, what: str | None = None, **options) -> Figure:
         if what in OF_OTHERS:
             cls, draw = OF_OTHERS[what]
             if not isinstance(thing, cls):
-                raise ValueError(f"plot: {what!r} is drawn from {cls.__name__}, not from {type(thing).__name__}.")
+                raise ValueError(
+                    f"plot: {what!r} is drawn from {cls.__name__}, not from {type(thing).__name__}."
+                )
             return draw(thing, **options)
     raise ValueError(f"what: {what!r}; expected one of {', '.join([*OF_RUNS, *OF_OTHERS])}.")

@@ -59,7 +59,9 @@ class Report:
     def table(self, head: list[str], rows: list[list[Any]]) -> "Report":
         """Cells as text; floats with four digits."""
         return self._add(
-            "table", head=head, rows=[[f"{c:.4g}" if isinstance(c, float) else str(c) for c in row] for row in rows]
+            "table",
+            head=head,
+            rows=[[f"{c:.4g}" if isinstance(c, float) else str(c) for c in row] for row in rows],
         )
 
     def figure(self, figure: Figure, caption: str) -> "Report":
@@ -77,7 +79,12 @@ class Report:
     def html(self) -> str:
         date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
         return render(
-            "report.html", title=self.title, about=self.about, parts=self.parts, version=__version__, date=date
+            "report.html",
+            title=self.title,
+            about=self.about,
+            parts=self.parts,
+            version=__version__,
+            date=date,
         )
 
     def save(self, path: str | os.PathLike) -> Path:

@@ -54,7 +54,9 @@ def _extent(name: str, frames: np.ndarray) -> float:
     return float(np.max(np.ptp(points, axis=0))) or 1.0
 
 
-def _arm(name: str, traj: Trajectory, sizes: list[np.ndarray], budget: int, colour: str) -> dict[str, Any]:
+def _arm(
+    name: str, traj: Trajectory, sizes: list[np.ndarray], budget: int, colour: str
+) -> dict[str, Any]:
     frames, deflection = np.asarray(traj.frames), np.asarray(traj.deflection)
     good = np.flatnonzero(np.all(np.isfinite(frames), axis=(1, 2, 3)))
     links, stations = frames.shape[1:3]
@@ -85,7 +87,11 @@ def decode(text: str, shape: tuple[int, ...]) -> np.ndarray:
 def surface_strain(strain: np.ndarray, sizes: list[np.ndarray]) -> np.ndarray:
     """Largest axial strain (T, L, S) on the surface of the sections."""
     half = np.stack(sizes)
-    return np.abs(strain[..., 0]) + np.abs(strain[..., 5]) * half[..., 0] + np.abs(strain[..., 4]) * half[..., 1]
+    return (
+        np.abs(strain[..., 0])
+        + np.abs(strain[..., 5]) * half[..., 0]
+        + np.abs(strain[..., 4]) * half[..., 1]
+    )
 
 
 def half_sizes(link: Link, stations: np.ndarray) -> np.ndarray:
@@ -114,7 +120,9 @@ def _half(section: AbstractSection | None, link: Link) -> np.ndarray:
         return np.full(2, known["diameter"] / 2)
     if known:
         return np.array([known["height"], known["width"]]) / 2
-    if section is not None and hasattr(section, "Iz"):  # given constants: the rectangle that has them
+    if section is not None and hasattr(
+        section, "Iz"
+    ):  # given constants: the rectangle that has them
         A, Iy, Iz = (float(getattr(section, key)) for key in ("A", "Iy", "Iz"))
         return np.sqrt(3 * np.array([Iz, Iy]) / A)
     return np.full(2, 0.01 * float(link.length))

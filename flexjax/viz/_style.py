@@ -56,7 +56,9 @@ def new_figure(
     rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **options
 ) -> tuple[Picture, list[Axes]]:
     """A figure and its axes in one list, row by row. Call it inside :func:`style`."""
-    figure = Picture(figsize=size or (6.4 * columns if columns == 1 else 4.6 * columns, 1.2 + 2.2 * rows))
+    figure = Picture(
+        figsize=size or (6.4 * columns if columns == 1 else 4.6 * columns, 1.2 + 2.2 * rows)
+    )
     FigureCanvasAgg(figure)
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     return figure, list(axes.ravel())
@@ -68,12 +70,17 @@ def legend_above(figure: Figure, axis: Axes) -> None:
     wide = 0.7 + 0.075 * max(map(len, names), default=0)  # inches: a line and the longest name
     most = max(1, min(len(names), int(figure.get_figwidth() / wide)))
     rows = -(-len(names) // most)
-    figure.legend(handles, names, loc="outside upper center", ncols=-(-len(names) // rows))  # rows of equal length
+    figure.legend(
+        handles, names, loc="outside upper center", ncols=-(-len(names) // rows)
+    )  # rows of equal length
 
 
 def look(i: int) -> dict:
     """Colour and line style of curve number ``i``; colours come again after seven, each with another line."""
-    return {"color": COLOURS[i % len(COLOURS)], "linestyle": LINES[(i + i // len(COLOURS)) % len(LINES)]}
+    return {
+        "color": COLOURS[i % len(COLOURS)],
+        "linestyle": LINES[(i + i // len(COLOURS)) % len(LINES)],
+    }
 
 
 def png(figure: Figure, dpi: int = 130) -> bytes:

@@ -53,11 +53,25 @@ def tip(runs: Runs) -> Figure:
         shown = [k for k in range(3) if k < 2 or np.nanmax(np.abs(p[:, 2]), initial=0.0) > 0]
         for k in shown:
             several = len(runs) > 1
-            axes[1].plot(traj.ts, p[:, k], label=None if several and i else "xyz"[k], **look(i if several else k))
+            axes[1].plot(
+                traj.ts,
+                p[:, k],
+                label=None if several and i else "xyz"[k],
+                **look(i if several else k),
+            )
             if several and i == 0:
                 far = _farthest(p[:, k], [p[:, j] for j in shown if j != k])
-                axes[1].annotate("xyz"[k], (float(traj.ts[far]), float(p[far, k])), (0, 4), textcoords="offset points", ha="center", fontsize=9)
-    axes[0].set(xlabel="x [m]", ylabel="y [m]", title="path of the tip (dot: start)", aspect="equal")
+                axes[1].annotate(
+                    "xyz"[k],
+                    (float(traj.ts[far]), float(p[far, k])),
+                    (0, 4),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=9,
+                )
+    axes[0].set(
+        xlabel="x [m]", ylabel="y [m]", title="path of the tip (dot: start)", aspect="equal"
+    )
     axes[0].set_adjustable("datalim")
     axes[1].set(xlabel="time [s]", ylabel="tip position [m]")
     _legend(figure, axes[0], runs)
@@ -73,7 +87,9 @@ def _farthest(curve: np.ndarray, others: list[np.ndarray]) -> int:
 
 
 def _flexible(robot: Robot) -> list[int]:
-    return [i for i, link in enumerate(robot.links) if not link.rigid] or list(range(len(robot.links)))
+    return [i for i, link in enumerate(robot.links) if not link.rigid] or list(
+        range(len(robot.links))
+    )
 
 
 def deflection(runs: Runs) -> Figure:
@@ -87,7 +103,11 @@ def deflection(runs: Runs) -> Figure:
             axis.plot(traj.ts, d[:, 1], label=label if len(runs) > 1 else "y", **look(i))
             if np.nanmax(np.abs(d[:, 2]), initial=0.0) > 0:
                 axis.plot(
-                    traj.ts, d[:, 2], label=f"{label}, z" if len(runs) > 1 else "z", alpha=0.6, **look(i + len(runs))
+                    traj.ts,
+                    d[:, 2],
+                    label=f"{label}, z" if len(runs) > 1 else "z",
+                    alpha=0.6,
+                    **look(i + len(runs)),
                 )
         axis.set_ylabel(f"{traj0.robot.links[link].name}: tip deflection [mm]")
         if len(runs) == 1 and len(axis.get_legend_handles_labels()[1]) > 1:
@@ -161,15 +181,24 @@ def difference(runs: Runs, *, reference: str = "") -> Figure:
     """Distance of every run's tip from that of ``reference`` (the first run unless named), on a logarithmic axis."""
     reference = reference or next(iter(runs))
     if reference not in runs or len(runs) < 2:
-        raise ValueError(f"plot: reference {reference!r} among {', '.join(runs)}; expected at least two runs, one of them the reference.")
+        raise ValueError(
+            f"plot: reference {reference!r} among {', '.join(runs)}; expected at least two runs, one of them the reference."
+        )
     base = runs[reference]
     figure, (axis,) = new_figure(1, 1)
     for i, (label, traj) in enumerate(runs.items()):
         if label == reference:
             continue
         if traj.ts.shape != base.ts.shape or not np.allclose(traj.ts, base.ts):
-            raise ValueError(f"plot: the runs {label!r} and {reference!r} have different output times; expected the same.")
-        axis.semilogy(traj.ts, above_zero(1e3 * np.linalg.norm(np.asarray(traj.tip) - np.asarray(base.tip), axis=1)), label=label, **look(i))
+            raise ValueError(
+                f"plot: the runs {label!r} and {reference!r} have different output times; expected the same."
+            )
+        axis.semilogy(
+            traj.ts,
+            above_zero(1e3 * np.linalg.norm(np.asarray(traj.tip) - np.asarray(base.tip), axis=1)),
+            label=label,
+            **look(i),
+        )
     axis.set(xlabel="time [s]", ylabel=f"distance of the tip from {reference} [mm]")
     _legend(figure, axis, runs)
     return figure
@@ -184,7 +213,9 @@ def energy(runs: Runs) -> Figure:
     """The energies of each run, and how far their balance strays; at most three runs to a row."""
     columns = min(len(runs), 3)
     blocks = -(-len(runs) // columns)
-    figure, axes = new_figure(2 * blocks, columns, size=(max(6.4, 3.6 * columns), 4.4 * blocks), sharex=True)
+    figure, axes = new_figure(
+        2 * blocks, columns, size=(max(6.4, 3.6 * columns), 4.4 * blocks), sharex=True
+    )
     for i, (label, traj) in enumerate(runs.items()):
         top = axes[2 * columns * (i // columns) + i % columns]
         bottom = axes[2 * columns * (i // columns) + columns + i % columns]
@@ -192,7 +223,12 @@ def energy(runs: Runs) -> Figure:
         for k, part in enumerate(("kinetic", "elastic", "gravity", "dissipated", "work")):
             values = np.asarray(getattr(e, part))
             change = part == "gravity"
-            top.plot(traj.ts, values - (values[0] if change else 0.0), label="gravity (change)" if change else part, **look(k))
+            top.plot(
+                traj.ts,
+                values - (values[0] if change else 0.0),
+                label="gravity (change)" if change else part,
+                **look(k),
+            )
         bottom.plot(traj.ts, e.balance - e.balance[0], color="#000000")
         top.set_title(label)
         bottom.tick_params(labelbottom=True)

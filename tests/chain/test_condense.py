@@ -31,7 +31,9 @@ def test_admittance_has_derivatives_at_singular_flexibility():
 
     def value(x):
         f = F + x[0] * F @ dF @ F  # moves within the range of F, where differences can follow
-        return jnp.sum(admittance(f, _root(f[None])[0], IA + x[1] * dI) * jnp.arange(36.0).reshape(6, 6))
+        return jnp.sum(
+            admittance(f, _root(f[None])[0], IA + x[1] * dI) * jnp.arange(36.0).reshape(6, 6)
+        )
 
     x, h = jnp.zeros(2), 1e-6
     forward, reverse = jax.jacfwd(value)(x), jax.grad(value)(x)

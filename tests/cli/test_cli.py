@@ -63,22 +63,49 @@ def test_wrong_command_and_arguments(capsys):
         (["simulate", "two-link", "--end", "inf"], "expected a positive time"),
         (["simulate", "two-link", "--dt", "0"], "expected a positive step"),
         (["simulate", "two-link", "--outputs", "1"], "at least 2"),
-        (["simulate", "two-link", "--motion", "shoudler=quintic:0:1:1"], "Did you mean 'shoulder'?"),
-        (["simulate", "two-link", "--formulation", "FiniteElment"], "Did you mean 'FiniteElement'?"),
-        (["simulate", "two-link", "--formulation", "FiniteElement:elments=3"], "did you mean 'elements'?"),
-        (["simulate", "two-link", "--formulation", "FiniteElement:elements=many"], "a value such as 5"),
+        (
+            ["simulate", "two-link", "--motion", "shoudler=quintic:0:1:1"],
+            "Did you mean 'shoulder'?",
+        ),
+        (
+            ["simulate", "two-link", "--formulation", "FiniteElment"],
+            "Did you mean 'FiniteElement'?",
+        ),
+        (
+            ["simulate", "two-link", "--formulation", "FiniteElement:elments=3"],
+            "did you mean 'elements'?",
+        ),
+        (
+            ["simulate", "two-link", "--formulation", "FiniteElement:elements=many"],
+            "a value such as 5",
+        ),
         (["simulate", "two-link", "--formulation", "PortHamiltonian:elements=0"], "at least 1"),
-        (["simulate", "macchelli-parallelogram", "--formulation", "FiniteElement"], "Formulations that can: PortHamiltonian"),
+        (
+            ["simulate", "macchelli-parallelogram", "--formulation", "FiniteElement"],
+            "Formulations that can: PortHamiltonian",
+        ),
         (["describe", "two-lnik"], "did you mean 'two-link'?"),
         (["describe", "."], "Is a directory"),
         (["modes", "two-link", "--n", "0"], "at least 1 mode"),
         (["modes", "two-link", "--save", "modes.nc"], "ends in one of .png .pdf .svg"),
         (["compare", "two-link", "--out", "compare.pdf"], "ends in .html"),
-        (["identify", "two-link", "--free", "links.upper.material.E"], "expected data files or --frequencies"),
+        (
+            ["identify", "two-link", "--free", "links.upper.material.E"],
+            "expected data files or --frequencies",
+        ),
         (["identify", "two-link"], "nothing is sought"),
-        (["identify", "two-link", "nothing.csv", "--free", "links.upper.material.E"], "no such file"),
-        (["identify", "two-link", "--frequencies", "-3", "--free", "links.upper.material.E"], "positive numbers in Hz"),
-        (["identify", "bench-arm", "--free", "joints.shoulder.stiffness", "--report", "fit.pdf"], "ends in .html"),
+        (
+            ["identify", "two-link", "nothing.csv", "--free", "links.upper.material.E"],
+            "no such file",
+        ),
+        (
+            ["identify", "two-link", "--frequencies", "-3", "--free", "links.upper.material.E"],
+            "positive numbers in Hz",
+        ),
+        (
+            ["identify", "bench-arm", "--free", "joints.shoulder.stiffness", "--report", "fit.pdf"],
+            "ends in .html",
+        ),
         (["examples", "--copy", "two-link"], "expected two words"),
         (["examples", "--copy", "two-lnik", "x.toml"], "Did you mean 'two-link'?"),
         (["modes", "two-link", "--at", "elbow"], "<joint>=<number>"),
@@ -159,7 +186,10 @@ def test_demo_without_any_flexible_formulation(tmp_path, monkeypatch, capsys):
 
 def test_reproduce_all_writes_one_page(tmp_path, capsys):
     """Two small experiments, one whose claim differs: verdicts are counted, figures and words are in the page, the exit code tells."""
-    for name, lines, code in (("000_good", "agrees   mass        2.0   2.0", 0), ("001_bad", "DIFFERS  <b>length</b> 1.0 2.0", 1)):
+    for name, lines, code in (
+        ("000_good", "agrees   mass        2.0   2.0", 0),
+        ("001_bad", "DIFFERS  <b>length</b> 1.0 2.0", 1),
+    ):
         folder = tmp_path / "experiments" / name
         (folder / "results").mkdir(parents=True)
         (folder / "README.md").write_text(f"# The paper {name}\n")
@@ -167,12 +197,25 @@ def test_reproduce_all_writes_one_page(tmp_path, capsys):
         (folder / "run.py").write_text(
             f"{results}print({lines!r}, '--quick' in sys.argv)\n(results / 'n.json').write_text('1')\nsys.exit({code})\n"
         )
-        (folder / "plot.py").write_text(f"from matplotlib.figure import Figure\n{results}Figure().savefig(results / 'a.png')\n")
-    assert main(["reproduce", "all", "--quick", "--folder", str(tmp_path / "experiments"), "--json"]) == 1
+        (folder / "plot.py").write_text(
+            f"from matplotlib.figure import Figure\n{results}Figure().savefig(results / 'a.png')\n"
+        )
+    assert (
+        main(["reproduce", "all", "--quick", "--folder", str(tmp_path / "experiments"), "--json"])
+        == 1
+    )
     result = json.loads(capsys.readouterr().out)
-    assert [(e["name"], e["holds"], e["differs"]) for e in result["experiments"]] == [("000_good", 1, 0), ("001_bad", 0, 1)]
+    assert [(e["name"], e["holds"], e["differs"]) for e in result["experiments"]] == [
+        ("000_good", 1, 0),
+        ("001_bad", 0, 1),
+    ]
     page = Path(result["index"]).read_text()
-    assert page.count("data:image/png") == 2 and "The paper 001_bad" in page and "<b>length" not in page and "True" in page
+    assert (
+        page.count("data:image/png") == 2
+        and "The paper 001_bad" in page
+        and "<b>length" not in page
+        and "True" in page
+    )
     assert main(["reproduce", "000", "--folder", str(tmp_path / "experiments")]) == 0
     assert "agrees" in capsys.readouterr().out
 
@@ -187,7 +230,12 @@ def test_drive_files(tmp_path):
     text = str(caught.value)
     assert all(
         part in text
-        for part in ("joints.a.motion.sine.frequency: missing", "joints.b", "loads.0", "extra: unknown key")
+        for part in (
+            "joints.a.motion.sine.frequency: missing",
+            "joints.b",
+            "loads.0",
+            "extra: unknown key",
+        )
     )
     path.write_text(
         '[joints.a]\neffort = { constant = { value = 2.0 } }\n[[loads]]\nlink = "x"\nwrench = { constant = { value = [1, 0, 0, 0, 0, 0] } }\n'

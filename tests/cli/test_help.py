@@ -31,7 +31,9 @@ def quick(line: str) -> bool:
 
 
 def case(line: str):
-    return pytest.param(line, marks=() if quick(line) else pytest.mark.slow, id=line.replace("flexjax ", "")[:60])
+    return pytest.param(
+        line, marks=() if quick(line) else pytest.mark.slow, id=line.replace("flexjax ", "")[:60]
+    )
 
 
 @pytest.fixture
@@ -43,11 +45,15 @@ def folder(tmp_path, monkeypatch):
     for source, target in (("fit", "run.csv"), ("check", "run2.csv")):
         shutil.copy(FOLDER / f"bench-arm-{source}.csv", target)
     rows = [line.split(",") for line in Path("run.csv").read_text().splitlines()[1:]]
-    Path("other.csv").write_text("t_s,i,th\n" + "\n".join(f"{t},{1e3 * float(i)},{th}" for t, i, th, _ in rows))
+    Path("other.csv").write_text(
+        "t_s,i,th\n" + "\n".join(f"{t},{1e3 * float(i)},{th}" for t, i, th, _ in rows)
+    )
     return tmp_path
 
 
-@pytest.mark.filterwarnings("default::UserWarning")  # a user reads it as a line; the warning about a fast link belongs to the arm
+@pytest.mark.filterwarnings(
+    "default::UserWarning"
+)  # a user reads it as a line; the warning about a fast link belongs to the arm
 @pytest.mark.parametrize("line", [case(line) for line in dict.fromkeys(examples())])
 def test_example_runs(line, folder, capsys):
     argv = shlex.split(line.split(" > ")[0])[1:]
@@ -80,7 +86,11 @@ def test_examples_keep_their_lines(capsys):
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
         shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
-        own = [line for line in examples() if line.startswith(f"flexjax {name}") and line not in EXAMPLES]
+        own = [
+            line
+            for line in examples()
+            if line.startswith(f"flexjax {name}") and line not in EXAMPLES
+        ]
         assert all(line in shown for line in own), name
 
 
@@ -94,5 +104,10 @@ def test_shell_completion_completes(tmp_path, capsys):
         ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); "$(complete -p flexjax | sed 's/.*-F \\([^ ]*\\).*/\\1/')"; echo "${COMPREPLY[@]}"; }
         ask flexjax sim; ask flexjax simulate --mo
     """
-    done = subprocess.run(["bash", "-c", script, "bash", str(tmp_path / "flexjax")], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["bash", "-c", script, "bash", str(tmp_path / "flexjax")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == ["simulate", "--motion"]

@@ -11,7 +11,14 @@ from flexjax.beam import beam_properties, link_quadrature, rigid_inertia
 def arm() -> fx.Robot:
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
     damping = fx.Damping(strain_rate=2e-3, mass=0.1)
-    carrier = fx.Link("carrier", 0.5, section=fx.Rectangle(0.02, 0.014), section_end=fx.Rectangle(0.02, 0.01), material=soft, damping=damping)
+    carrier = fx.Link(
+        "carrier",
+        0.5,
+        section=fx.Rectangle(0.02, 0.014),
+        section_end=fx.Rectangle(0.02, 0.01),
+        material=soft,
+        damping=damping,
+    )
     rider = fx.Link("rider", 0.3, section=fx.Rectangle(0.02, 0.01), material=soft)
     boom = fx.Link("boom", 0.4, section=fx.Rectangle(0.02, 0.01), material=soft)
     joints = (
@@ -25,7 +32,15 @@ def arm() -> fx.Robot:
         fx.Sensor("gauge", "strain_gauge", "carrier", s=0.13, position=(0.005, 0.0), gain=1e2),
         fx.Sensor("reach", "tip", "boom", s=0.9, direction=(1.0, 0.5, 0.0)),
     )
-    return fx.Robot("finite-elements", (carrier, rider, boom), joints, (payload,), sensors, gravity=(0.5, -9.81, 0.0), planar=True)
+    return fx.Robot(
+        "finite-elements",
+        (carrier, rider, boom),
+        joints,
+        (payload,),
+        sensors,
+        gravity=(0.5, -9.81, 0.0),
+        planar=True,
+    )
 
 
 def drive() -> fx.Drive:
@@ -36,7 +51,10 @@ def drive() -> fx.Drive:
             "slider": fx.Effort(fx.polynomial([1.0, 2.0])),
             "guide": fx.Motion(fx.quintic(0.25, 0.3, 0.5, begin=-0.05)),
         },
-        loads=(fx.Load("carrier", push, s=0.4), fx.Load("boom", 0.3 * push, s=0.9, frame="section")),
+        loads=(
+            fx.Load("carrier", push, s=0.4),
+            fx.Load("boom", 0.3 * push, s=0.9, frame="section"),
+        ),
     )
 
 
@@ -47,7 +65,11 @@ def without_rotary_inertia(robot: fx.Robot) -> fx.Robot:
         s, w = link_quadrature(link, 5)
         whole = rigid_inertia(link)
         mass, ahead = whole[0, 0], whole[5, 1] / whole[0, 0]
-        own = whole[5, 5] - link.length * jnp.sum(w * beam_properties(link, s).rhoIz) - mass * ahead**2
+        own = (
+            whole[5, 5]
+            - link.length * jnp.sum(w * beam_properties(link, s).rhoIz)
+            - mass * ahead**2
+        )
         body = fx.Body(mass, jnp.stack([ahead, 0.0, 0.0]), jnp.zeros(6).at[2].set(own))
         links.append(fx.Link(link.name, link.length, body=body, rigid=True))
     return dataclasses.replace(robot, links=tuple(links), sensors=())

@@ -17,9 +17,23 @@ def _cable(mbs, start, length, elements, mu, EI, EA):
     import exudyn.itemInterface as eii
 
     h = length / elements
-    nodes = [mbs.AddNode(eii.NodePoint2DSlope1(referenceCoordinates=[start + i * h, 0.0, 1.0, 0.0])) for i in range(elements + 1)]
+    nodes = [
+        mbs.AddNode(eii.NodePoint2DSlope1(referenceCoordinates=[start + i * h, 0.0, 1.0, 0.0]))
+        for i in range(elements + 1)
+    ]
     pairs = zip(nodes[:-1], nodes[1:], strict=True)
-    beams = [mbs.AddObject(eii.ObjectANCFCable2D(nodeNumbers=[a, b], length=h, massPerLength=mu, bendingStiffness=EI, axialStiffness=EA)) for a, b in pairs]
+    beams = [
+        mbs.AddObject(
+            eii.ObjectANCFCable2D(
+                nodeNumbers=[a, b],
+                length=h,
+                massPerLength=mu,
+                bendingStiffness=EI,
+                axialStiffness=EA,
+            )
+        )
+        for a, b in pairs
+    ]
     return nodes, beams
 
 
@@ -28,14 +42,20 @@ def _hold(mbs, node, coordinates, ground, other=None):
 
     for c in coordinates:
         here = mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=node, coordinate=c))
-        there = ground if other is None else mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=other, coordinate=c))
+        there = (
+            ground
+            if other is None
+            else mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=other, coordinate=c))
+        )
         mbs.AddObject(eii.CoordinateConstraint(markerNumbers=[there, here]))
 
 
 def _ground(mbs):
     import exudyn.itemInterface as eii
 
-    return mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=mbs.AddNode(eii.NodePointGround()), coordinate=0))
+    return mbs.AddMarker(
+        eii.MarkerNodeCoordinate(nodeNumber=mbs.AddNode(eii.NodePointGround()), coordinate=0)
+    )
 
 
 def _solve(mbs, end, dt, tolerance, spectral_radius=None):
@@ -51,7 +71,9 @@ def _solve(mbs, end, dt, tolerance, spectral_radius=None):
     settings.timeIntegration.newton.absoluteTolerance = tolerance
     settings.timeIntegration.generalizedAlpha.computeInitialAccelerations = True
     # The trapezoidal rule is unstable with constraints on positions; the sliding joint has no others.
-    settings.timeIntegration.generalizedAlpha.useNewmark = settings.timeIntegration.generalizedAlpha.useIndex2Constraints = spectral_radius is None
+    settings.timeIntegration.generalizedAlpha.useNewmark = (
+        settings.timeIntegration.generalizedAlpha.useIndex2Constraints
+    ) = spectral_radius is None
     if spectral_radius is not None:
         settings.timeIntegration.generalizedAlpha.spectralRadius = spectral_radius
     settings.linearSolver.solverType = exudyn.LinearSolverType.EigenSparse
@@ -70,7 +92,12 @@ def two_hinged_links(force, *, lengths, mu, EI, elements, end, dt, EA=1e6):
         nodes, _ = _cable(mbs, start, length, elements, mu, EI, EA)
         _hold(mbs, nodes[0], (0, 1), ground, last)
         last, start = nodes[-1], start + length
-    mbs.AddLoad(eii.Force(markerNumber=mbs.AddMarker(eii.MarkerNodePosition(nodeNumber=last)), loadVector=[0.0, force, 0.0]))
+    mbs.AddLoad(
+        eii.Force(
+            markerNumber=mbs.AddMarker(eii.MarkerNodePosition(nodeNumber=last)),
+            loadVector=[0.0, force, 0.0],
+        )
+    )
     _solve(mbs, end, dt, 1e-7)
     return np.asarray(mbs.GetNodeOutput(last, exudyn.OutputVariableType.Position))[:2]
 
@@ -92,13 +119,22 @@ def _mass_on_a_beam(gravity, *, length, mu, EI, elements, mass, start, speed, en
     for beam in beams:
         marker = mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=beam))
         mbs.AddLoad(eii.Gravity(markerNumber=marker, loadVector=[0.0, -gravity, 0.0]))
-    node = mbs.AddNode(eii.NodePoint2D(referenceCoordinates=[start, 0.0], initialVelocities=[speed, 0.0]))
+    node = mbs.AddNode(
+        eii.NodePoint2D(referenceCoordinates=[start, 0.0], initialVelocities=[speed, 0.0])
+    )
     rider = mbs.AddObject(eii.ObjectMassPoint2D(physicsMass=mass, nodeNumber=node))
-    mbs.AddLoad(eii.Gravity(markerNumber=mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=rider)), loadVector=[0.0, -gravity, 0.0]))
+    mbs.AddLoad(
+        eii.Gravity(
+            markerNumber=mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=rider)),
+            loadVector=[0.0, -gravity, 0.0],
+        )
+    )
     h = length / elements
     first = int(start / h)
     cables = [mbs.AddMarker(eii.MarkerBodyCable2DCoordinates(bodyNumber=b)) for b in beams]
-    data = mbs.AddNode(eii.NodeGenericData(initialCoordinates=[first, start], numberOfDataCoordinates=2))
+    data = mbs.AddNode(
+        eii.NodeGenericData(initialCoordinates=[first, start], numberOfDataCoordinates=2)
+    )
     on = mbs.AddMarker(eii.MarkerBodyPosition(bodyNumber=rider, localPosition=[0.0, 0.0, 0.0]))
     mbs.AddObject(
         eii.ObjectJointSliding2D(

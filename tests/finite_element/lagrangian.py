@@ -26,7 +26,12 @@ class Piece:
     elements: int
     size: int
     shape: Callable
-    payload: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)  # mass, moment of inertia, offset x, y
+    payload: tuple[float, float, float, float] = (
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+    )  # mass, moment of inertia, offset x, y
 
 
 def from_table(cubics):
@@ -69,16 +74,23 @@ class Arm:
 
         inside = s > 0
         safe = jnp.where(inside, s, 0.5 * L)
-        return jnp.stack([s, jnp.where(inside, w(safe), 0.0)]), jnp.where(inside, jax.grad(w)(safe), 0.0)
+        return jnp.stack([s, jnp.where(inside, w(safe), 0.0)]), jnp.where(
+            inside, jax.grad(w)(safe), 0.0
+        )
 
     def frames(self, q):
         out, phi, P = [], jnp.zeros(()), jnp.zeros(2)
         for i, p in enumerate(self.pieces):
             joint = self.parts(q)[i][0]
             if i == 0:
-                at, slope = jnp.stack([joint if p.kind == "Pa" else jnp.zeros(()), jnp.zeros(())]), 0.0
+                at, slope = (
+                    jnp.stack([joint if p.kind == "Pa" else jnp.zeros(()), jnp.zeros(())]),
+                    0.0,
+                )
             else:
-                at, slope = self.local(i - 1, q, joint if p.kind == "Pa" else jnp.asarray(self.pieces[i - 1].length))
+                at, slope = self.local(
+                    i - 1, q, joint if p.kind == "Pa" else jnp.asarray(self.pieces[i - 1].length)
+                )
             P = P + turn(phi) @ at
             phi = phi + slope + (joint if p.kind == "R" else p.gamma)
             out.append((P, phi))
@@ -114,7 +126,9 @@ class Arm:
             m, J, *offset = p.payload
             if m:
                 end = jnp.asarray(p.length)
-                r, spin = jax.jvp(lambda q, i=i, end=end, offset=offset: self.point(i, q, end, offset), (q,), (v,))[1]
+                r, spin = jax.jvp(
+                    lambda q, i=i, end=end, offset=offset: self.point(i, q, end, offset), (q,), (v,)
+                )[1]
                 total += 0.5 * m * jnp.sum(r**2) + 0.5 * J * spin**2
         return total
 
@@ -134,10 +148,14 @@ class Arm:
             total -= p.mu * jnp.sum(w[:, None] * heights * self.gravity[None])
             m, _, *offset = p.payload
             if m:
-                total -= m * jnp.sum(self.point(i, q, jnp.asarray(p.length), offset)[0] * self.gravity)
+                total -= m * jnp.sum(
+                    self.point(i, q, jnp.asarray(p.length), offset)[0] * self.gravity
+                )
             if p.size:
                 c = self.parts(q)[i][1]
-                xi = (jnp.arange(p.elements)[:, None] + jnp.asarray(0.5 * (NODES + 1))[None]).reshape(-1) / p.elements
+                xi = (
+                    jnp.arange(p.elements)[:, None] + jnp.asarray(0.5 * (NODES + 1))[None]
+                ).reshape(-1) / p.elements
                 weights = jnp.tile(jnp.asarray(0.5 * WEIGHTS), p.elements) / p.elements
                 bend = jax.vmap(lambda x, p=p, c=c: jax.grad(jax.grad(p.shape))(x, c))(xi)
                 total += 0.5 * p.EI * jnp.sum(weights * bend**2) / L**3

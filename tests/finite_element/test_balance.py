@@ -40,17 +40,25 @@ def test_energy_and_base_momentum(name, record_number):
     model = model_of(robot, elements)
     swing = fx.PD(kp, 0.0, fx.constant(centre) + fx.sine(amplitude, frequency))
     drive = fx.Drive(joints={"joint1": fx.Effort(fx.bang_bang(push, SWITCHES)), "joint2": swing})
-    traj = fx.simulate(model, drive, jnp.linspace(0.0, 10.0, 201), dt=1e-3, start={"joint2": centre}, stations=2)
+    traj = fx.simulate(
+        model, drive, jnp.linspace(0.0, 10.0, 201), dt=1e-3, start={"joint2": centre}, stations=2
+    )
     record_number(f"{name}: energy balance over 10 s at 1 ms, relative", drift(traj), 1e-8)
     end = traj.final.mech
     momentum = jax.grad(arm.kinetic, argnums=1)(end.q, end.v)[0]
-    record_number(f"{name}: momentum of the base after 10 s, relative to the largest impulse", float(abs(momentum - push * LEFT) / (push * SWITCHES[1])), 1e-8)
+    record_number(
+        f"{name}: momentum of the base after 10 s, relative to the largest impulse",
+        float(abs(momentum - push * LEFT) / (push * SWITCHES[1])),
+        1e-8,
+    )
     travelled = np.asarray(traj.q[:, 1])
     if name == "RPa":
         borders = np.sum(np.diff(np.floor(travelled / 0.2)) != 0)
         record_number("RPa: element borders crossed in 10 s", float(borders), 20, ">=")
     else:
-        record_number(f"{name}: range of the second joint [m or rad]", float(np.ptp(travelled)), 0.2, ">=")
+        record_number(
+            f"{name}: range of the second joint [m or rad]", float(np.ptp(travelled)), 0.2, ">="
+        )
 
 
 def test_two_revolute_joints(record_number):
@@ -61,19 +69,45 @@ def test_two_revolute_joints(record_number):
     traj = fx.simulate(model, drive, jnp.linspace(0.0, 10.0, 101), dt=1e-3, stations=2)
     record_number("RR: energy balance over 10 s at 1 ms, relative", drift(traj), 1e-8)
     # The order of the default solver's own error, in the motion, is asked by the contract test.
-    drifts = [drift(fx.simulate(model, drive, jnp.linspace(0.0, 0.5, 11), substeps=n, solver=fx.Newmark(), stations=2)) for n in (200, 400)]
-    record_number("RR: order of Newmark's energy error", float(np.log2(drifts[0] / drifts[1])), (1.8, 2.2), relation="in")
+    drifts = [
+        drift(
+            fx.simulate(
+                model,
+                drive,
+                jnp.linspace(0.0, 0.5, 11),
+                substeps=n,
+                solver=fx.Newmark(),
+                stations=2,
+            )
+        )
+        for n in (200, 400)
+    ]
+    record_number(
+        "RR: order of Newmark's energy error",
+        float(np.log2(drifts[0] / drifts[1])),
+        (1.8, 2.2),
+        relation="in",
+    )
 
 
 def test_paper_arm_leaves_its_guide(record_number):
     """RPb under its bang-bang input: balanced to 5 s, and the paper's 20 s end where the link has crept out of its joint."""
-    drive = fx.Drive(joints={k: fx.Effort(fx.bang_bang(a, [0.0, 0.25, 0.5])) for k, a in dict(turn=0.1, guide=0.2).items()})
+    drive = fx.Drive(
+        joints={
+            k: fx.Effort(fx.bang_bang(a, [0.0, 0.25, 0.5]))
+            for k, a in dict(turn=0.1, guide=0.2).items()
+        }
+    )
     model = fx.FiniteElement(elements=5).bind(fx.load_robot("my-rpb"))
     ts = jnp.linspace(0.0, 20.0, 401)
     traj = fx.simulate(model, drive, ts, dt=1e-3, stations=2, throw=False)
     first = jax.tree_util.tree_map(lambda x: x[np.asarray(ts) <= 5.0], traj.energy)
     scale = float(np.max(np.abs(first.work)))
-    record_number("RPb: energy balance over 5 s at 1 ms, relative", float(np.max(np.abs(first.balance - first.balance[0]))) / scale, 1e-8)
+    record_number(
+        "RPb: energy balance over 5 s at 1 ms, relative",
+        float(np.max(np.abs(first.balance - first.balance[0]))) / scale,
+        1e-8,
+    )
     assert fx.Status(int(traj.status)).name == "ran_off_link"
     assert traj.robot.joints[int(traj.where)].name == "guide"
     record_number("RPb: leaves its guide at [s]", float(traj.t_fail), (5.2, 5.4), relation="in")
@@ -81,8 +115,26 @@ def test_paper_arm_leaves_its_guide(record_number):
 
 def test_a_thousand_elements(record_number):
     """Stiffness times coefficients is 1e12 times as large as their sum here: Newton converges only because its round-off is in equilibrium."""
-    link = fx.Link("link", 1.0, section=fx.Rectangle(0.01, 0.01), material=fx.Material(E=70e9, nu=0.3, rho=2700.0))
+    link = fx.Link(
+        "link",
+        1.0,
+        section=fx.Rectangle(0.01, 0.01),
+        material=fx.Material(E=70e9, nu=0.3, rho=2700.0),
+    )
     robot = fx.Robot.serial([link], gravity=(0.0, -9.81, 0.0))
-    fine, coarse = (fx.simulate(fx.FiniteElement(elements=n).bind(robot), None, jnp.array([0.0, 0.05]), dt=1e-3, stations=2) for n in (1000, 10))
-    record_number("a falling link of 1000 elements against 10 [m]", float(np.max(np.abs(fine.tip - coarse.tip))), 1e-6)
+    fine, coarse = (
+        fx.simulate(
+            fx.FiniteElement(elements=n).bind(robot),
+            None,
+            jnp.array([0.0, 0.05]),
+            dt=1e-3,
+            stations=2,
+        )
+        for n in (1000, 10)
+    )
+    record_number(
+        "a falling link of 1000 elements against 10 [m]",
+        float(np.max(np.abs(fine.tip - coarse.tip))),
+        1e-6,
+    )
     record_number("1000 elements: energy balance, relative", drift(fine), 1e-8)

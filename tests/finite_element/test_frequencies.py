@@ -10,13 +10,19 @@ import scipy.linalg
 
 import flexjax as fx
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "001_finite_element.json").read_text())
+REFERENCE = json.loads(
+    (Path(__file__).parents[1] / "reference" / "001_finite_element.json").read_text()
+)
 
 
 def dense(band):
     band = np.asarray(band)
     m = band.shape[0]
-    return sum(np.diag(band[max(0, 3 - k) : m - max(0, k - 3), k], k - 3) for k in range(7) if abs(k - 3) < m)
+    return sum(
+        np.diag(band[max(0, 3 - k) : m - max(0, k - 3), k], k - 3)
+        for k in range(7)
+        if abs(k - 3) < m
+    )
 
 
 def clamped_frequencies(name, link, elements, free=None, basis="auto"):
@@ -33,7 +39,9 @@ def clamped_frequencies(name, link, elements, free=None, basis="auto"):
 def test_order_four(basis, record_number):
     exact = np.array(REFERENCE["frequencies_exact_hz"]["PaR"])
     counts = [4, 8, 16]
-    errors = np.array([clamped_frequencies("my-par", "link2", n, basis=basis)[:3] / exact - 1 for n in counts])
+    errors = np.array(
+        [clamped_frequencies("my-par", "link2", n, basis=basis)[:3] / exact - 1 for n in counts]
+    )
     assert np.all(errors > 0)  # from above: the elements conform
     order = np.log2(errors[0] / errors[1])[1], np.log2(errors[1] / errors[2])[1]
     record_number(f"order of the second clamped frequency, {basis}", float(order[1]), 3.8, ">=")
@@ -49,7 +57,11 @@ def test_free_length_decides(record_number):
     scale = np.sqrt(2e10 * 8.4375e-12 / REFERENCE["parameters"]["RPb"]["EI"])
     exact = scale * np.array(REFERENCE["frequencies_exact_hz"]["RPb_d04"])
     found = clamped_frequencies("my-rpb", "link2", 12, free=0.4)[:3]
-    record_number("clamped frequencies of the RPb link at d = .4, relative", float(np.max(np.abs(found / exact - 1))), 1e-4)
+    record_number(
+        "clamped frequencies of the RPb link at d = .4, relative",
+        float(np.max(np.abs(found / exact - 1))),
+        1e-4,
+    )
     for d, _, _, f1, paper, _ in REFERENCE["pb_paper_rule_f1"]["rows"][:3]:
         assert abs(clamped_frequencies("my-rpb", "link2", 8, free=d)[0] / (scale * f1) - 1) < 1e-5
         assert paper / f1 > 1.05

@@ -34,9 +34,13 @@ def test_command_line(tmp_path, capsys, monkeypatch):
         assert abs(row["estimate"] - value) < 4 * row["standard_error"], name
     assert min(out["validation"]["check"].values()) > 97
     page = report.read_text()
-    assert "every combination of the sought numbers is determined" in page and page.count("<img") >= 4
+    assert (
+        "every combination of the sought numbers is determined" in page and page.count("<img") >= 4
+    )
     assert "payloads.tool.mass = 0.25 of the description is excluded" in page
-    np.testing.assert_allclose(fx.load_robot(robot).payloads[0].mass, out["estimates"]["payloads.tool.mass"]["estimate"])
+    np.testing.assert_allclose(
+        fx.load_robot(robot).payloads[0].mass, out["estimates"]["payloads.tool.mass"]["estimate"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,5 +80,9 @@ def test_data_set_is_what_its_script_makes(tmp_path):
     runpy.run_path(str(script))["main"](tmp_path)
     for name in ("fit", "check"):
         made = np.genfromtxt(tmp_path / f"bench-arm-{name}.csv", delimiter=",", skip_header=1)
-        record = getattr(fx.load_dataset("bench-arm"), {"fit": "training", "check": "validation"}[name])
-        np.testing.assert_allclose(np.radians(made[:, 2]), record.sensors["link-angle"], rtol=1e-4, atol=1e-6)
+        record = getattr(
+            fx.load_dataset("bench-arm"), {"fit": "training", "check": "validation"}[name]
+        )
+        np.testing.assert_allclose(
+            np.radians(made[:, 2]), record.sensors["link-angle"], rtol=1e-4, atol=1e-6
+        )

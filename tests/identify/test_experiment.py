@@ -13,13 +13,24 @@ Y = np.sin(7 * T)
 
 
 def write_csv(path, columns: dict, delimiter=","):
-    rows = [delimiter.join(columns)] + [delimiter.join("" if np.isnan(x) else repr(float(x)) for x in row) for row in zip(*columns.values(), strict=True)]
+    rows = [delimiter.join(columns)] + [
+        delimiter.join("" if np.isnan(x) else repr(float(x)) for x in row)
+        for row in zip(*columns.values(), strict=True)
+    ]
     path.write_text("\n".join(rows) + "\n")
     return path
 
 
 def test_csv_with_units_and_roles(tmp_path):
-    path = write_csv(tmp_path / "a.csv", {"time [ms]": 1e3 * T, "effort.pin [mN m]": 5e2 * Y, "angle [deg]": np.degrees(Y), "motor": Y})
+    path = write_csv(
+        tmp_path / "a.csv",
+        {
+            "time [ms]": 1e3 * T,
+            "effort.pin [mN m]": 5e2 * Y,
+            "angle [deg]": np.degrees(Y),
+            "motor": Y,
+        },
+    )
     e = fx.Experiment.read(path)
     np.testing.assert_allclose(e.ts, T, rtol=1e-12)
     np.testing.assert_allclose(e.efforts["pin"], 0.5 * Y, rtol=1e-12)
@@ -30,7 +41,9 @@ def test_csv_with_units_and_roles(tmp_path):
 @pytest.mark.parametrize("delimiter", [";", "\t", ","])
 def test_mapping_offset_and_delimiters(tmp_path, delimiter):
     path = write_csv(tmp_path / "a.txt", {"t_s": T, "tau": Y, "th": Y, "unused": Y}, delimiter)
-    e = fx.Experiment.read(path, sensors={"angle": "th"}, efforts={"pin": "tau"}, units={"th": "deg"}, offset=-0.5)
+    e = fx.Experiment.read(
+        path, sensors={"angle": "th"}, efforts={"pin": "tau"}, units={"th": "deg"}, offset=-0.5
+    )
     assert list(e.sensors) == ["angle"] and e.ts[0] == -0.5
     np.testing.assert_allclose(np.degrees(e.sensors["angle"]), Y, rtol=1e-12)
 
@@ -47,9 +60,14 @@ def test_mat_npz_netcdf_give_the_same(tmp_path):
     import xarray
     from scipy.io import savemat
 
-    savemat(tmp_path / "a.mat", {"time": T[:, None], "angle": np.degrees(Y)[:, None], "units": {"angle": "deg"}})
+    savemat(
+        tmp_path / "a.mat",
+        {"time": T[:, None], "angle": np.degrees(Y)[:, None], "units": {"angle": "deg"}},
+    )
     np.savez(tmp_path / "a.npz", **{"time": T, "angle [deg]": np.degrees(Y)})
-    data = xarray.Dataset({"angle": ("time", np.degrees(Y), {"units": "deg"})}, {"time": ("time", T, {"units": "s"})})
+    data = xarray.Dataset(
+        {"angle": ("time", np.degrees(Y), {"units": "deg"})}, {"time": ("time", T, {"units": "s"})}
+    )
     data.to_netcdf(tmp_path / "a.nc", engine="h5netcdf")
     for name in ("a.mat", "a.npz", "a.nc"):
         e = fx.Experiment.read(tmp_path / name)
@@ -62,7 +80,11 @@ def test_what_to_csv_writes_is_read(tmp_path):
     traj = fx.simulate(fx.RigidArm().bind(joint_arm()), None, np.linspace(0, 0.02, 3), dt=0.01)
     fx.to_csv(traj, tmp_path / "run.csv")
     e = fx.Experiment.read(tmp_path / "run.csv")
-    assert set(e.sensors) == {"angle", "motor"} and e.kinds["angle"] == "angle" and e.faults(joint_arm()) == []
+    assert (
+        set(e.sensors) == {"angle", "motor"}
+        and e.kinds["angle"] == "angle"
+        and e.faults(joint_arm()) == []
+    )
 
 
 def test_gaps_windows_and_grids(tmp_path):
@@ -73,14 +95,19 @@ def test_gaps_windows_and_grids(tmp_path):
     fine = e.resample(0.01)
     np.testing.assert_allclose(np.diff(fine.ts), 0.01)
     gap = np.isnan(fine.sensors["angle"])
-    assert gap[(fine.ts > 0.21) & (fine.ts < 0.38)].all() and not gap[(fine.ts < 0.17) | (fine.ts > 0.41)].any()
+    assert (
+        gap[(fine.ts > 0.21) & (fine.ts < 0.38)].all()
+        and not gap[(fine.ts < 0.17) | (fine.ts > 0.41)].any()
+    )
     coarse = fx.Experiment(T, {"motor": 1 + 2 * T}).resample(0.1)
     np.testing.assert_allclose(coarse.sensors["motor"], 1 + 2 * coarse.ts, atol=1e-9)
     first, second = e.split(0.5)
     assert first.ts[-1] == pytest.approx(0.5) and second.ts[0] == pytest.approx(0.5)
     assert np.isnan(e.without(0.6, 0.7, "motor").sensors["motor"]).sum() == 6
     assert e.shift(2.0).ts[0] == 2.0
-    noisy = fx.Experiment(T, {"motor": Y}, motions={"pin": np.sin(3 * T) + 0.1 * np.sin(2 * np.pi * 20 * T)})
+    noisy = fx.Experiment(
+        T, {"motor": Y}, motions={"pin": np.sin(3 * T) + 0.1 * np.sin(2 * np.pi * 20 * T)}
+    )
     assert np.std(noisy.smooth(4.0).motions["pin"] - np.sin(3 * T)) < 0.02
 
 
@@ -123,7 +150,11 @@ def test_bad_records_are_refused(change, message):
         ("time,angle\n0,1\n1,2\n", {"sensors": {"angle": "angel"}}, "did you mean 'angle'"),
         ("time,angle [furlong]\n0,1\n1,2\n", {}, "unit 'furlong' is unknown"),
         ("time [m],angle\n0,1\n1,2\n", {}, "expected seconds"),
-        ("time,angle,tau [mm]\n0,1,2\n1,2,3\n", {"efforts": {"pin": "tau"}}, "expected torque or force"),
+        (
+            "time,angle,tau [mm]\n0,1,2\n1,2,3\n",
+            {"efforts": {"pin": "tau"}},
+            "expected torque or force",
+        ),
         ("time,angle\n0,1\n1,2\n", {"units": {"angel": "deg"}}, "no such column"),
         ("time,angle,angle\n0,1,1\n1,2,2\n", {}, "two columns"),
         ("", {}, "holds no column"),
@@ -147,8 +178,14 @@ def test_what_does_not_fit_the_robot():
     e = fx.Experiment(T, {"angel": Y}, efforts={"pins": Y}, kinds={})
     faults = "\n".join(e.faults(joint_arm()))
     assert "did you mean 'angle'" in faults and "did you mean 'pin'" in faults
-    assert "torque_constant" in fx.Experiment(T, {"angle": Y}, currents={"pin": Y}).faults(joint_arm())[0]
-    assert "recorded as length" in fx.Experiment(T, {"angle": Y}, kinds={"angle": "length"}).faults(joint_arm())[0]
+    assert (
+        "torque_constant"
+        in fx.Experiment(T, {"angle": Y}, currents={"pin": Y}).faults(joint_arm())[0]
+    )
+    assert (
+        "recorded as length"
+        in fx.Experiment(T, {"angle": Y}, kinds={"angle": "length"}).faults(joint_arm())[0]
+    )
 
 
 def test_tracks_follow_their_samples():
@@ -157,13 +194,21 @@ def test_tracks_follow_their_samples():
         np.testing.assert_allclose(signal(T[:-1]), Y[:-1], atol=1e-12)
     smooth = track(T, Y)
     value, rate, acc = smooth.evaluate(0.333)
-    assert abs(value - np.sin(7 * 0.333)) < 1e-4 and abs(rate - 7 * np.cos(7 * 0.333)) < 1e-2 and abs(acc + 49 * np.sin(7 * 0.333)) < 1
+    assert (
+        abs(value - np.sin(7 * 0.333)) < 1e-4
+        and abs(rate - 7 * np.cos(7 * 0.333)) < 1e-2
+        and abs(acc + 49 * np.sin(7 * 0.333)) < 1
+    )
     held = track(T, Y, "zero")
-    assert float(held.evaluate(0.02, 0.03)[0]) == Y[1] and float(held.evaluate(0.02, 0.01)[0]) == Y[0]
+    assert (
+        float(held.evaluate(0.02, 0.03)[0]) == Y[1] and float(held.evaluate(0.02, 0.01)[0]) == Y[0]
+    )
     uneven = track(T**1.5, Y)
     np.testing.assert_allclose(uneven(T**1.5), Y, atol=1e-12)
 
 
 def test_units():
-    assert parse_unit("N·m", "x").kind == "torque" and parse_unit("m/s^2", "x").kind == "acceleration"
+    assert (
+        parse_unit("N·m", "x").kind == "torque" and parse_unit("m/s^2", "x").kind == "acceleration"
+    )
     assert parse_unit("µε", "x").factor == 1e-6

@@ -11,49 +11,101 @@ from flexjax.identify._free import parameters
 
 def expand(free, robot=None, drives=None, starts=None):
     robot = fx.load_robot("two-link") if robot is None else robot
-    return parameters(free, robot, drives or [fx.Drive()], starts or [fx.Start()], ["a", "b"], {"sensors.tip-y.offset": 0.3})
+    return parameters(
+        free,
+        robot,
+        drives or [fx.Drive()],
+        starts or [fx.Start()],
+        ["a", "b"],
+        {"sensors.tip-y.offset": 0.3},
+    )
 
 
 def test_stars_units_and_kinds():
-    par = expand(["links.*.material.E", "gravity", "sensors.tip-y.offset", "links.upper.material.nu", "joints.shoulder.hub.inertia"])
-    assert par.names[:5] == ("links.upper.material.E", "links.fore.material.E", "gravity.0", "gravity.1", "gravity.2")
+    par = expand(
+        [
+            "links.*.material.E",
+            "gravity",
+            "sensors.tip-y.offset",
+            "links.upper.material.nu",
+            "joints.shoulder.hub.inertia",
+        ]
+    )
+    assert par.names[:5] == (
+        "links.upper.material.E",
+        "links.fore.material.E",
+        "gravity.0",
+        "gravity.1",
+        "gravity.2",
+    )
     assert par.kinds == ("log", "log", "none", "none", "none", "none", "logit", "log")
     assert par.units[:3] == ("Pa", "Pa", "m/s2") and float(par.scale[5]) == 0.3
 
 
 def test_values_and_back():
-    par = expand([fx.Free("links.*.material.E", bounds=(50e9, 90e9)), "gravity.1", fx.Free("payloads.0.mass", bounds=(0.05, None))])
+    par = expand(
+        [
+            fx.Free("links.*.material.E", bounds=(50e9, 90e9)),
+            "gravity.1",
+            fx.Free("payloads.0.mass", bounds=(0.05, None)),
+        ]
+    )
     z = jnp.array([0.3, -0.2, 0.1, 0.7])
     np.testing.assert_allclose(par.inverse(par.values(z)), z, atol=1e-12)
     np.testing.assert_allclose(par.values(jnp.zeros(4)), [70e9, 70e9, -9.81, 0.1], rtol=1e-12)
     extreme = par.values(jnp.array([40.0, -40.0, 0.0, -40.0]))
     assert 50e9 <= float(extreme[1]) and float(extreme[0]) <= 90e9 and float(extreme[3]) >= 0.05
-    assert np.all(np.isfinite(jax.jacfwd(par.values)(z))) and np.all(np.isfinite(jax.jacrev(par.values)(z)))
+    assert np.all(np.isfinite(jax.jacfwd(par.values)(z))) and np.all(
+        np.isfinite(jax.jacrev(par.values)(z))
+    )
 
 
 def test_numbers_arrive_where_they_belong():
     robot = fx.load_robot("two-link")
-    par = expand([fx.Free("links.*.damping.strain_rate", tie="value"), fx.Free("links.*.section.height", tie="factor"), "gravity.1"], robot)
+    par = expand(
+        [
+            fx.Free("links.*.damping.strain_rate", tie="value"),
+            fx.Free("links.*.section.height", tie="factor"),
+            "gravity.1",
+        ],
+        robot,
+    )
     assert par.size == 3
     new = par.place(robot, "robot", jnp.array([2e-4, 1.1, -5.0]))
     assert [float(link.damping.strain_rate) for link in new.links] == [2e-4, 2e-4]
     np.testing.assert_allclose([float(link.section.height) for link in new.links], [0.0055, 0.0033])
     np.testing.assert_allclose(new.gravity, [0, -5, 0])
-    assert float(jax.grad(lambda v: par.place(robot, "robot", v).links[1].section.height)(jnp.array([2e-4, 1.1, -5.0]))[1]) == pytest.approx(0.003)
+    assert float(
+        jax.grad(lambda v: par.place(robot, "robot", v).links[1].section.height)(
+            jnp.array([2e-4, 1.1, -5.0])
+        )[1]
+    ) == pytest.approx(0.003)
 
 
 def test_drive_and_start():
     drive = fx.Drive({"shoulder": fx.PD(10.0, 1.0, fx.constant(0.5))})
     starts = [fx.Start({"elbow": 0.1}), fx.Start({"elbow": 0.2})]
-    par = expand(["drive.joints.shoulder.kp", "start.joints.elbow"], drives=[drive, drive], starts=starts)
-    assert par.names == ("drive.joints.shoulder.kp", "start.joints.elbow of a", "start.joints.elbow of b")
+    par = expand(
+        ["drive.joints.shoulder.kp", "start.joints.elbow"], drives=[drive, drive], starts=starts
+    )
+    assert par.names == (
+        "drive.joints.shoulder.kp",
+        "start.joints.elbow of a",
+        "start.joints.elbow of b",
+    )
     values = jnp.array([20.0, 0.3, 0.4])
     assert float(par.place(drive, "drive", values).joints["shoulder"].kp) == 20.0
     assert float(par.place(starts[1], "start", values, 1).joints["elbow"]) == 0.4
 
 
 def test_priors():
-    par = expand([fx.Free("links.upper.material.E", prior=(70e9, 7e9)), fx.Free("gravity.1", prior=(-9.81, 0.1)), "links.fore.material.E"])
+    par = expand(
+        [
+            fx.Free("links.upper.material.E", prior=(70e9, 7e9)),
+            fx.Free("gravity.1", prior=(-9.81, 0.1)),
+            "links.fore.material.E",
+        ]
+    )
     r = par.prior_residual(jnp.array([77e9, -9.71, 1e9]))
     np.testing.assert_allclose(r, [np.log(1.1) / 0.1, 1.0, 0.0], rtol=1e-9)
 

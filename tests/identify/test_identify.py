@@ -36,16 +36,29 @@ def result(model, noisy):
 
 def test_recovery_and_coverage(record_number):
     worst, noisy = study(fx.RigidArm().bind(joint_arm()), joint_record(), JOINT_FREE, dt=0.01)
-    record_number("identify RigidArm: largest relative error over 100 arms within 30 %, no noise", worst, 1e-3)
+    record_number(
+        "identify RigidArm: largest relative error over 100 arms within 30 %, no noise", worst, 1e-3
+    )
     for name, share in zip(JOINT_FREE, noisy.coverage, strict=True):
-        record_number(f"identify RigidArm: coverage of 95 % intervals, 2 % noise, {name}", share, (0.90, 0.99), "in")
+        record_number(
+            f"identify RigidArm: coverage of 95 % intervals, 2 % noise, {name}",
+            share,
+            (0.90, 0.99),
+            "in",
+        )
 
 
 def test_records_that_cannot_be_made_are_told():
     record = joint_record(samples=5)
     problem = build(fx.RigidArm().bind(joint_arm()), [record], JOINT_FREE, dt=0.01)
     with pytest.raises(ValueError, match="2 of 2 runs that make the records failed"):
-        repeat(problem, measure_data(problem, [record])[0], np.full(3, np.nan), {"angle": 0.0, "motor": 0.0}, n=2)
+        repeat(
+            problem,
+            measure_data(problem, [record])[0],
+            np.full(3, np.nan),
+            {"angle": 0.0, "motor": 0.0},
+            n=2,
+        )
 
 
 def test_noisy_fit(result, noisy):
@@ -58,17 +71,30 @@ def test_noisy_fit(result, noisy):
     assert all(97.5 < f < 98.5 for f in result.training[0].fits.values())
     assert result.white and result.unseen == [] and result.undetermined == []
     np.testing.assert_allclose(np.diag(result.correlation), 1.0)
-    np.testing.assert_allclose(np.sqrt(np.diag(result.robust_covariance)), result.standard_errors, rtol=0.5)
+    np.testing.assert_allclose(
+        np.sqrt(np.diag(result.robust_covariance)), result.standard_errors, rtol=0.5
+    )
     assert float(result.robot.payloads[0].mass) == result.estimates["payloads.tool.mass"]
     text = str(result)
-    assert "joints.shoulder.stiffness" in text and "N m/rad" in text and "95 % interval" in text and "link-angle 9" in text
+    assert (
+        "joints.shoulder.stiffness" in text
+        and "N m/rad" in text
+        and "95 % interval" in text
+        and "link-angle 9" in text
+    )
 
 
 def test_one_search_without_noise(model, noisy, record_number):
     """Where nothing is left no step is near the end by its gain: the search goes on until numbers stand still."""
-    found = fx.identify(model, filled(noisy, model, free=FREE, at=TRUE, dt=DT), FREE, dt=DT, reweight=0)
+    found = fx.identify(
+        model, filled(noisy, model, free=FREE, at=TRUE, dt=DT), FREE, dt=DT, reweight=0
+    )
     assert found.status == "converged"
-    record_number("identify RigidArm: largest relative error of one search without noise", np.max(np.abs(found.values / TRUE - 1)), 1e-8)
+    record_number(
+        "identify RigidArm: largest relative error of one search without noise",
+        np.max(np.abs(found.values / TRUE - 1)),
+        1e-8,
+    )
 
 
 def test_what_the_solver_moves(model, noisy):
@@ -79,14 +105,26 @@ def test_what_the_solver_moves(model, noisy):
     for u in (-3.0, -0.5, -0.2, 0.0, 0.7):
         z, slope = sought.at(jnp.full_like(z0, u))
         shares = problem.parameters.values(z)[:-1] / problem.parameters.values(z0)[:-1]
-        np.testing.assert_allclose(shares, 1 + u if u >= -0.5 else 0.5 * np.exp(2 * (u + 0.5)), rtol=1e-12)
+        np.testing.assert_allclose(
+            shares, 1 + u if u >= -0.5 else 0.5 * np.exp(2 * (u + 0.5)), rtol=1e-12
+        )
         assert float(z[-1]) == pytest.approx(0.2 + u)
-        np.testing.assert_allclose(slope, jnp.diagonal(jax.jacfwd(lambda u: sought.at(u)[0])(jnp.full_like(z0, u + 1e-9))), rtol=1e-6)
+        np.testing.assert_allclose(
+            slope,
+            jnp.diagonal(jax.jacfwd(lambda u: sought.at(u)[0])(jnp.full_like(z0, u + 1e-9))),
+            rtol=1e-6,
+        )
 
 
 def test_gaps_do_not_count(model, noisy, result):
     """Garbage that is then declared a gap changes the estimates by no more than the samples lost."""
-    bad = dataclasses.replace(noisy, sensors={k: np.where((noisy.ts > 0.8) & (noisy.ts < 1.0), 5.0, v) for k, v in noisy.sensors.items()})
+    bad = dataclasses.replace(
+        noisy,
+        sensors={
+            k: np.where((noisy.ts > 0.8) & (noisy.ts < 1.0), 5.0, v)
+            for k, v in noisy.sensors.items()
+        },
+    )
     again = fx.identify(model, bad.without(0.8, 1.0), FREE, dt=DT)
     assert again.samples < result.samples
     assert np.all(np.abs(again.values - result.values) < 2 * result.standard_errors)
@@ -129,7 +167,10 @@ def test_checkpoint_and_resume(model, noisy, result, tmp_path, capfd):
     assert first.status == "stopped at max_steps" and path.exists()
     assert "loss" in capfd.readouterr().err
     second = fx.identify(model, noisy, FREE, dt=DT, checkpoint=path)
-    assert second.history[: len(first.history)] == pytest.approx(first.history) and second.history[1] <= first.history[-1]
+    assert (
+        second.history[: len(first.history)] == pytest.approx(first.history)
+        and second.history[1] <= first.history[-1]
+    )
     # Searches end with a linear step from within a tenth of the standard errors.
     assert np.all(np.abs(second.values - result.values) < 0.03 * result.standard_errors)
     with pytest.raises(ValueError, match="another problem"):

@@ -16,11 +16,18 @@ def test_paper_002_young_modulus(record_number):
         found[label] = result.values[0]
         low, high = result.intervals(0.999)[0]
         assert low < 69e9 < high and not low < 7e9 < high
-    record_number("paper 002: E from the measured 6.05 Hz [Pa]", found["measured"], (68e9, 70e9), "in")
-    record_number("paper 002: E from the theory's 6.10 Hz [Pa]", found["theory"], (68e9, 70e9), "in")
+    record_number(
+        "paper 002: E from the measured 6.05 Hz [Pa]", found["measured"], (68e9, 70e9), "in"
+    )
+    record_number(
+        "paper 002: E from the theory's 6.10 Hz [Pa]", found["theory"], (68e9, 70e9), "in"
+    )
     assert float(fx.modes(printed).frequencies[0]) == pytest.approx(1.94, abs=0.01)
     assert "6.1 (measured 6.1)" in str(result)
-    assert "links.link.material.E = 7e+09 of the description cannot be right" in fx.identification_report(result).html
+    assert (
+        "links.link.material.E = 7e+09 of the description cannot be right"
+        in fx.identification_report(result).html
+    )
 
 
 def test_bad_modal_data_are_refused():

@@ -25,7 +25,11 @@ def record(model):
 def test_multi_start(model, record):
     result = fx.identify(model, record, JOINT_FREE, dt=DT, starts=4, spread=0.5)
     assert np.all(np.abs(result.values - TRUE) < 4 * result.standard_errors)
-    assert len(result.starts) == 4 and np.all(np.diff(result.starts) >= 0) and result.loss <= result.starts[0] * (1 + 1e-6)
+    assert (
+        len(result.starts) == 4
+        and np.all(np.diff(result.starts) >= 0)
+        and result.loss <= result.starts[0] * (1 + 1e-6)
+    )
 
 
 def test_spectra(model, record):
@@ -38,30 +42,70 @@ def test_spectra(model, record):
 
 
 def test_optax(model, record):
-    result = fx.identify(model, record, JOINT_FREE[::2], dt=DT, method=optax.adam(0.05), max_steps=60)
+    result = fx.identify(
+        model, record, JOINT_FREE[::2], dt=DT, method=optax.adam(0.05), max_steps=60
+    )
     assert result.history[-1] < 0.05 * result.history[0] and result.status == "stopped at max_steps"
     assert abs(result.values[0] / TRUE[0] - 1) < 0.1
 
 
 def test_several_records(model, record):
     """Two of one shape are run together, a shorter one beside them; a step of a first-order method may draw some of them."""
-    others = [filled(joint_record(samples=n, name=f"run {n}"), model, free=JOINT_FREE, at=TRUE, noise=0.02, seed=n, dt=DT) for n in (201, 121)]
-    one, all_of_them = (fx.identify(model, data, JOINT_FREE, dt=DT, reweight=0) for data in (record, [record, *others]))
+    others = [
+        filled(
+            joint_record(samples=n, name=f"run {n}"),
+            model,
+            free=JOINT_FREE,
+            at=TRUE,
+            noise=0.02,
+            seed=n,
+            dt=DT,
+        )
+        for n in (201, 121)
+    ]
+    one, all_of_them = (
+        fx.identify(model, data, JOINT_FREE, dt=DT, reweight=0)
+        for data in (record, [record, *others])
+    )
     assert all_of_them.samples == 2 * (201 + 201 + 121) and len(all_of_them.training) == 3
     assert np.all(np.abs(all_of_them.values - TRUE) < 4 * all_of_them.standard_errors)
     assert np.all(all_of_them.standard_errors < 0.8 * one.standard_errors)
-    drawn = fx.identify(model, [record, others[0]], JOINT_FREE[::2], dt=DT, method=optax.adam(0.05), max_steps=60, batch=1)
+    drawn = fx.identify(
+        model,
+        [record, others[0]],
+        JOINT_FREE[::2],
+        dt=DT,
+        method=optax.adam(0.05),
+        max_steps=60,
+        batch=1,
+    )
     assert abs(drawn.values[0] / TRUE[0] - 1) < 0.1
 
 
 def test_what_the_data_cannot_see(model, record):
     """In the plane, without gravity, link and payload act by their common inertia only."""
-    result = fx.identify(model, record, ["joints.pin.stiffness", "payloads.load.mass", "links.link.body.mass"], dt=DT)
+    result = fx.identify(
+        model, record, ["joints.pin.stiffness", "payloads.load.mass", "links.link.body.mass"], dt=DT
+    )
     (text,) = result.unseen
-    assert "payloads.load.mass" in text and "links.link.body.mass" in text and "stiffness" not in text
+    assert (
+        "payloads.load.mass" in text and "links.link.body.mass" in text and "stiffness" not in text
+    )
     assert set(result.undetermined) == {"payloads.load.mass", "links.link.body.mass"}
-    helped = fx.identify(model, record, ["joints.pin.stiffness", "payloads.load.mass", fx.Free("links.link.body.mass", prior=(1.0, 0.01))], dt=DT)
-    assert helped.standard_errors[2] == pytest.approx(0.01, rel=0.05) and abs(helped.values[2] - 1) < 0.03
+    helped = fx.identify(
+        model,
+        record,
+        [
+            "joints.pin.stiffness",
+            "payloads.load.mass",
+            fx.Free("links.link.body.mass", prior=(1.0, 0.01)),
+        ],
+        dt=DT,
+    )
+    assert (
+        helped.standard_errors[2] == pytest.approx(0.01, rel=0.05)
+        and abs(helped.values[2] - 1) < 0.03
+    )
 
 
 def test_windows(model, record):
@@ -74,7 +118,9 @@ def test_windows(model, record):
 def test_frequency_response_of_a_simulated_record(model):
     """One period of a multisine, in steady state: the response of the linear model fits it."""
     f = np.array([0.5, 1.5, 2.5, 3.5, 5.0, 6.5])
-    truth = fx.RigidArm().bind(joint_arm().replace("joints.pin.stiffness", 50.0).replace("payloads.load.mass", 0.36))
+    truth = fx.RigidArm().bind(
+        joint_arm().replace("joints.pin.stiffness", 50.0).replace("payloads.load.mass", 0.36)
+    )
     H = np.asarray(fx.FrequencyResponse(f, np.ones(6), "pin", "angle").response(truth))
     data = fx.FrequencyResponse(f, H, "pin", "angle")
     result = fx.identify(model, data, JOINT_FREE[::2])

@@ -38,14 +38,17 @@ def test_a_loaded_run_goes_on(traj, tmp_path):
     loaded = fx.load_trajectory(fx.save_trajectory(traj, tmp_path / "run.nc"))
     ts = jnp.linspace(0.1, 0.2, 6)
     one, two = (
-        fx.simulate(sample_model(), sample_drive(), ts, dt=5e-3, stations=3, start=t.final) for t in (traj, loaded)
+        fx.simulate(sample_model(), sample_drive(), ts, dt=5e-3, stations=3, start=t.final)
+        for t in (traj, loaded)
     )
     np.testing.assert_array_equal(one.q, two.q)
     assert float(one.energy.work[0]) == float(traj.energy.work[-1])
 
 
 def test_failed_run_keeps_its_status(traj, tmp_path):
-    broken = eqx.tree_at(lambda t: (t.status, t.q), traj, (jnp.asarray(2, jnp.int32), traj.q.at[3:].set(jnp.nan)))
+    broken = eqx.tree_at(
+        lambda t: (t.status, t.q), traj, (jnp.asarray(2, jnp.int32), traj.q.at[3:].set(jnp.nan))
+    )
     loaded = fx.load_trajectory(fx.save_trajectory(broken, tmp_path / "run.nc"))
     assert int(loaded.status) == 2 and not loaded.ok
     np.testing.assert_array_equal(loaded.q, broken.q)
@@ -54,16 +57,27 @@ def test_failed_run_keeps_its_status(traj, tmp_path):
 def test_dataset_has_names_and_units(traj):
     data = fx.to_dataset(traj)
     np.testing.assert_array_equal(data["q"].sel(dof="elbow"), traj.q[:, 1])
-    np.testing.assert_array_equal(data["frames"].sel(link="fore", pose=["x", "y", "z"]).isel(station=-1), traj.tip)
+    np.testing.assert_array_equal(
+        data["frames"].sel(link="fore", pose=["x", "y", "z"]).isel(station=-1), traj.tip
+    )
     assert list(data["dof_unit"].values) == ["rad", "rad"]
-    assert all("units" in data[name].attrs for name in ("time", "q", "frames", "strain", "energy_work", "tip"))
+    assert all(
+        "units" in data[name].attrs
+        for name in ("time", "q", "frames", "strain", "energy_work", "tip")
+    )
     assert 'name = "two-link"' in data.attrs["robot"]
 
 
 def test_channels_as_csv_and_mat(traj, tmp_path):
     with open(fx.to_csv(traj, tmp_path / "run.csv"), newline="") as file:
         head, *rows = csv.reader(file)
-    assert head == ["time [s]", "shoulder-angle [rad]", "elbow-angle [rad]", "root-strain [1]", "tip-y [m]"]
+    assert head == [
+        "time [s]",
+        "shoulder-angle [rad]",
+        "elbow-angle [rad]",
+        "root-strain [1]",
+        "tip-y [m]",
+    ]
     np.testing.assert_array_equal(np.array(rows, float)[:, 4], traj.tip[:, 1])
     mat = scipy.io.loadmat(fx.to_mat(traj, tmp_path / "run.mat"), simplify_cells=True)
     np.testing.assert_array_equal(mat["shoulder_angle"], traj.q[:, 0])
@@ -71,7 +85,9 @@ def test_channels_as_csv_and_mat(traj, tmp_path):
 
 
 def test_a_state_that_is_no_plain_data_is_left_out(traj, tmp_path):
-    odd = eqx.tree_at(lambda t: t.final.mech, traj, lambda x: x, is_leaf=lambda x: x is traj.final.mech)
+    odd = eqx.tree_at(
+        lambda t: t.final.mech, traj, lambda x: x, is_leaf=lambda x: x is traj.final.mech
+    )
     loaded = fx.load_trajectory(fx.save_trajectory(odd, tmp_path / "run.nc"))
     assert loaded.final is None
     np.testing.assert_array_equal(loaded.q, traj.q)

@@ -5,12 +5,43 @@ import flexjax as fx
 
 def arm() -> fx.Robot:
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
-    column = fx.Link("column", 0.2, body=fx.Body(0.8, (0.1, 0.01, 0.0), (1e-3, 2e-3, 2e-3, 0.0, 0.0, 0.0)), rigid=True)
-    outer = fx.Link("outer", 0.5, section=fx.Tube(0.03, 0.002), material=soft, damping=fx.Damping(strain_rate=2e-3))
-    inner = fx.Link("inner", 0.4, section=fx.Tube(0.024, 0.002), material=soft, damping=fx.Damping(mass=0.1))
+    column = fx.Link(
+        "column",
+        0.2,
+        body=fx.Body(0.8, (0.1, 0.01, 0.0), (1e-3, 2e-3, 2e-3, 0.0, 0.0, 0.0)),
+        rigid=True,
+    )
+    outer = fx.Link(
+        "outer",
+        0.5,
+        section=fx.Tube(0.03, 0.002),
+        material=soft,
+        damping=fx.Damping(strain_rate=2e-3),
+    )
+    inner = fx.Link(
+        "inner", 0.4, section=fx.Tube(0.024, 0.002), material=soft, damping=fx.Damping(mass=0.1)
+    )
     joints = (
-        fx.Joint("turn", "revolute", "ground", "column", offset=(0.02, 0.01, 0.0), damping=0.1, hub=fx.Hub(0.1, 2e-3), friction=fx.Friction(0.3, 0.1)),
-        fx.Joint("lift", "revolute", "column", "outer", home=0.2, damping=0.05, mass=0.1, stops=fx.Stops(-1.0, 0.1, 30.0, 0.5)),
+        fx.Joint(
+            "turn",
+            "revolute",
+            "ground",
+            "column",
+            offset=(0.02, 0.01, 0.0),
+            damping=0.1,
+            hub=fx.Hub(0.1, 2e-3),
+            friction=fx.Friction(0.3, 0.1),
+        ),
+        fx.Joint(
+            "lift",
+            "revolute",
+            "column",
+            "outer",
+            home=0.2,
+            damping=0.05,
+            mass=0.1,
+            stops=fx.Stops(-1.0, 0.1, 30.0, 0.5),
+        ),
         fx.Joint("extend", "prismatic", "outer", "inner", home=0.25, damping=0.3),
     )
     payload = fx.Payload("tool", "inner", 0.1, inertia=1e-4)
@@ -18,7 +49,15 @@ def arm() -> fx.Robot:
         fx.Sensor("gauge", "strain_gauge", "outer", s=0.13, position=(0.005, 0.0), gain=1e2),
         fx.Sensor("reach", "tip", "inner", s=0.9, direction=(1.0, 0.5, 0.0)),
     )
-    return fx.Robot("telescope", (column, outer, inner), joints, (payload,), sensors, gravity=(0.5, -9.81, 0.0), planar=True)
+    return fx.Robot(
+        "telescope",
+        (column, outer, inner),
+        joints,
+        (payload,),
+        sensors,
+        gravity=(0.5, -9.81, 0.0),
+        planar=True,
+    )
 
 
 def drive() -> fx.Drive:

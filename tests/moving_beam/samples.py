@@ -8,7 +8,9 @@ import numpy as np
 
 from flexjax.formulation.moving_beam._terms import LETTERS, STIFFNESSES
 
-REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "003_moving_beam.json").read_text())
+REFERENCE = json.loads(
+    (Path(__file__).parent.parent / "reference" / "003_moving_beam.json").read_text()
+)
 SAMPLE = REFERENCE["element_sample"]
 # Reference order per node: ux, ux', alpha, uy, uy', uz, uz'. Here: inner node, outer node (ux, alpha, uy, uy', uz, uz'), axial slopes.
 ORDER = np.array([0, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 1, 8])
@@ -26,7 +28,11 @@ def hermite(y0, s0, y1, s1, l, x):
     c = np.array([[1, 0, -3, 2], [0, 1, -2, 1], [0, 0, 3, -2], [0, 0, -1, 1]], float)
     k = y0 * c[0] + l * s0 * c[1] + y1 * c[2] + l * s1 * c[3]
     z = x / l
-    return k[0] + k[1] * z + k[2] * z**2 + k[3] * z**3, (k[1] + 2 * k[2] * z + 3 * k[3] * z**2) / l, (2 * k[2] + 6 * k[3] * z) / l**2
+    return (
+        k[0] + k[1] * z + k[2] * z**2 + k[3] * z**3,
+        (k[1] + 2 * k[2] * z + 3 * k[3] * z**2) / l,
+        (2 * k[2] + 6 * k[3] * z) / l**2,
+    )
 
 
 def letters(y, l, x):
@@ -35,7 +41,16 @@ def letters(y, l, x):
     _, a, b = hermite(i[0], s[0], o[0], s[1], l, x)
     _, c, d = hermite(i[2], i[3], o[2], o[3], l, x)
     _, e, f = hermite(i[4], i[5], o[4], o[5], l, x)
-    return {"a": a, "b": b, "c": c, "d": d, "e": e, "f": f, "s": i[1] + (o[1] - i[1]) * x / l, "p": (o[1] - i[1]) / l}
+    return {
+        "a": a,
+        "b": b,
+        "c": c,
+        "d": d,
+        "e": e,
+        "f": f,
+        "s": i[1] + (o[1] - i[1]) * x / l,
+        "p": (o[1] - i[1]) / l,
+    }
 
 
 def gauss_energies(terms, y, l, stiffness, points=8):
@@ -45,7 +60,13 @@ def gauss_energies(terms, y, l, stiffness, points=8):
     ones = jnp.ones(points)
     rows = []
     for t in terms:
-        product = 0.5 * jnp.asarray(weights) * l * float(t.factor) * stiffness[STIFFNESSES.index(t.stiffness)]
+        product = (
+            0.5
+            * jnp.asarray(weights)
+            * l
+            * float(t.factor)
+            * stiffness[STIFFNESSES.index(t.stiffness)]
+        )
         for x in t.letters:
             product = product * value[x] * ones
         rows.append(jnp.sum(product))

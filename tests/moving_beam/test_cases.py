@@ -32,23 +32,43 @@ def _first_mode(x):
 
 
 # Omega, flap 1 and 2, lag 1 of a uniform Euler-Bernoulli beam, hub radius 0, in units of sqrt(EI/(rhoA L^4)): Ritz with 26 monomials at 80 digits.
-ROTATING = ((0.0, 3.516015269, 22.03449156, 3.516015269), (3.0, 4.797278532, 23.32026367, 3.743511896))
+ROTATING = (
+    (0.0, 3.516015269, 22.03449156, 3.516015269),
+    (3.0, 4.797278532, 23.32026367, 3.743511896),
+)
 
 
 def test_rotating_beam_frequencies(record_number):
     """Linearised about steady rotation: flap, and lag with its Coriolis coupling to the axis."""
     constants = fx.BeamConstants(EA=1e8, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0, rhoIx=1e-9)
-    robot = fx.Robot("blade", [fx.Link("blade", 1.0, constants=constants)], [fx.Joint("hub", "revolute", "ground", "blade")], gravity=(0.0, 0.0, 0.0))
+    robot = fx.Robot(
+        "blade",
+        [fx.Link("blade", 1.0, constants=constants)],
+        [fx.Joint("hub", "revolute", "ground", "blade")],
+        gravity=(0.0, 0.0, 0.0),
+    )
     model = fx.MovingBeam(elements=10).bind(robot)
     term = model.term(fx.Drive())
     n = model.layout.nv
 
     def force(x, v, a, omega):
-        return term.balance(0.0, jnp.concatenate([jnp.zeros(1), x]), jnp.concatenate([omega[None], v]), jnp.concatenate([jnp.zeros(1), a]), None, ())[1:]
+        return term.balance(
+            0.0,
+            jnp.concatenate([jnp.zeros(1), x]),
+            jnp.concatenate([omega[None], v]),
+            jnp.concatenate([jnp.zeros(1), a]),
+            None,
+            (),
+        )[1:]
 
     zero = jnp.zeros(n - 1)
     # One program for the force and all its derivatives.
-    both = jax.jit(lambda x, omega: (force(x, zero, zero, omega), jax.jacfwd(force, (2, 1, 0))(x, zero, zero, omega)))
+    both = jax.jit(
+        lambda x, omega: (
+            force(x, zero, zero, omega),
+            jax.jacfwd(force, (2, 1, 0))(x, zero, zero, omega),
+        )
+    )
 
     def matrices(omega):
         x = zero
@@ -62,9 +82,20 @@ def test_rotating_beam_frequencies(record_number):
     lag = np.array([e * node + k for e in range(10) for k in (0, 2, 3, 6, 7)])
     for omega, flap1, flap2, lag1 in ROTATING:
         M, G, K = (np.asarray(x) for x in matrices(jnp.asarray(omega)))
-        w = np.sqrt(np.sort(np.linalg.eigvals(np.linalg.solve(M[np.ix_(flap, flap)], K[np.ix_(flap, flap)])).real))
+        w = np.sqrt(
+            np.sort(
+                np.linalg.eigvals(
+                    np.linalg.solve(M[np.ix_(flap, flap)], K[np.ix_(flap, flap)])
+                ).real
+            )
+        )
         Mi = np.linalg.inv(M[np.ix_(lag, lag)])
-        A = np.block([[np.zeros((50, 50)), np.eye(50)], [-Mi @ K[np.ix_(lag, lag)], -Mi @ G[np.ix_(lag, lag)]]])
+        A = np.block(
+            [
+                [np.zeros((50, 50)), np.eye(50)],
+                [-Mi @ K[np.ix_(lag, lag)], -Mi @ G[np.ix_(lag, lag)]],
+            ]
+        )
         found = np.linalg.eigvals(A).imag
         found = np.min(found[found > 0.1])
         record_number(f"003 rotating beam, Omega {omega:g}: flap 1", abs(w[0] / flap1 - 1), 1e-4)
@@ -84,8 +115,16 @@ def _spin_up(order, end, dt, elements=10):
 @pytest.mark.parametrize("order, limit", [("consistent", 2e-3), ("complete", 5e-3)])
 def test_classic_spin_up(order, limit, record_number):
     ts, tip, lane = _spin_up(order, 20.0, 0.01)
-    record_number(f"003 spin-up, {order}: peak against the exact beam", abs(tip[:, 1].min() / -0.57378 - 1), limit)
-    record_number(f"003 spin-up, {order}: steady extension", abs(tip[np.asarray(ts) > 15.0, 0].mean() - 5.1395e-4), 1e-6)
+    record_number(
+        f"003 spin-up, {order}: peak against the exact beam",
+        abs(tip[:, 1].min() / -0.57378 - 1),
+        limit,
+    )
+    record_number(
+        f"003 spin-up, {order}: steady extension",
+        abs(tip[np.asarray(ts) > 15.0, 0].mean() - 5.1395e-4),
+        1e-6,
+    )
 
 
 @pytest.mark.slow
@@ -107,18 +146,28 @@ def test_telescopic_arm(record_number):
     tip = _last_node(model, np.asarray(ys.mech.q))
     record_number("003 arm S: least uy", abs(tip[:, 1].min() / -0.035615 - 1), 1e-3)
     record_number("003 arm S: least ux", abs(tip[:, 0].min() / -4.53e-5 - 1), 5e-3)
-    record_number("003 arm S: steady ux", abs(tip[np.asarray(ts) > 15.0, 0].mean() / 8.3333e-5 - 1), 1e-3)
+    record_number(
+        "003 arm S: steady ux", abs(tip[np.asarray(ts) > 15.0, 0].mean() / 8.3333e-5 - 1), 1e-3
+    )
 
 
 def _boom(elements, order="consistent"):
     constants = fx.BeamConstants(EA=2.8e7, EIy=1.4e4, EIz=1.4e4, GJ=1e4, rhoA=1.2)
     joint = fx.Joint("guide", "prismatic", "ground", "boom", home=5.0)
-    robot = fx.Robot("boom", [fx.Link("boom", 10.0, constants=constants)], [joint], gravity=(0.0, 0.0, 0.0), planar=True)
+    robot = fx.Robot(
+        "boom",
+        [fx.Link("boom", 10.0, constants=constants)],
+        [joint],
+        gravity=(0.0, 0.0, 0.0),
+        planar=True,
+    )
     return fx.MovingBeam(elements=elements, order=order).bind(robot)
 
 
 def _bent(model, drive, amplitude=0.05):
-    return model.bent(model.initial_state(drive, 0.0, Start()), uy=lambda x: amplitude * _first_mode(x / 5.0))
+    return model.bent(
+        model.initial_state(drive, 0.0, Start()), uy=lambda x: amplitude * _first_mode(x / 5.0)
+    )
 
 
 def _deployed(order, amplitudes):
@@ -128,9 +177,14 @@ def _deployed(order, amplitudes):
     model = _boom(8, order)
     drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 10.0, 4.0))})
     ts, amplitudes = jnp.asarray(REFERENCE["deployment"]["t"]), jnp.asarray(amplitudes)
-    run = jax.jit(jax.vmap(lambda a: _march(model, drive, ts, 400, _bent(model, drive, a))[0].mech.q))
+    run = jax.jit(
+        jax.vmap(lambda a: _march(model, drive, ts, 400, _bent(model, drive, a))[0].mech.q)
+    )
     uy = _last_node(model, np.asarray(run(amplitudes)))[..., 1] / np.asarray(amplitudes)[:, None]
-    wanted = np.array(REFERENCE["deployment"][f"tip_{'linear' if order == 'linear' else 'complete'}"]) / 0.05
+    wanted = (
+        np.array(REFERENCE["deployment"][f"tip_{'linear' if order == 'linear' else 'complete'}"])
+        / 0.05
+    )
     return np.max(np.abs(uy - wanted[None]), axis=1), np.max(np.abs(uy - uy[:1]), axis=1)
 
 
@@ -139,7 +193,11 @@ def _deployed(order, amplitudes):
 def test_deployment(order, record_number):
     """At the reference's own 0.05 m, more than two radii of gyration; "consistent" is the default."""
     assert fx.MovingBeam().order == "consistent"
-    record_number(f"003 deployment, {order}, 0.05 m: tip, of the amplitude", _deployed(order, [0.05])[0][0], 2e-4)
+    record_number(
+        f"003 deployment, {order}, 0.05 m: tip, of the amplitude",
+        _deployed(order, [0.05])[0][0],
+        2e-4,
+    )
 
 
 @pytest.mark.slow
@@ -148,7 +206,12 @@ def test_deployment_of_the_complete_order(record_number):
     0.05 m and falls with the square of the amplitude: the order's and not the method's, for the consistent order has less than a tenth of it."""
     error, gap = _deployed("complete", [5e-4, 0.025, 0.05])
     record_number("003 deployment, complete, 0.5 mm: tip, of the amplitude", error[0], 2e-4)
-    record_number("003 deployment, complete: what finite deflections change, twice the amplitude over once", gap[2] / gap[1], (3.8, 4.2), relation="in")
+    record_number(
+        "003 deployment, complete: what finite deflections change, twice the amplitude over once",
+        gap[2] / gap[1],
+        (3.8, 4.2),
+        relation="in",
+    )
 
 
 @pytest.mark.slow
@@ -160,7 +223,12 @@ def test_amplitude_grows_with_the_root_of_the_length(record_number):
     ys, _ = jax.jit(lambda: _march(model, drive, ts, 2, _bent(model, drive, 0.01)))()
     uy, ts = np.abs(_last_node(model, np.asarray(ys.mech.q))[:, 1]), np.asarray(ts)
     growth = uy[ts > 60.0].max() / uy[ts < 2.0].max()
-    record_number("003 slow extension: growth of the amplitude over sqrt(L1/L0)", growth / np.sqrt(1.5), (0.99, 1.01), relation="in")
+    record_number(
+        "003 slow extension: growth of the amplitude over sqrt(L1/L0)",
+        growth / np.sqrt(1.5),
+        (0.99, 1.01),
+        relation="in",
+    )
 
 
 @pytest.mark.slow
@@ -170,7 +238,9 @@ def test_gradients_of_a_deployment(record_number):
     ts = jnp.linspace(0.0, 0.2, 2)
 
     def loss(p):
-        robot = model.robot.replace("links.boom.constants.EA", 2.8e7 * p[0]).replace("links.boom.constants.EIz", 1.4e4 * p[1])
+        robot = model.robot.replace("links.boom.constants.EA", 2.8e7 * p[0]).replace(
+            "links.boom.constants.EIz", 1.4e4 * p[1]
+        )
         robot = robot.replace("links.boom.constants.rhoA", 1.2 * p[2])
         m = model.rebind(robot)
         drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 6.0 * p[3], 0.4 * p[4]))})
@@ -181,10 +251,28 @@ def test_gradients_of_a_deployment(record_number):
     value = jax.jit(loss)
     forward, reverse = jax.jit(jax.jacfwd(loss))(p), jax.jit(jax.jacrev(loss))(p)
     h = 1e-4
-    difference = jnp.stack([(8 * (value(p + h * e) - value(p - h * e)) - value(p + 2 * h * e) + value(p - 2 * h * e)) / (12 * h) for e in jnp.eye(5)])
+    difference = jnp.stack(
+        [
+            (
+                8 * (value(p + h * e) - value(p - h * e))
+                - value(p + 2 * h * e)
+                + value(p - 2 * h * e)
+            )
+            / (12 * h)
+            for e in jnp.eye(5)
+        ]
+    )
     scale = float(jnp.max(jnp.abs(difference)))
-    record_number("003 gradient: forward against reverse", float(jnp.max(jnp.abs(forward - reverse))) / scale, 1e-9)
-    record_number("003 gradient: against differences", float(jnp.max(jnp.abs(reverse - difference))) / scale, 1e-6)
+    record_number(
+        "003 gradient: forward against reverse",
+        float(jnp.max(jnp.abs(forward - reverse))) / scale,
+        1e-9,
+    )
+    record_number(
+        "003 gradient: against differences",
+        float(jnp.max(jnp.abs(reverse - difference))) / scale,
+        1e-6,
+    )
 
 
 @pytest.mark.slow
@@ -196,29 +284,64 @@ def test_gradients_of_a_telescope(record_number):
     ts = np.linspace(0.0, 0.02, 2)
 
     def loss(p):
-        changed = robot.replace("links.outer.section.diameter", 0.03 * p[0]).replace("links.inner.section.wall", 0.002 * p[1])
-        changed = changed.replace("links.outer.material.E", 5e9 * p[2]).replace("payloads.tool.mass", 0.1 * p[3])
+        changed = robot.replace("links.outer.section.diameter", 0.03 * p[0]).replace(
+            "links.inner.section.wall", 0.002 * p[1]
+        )
+        changed = changed.replace("links.outer.material.E", 5e9 * p[2]).replace(
+            "payloads.tool.mass", 0.1 * p[3]
+        )
         m = model.rebind(changed)
         m = eqx.tree_at(lambda m: m.couplings["EA a c c"], m, p[6])
-        moved = fx.Drive(drive.joints | {"extend": fx.Motion(fx.quintic(0.25, 0.3 * p[4], 0.5 * p[5], begin=-0.05))}, drive.loads)
+        moved = fx.Drive(
+            drive.joints
+            | {"extend": fx.Motion(fx.quintic(0.25, 0.3 * p[4], 0.5 * p[5], begin=-0.05))},
+            drive.loads,
+        )
         ys, _ = _march(m, moved, ts, 4)
         return _last_node(m, ys.mech.q[-1])[1] + ys.mech.q[-1, 0]
 
     p = jnp.array([1.0, 1.02, 0.98, 1.0, 1.03, 1.0, 1.0])
-    value, forward, reverse = jax.jit(loss), jax.jit(jax.jacfwd(loss))(p), jax.jit(jax.jacrev(loss))(p)
+    value, forward, reverse = (
+        jax.jit(loss),
+        jax.jit(jax.jacfwd(loss))(p),
+        jax.jit(jax.jacrev(loss))(p),
+    )
     h = 2e-4
-    difference = jnp.stack([(8 * (value(p + h * e) - value(p - h * e)) - value(p + 2 * h * e) + value(p - 2 * h * e)) / (12 * h) for e in jnp.eye(7)])
+    difference = jnp.stack(
+        [
+            (
+                8 * (value(p + h * e) - value(p - h * e))
+                - value(p + 2 * h * e)
+                + value(p - 2 * h * e)
+            )
+            / (12 * h)
+            for e in jnp.eye(7)
+        ]
+    )
     # Each by its own size, but not below a thousandth of the largest: numbers here are all of order one.
     scale = jnp.maximum(jnp.abs(difference), 1e-3 * jnp.max(jnp.abs(difference)))
     print(forward, difference)
-    record_number("003 gradient of the telescope: forward against reverse", float(jnp.max(jnp.abs(forward - reverse) / scale)), 1e-9)
-    record_number("003 gradient of the telescope: against differences", float(jnp.max(jnp.abs(reverse - difference) / scale)), 1e-6)
+    record_number(
+        "003 gradient of the telescope: forward against reverse",
+        float(jnp.max(jnp.abs(forward - reverse) / scale)),
+        1e-9,
+    )
+    record_number(
+        "003 gradient of the telescope: against differences",
+        float(jnp.max(jnp.abs(reverse - difference) / scale)),
+        1e-6,
+    )
 
 
 @pytest.mark.slow
 def test_gradients_of_couplings(record_number):
     """What a coupling does to the tip: forward = reverse = finite differences for every term of the strain energy."""
-    link = fx.Link("link", 0.8, section=fx.Rectangle(0.02, 0.01), material=fx.Material(E=5e9, nu=0.3, rho=1200.0))
+    link = fx.Link(
+        "link",
+        0.8,
+        section=fx.Rectangle(0.02, 0.01),
+        material=fx.Material(E=5e9, nu=0.3, rho=1200.0),
+    )
     robot = fx.Robot("whip", [link], [fx.Joint("hub", "revolute", "ground", "link")], planar=True)
     model = fx.MovingBeam(elements=2).bind(robot)
     drive = fx.Drive(joints={"hub": fx.Motion(fx.quintic(0.0, 0.5, 0.4))})
@@ -231,4 +354,6 @@ def test_gradients_of_couplings(record_number):
     table = fx.check_gradients(end, (model.couplings,), step=2e-5)
     print(table)
     assert len(table.names) == 7 and not table.zero
-    record_number("003 gradients by couplings, forward = reverse = differences, relative", table.worst, 1e-6)
+    record_number(
+        "003 gradients by couplings, forward = reverse = differences, relative", table.worst, 1e-6
+    )

@@ -10,7 +10,16 @@ import pytest
 from flexjax.beam._polynomial import CUBIC, LINEAR, QUINTIC, differentiate, product_integrals
 from flexjax.formulation.moving_beam._generator import dense_energy, strain_energy, tables
 from flexjax.formulation.moving_beam._matrices import element_strain
-from flexjax.formulation.moving_beam._terms import KNOWN, LINEAR_TERMS, ORDERS, STIFFNESSES, Term, is_bounded, resolve, table
+from flexjax.formulation.moving_beam._terms import (
+    KNOWN,
+    LINEAR_TERMS,
+    ORDERS,
+    STIFFNESSES,
+    Term,
+    is_bounded,
+    resolve,
+    table,
+)
 from flexjax.screw import se3
 from tests.moving_beam.samples import ORDER, REFERENCE, SAMPLE, STIFFNESS, gauss_energies, unknowns
 
@@ -37,7 +46,12 @@ def test_tensors_of_mixed_sets_and_weights():
     z, w = 0.5 * (z + 1), 0.5 * w
 
     def at(shapes, order):
-        return np.array([sum(float(c) * z**k for k, c in enumerate(differentiate(f, order))) for f in shapes.functions])
+        return np.array(
+            [
+                sum(float(c) * z**k for k, c in enumerate(differentiate(f, order)))
+                for f in shapes.functions
+            ]
+        )
 
     expected = np.einsum("g,ag,bg,cg->abc", w * z**2, at(QUINTIC, 2), at(CUBIC, 1), at(LINEAR, 0))
     np.testing.assert_allclose(D.astype(float), expected, atol=1e-13)
@@ -49,8 +63,16 @@ def test_energy_and_forces_of_the_reference_element(order, record_number):
     y, l = unknowns("q"), jnp.asarray(SAMPLE["l"])
     V, dV = jax.jit(jax.value_and_grad(lambda y: _energy(ORDERS[order], y, l)))(y)
     want = SAMPLE["strain"][order]
-    record_number(f"003 {order}: strain energy of the sample element", abs(float(V) - want["V"]) / want["V"], 1e-13)
-    record_number(f"003 {order}: its forces", float(np.max(np.abs(np.asarray(dV) - np.array(want["dV"])[ORDER]))), 1e-12)
+    record_number(
+        f"003 {order}: strain energy of the sample element",
+        abs(float(V) - want["V"]) / want["V"],
+        1e-13,
+    )
+    record_number(
+        f"003 {order}: its forces",
+        float(np.max(np.abs(np.asarray(dV) - np.array(want["dV"])[ORDER]))),
+        1e-12,
+    )
 
 
 def test_every_coupling_three_ways(record_number):
@@ -67,13 +89,18 @@ def test_every_coupling_three_ways(record_number):
 
     @jax.jit
     def compare(y):
-        wanted, forces = gauss_energies(terms, y, l, STIFFNESS), jax.jacfwd(lambda y: gauss_energies(terms, y, l, STIFFNESS))(y)
+        wanted, forces = (
+            gauss_energies(terms, y, l, STIFFNESS),
+            jax.jacfwd(lambda y: gauss_energies(terms, y, l, STIFFNESS))(y),
+        )
         scale = jnp.max(jnp.abs(forces), axis=1)
         gap = jnp.maximum(jnp.abs(factored(y) - wanted), jnp.abs(dense(y) - wanted)) / scale
         return jnp.max(gap), jnp.max(jnp.abs(jax.jacfwd(factored)(y) - forces) / scale[:, None])
 
     values, forces = compare(y)
-    record_number("003 every coupling: tables, tensors and Gauss points, values", float(values), 1e-12)
+    record_number(
+        "003 every coupling: tables, tensors and Gauss points, values", float(values), 1e-12
+    )
     record_number("003 every coupling: tables and Gauss points, forces", float(forces), 1e-12)
 
 
@@ -84,14 +111,23 @@ def test_stiffness_matrices(order, record_number):
 
     @jax.jit
     def parts(y):
-        return (*element_strain(terms, y, l, STIFFNESS), *jax.jvp(jax.grad(lambda y: _energy(terms, y, l)), (y,), (w,)))
+        return (
+            *element_strain(terms, y, l, STIFFNESS),
+            *jax.jvp(jax.grad(lambda y: _energy(terms, y, l)), (y,), (w,)),
+        )
 
     K1, H3, H4, dV, turned = parts(y)
     K = K1 + H3 / 2 + H4 / 3
     scale = float(jnp.max(jnp.abs(dV)))
     record_number(f"003 {order}: K(u) u = dV", float(jnp.max(jnp.abs(K @ y - dV))) / scale, 1e-12)
-    record_number(f"003 {order}: K symmetric", float(jnp.max(jnp.abs(K - K.T)) / jnp.max(jnp.abs(K))), 1e-12)
-    record_number(f"003 {order}: tangent", float(jnp.max(jnp.abs((K1 + H3 + H4) @ w - turned)) / jnp.max(jnp.abs(turned))), 1e-12)
+    record_number(
+        f"003 {order}: K symmetric", float(jnp.max(jnp.abs(K - K.T)) / jnp.max(jnp.abs(K))), 1e-12
+    )
+    record_number(
+        f"003 {order}: tangent",
+        float(jnp.max(jnp.abs((K1 + H3 + H4) @ w - turned)) / jnp.max(jnp.abs(turned))),
+        1e-12,
+    )
 
 
 def _density(terms, z):
@@ -111,14 +147,22 @@ def _turned(s, order):
     def line(turn, x):
         # An extension of size s (cubic order) or s^2 (the weighted order: ux' = O(2)).
         stretch = 0.4 * (s if order == "cubic" else s**2)
-        u = jnp.array([stretch * (x + 0.3 * x**2), s * (0.6 * x + 0.8 * x**2), s * (-0.5 * x + 0.9 * x**2)])
+        u = jnp.array(
+            [stretch * (x + 0.3 * x**2), s * (0.6 * x + 0.8 * x**2), s * (-0.5 * x + 0.9 * x**2)]
+        )
         return turn @ (u + jnp.array([1.0, 0.0, 0.0]) * x)
 
     def frame(turn, alpha, x):
         t = jax.jacfwd(lambda x: line(jnp.eye(3), x))(x)
         t = t / jnp.linalg.norm(t)
         k = 1 / (1 + t[0])
-        bend = jnp.array([[t[0], -t[1], -t[2]], [t[1], 1 - k * t[1] ** 2, -k * t[1] * t[2]], [t[2], -k * t[1] * t[2], 1 - k * t[2] ** 2]])
+        bend = jnp.array(
+            [
+                [t[0], -t[1], -t[2]],
+                [t[1], 1 - k * t[1] ** 2, -k * t[1] * t[2]],
+                [t[2], -k * t[1] * t[2], 1 - k * t[2] ** 2],
+            ]
+        )
         return turn @ bend @ se3.rotation_exp(jnp.array([1.0, 0.0, 0.0]) * alpha)
 
     def letters(turn):
@@ -131,7 +175,16 @@ def _turned(s, order):
         d1 = jax.jacfwd(lambda x: line(turn, x))
         d2 = jax.jacfwd(d1)
         u1, u2 = d1(zero) - jnp.array([1.0, 0.0, 0.0]), d2(zero)
-        return {"a": u1[0], "b": u2[0], "c": u1[1], "d": u2[1], "e": u1[2], "f": u2[2], "s": alpha_of(zero), "p": jax.jacfwd(alpha_of)(zero)}
+        return {
+            "a": u1[0],
+            "b": u2[0],
+            "c": u1[1],
+            "d": u2[1],
+            "e": u1[2],
+            "f": u2[2],
+            "s": alpha_of(zero),
+            "p": jax.jacfwd(alpha_of)(zero),
+        }
 
     return letters(jnp.eye(3)), letters(se3.rotation_exp(axis * s))
 
@@ -164,7 +217,9 @@ def test_objectivity_at_the_order_claimed(order, record_number):
 
     # What is left falls with s: it is of the next order.
     coarse, fine = abs(change(2e-2)), abs(change(2e-3))
-    record_number(f"003 {order}: change of energy under rotation / s^{highest} at s = 0.002", fine, 0.05)
+    record_number(
+        f"003 {order}: change of energy under rotation / s^{highest} at s = 0.002", fine, 0.05
+    )
     record_number(f"003 {order}: and at a tenth of s (ratio)", fine / coarse, 0.2)
 
 

@@ -32,7 +32,11 @@ def test_factored_tables_are_the_dense_tensors(choice, record_number):
     factored = strain_energy(tables(terms, shapes), y[None], l[None], STIFFNESS[None])
     dense = dense_energy(terms, y, l, STIFFNESS, shapes)
     # Powers of xi cost a quintic five digits of its random curvatures (products of eighth degree); the tensors are rationals.
-    record_number(f"003 {choice} shapes: factored tables against tensors", float(jnp.abs(factored / dense - 1)), 1e-12 if choice == "low" else 1e-9)
+    record_number(
+        f"003 {choice} shapes: factored tables against tensors",
+        float(jnp.abs(factored / dense - 1)),
+        1e-12 if choice == "low" else 1e-9,
+    )
 
 
 def _frequencies(shapes: Shapes, n: int):
@@ -42,9 +46,14 @@ def _frequencies(shapes: Shapes, n: int):
     tab = tables(LINEAR_TERMS, shapes)
     K = _link.element_hessians(tab, jnp.zeros((n, shapes.size)), l, jnp.ones((n, 4)))[:, :-1, :-1]
     width = shapes.node + shapes.own
-    spread = jax.vmap(lambda e: _link.element_unknowns(e, n, shapes.node), out_axes=2)(jnp.eye(n * width))
+    spread = jax.vmap(lambda e: _link.element_unknowns(e, n, shapes.node), out_axes=2)(
+        jnp.eye(n * width)
+    )
     M, K = (np.einsum("eia,eij,ejb->ab", spread, E, spread) for E in (M, K))
-    own = {f: [r - shapes.node for r in rows if r >= shapes.node] for f, rows in field_rows(shapes).items()}
+    own = {
+        f: [r - shapes.node for r in rows if r >= shapes.node]
+        for f, rows in field_rows(shapes).items()
+    }
     out = []
     for cols in own.values():
         at = np.array([e * width + c for e in range(n) for c in sorted(cols)])
@@ -56,16 +65,26 @@ def _frequencies(shapes: Shapes, n: int):
 # Eigenvalues converge with 2 (p + 1 - m), p the degree, m = 1 for rods, 2 for beams.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "choice, rods, beams, orders", [("low", 8, 8, (2, 2, 4, 4)), ("default", 3, 6, (6, 2, 4, 4)), ("high", 2, 4, (10, 6, 8, 8))]
+    "choice, rods, beams, orders",
+    [("low", 8, 8, (2, 2, 4, 4)), ("default", 3, 6, (6, 2, 4, 4)), ("high", 2, 4, (10, 6, 8, 8))],
 )
-def test_frequencies_converge_at_the_order_of_the_shapes(choice, rods, beams, orders, record_number):
+def test_frequencies_converge_at_the_order_of_the_shapes(
+    choice, rods, beams, orders, record_number
+):
     """``rods``, ``beams``: elements of the coarser mesh, fine enough for the order to show and coarse enough for rounding not to."""
     exact = np.array([1.5 * np.pi, 1.5 * np.pi, 4.694091132974175**2, 4.694091132974175**2])
     shapes = Shapes.of(CHOICES[choice])
-    error = {n: np.abs(_frequencies(shapes, n) / exact - 1) for n in {rods, 2 * rods, beams, 2 * beams}}
+    error = {
+        n: np.abs(_frequencies(shapes, n) / exact - 1) for n in {rods, 2 * rods, beams, 2 * beams}
+    }
     for k, (field, wanted) in enumerate(zip(("ux", "alpha", "uy", "uz"), orders, strict=True)):
         n = rods if k < 2 else beams
-        record_number(f"003 {choice} shapes: order of {field}", float(np.log2(error[n][k] / error[2 * n][k])), (wanted - 0.5, wanted + 0.5), relation="in")
+        record_number(
+            f"003 {choice} shapes: order of {field}",
+            float(np.log2(error[n][k] / error[2 * n][k])),
+            (wanted - 0.5, wanted + 0.5),
+            relation="in",
+        )
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -77,10 +96,20 @@ def test_structured_solve_eliminates_what_an_element_owns(choice, record_number)
     width = shapes.node + shapes.own
     border, joint = jax.random.normal(key[1], (D, n * width)), 200.0 * jnp.eye(D)
     r = jax.random.normal(key[2], (D + n * width,))
-    spread = jax.vmap(lambda e: _link.element_unknowns(e, n, shapes.node), out_axes=2)(jnp.eye(n * width))
+    spread = jax.vmap(lambda e: _link.element_unknowns(e, n, shapes.node), out_axes=2)(
+        jnp.eye(n * width)
+    )
     full = np.block([[joint, border], [border.T, np.einsum("eia,eij,ejb->ab", spread, E, spread)]])
-    x = jax.jit(lambda: jnp.concatenate(_solve.solve(_solve.factorise(shapes.node, E, border, joint, jnp.ones(D, bool)), r[:D], r[D:])))()
-    record_number(f"003 {choice} shapes: structured solve", float(np.max(np.abs(full @ x - r))), 1e-11)
+    x = jax.jit(
+        lambda: jnp.concatenate(
+            _solve.solve(
+                _solve.factorise(shapes.node, E, border, joint, jnp.ones(D, bool)), r[:D], r[D:]
+            )
+        )
+    )()
+    record_number(
+        f"003 {choice} shapes: structured solve", float(np.max(np.abs(full @ x - r))), 1e-11
+    )
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -92,18 +121,32 @@ def test_bent_start_does_not_stretch(choice, record_number):
     assert abs(float(y[-1, 2 * shapes.node - 4]) - 0.02) < 1e-15  # uy of the tip
     strain = _link.measures(shapes, False, y, l)[:, 0]
     mean = jnp.sum(strain / jnp.arange(1.0, strain.shape[1] + 1)[None, :], axis=1)
-    record_number(f"003 {choice} shapes: mean stretch of a bent start", float(jnp.max(jnp.abs(mean))), 1e-16)
+    record_number(
+        f"003 {choice} shapes: mean stretch of a bent start", float(jnp.max(jnp.abs(mean))), 1e-16
+    )
 
 
 def test_a_high_order_element_joins_the_model(record_number):
     """A whole model with other shapes: one quintic element has the first frequency to 1.6e-6 (ten cubic ones: 8.5e-7)."""
     constants = fx.BeamConstants(EA=1e6, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0)
-    robot = fx.Robot("rod", [fx.Link("rod", 1.0, constants=constants)], [fx.Joint("weld", "fixed", "ground", "rod")], gravity=(0.0, 0.0, 0.0), planar=True)
+    robot = fx.Robot(
+        "rod",
+        [fx.Link("rod", 1.0, constants=constants)],
+        [fx.Joint("weld", "fixed", "ground", "rod")],
+        gravity=(0.0, 0.0, 0.0),
+        planar=True,
+    )
     model = fx.MovingBeam(elements=1, shapes={"uy": "quintic"}, rotary=False).bind(robot)
     assert model.layout.nv == 3 + 2 + 2
-    m = model.matrices(0.0, model.initial_state(fx.Drive(), 0.0, fx.Start()), fx.Drive(), jnp.zeros(7))
+    m = model.matrices(
+        0.0, model.initial_state(fx.Drive(), 0.0, fx.Start()), fx.Drive(), jnp.zeros(7)
+    )
     w2 = np.linalg.eigvals(np.linalg.solve(np.asarray(m.M), np.asarray(m.K_strain))).real
-    record_number("003 one quintic element: first frequency", abs(np.sqrt(w2.min()) / 3.516015268541 - 1), 2e-6)
+    record_number(
+        "003 one quintic element: first frequency",
+        abs(np.sqrt(w2.min()) / 3.516015268541 - 1),
+        2e-6,
+    )
 
 
 def test_what_is_not_of_hermites_kind_is_refused():

@@ -10,8 +10,20 @@ def arm() -> fx.Robot:
         "upper", 0.4, section=fx.Rectangle(0.02, 0.014), section_end=fx.Rectangle(0.016, 0.01), material=soft, curvature=(0.1, 0.2, 0.3),
         damping=fx.Damping(strain_rate=2e-3, mass=0.1),
     )  # fmt: skip
-    middle = fx.Link("middle", 0.1, body=fx.Body(0.3, (0.05, 0.01, 0.0), (1e-3, 2e-3, 2e-3, 1e-4, 0.0, 2e-4)), rigid=True)
-    fore = fx.Link("fore", 0.3, pieces=(fx.Piece(0.4, fx.Tube(0.02, 0.002), material=soft), fx.Piece(0.6, fx.Circle(0.016), material=soft)))
+    middle = fx.Link(
+        "middle",
+        0.1,
+        body=fx.Body(0.3, (0.05, 0.01, 0.0), (1e-3, 2e-3, 2e-3, 1e-4, 0.0, 2e-4)),
+        rigid=True,
+    )
+    fore = fx.Link(
+        "fore",
+        0.3,
+        pieces=(
+            fx.Piece(0.4, fx.Tube(0.02, 0.002), material=soft),
+            fx.Piece(0.6, fx.Circle(0.016), material=soft),
+        ),
+    )
     hand = fx.Link("hand", 0.2, section=fx.Rectangle(0.016, 0.012), material=soft)
     joints = (
         fx.Joint(
@@ -28,8 +40,17 @@ def arm() -> fx.Robot:
         fx.Sensor("gauge", "strain_gauge", "upper", s=0.1, position=(0.005, 0.002), gain=1e2),
         fx.Sensor("shake", "accelerometer", "fore", s=0.45, direction=(0.0, 1.0, 0.3), gain=0.1),
     )
-    payload = fx.Payload("tool", "hand", 0.1, inertia=(1e-4, 2e-4, 3e-4), offset=(0.01, 0.02, -0.01), s=0.8)
-    return fx.Robot("elastic-mechanism", (upper, middle, fore, hand), joints, (payload,), sensors, gravity=(0.5, -9.81, 0.3))
+    payload = fx.Payload(
+        "tool", "hand", 0.1, inertia=(1e-4, 2e-4, 3e-4), offset=(0.01, 0.02, -0.01), s=0.8
+    )
+    return fx.Robot(
+        "elastic-mechanism",
+        (upper, middle, fore, hand),
+        joints,
+        (payload,),
+        sensors,
+        gravity=(0.5, -9.81, 0.3),
+    )
 
 
 def drive() -> fx.Drive:
@@ -38,7 +59,9 @@ def drive() -> fx.Drive:
         joints={
             "turntable": fx.PD(20.0, 1.0, fx.quintic(0.0, 0.6, 0.5, begin=-0.05)),
             "slide": fx.Effort(fx.polynomial([1.0, 2.0])),
-            "elbow": fx.Motion(fx.stack([fx.quintic(0.1, 0.5, 0.4, begin=-0.05), fx.sine(0.2, 1.5)])),
+            "elbow": fx.Motion(
+                fx.stack([fx.quintic(0.1, 0.5, 0.4, begin=-0.05), fx.sine(0.2, 1.5)])
+            ),
         },
         loads=(fx.Load("upper", push, s=0.3), fx.Load("hand", 0.3 * push, s=0.9, frame="section")),
     )

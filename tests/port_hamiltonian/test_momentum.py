@@ -17,7 +17,9 @@ SPAN, STEPS = 0.2, 50
 
 def _flyer(elements):
     link = fx.Link("link", 0.7, constants=zoo.constants(), curvature=(0.2, -0.4, 0.6))
-    robot = fx.Robot("flyer", [link], [fx.Joint("free", "free", "ground", "link")], gravity=(0.0, 0.0, 0.0))
+    robot = fx.Robot(
+        "flyer", [link], [fx.Joint("free", "free", "ground", "link")], gravity=(0.0, 0.0, 0.0)
+    )
     return fx.PortHamiltonian(elements=elements).bind(robot)
 
 
@@ -36,7 +38,9 @@ def _gains(elements, refinements):
 
     @jax.jit
     def on(y, t0, t1):
-        return fx.simulate(model, None, jnp.stack([t0, t1]), substeps=STEPS, start=y, throw=False).final
+        return fx.simulate(
+            model, None, jnp.stack([t0, t1]), substeps=STEPS, start=y, throw=False
+        ).final
 
     first = model.initial_state(fx.Drive(), jnp.zeros(()), start)
     before = [np.asarray(m) for m in _momenta(model, first.mech)]
@@ -45,7 +49,12 @@ def _gains(elements, refinements):
         y, times = first, np.linspace(0.0, SPAN, parts + 1)
         for t0, t1 in zip(times[:-1], times[1:], strict=True):
             y = on(y, t0, t1)
-        gains.append([(np.asarray(a) - b) / np.linalg.norm(b) for a, b in zip(_momenta(model, y.mech), before, strict=True)])
+        gains.append(
+            [
+                (np.asarray(a) - b) / np.linalg.norm(b)
+                for a, b in zip(_momenta(model, y.mech), before, strict=True)
+            ]
+        )
     return np.array(gains)
 
 
@@ -54,10 +63,34 @@ def test_momentum_of_a_free_flyer(record_number):
     coarse, middle, fine = _gains(4, (1, 4)), _gains(8, (2, 4)), _gains(16, (1, 2, 4))
     for k, name in enumerate(("linear", "angular")):
         errors = [np.linalg.norm(g[k]) for g in (coarse[0], middle[0], fine[2])]
-        record_number(f"{name} momentum of a free flyer, 16 elements, {SPAN / STEPS / 4 * 1e3:g} ms, relative error", errors[-1], 2e-5)
-        record_number(f"{name} momentum, order in step and element together", np.log2(errors[1] / errors[2]), (1.85, 2.15), "in")
+        record_number(
+            f"{name} momentum of a free flyer, 16 elements, {SPAN / STEPS / 4 * 1e3:g} ms, relative error",
+            errors[-1],
+            2e-5,
+        )
+        record_number(
+            f"{name} momentum, order in step and element together",
+            np.log2(errors[1] / errors[2]),
+            (1.85, 2.15),
+            "in",
+        )
         in_time = [np.linalg.norm(fine[i][k] - fine[i + 1][k]) for i in (0, 1)]
-        record_number(f"{name} momentum, order in the step alone", np.log2(in_time[0] / in_time[1]), (1.85, 2.15), "in")
-        in_length = [np.linalg.norm(coarse[1][k] - middle[1][k]), np.linalg.norm(middle[1][k] - fine[2][k])]
-        record_number(f"{name} momentum, order in the element alone", np.log2(in_length[0] / in_length[1]), 1.85, ">=")
-        record_number(f"{name} momentum, what 8 and 16 elements differ by, relative", in_length[1], 1e-6)
+        record_number(
+            f"{name} momentum, order in the step alone",
+            np.log2(in_time[0] / in_time[1]),
+            (1.85, 2.15),
+            "in",
+        )
+        in_length = [
+            np.linalg.norm(coarse[1][k] - middle[1][k]),
+            np.linalg.norm(middle[1][k] - fine[2][k]),
+        ]
+        record_number(
+            f"{name} momentum, order in the element alone",
+            np.log2(in_length[0] / in_length[1]),
+            1.85,
+            ">=",
+        )
+        record_number(
+            f"{name} momentum, what 8 and 16 elements differ by, relative", in_length[1], 1e-6
+        )

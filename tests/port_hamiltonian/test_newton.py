@@ -13,9 +13,17 @@ from tests.port_hamiltonian import zoo
 from tests.screw.laws import quick_jit
 
 CASES = {
-    "spatial": (zoo.spatial, dict(elements=3), {"f": fx.PD(30.0, 2.0, fx.constant(0.3)), "u": fx.Effort(fx.constant((0.1, -0.2)))}),
+    "spatial": (
+        zoo.spatial,
+        dict(elements=3),
+        {"f": fx.PD(30.0, 2.0, fx.constant(0.3)), "u": fx.Effort(fx.constant((0.1, -0.2)))},
+    ),
     "planar": (zoo.planar, dict(elements=4, mass=0.5), {"elbow": fx.Motion(fx.sine(0.3, 2.0))}),
-    "parallelogram": (lambda: fx.load_robot("macchelli-parallelogram"), dict(elements=3), {"base-A": fx.PD(300.0, 11.25, fx.constant(0.6))}),
+    "parallelogram": (
+        lambda: fx.load_robot("macchelli-parallelogram"),
+        dict(elements=3),
+        {"base-A": fx.PD(300.0, 11.25, fx.constant(0.6))},
+    ),
     "closed_spatial": (zoo.closed_spatial, dict(elements=2), {"j1": fx.Effort(fx.constant(0.3))}),
 }
 
@@ -38,7 +46,10 @@ def random_state(model, drive, scale=0.3, seed=0):
 
 
 # The arms in space compile for a minute each.
-@pytest.fixture(scope="module", params=[pytest.param(n, marks=pytest.mark.slow) if "spatial" in n else n for n in CASES])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=pytest.mark.slow) if "spatial" in n else n for n in CASES],
+)
 def case(request):
     make, options, joints = CASES[request.param]
     model = fx.PortHamiltonian(**options).bind(make())
@@ -71,10 +82,23 @@ def test_matrix_is_the_derivative(case, record_number):
     record_number(f"transposed Newton matrix against the derivative, {name}", transposed, limit)
 
 
-BATCHES = CASES | {"pendulum": (lambda: fx.Robot.serial([fx.Link("a", 0.8, constants=zoo.constants())]), dict(elements=4), {})}
+BATCHES = CASES | {
+    "pendulum": (
+        lambda: fx.Robot.serial([fx.Link("a", 0.8, constants=zoo.constants())]),
+        dict(elements=4),
+        {},
+    )
+}
 
 
-@pytest.mark.parametrize("name", ["pendulum", pytest.param("planar", marks=pytest.mark.slow), pytest.param("parallelogram", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "pendulum",
+        pytest.param("planar", marks=pytest.mark.slow),
+        pytest.param("parallelogram", marks=pytest.mark.slow),
+    ],
+)
 def test_batch_has_the_roots_of_its_lanes(name, record_number):
     """Newton's form for batches (last axis, lanes that are done stand still) against one lane after the other: steps of different length, one from
     farther off."""
@@ -84,7 +108,9 @@ def test_batch_has_the_roots_of_its_lanes(name, record_number):
 
     def root(h, factor):
         stage = term.prepare(jnp.asarray(0.1), y.mech, h, (0.1 + h, 2.0), None, y.memory)
-        u, ok = solve_stage(term, stage, jax.tree_util.tree_map(lambda x: factor * x, term.guess(y.mech)), 1e-3 / h)
+        u, ok = solve_stage(
+            term, stage, jax.tree_util.tree_map(lambda x: factor * x, term.guess(y.mech)), 1e-3 / h
+        )
         return u.joints, u.nodes, ok
 
     lanes = jnp.array([1e-4, 5e-4, 1e-3]), jnp.array([1.0, 1.0, 0.8])
@@ -93,5 +119,8 @@ def test_batch_has_the_roots_of_its_lanes(name, record_number):
         joints, nodes, ok = alone(lanes[0][i], lanes[1][i])
         assert bool(ok) and bool(together[2][i])
         size = float(jnp.max(jnp.abs(nodes)))
-        gap = max(float(jnp.max(jnp.abs(a[i] - b), initial=0.0)) for a, b in zip(together[:2], (joints, nodes), strict=True))
+        gap = max(
+            float(jnp.max(jnp.abs(a[i] - b), initial=0.0))
+            for a, b in zip(together[:2], (joints, nodes), strict=True)
+        )
         record_number(f"root of lane {i} in a batch, {name}, relative", gap / size, 1e-11)

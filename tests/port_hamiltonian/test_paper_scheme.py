@@ -16,7 +16,10 @@ from tests.port_hamiltonian.test_statics_modes import DENSITY, cantilever
 from tests.port_hamiltonian.test_step import REFERENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LOADS = [fx.Load("b", fx.constant((1.0, -2.0, 0.0, 0.0, 0.0, 0.3)), s=0.6), fx.Load("a", fx.constant((0.5, 0.2, 0.0, 0.0, 0.0, -0.1)), frame="section")]
+LOADS = [
+    fx.Load("b", fx.constant((1.0, -2.0, 0.0, 0.0, 0.0, 0.3)), s=0.6),
+    fx.Load("a", fx.constant((0.5, 0.2, 0.0, 0.0, 0.0, -0.1)), frame="section"),
+]
 JOINTS = {"j1": fx.PD(3.0, 0.2, fx.constant(0.3)), "j2": fx.PD(2.0, 0.3, fx.sine(0.4, 1.0))}
 
 
@@ -26,7 +29,12 @@ def pair():
         fx.Link("a", 0.8, constants=zoo.constants(), curvature=(0.0, 0.0, 0.5)),
         fx.Link("b", 0.6, constants=zoo.constants(), damping=fx.Damping(strain_rate=1e-3)),
     ]
-    return fx.Robot("pair", links, [fx.Joint("j1", "revolute", "ground", "a"), fx.Joint("j2", "revolute", "a", "b", home=0.4)], planar=True)
+    return fx.Robot(
+        "pair",
+        links,
+        [fx.Joint("j1", "revolute", "ground", "a"), fx.Joint("j2", "revolute", "a", "b", home=0.4)],
+        planar=True,
+    )
 
 
 @pytest.mark.slow
@@ -34,31 +42,53 @@ def pair():
 def test_power_and_energy_balance(alpha, record_number):
     model = fx.PortHamiltonian(elements=3, scheme="paper", alpha=alpha).bind(pair())
     drive = fx.Drive(joints=JOINTS, loads=LOADS)
-    record_number(f"paper's scheme, alpha = {alpha}: power balance, random state", power_gap(model, drive), 1e-12)
+    record_number(
+        f"paper's scheme, alpha = {alpha}: power balance, random state",
+        power_gap(model, drive),
+        1e-12,
+    )
     traj = fx.simulate(model, drive, jnp.array([0.0, 0.05, 0.1]), substeps=50)
     b = np.asarray(traj.energy.balance)
-    record_number(f"paper's scheme, alpha = {alpha}: energy balance over 100 steps", np.max(np.abs(b - b[0])) / np.max(np.abs(traj.energy.work)), 1e-11)
+    record_number(
+        f"paper's scheme, alpha = {alpha}: energy balance over 100 steps",
+        np.max(np.abs(b - b[0])) / np.max(np.abs(traj.energy.work)),
+        1e-11,
+    )
 
 
 def test_frequencies_are_those_of_the_element(record_number):
     model = fx.PortHamiltonian(elements=10, scheme="paper").bind(cantilever(DENSITY))
     found = 2 * np.pi * np.asarray(fx.modes(model, n=3).frequencies)
     wanted = np.array(REFERENCE["linear"]["density"]["N10"]["first"][:3])
-    record_number("paper's scheme: modes against the element's frequencies, N = 10", np.max(np.abs(found / wanted - 1)), 1e-8)
+    record_number(
+        "paper's scheme: modes against the element's frequencies, N = 10",
+        np.max(np.abs(found / wanted - 1)),
+        1e-8,
+    )
 
 
 @pytest.mark.slow
 def test_step_response_of_the_paper(record_number):
     """N = 20, alpha = 1/2, K = 15, R = 3, Table I as densities: the same numbers as an independent implementation, to the error in time of either."""
     ref = REFERENCE["cases"]["step_density"]
-    model = fx.PortHamiltonian(elements=20, scheme="paper").bind(fx.load_robot("macchelli-single-link"))
+    model = fx.PortHamiltonian(elements=20, scheme="paper").bind(
+        fx.load_robot("macchelli-single-link")
+    )
     drive = fx.Drive(joints={"joint": fx.PD(15.0, 3.0, fx.constant(1.0))})
     ts = jnp.asarray([0.0, *(t for t in ref["t"] if t <= 0.1)])
     traj = fx.simulate(model, drive, ts, dt=5e-5, stations=2, throw=False)
     wanted = np.array(ref["theta"])[: len(ts) - 1]
-    record_number("paper's scheme: step response against an independent implementation [rad]", np.max(np.abs(np.asarray(traj.q[1:, 0]) - wanted)), 2e-5)
+    record_number(
+        "paper's scheme: step response against an independent implementation [rad]",
+        np.max(np.abs(np.asarray(traj.q[1:, 0]) - wanted)),
+        2e-5,
+    )
     b = np.asarray(traj.energy.balance)
-    record_number("paper's scheme: energy balance of the step response over the work", np.max(np.abs(b)) / float(traj.energy.work[-1]), 1e-11)
+    record_number(
+        "paper's scheme: energy balance of the step response over the work",
+        np.max(np.abs(b)) / float(traj.energy.work[-1]),
+        1e-11,
+    )
 
 
 FIRST = """
@@ -74,7 +104,9 @@ print(fx.simulate(model, None, jnp.array([0.0, 1e-3])).ok)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here")
+@pytest.mark.skipif(
+    not hasattr(os, "sched_setaffinity"), reason="processes cannot be held to one core here"
+)
 def test_the_first_program_of_a_process_on_one_core():
     run = subprocess.run([sys.executable, "-c", FIRST], cwd=ROOT, capture_output=True, text=True)
     assert run.stdout.strip() == "True", run.stderr[-2000:]

@@ -11,16 +11,32 @@ from tests.screw.laws import quick_jit
 
 
 def _coupled():
-    return fx.Robot.serial([fx.Link("a", 0.7, constants=zoo.constants(), curvature=(0.3, -0.4, 0.6))], [fx.Joint("j", "spherical", "ground", "a")])
+    return fx.Robot.serial(
+        [fx.Link("a", 0.7, constants=zoo.constants(), curvature=(0.3, -0.4, 0.6))],
+        [fx.Joint("j", "spherical", "ground", "a")],
+    )
 
 
 COUPLING = ((1e-3, 0.0, 2e-3), (0.0, -1e-3, 0.0), (1e-3, 0.0, 1e-3))
-LOADS = (fx.Load("a", fx.constant((1.0, -2.0, 0.0, 0.0, 0.0, 0.3)), s=0.6), fx.Load("a", fx.constant((0.5, 0.2, 0.0, 0.0, 0.0, -0.1)), frame="section"))
+LOADS = (
+    fx.Load("a", fx.constant((1.0, -2.0, 0.0, 0.0, 0.0, 0.3)), s=0.6),
+    fx.Load("a", fx.constant((0.5, 0.2, 0.0, 0.0, 0.0, -0.1)), frame="section"),
+)
 POWER = {
     "spatial": (*CASES["spatial"], LOADS),
     "planar": (*CASES["planar"], LOADS),
-    "coupled": (_coupled, dict(elements=3, coupling=COUPLING, drag=(0.3, 0.3, 0.3, 0.1, 0.1, 0.1)), {}, LOADS),
-    "nonlinear": (zoo.planar, dict(elements=3, strain_energy=lambda q, k: 0.5 * jnp.sum(k * q**2) + 30.0 * jnp.sum(q**4)), {}, LOADS),
+    "coupled": (
+        _coupled,
+        dict(elements=3, coupling=COUPLING, drag=(0.3, 0.3, 0.3, 0.1, 0.1, 0.1)),
+        {},
+        LOADS,
+    ),
+    "nonlinear": (
+        zoo.planar,
+        dict(elements=3, strain_energy=lambda q, k: 0.5 * jnp.sum(k * q**2) + 30.0 * jnp.sum(q**4)),
+        {},
+        LOADS,
+    ),
 }
 
 

@@ -12,7 +12,9 @@ import flexjax as fx
 from flexjax.formulation.port_hamiltonian import Mechanism
 from tests.port_hamiltonian import zoo
 
-REFERENCE = json.loads((Path(__file__).parent.parent / "reference" / "004_port_hamiltonian.json").read_text())
+REFERENCE = json.loads(
+    (Path(__file__).parent.parent / "reference" / "004_port_hamiltonian.json").read_text()
+)
 
 
 @pytest.fixture(scope="module")
@@ -41,14 +43,21 @@ def test_energy_with_large_deflection(soft, record_number):
 
 @pytest.mark.slow
 def test_energy_over_many_steps(soft, record_number):
-    record_number("energy drift over 1e5 steps, relative", _drift(_swing(soft, 100_000, 2e-3)), 1e-10)
+    record_number(
+        "energy drift over 1e5 steps, relative", _drift(_swing(soft, 100_000, 2e-3)), 1e-10
+    )
 
 
 def _order(model, solver):
     """Measured on a smooth motion: a sudden release excites modes that no step of this size resolves, and the order with them."""
     drive = fx.Drive(joints={"joint1": fx.Motion(fx.cycloid(0.4, 0.25))})
     ends = [
-        np.asarray(fx.simulate(model, drive, jnp.array([0.0, 0.2]), substeps=n, solver=solver).deflection[-1, 0, -1]) for n in (100, 200, 400)
+        np.asarray(
+            fx.simulate(model, drive, jnp.array([0.0, 0.2]), substeps=n, solver=solver).deflection[
+                -1, 0, -1
+            ]
+        )
+        for n in (100, 200, 400)
     ]
     return np.log2(np.linalg.norm(ends[0] - ends[1]) / np.linalg.norm(ends[1] - ends[2]))
 
@@ -70,11 +79,22 @@ def test_waves_of_a_step_die(record_number):
     """A pull that comes suddenly, in steps longer than the period of the first axial wave (4 ms): the midpoint rule passes the waves on for ever, TR-BDF2
     takes their energy and arrives at rest."""
     link = fx.Link("link", 1.0, constants=zoo.constants(EA=1e5, rhoA=0.1))
-    robot = fx.Robot("pulled", [link], [fx.Joint("clamp", "fixed", "ground", "link")], gravity=(0.0, 0.0, 0.0), planar=True)
-    model, drive = fx.PortHamiltonian(elements=4).bind(robot), fx.Drive(loads=[fx.Load("link", fx.constant((1e3, 0.0, 0.0, 0.0, 0.0, 0.0)))])
+    robot = fx.Robot(
+        "pulled",
+        [link],
+        [fx.Joint("clamp", "fixed", "ground", "link")],
+        gravity=(0.0, 0.0, 0.0),
+        planar=True,
+    )
+    model, drive = (
+        fx.PortHamiltonian(elements=4).bind(robot),
+        fx.Drive(loads=[fx.Load("link", fx.constant((1e3, 0.0, 0.0, 0.0, 0.0, 0.0)))]),
+    )
     off, lost = [], []
     for solver in (fx.ImplicitMidpoint(), fx.TRBDF2()):
-        traj = fx.simulate(model, drive, jnp.linspace(0.0, 0.2, 41), substeps=1, solver=solver, stations=3)
+        traj = fx.simulate(
+            model, drive, jnp.linspace(0.0, 0.2, 41), substeps=1, solver=solver, stations=3
+        )
         off.append(np.max(np.abs(np.asarray(traj.strain[-5:, 0, :, 0]) / 1e-2 - 1)))
         lost.append(-float(traj.energy.balance[-1]) / float(traj.energy.work[-1]))
     record_number("strain off its rest 40 steps after a sudden pull, midpoint", off[0], 0.1, ">=")
@@ -88,30 +108,62 @@ def test_waves_of_a_step_die(record_number):
 def test_energy_with_a_density_of_ones_own(record_number):
     """Links that stiffen: a quartic strain energy, whose mean gradient over a step is exact."""
     link = fx.Link("link", 1.0, constants=zoo.constants(EIz=0.3))
-    stiffening = fx.PortHamiltonian(elements=4, strain_energy=lambda q, k: 0.5 * jnp.sum(k * q**2) + 5.0 * jnp.sum(q**4))
+    stiffening = fx.PortHamiltonian(
+        elements=4, strain_energy=lambda q, k: 0.5 * jnp.sum(k * q**2) + 5.0 * jnp.sum(q**4)
+    )
     traj = _swing(stiffening.bind(fx.Robot.serial([link])), 200, 2e-3)
-    record_number("energy drift over 200 steps, quartic strain energy, relative", _drift(traj), 1e-11)
+    record_number(
+        "energy drift over 200 steps, quartic strain energy, relative", _drift(traj), 1e-11
+    )
     plain = _swing(fx.PortHamiltonian(elements=4).bind(fx.Robot.serial([link])), 200, 2e-3)
-    record_number("quartic strain energy, what it changes [m]", np.max(np.abs(np.asarray(traj.tip - plain.tip))), 1e-3, ">=")
+    record_number(
+        "quartic strain energy, what it changes [m]",
+        np.max(np.abs(np.asarray(traj.tip - plain.tip))),
+        1e-3,
+        ">=",
+    )
 
 
 @pytest.mark.slow
 def test_environment_by_ports(record_number):
     """An arm and a forearm fall on a spring with a damper, put together by hand: power through the closing port is what the environment stores and loses."""
     m = Mechanism("against a wall", planar=True)
-    arm, fore = (m.add(fx.Link(n, length, constants=zoo.constants())) for n, length in (("arm", 0.6), ("fore", 0.3)))
-    wall = m.add(fx.Link("wall", 0.3, rigid=True, body=fx.Body(0.1, (0.15, 0.0, 0.0), (1e-3,) * 3 + (0.0,) * 3)))
+    arm, fore = (
+        m.add(fx.Link(n, length, constants=zoo.constants()))
+        for n, length in (("arm", 0.6), ("fore", 0.3))
+    )
+    wall = m.add(
+        fx.Link(
+            "wall", 0.3, rigid=True, body=fx.Body(0.1, (0.15, 0.0, 0.0), (1e-3,) * 3 + (0.0,) * 3)
+        )
+    )
     m.connect(m.ground.out, arm.base, "revolute", name="shoulder")
     m.connect(arm.tip, fore.base, "revolute", name="elbow", rotation=(0.0, 0.0, -np.pi / 2))
-    m.connect(m.ground.out, wall.base, "revolute", name="hinge", offset=(0.9, -0.3, 0.0), rotation=(0.0, 0.0, np.pi))
+    m.connect(
+        m.ground.out,
+        wall.base,
+        "revolute",
+        name="hinge",
+        offset=(0.9, -0.3, 0.0),
+        rotation=(0.0, 0.0, np.pi),
+    )
     m.connect(fore.tip, wall.tip, "revolute", name="touch")
     m.attach(fore.tip, "ball", 0.2)
     model = fx.PortHamiltonian(elements=3).bind(m.robot())
-    traj = fx.simulate(model, fx.Drive(joints={"hinge": fx.PD(20.0, 0.3, fx.constant(0.0))}), jnp.array([0.0, 0.05, 0.1]), substeps=50)
+    traj = fx.simulate(
+        model,
+        fx.Drive(joints={"hinge": fx.PD(20.0, 0.3, fx.constant(0.0))}),
+        jnp.array([0.0, 0.05, 0.1]),
+        substeps=50,
+    )
     b = np.asarray(traj.energy.balance)
     moved = float(np.max(np.abs(np.asarray(traj.q[:, 2]))))
     record_number("environment: its spring gives way [rad]", moved, 0.05, ">=")
-    record_number("environment: energy balance, relative", np.max(np.abs(b - b[0])) / float(np.max(traj.energy.kinetic)), 1e-11)
+    record_number(
+        "environment: energy balance, relative",
+        np.max(np.abs(b - b[0])) / float(np.max(traj.energy.kinetic)),
+        1e-11,
+    )
     gap = np.max(np.abs(np.asarray(traj.frames[:, 1, -1, :2] - traj.frames[:, 2, -1, :2])))
     record_number("environment: opening of the port [m]", gap, 1e-12)
 
@@ -125,9 +177,17 @@ def test_step_response_against_the_paper(record_number):
     ts = jnp.asarray([0.0] + [ref["t"][i] for i in chosen])
     traj = fx.simulate(model, drive, ts, substeps=1000)
     gap = np.max(np.abs(np.asarray(traj.q[1:, 0]) - np.array(ref["theta"])[chosen]))
-    record_number("step response of the joint against the paper's element [rad]", gap, 3 * ref["err_space_theta"])
+    record_number(
+        "step response of the joint against the paper's element [rad]",
+        gap,
+        3 * ref["err_space_theta"],
+    )
     b = np.asarray(traj.energy.balance)
-    record_number("energy balance under PD, relative to the work", np.max(np.abs(b)) / float(traj.energy.work[-1]), 1e-11)
+    record_number(
+        "energy balance under PD, relative to the work",
+        np.max(np.abs(b)) / float(traj.energy.work[-1]),
+        1e-11,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -136,8 +196,13 @@ def parallelogram():
 
 
 def _corner(model, kp, substeps=40):
-    joints = {"base-A": fx.PD(kp, 11.25, fx.constant(0.6)), "base-B": fx.PD(300.0, 11.25, fx.constant(1.0))}
-    return fx.simulate(model, fx.Drive(joints=joints), jnp.array([0.0, 0.01, 0.02]), substeps=substeps, throw=False)
+    joints = {
+        "base-A": fx.PD(kp, 11.25, fx.constant(0.6)),
+        "base-B": fx.PD(300.0, 11.25, fx.constant(1.0)),
+    }
+    return fx.simulate(
+        model, fx.Drive(joints=joints), jnp.array([0.0, 0.01, 0.02]), substeps=substeps, throw=False
+    )
 
 
 def test_closed_chain_and_its_gradient(parallelogram, record_number):
@@ -151,10 +216,18 @@ def test_closed_chain_and_its_gradient(parallelogram, record_number):
     gap = np.max(np.abs(np.asarray(traj.frames[:, 2, -1, :3] - traj.frames[:, 3, -1, :3])))
     record_number("opening of the loop [m]", gap, 1e-12)
     b = np.asarray(traj.energy.balance)
-    record_number("energy balance of the closed chain, relative to the work", np.max(np.abs(b)) / float(traj.energy.work[-1]), 1e-11)
+    record_number(
+        "energy balance of the closed chain, relative to the work",
+        np.max(np.abs(b)) / float(traj.energy.work[-1]),
+        1e-11,
+    )
 
     central = (run(kp + 0.3)[0][0] - run(kp - 0.3)[0][0]) / 0.6
-    record_number("gradient through a closed chain, reverse against differences", abs(reverse / central - 1), 1e-6)
+    record_number(
+        "gradient through a closed chain, reverse against differences",
+        abs(reverse / central - 1),
+        1e-6,
+    )
 
 
 def test_turned_problem_gives_turned_answer(record_number):
@@ -168,7 +241,9 @@ def test_turned_problem_gives_turned_answer(record_number):
 
     def run(rotation, gravity):
         joint = fx.Joint("j", "spherical", "ground", "link", rotation=rotation)
-        model = fx.PortHamiltonian(elements=4).bind(fx.Robot("turned", [link], [joint], gravity=gravity))
+        model = fx.PortHamiltonian(elements=4).bind(
+            fx.Robot("turned", [link], [joint], gravity=gravity)
+        )
         return fx.simulate(model, None, jnp.array([0.0, 0.1]), substeps=50).tip[-1]
 
     gap = np.max(np.abs(np.asarray(run(turn, R @ gravity) - R @ run(jnp.zeros(3), gravity))))

@@ -22,7 +22,9 @@ from flexjax.robot import (
     load_robot,
 )
 
-REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "robots" / "frequencies.json").read_text())
+REFERENCE = json.loads(
+    (Path(__file__).parents[1] / "reference" / "robots" / "frequencies.json").read_text()
+)
 CONSTANTS = BeamConstants(EA=1e9, EIy=2.0, EIz=3.0, GJ=1.0, rhoA=0.5)
 
 
@@ -39,17 +41,26 @@ def test_clamped_free():
 
 @pytest.mark.parametrize("mu", REFERENCE["beta_tip_mass"])
 def test_tip_mass(mu):
-    robot = Robot.serial([Link("a", 0.7, constants=CONSTANTS)], payloads=[Payload("p", "a", float(mu) * 0.5 * 0.7)])
+    robot = Robot.serial(
+        [Link("a", 0.7, constants=CONSTANTS)], payloads=[Payload("p", "a", float(mu) * 0.5 * 0.7)]
+    )
     beta = REFERENCE["beta_tip_mass"][mu]
-    np.testing.assert_allclose(describe(robot).links[0].frequencies_y, hertz(beta, 3.0, 0.5, 0.7), rtol=1e-5)
+    np.testing.assert_allclose(
+        describe(robot).links[0].frequencies_y, hertz(beta, 3.0, 0.5, 0.7), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "key"),
-    [("li-zhang-single-link", "li_zhang_hz"), ("li-zhang-single-link-printed", "li_zhang_printed_hz")],
+    [
+        ("li-zhang-single-link", "li_zhang_hz"),
+        ("li-zhang-single-link-printed", "li_zhang_printed_hz"),
+    ],
 )
 def test_single_link_of_li_and_zhang(name, key):
-    np.testing.assert_allclose(describe(load_robot(name)).links[0].frequencies_y, REFERENCE[key], rtol=1e-4)
+    np.testing.assert_allclose(
+        describe(load_robot(name)).links[0].frequencies_y, REFERENCE[key], rtol=1e-4
+    )
 
 
 def test_links_of_my():
@@ -63,12 +74,16 @@ def test_links_of_my():
 
 def test_shear():
     link = describe(load_robot("macchelli-single-link")).links[0]
-    np.testing.assert_allclose(2 * np.pi * link.frequencies_y, REFERENCE["macchelli_timoshenko_rad_s"], rtol=2e-3)
+    np.testing.assert_allclose(
+        2 * np.pi * link.frequencies_y, REFERENCE["macchelli_timoshenko_rad_s"], rtol=2e-3
+    )
 
 
 def test_taper_and_pieces():
     steel = Material.named("steel")
-    whole = Link("a", 1.0, section=Rectangle(0.01, 0.02), section_end=Rectangle(0.01, 0.01), material=steel)
+    whole = Link(
+        "a", 1.0, section=Rectangle(0.01, 0.02), section_end=Rectangle(0.01, 0.01), material=steel
+    )
     middle = Rectangle(0.01, 0.015)
     halves = Link(
         "a",
@@ -88,17 +103,25 @@ def test_taper_and_pieces():
 def test_payload_along_the_link():
     def first(s):
         loads = [Payload("p", "a", 0.2, inertia=1e-3, s=s)]
-        return describe(Robot.serial([Link("a", 1.0, constants=CONSTANTS)], payloads=loads)).links[0].frequencies_y[0]
+        return (
+            describe(Robot.serial([Link("a", 1.0, constants=CONSTANTS)], payloads=loads))
+            .links[0]
+            .frequencies_y[0]
+        )
 
     values = [first(s) for s in (0.0, 0.3, 0.61, 0.999999, 1.0)]
     assert np.all(np.diff(values) < 0)
     np.testing.assert_allclose(values[3], values[4], rtol=1e-5)
-    np.testing.assert_allclose(values[0], hertz(REFERENCE["beta_clamped_free"][0], 3.0, 0.5, 1.0), rtol=1e-6)
+    np.testing.assert_allclose(
+        values[0], hertz(REFERENCE["beta_clamped_free"][0], 3.0, 0.5, 1.0), rtol=1e-6
+    )
 
 
 def test_masses_and_reach():
     two = describe(load_robot("two-link"))
-    assert two.mass == pytest.approx(2700 * 0.03 * (0.5 * 0.005 + 0.4 * 0.003) + 0.35 + 0.1, rel=1e-12)
+    assert two.mass == pytest.approx(
+        2700 * 0.03 * (0.5 * 0.005 + 0.4 * 0.003) + 0.35 + 0.1, rel=1e-12
+    )
     assert two.reach == pytest.approx(0.9)
     assert describe(load_robot("rigid-3r")).mass == pytest.approx(12.5)
     for name in ("soeffker-telescopic", "soeffker-telescopic-locked"):
@@ -124,5 +147,7 @@ def test_traced_robot_is_refused():
 
 
 def test_round_link_bends_alike():
-    (link,) = describe(Robot.serial([Link("a", 1.0, section=Circle(0.01), material=Material.named("steel"))])).links
+    (link,) = describe(
+        Robot.serial([Link("a", 1.0, section=Circle(0.01), material=Material.named("steel"))])
+    ).links
     np.testing.assert_allclose(link.frequencies_y, link.frequencies_z, rtol=1e-12)

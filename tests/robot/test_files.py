@@ -62,13 +62,25 @@ def everything() -> Robot:
     ]  # fmt: skip
     sensors = [
         Sensor(
-            "s1", "flex", "a", span=(0.1, third), gain=third, offset=1.0, delay=1e-3, lowpass=Lowpass(10), noise=0.1
+            "s1",
+            "flex",
+            "a",
+            span=(0.1, third),
+            gain=third,
+            offset=1.0,
+            delay=1e-3,
+            lowpass=Lowpass(10),
+            noise=0.1,
         ),
         Sensor("s2", "accelerometer", "b", s=third, direction=(0, 1, 0)),
         Sensor("s3", "strain_gauge", "d", s=0.2, position=(0.005, 0.0)),
     ]
     return Robot(
-        'all of it, "quoted" \\ and é', links, joints, [Payload("p", "d", third, 0.1, (0, third, 0), 0.5)], sensors
+        'all of it, "quoted" \\ and é',
+        links,
+        joints,
+        [Payload("p", "d", third, 0.1, (0, third, 0), 0.5)],
+        sensors,
     )
 
 
@@ -94,7 +106,9 @@ def test_every_float_survives(positive, any_float):
     link = Link("a", positive, section=Circle(positive), material=Material.named("steel"))
     robot = Robot.serial([link], gravity=(any_float, -0.0, 0.0))
     again = robot_from_toml(robot_to_toml(robot))
-    assert np.asarray(again.links[0].length).tobytes() == np.asarray(robot.links[0].length).tobytes()
+    assert (
+        np.asarray(again.links[0].length).tobytes() == np.asarray(robot.links[0].length).tobytes()
+    )
     assert np.asarray(again.gravity).tobytes() == np.asarray(robot.gravity).tobytes()
 
 
@@ -166,7 +180,14 @@ def test_planar_is_read_off(change, planar):
     document = {
         "schema": 1,
         "name": "x",
-        "links": [{"name": "a", "length": 1, "section": {"shape": "circle", "diameter": 0.1}, "material": "steel"}],
+        "links": [
+            {
+                "name": "a",
+                "length": 1,
+                "section": {"shape": "circle", "diameter": 0.1},
+                "material": "steel",
+            }
+        ],
         "joints": [{"name": "j", "type": "revolute", "parent": "ground", "child": "a", **change}],
     }
     assert robot_from_dict(document).planar is planar
@@ -206,7 +227,9 @@ def test_documents_are_not_changed():
     assert json.dumps(document) == before
 
 
-@pytest.mark.parametrize("junk", [{}, {"schema": 1}, [], None, 3, {"links": {"a": 1}, "joints": "x", "payloads": [1]}])
+@pytest.mark.parametrize(
+    "junk", [{}, {"schema": 1}, [], None, 3, {"links": {"a": 1}, "joints": "x", "payloads": [1]}]
+)
 def test_junk_is_told(junk):
     with pytest.raises(RobotError):
         robot_from_dict(junk)
@@ -215,13 +238,24 @@ def test_junk_is_told(junk):
 KEYS = "name length section material E axis type parent child shape home hub stops lower pieces body inertia".split()
 SIMPLE = st.none() | st.booleans() | st.floats() | st.text(max_size=3)
 TABLES = st.sampled_from(KEYS)
-JUNK = st.recursive(SIMPLE, lambda x: st.lists(x, max_size=3) | st.dictionaries(TABLES, x, max_size=5), max_leaves=12)
+JUNK = st.recursive(
+    SIMPLE,
+    lambda x: st.lists(x, max_size=3) | st.dictionaries(TABLES, x, max_size=5),
+    max_leaves=12,
+)
 
 
 @settings(max_examples=60)
 @given(JUNK)
 def test_any_junk_in_links_and_joints_is_one_error(junk):
-    document = {"schema": 1, "name": "x", "links": [junk], "joints": [junk], "sensors": junk, "payloads": [junk]}
+    document = {
+        "schema": 1,
+        "name": "x",
+        "links": [junk],
+        "joints": [junk],
+        "sensors": junk,
+        "payloads": [junk],
+    }
     with pytest.raises(RobotError):
         robot_from_dict(document)
     assert file_model() is file_model()

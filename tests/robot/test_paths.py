@@ -48,7 +48,9 @@ def test_names_indices_stars_components():
     assert set_path(robot, "gravity", (0, 0, -9.81)).gravity.tolist() == [0.0, 0.0, -9.81]
     assert robot.gravity.tolist() == [0.0, -9.81, 0.0]
     assert [found.path for found in find_leaves(robot, "joints.*.hub.*")] == [
-        f"joints.{joint}.hub.{key}" for joint in ("shoulder", "elbow") for key in ("mass", "inertia")
+        f"joints.{joint}.hub.{key}"
+        for joint in ("shoulder", "elbow")
+        for key in ("mass", "inertia")
     ]
 
 
@@ -101,7 +103,10 @@ class Controller(eqx.Module):
 
 def test_other_trees():
     drive = Controller(
-        {"elbow": Gains(jnp.asarray(2.0), jnp.asarray(0.1)), "1": Gains(jnp.asarray(3.0), jnp.asarray(0.2))}
+        {
+            "elbow": Gains(jnp.asarray(2.0), jnp.asarray(0.1)),
+            "1": Gains(jnp.asarray(3.0), jnp.asarray(0.2)),
+        }
     )
     tree = {"drive": drive, "robot": load_robot("two-link")}
     assert float(get_path(tree, "drive.joints.elbow.kp")) == 2.0
@@ -119,5 +124,7 @@ def test_traced_values():
     robot = load_robot("two-link")
     value = jax.jit(lambda v: set_path(robot, "links.upper.length", v).links[0].length)(1)
     assert value.dtype == jnp.float64 and not value.weak_type
-    slope = jax.jacfwd(lambda v: set_path(robot, "payloads.gripper.offset.0", v).payloads[0].offset)(0.1)
+    slope = jax.jacfwd(
+        lambda v: set_path(robot, "payloads.gripper.offset.0", v).payloads[0].offset
+    )(0.1)
     assert slope.tolist() == [1.0, 0.0, 0.0]

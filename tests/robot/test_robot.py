@@ -33,20 +33,26 @@ def link(name="a", length=1.0, **others):
 
 def stiffness(robot):
     """Something that depends on many numbers of a robot."""
-    return sum(part.material.E * part.section.properties().Iz / part.length**3 for part in robot.links)
+    return sum(
+        part.material.E * part.section.properties().Iz / part.length**3 for part in robot.links
+    )
 
 
 @pytest.mark.parametrize("name", list(examples()))
 def test_leaves_are_floats(name):
     leaves = jax.tree.leaves(load_robot(name))
-    assert all(isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves)
+    assert all(
+        isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in leaves
+    )
 
 
 def test_gradient_through_replace():
     robot = load_robot("two-link")
 
     def loss(E, length):
-        return stiffness(robot.replace("links.*.material.E", E).replace("links.upper.length", length))
+        return stiffness(
+            robot.replace("links.*.material.E", E).replace("links.upper.length", length)
+        )
 
     by_E, by_length = jax.grad(loss, (0, 1))(70e9, 0.5)
     I = [float(part.section.properties().Iz) for part in robot.links]
@@ -58,7 +64,9 @@ def test_gradient_with_respect_to_the_whole_robot():
     robot = load_robot("two-link")
     gradient = jax.grad(stiffness)(robot)
     assert isinstance(gradient, Robot)
-    np.testing.assert_allclose(gradient.links[0].material.E, robot.links[0].section.properties().Iz / 0.125, rtol=1e-12)
+    np.testing.assert_allclose(
+        gradient.links[0].material.E, robot.links[0].section.properties().Iz / 0.125, rtol=1e-12
+    )
     assert float(gradient.payloads[0].mass) == 0
 
 
@@ -83,7 +91,9 @@ def test_changed_number_does_not_trace_again():
 
 def test_vmap_builds_robots():
     lengths = jnp.array([0.3, 0.6])
-    got = jax.vmap(lambda v: stiffness(load_robot("metal-link").replace("links.0.length", v)))(lengths)
+    got = jax.vmap(lambda v: stiffness(load_robot("metal-link").replace("links.0.length", v)))(
+        lengths
+    )
     want = [stiffness(load_robot("metal-link").replace("links.0.length", v)) for v in lengths]
     np.testing.assert_allclose(got, jnp.stack(want), rtol=1e-14)
 
@@ -131,11 +141,21 @@ def test_faults_in_python_are_told_together():
         Robot(
             "bad",
             [link("a", -1.0), Link("b", 1.0), link("a")],
-            [Joint("j", "revolut", "ground", "a"), Joint("k", "universal", "a", "b", rotation=(0, 0, 180))],
+            [
+                Joint("j", "revolut", "ground", "a"),
+                Joint("k", "universal", "a", "b", rotation=(0, 0, 180)),
+            ],
             planar=True,
         )
     told = str(caught.value)
-    for path in ("links.0.length", "links.2.name", "links.b", "joints.j.type", "joints.k.axis2", "joints.k.rotation"):
+    for path in (
+        "links.0.length",
+        "links.2.name",
+        "links.b",
+        "joints.j.type",
+        "joints.k.axis2",
+        "joints.k.rotation",
+    ):
         assert f"  {path} = " in told
     assert told.startswith("robot 'bad': ")
 
@@ -175,7 +195,12 @@ def test_material_is_checked_at_once():
 @pytest.mark.parametrize(
     ("section", "A", "Iz", "J"),
     [
-        (Rectangle(0.02, 0.005), 1e-4, 0.02 * 0.005**3 / 12, 0.02 * 0.005**3 * 0.28081),  # J: Saint-Venant series
+        (
+            Rectangle(0.02, 0.005),
+            1e-4,
+            0.02 * 0.005**3 / 12,
+            0.02 * 0.005**3 * 0.28081,
+        ),  # J: Saint-Venant series
         (Rectangle(1.0, 1.0), 1.0, 1 / 12, 0.140577),
         (Circle(0.1), np.pi * 0.0025, np.pi * 1e-4 / 64, np.pi * 1e-4 / 32),
         (Tube(0.1, 0.05 - 1e-12), np.pi * 0.0025, np.pi * 1e-4 / 64, np.pi * 1e-4 / 32),
@@ -208,7 +233,11 @@ def test_table_has_the_numbers():
         "rectangle width 0.03, height 0.005",
     ):
         assert words in text
-    assert "0.02 N m s/rad" in text and "gripper" in text and "motor rotor 2e-06, gear 50, limit 20" in text
+    assert (
+        "0.02 N m s/rad" in text
+        and "gripper" in text
+        and "motor rotor 2e-06, gear 50, limit 20" in text
+    )
     assert "100 N m/rad" in str(load_robot("li-zhang-three-link"))
     assert "closes a loop at the tip" in str(load_robot("macchelli-parallelogram"))
     assert "free length" in str(load_robot("my-rpb"))

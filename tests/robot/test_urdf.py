@@ -102,7 +102,10 @@ def centres_in_file(q):
         "fore": (fore, [0.1, 0, 0.1], 0.01 * np.eye(3)),
         "slider": (slider, [0, 0, 0], 0.001 * np.eye(3)),
     }
-    return {name: (T[:3, :3] @ com + T[:3, 3], T[:3, :3] @ J @ T[:3, :3].T) for name, (T, com, J) in parts.items()}
+    return {
+        name: (T[:3, :3] @ com + T[:3, 3], T[:3, :3] @ J @ T[:3, :3].T)
+        for name, (T, com, J) in parts.items()
+    }
 
 
 @pytest.mark.parametrize("q", [(0.0, 0.0, 0.0), (0.7, -1.1, 0.15)])
@@ -122,7 +125,11 @@ def test_what_is_taken_over(tmp_path):
     assert robot.name == "arm" and robot.gravity.tolist() == [0.0, 0.0, -1.6] and not robot.planar
     assert [joint.type for joint in robot.joints] == ["revolute", "revolute", "prismatic"]
     shoulder = robot.joints[0]
-    assert shoulder.parent == "ground" and float(shoulder.damping) == 0.2 and float(shoulder.friction.coulomb) == 0.1
+    assert (
+        shoulder.parent == "ground"
+        and float(shoulder.damping) == 0.2
+        and float(shoulder.friction.coulomb) == 0.1
+    )
     assert float(shoulder.motor.limit) == 30.0 and shoulder.stops is None
     np.testing.assert_allclose(robot.links[0].length, np.hypot(0.1, 0.4))
     assert robot.joints[1].offset is None  # the elbow is at the tip of the upper link
@@ -130,13 +137,18 @@ def test_what_is_taken_over(tmp_path):
 
 
 def test_flexible_block():
-    block = {"section": {"shape": "rectangle", "width": 0.02, "height": 0.005}, "material": "aluminium"}
+    block = {
+        "section": {"shape": "rectangle", "width": 0.02, "height": 0.005},
+        "material": "aluminium",
+    }
     robot = robot_from_urdf(ARM, flexible={"upper": block})
     upper = robot.links[0]
     assert not upper.rigid and upper.body is None and upper.section.shape == "rectangle"
     np.testing.assert_allclose(upper.length, np.hypot(0.1, 0.4))
     shorter = robot_from_urdf(ARM, flexible={"upper": {**block, "length": 0.3}})
-    np.testing.assert_allclose(shorter.joints[1].offset, [np.hypot(0.1, 0.4) - 0.3, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(
+        shorter.joints[1].offset, [np.hypot(0.1, 0.4) - 0.3, 0, 0], atol=1e-12
+    )
     tool = robot_from_urdf(ARM, flexible={"tool": {**block, "length": 0.2}})
     assert tool.links[-1].name == "tool" and tool.joints[-1].type == "fixed"
 
@@ -190,6 +202,11 @@ def test_other_refusals(tmp_path):
     with pytest.raises(RobotError, match="flexible.elbow = 'elbow': expected the name of a link"):
         robot_from_urdf(ARM, flexible={"elbow": {}})
     with pytest.raises(RobotError, match="flexible.tool.length = missing"):
-        robot_from_urdf(ARM, flexible={"tool": {"section": {"shape": "circle", "diameter": 0.01}, "material": "steel"}})
+        robot_from_urdf(
+            ARM,
+            flexible={
+                "tool": {"section": {"shape": "circle", "diameter": 0.01}, "material": "steel"}
+            },
+        )
     with pytest.raises(RobotError, match="unknown key"):
         robot_from_urdf(ARM, flexible={"upper": {"sectoin": 1}})

@@ -49,7 +49,9 @@ def residuals(group):
         h_back = h(back)
         rate = jax.jvp(lambda x: h(group.exp(x)), (x,), (y,))[1]
         ad_rate = jax.jvp(lambda t: group.adjoint(group.exp(t * x)) @ y, (0.0,), (1.0,))[1]
-        log_rate = jax.jvp(lambda t: group.log(group.compose(a, group.exp(t * y))), (0.0,), (1.0,))[1]
+        log_rate = jax.jvp(lambda t: group.log(group.compose(a, group.exp(t * y))), (0.0,), (1.0,))[
+            1
+        ]
         return {
             "compose": h(ab) - h(a) @ h(b),
             "identity": h(group.compose(a, one)) - h(a) + h(group.compose(one, a)) - h(a),
@@ -60,7 +62,9 @@ def residuals(group):
             "adjoint inverse": group.adjoint_inverse(a) @ group.adjoint(a) - jnp.eye(group.DIM),
             "adjoint conjugates": group.hat(group.adjoint(a) @ y) - h(a) @ group.hat(y) @ h_back,
             "power": (group.adjoint(a) @ y) @ group.transport_wrench(a, w) - y @ w,
-            "bracket": group.hat(group.ad(x) @ y) - group.hat(x) @ group.hat(y) + group.hat(y) @ group.hat(x),
+            "bracket": group.hat(group.ad(x) @ y)
+            - group.hat(x) @ group.hat(y)
+            + group.hat(y) @ group.hat(x),
             "ad is the rate of Ad": ad_rate - group.ad(x) @ y,
             "ad_star": group.ad_star(x) - group.ad(x).T,
             "log of exp": group.log(a) - x,
@@ -78,7 +82,14 @@ def residuals(group):
 
 @functools.cache
 def exponentials(group):
-    return quick_jit(lambda x: (homogeneous(group.exp(x)), group.hat(x), group.adjoint(group.exp(x)), group.ad(x)))
+    return quick_jit(
+        lambda x: (
+            homogeneous(group.exp(x)),
+            group.hat(x),
+            group.adjoint(group.exp(x)),
+            group.ad(x),
+        )
+    )
 
 
 @functools.cache
@@ -110,10 +121,16 @@ def derivatives(group):
 def second_derivatives(group):
     """Derivative along s; and along s and t (forward over forward) or gradient of <u, that along s> (reverse)."""
     forward = {"dexp": group.dexp, "dexp_inv": group.dexp_inv}
-    reverse = {"exp": lambda x: homogeneous(group.exp(x)), "log of exp": lambda x: group.log(group.exp(x))}
+    reverse = {
+        "exp": lambda x: homogeneous(group.exp(x)),
+        "log of exp": lambda x: group.log(group.exp(x)),
+    }
 
     def run(x, s, t, u):
-        found = {name: jax.jvp(lambda x, f=f: jax.jvp(f, (x,), (s,))[1], (x,), (t,)) for name, f in forward.items()}
+        found = {
+            name: jax.jvp(lambda x, f=f: jax.jvp(f, (x,), (s,))[1], (x,), (t,))
+            for name, f in forward.items()
+        }
         for name, f in reverse.items():
 
             def weighted(x, f=f):
@@ -151,7 +168,9 @@ class Laws:
         h, tolerance = (1e-3, 1e-9) if angle < 3.1 else (2e-7, 1e-5)
         for s in np.random.default_rng(4).normal(size=(3, self.group.DIM)):
             _, forward, reverse = jax.tree.map(np.asarray, f(x, s))
-            assert np.isclose(sum(np.sum(d) for d in jax.tree.leaves(forward)), reverse, rtol=1e-12, atol=1e-12)
+            assert np.isclose(
+                sum(np.sum(d) for d in jax.tree.leaves(forward)), reverse, rtol=1e-12, atol=1e-12
+            )
             around = [jax.tree.map(np.asarray, f(x + k * h * s, s)[0]) for k in (-2, -1, 1, 2)]
             for d, a, b, c, e in zip(*map(jax.tree.leaves, (forward, *around)), strict=True):
                 # fourth order, so that the check resolves 1e-9
@@ -172,7 +191,10 @@ class Laws:
 
         weights = u[: hat[0].size].reshape(hat[0].shape)
         expected = {
-            "exp": (np.tensordot(s, hat, 1), np.array([np.sum(weights * form(hat, s, e)) / 2 for e in np.eye(g.DIM)])),
+            "exp": (
+                np.tensordot(s, hat, 1),
+                np.array([np.sum(weights * form(hat, s, e)) / 2 for e in np.eye(g.DIM)]),
+            ),
             "dexp": (-np.tensordot(s, ad, 1) / 2, form(ad, s, t) / 6),
             "dexp_inv": (np.tensordot(s, ad, 1) / 2, form(ad, s, t) / 12),
             "log of exp": (s, np.zeros(g.DIM)),
@@ -186,7 +208,10 @@ class Laws:
         f = derivatives(self.group)
         x = fit(self.group, np.array([0.3, -0.8, 0.5, 0.6, -0.2, 0.9]), angle)
         s = np.ones(self.group.DIM)
-        pairs = zip(*map(jax.tree.leaves, (f(x.astype(np.float32), s.astype(np.float32)), f(x, s))), strict=True)
+        pairs = zip(
+            *map(jax.tree.leaves, (f(x.astype(np.float32), s.astype(np.float32)), f(x, s))),
+            strict=True,
+        )
         for found, expected in pairs:
             assert found.dtype == jnp.float32
             assert np.allclose(found, expected, rtol=1e-5, atol=1e-5)
@@ -195,11 +220,20 @@ class Laws:
         g = self.group
         pose = g.identity(jnp.float32)
         twist = jax.ShapeDtypeStruct((g.DIM,), jnp.float32)
-        calls = [(g.compose, pose, pose), (g.inverse, pose), (g.act, pose, jax.ShapeDtypeStruct((g.LIN,), jnp.float32))]
+        calls = [
+            (g.compose, pose, pose),
+            (g.inverse, pose),
+            (g.act, pose, jax.ShapeDtypeStruct((g.LIN,), jnp.float32)),
+        ]
         calls += [(f, pose) for f in (g.log, g.adjoint, g.adjoint_inverse, g.to_pose7)]
         calls += [(f, twist) for f in (g.exp, g.ad, g.ad_star, g.dexp, g.dexp_inv, g.hat)]
-        calls += [(g.transport_wrench, pose, twist), (g.from_pose7, jax.ShapeDtypeStruct((7,), jnp.float32))]
+        calls += [
+            (g.transport_wrench, pose, twist),
+            (g.from_pose7, jax.ShapeDtypeStruct((7,), jnp.float32)),
+        ]
         for f, *args in calls:
             leaves = jax.tree.leaves(jax.eval_shape(f, *args))
-            assert all(leaf.dtype == jnp.float32 and not leaf.weak_type for leaf in leaves), f.__name__
+            assert all(leaf.dtype == jnp.float32 and not leaf.weak_type for leaf in leaves), (
+                f.__name__
+            )
         assert jax.tree.leaves(g.identity())[0].dtype == jnp.float64

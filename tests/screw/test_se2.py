@@ -43,7 +43,8 @@ def against_space(x, w):
         "ad": se2.ad(x) - block(se3.ad(embed(x))),
         "dexp": se2.dexp(x) - block(se3.dexp(embed(x))),
         "dexp_inv": se2.dexp_inv(x) - block(se3.dexp_inv(embed(x))),
-        "transport_wrench": embed(se2.transport_wrench(pose, w)) - se3.transport_wrench(spatial, embed(w)),
+        "transport_wrench": embed(se2.transport_wrench(pose, w))
+        - se3.transport_wrench(spatial, embed(w)),
         "to_pose7": se2.to_pose7(pose) - se3.to_pose7(spatial),
         "from_pose7": se2.from_pose7(se3.to_pose7(spatial)).rotation - pose.rotation,
     }
@@ -68,7 +69,9 @@ def test_same_names_as_se3():
     """A chain written against one module runs with the other."""
 
     def names(module):
-        return {n for n, f in inspect.getmembers(module, inspect.isfunction) if not n.startswith("_")}
+        return {
+            n for n, f in inspect.getmembers(module, inspect.isfunction) if not n.startswith("_")
+        }
 
     private = {"cross", "matmul", "matvec", "outer", "skew", "skew_square", "unskew"}
     private |= {"dexp_inv_coefficient", "dexp_inv_coefficients"}

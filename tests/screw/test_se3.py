@@ -26,21 +26,37 @@ def scipy_quat(quat):
 
 def test_quaternions_against_scipy():
     rng = np.random.default_rng(1)
-    exp, log, retract = quick_jit(se3.quat_exp), quick_jit(se3.quat_log), quick_jit(se3.quat_retract)
-    multiply, matrix, quat = quick_jit(se3.quat_multiply), quick_jit(se3.quat_to_matrix), quick_jit(se3.matrix_to_quat)
+    exp, log, retract = (
+        quick_jit(se3.quat_exp),
+        quick_jit(se3.quat_log),
+        quick_jit(se3.quat_retract),
+    )
+    multiply, matrix, quat = (
+        quick_jit(se3.quat_multiply),
+        quick_jit(se3.quat_to_matrix),
+        quick_jit(se3.matrix_to_quat),
+    )
     for scale in (0.0, 1e-9, 1e-3, 0.02, 1.0, 3.0):
         w = rng.normal(size=3)
         w *= scale / np.linalg.norm(w)
         turn, other = Rotation.from_rotvec(w), Rotation.random(rng=rng)
         q, p = np.roll(turn.as_quat(), 1), np.roll(other.as_quat(), 1)
         assert np.allclose(exp(w), q, atol=1e-15)
-        assert np.allclose(log(q), w, rtol=1e-14, atol=1e-16) and np.allclose(log(-q), w, rtol=1e-14, atol=1e-16)
-        assert np.allclose(Rotation.from_quat(scipy_quat(multiply(p, q))).as_matrix(), (other * turn).as_matrix())
+        assert np.allclose(log(q), w, rtol=1e-14, atol=1e-16) and np.allclose(
+            log(-q), w, rtol=1e-14, atol=1e-16
+        )
+        assert np.allclose(
+            Rotation.from_quat(scipy_quat(multiply(p, q))).as_matrix(), (other * turn).as_matrix()
+        )
         assert np.allclose(matrix(2.0 * q), turn.as_matrix(), atol=1e-15)
         assert np.allclose(quat(other.as_matrix()), p * np.sign(p[0]), atol=1e-15)
         moved = retract(p * (1 + 1e-3), w)
         assert np.isclose(np.linalg.norm(moved), 1.0, atol=1e-15)
-        assert np.allclose(Rotation.from_quat(scipy_quat(moved)).as_matrix(), (other * turn).as_matrix(), atol=1e-14)
+        assert np.allclose(
+            Rotation.from_quat(scipy_quat(moved)).as_matrix(),
+            (other * turn).as_matrix(),
+            atol=1e-14,
+        )
 
 
 @quick_jit
@@ -58,7 +74,9 @@ def test_half_turns(dtype):
     for axis in np.concatenate([np.eye(3), -np.eye(3), [[0.6, -0.8, 0.0]]]):
         rotation = Rotation.from_rotvec(np.pi * axis).as_matrix().astype(dtype)
         for w in (0.0, 1e-12):
-            value, slope, quat, matrix, forward, reverse = about_half_turn(np.array([w, *axis], dtype), rotation)
+            value, slope, quat, matrix, forward, reverse = about_half_turn(
+                np.array([w, *axis], dtype), rotation
+            )
             assert value.dtype == dtype and np.allclose(value, np.pi * axis, atol=4 * tiny)
             assert np.allclose(slope, -2.0 * axis, atol=1e-9 + 4 * tiny)
             assert np.isclose(np.linalg.norm(quat), 1.0, atol=2 * tiny)
@@ -90,7 +108,9 @@ def test_rotation_derivatives():
     """so3_dexp is the angular block of dexp, and so is its inverse."""
     twist = np.array([1.0, 2.0, 3.0, 0.3, -0.7, 0.4])
     for rotation, motion in ((se3.so3_dexp, se3.dexp), (se3.so3_dexp_inv, se3.dexp_inv)):
-        assert np.allclose(quick_jit(rotation)(twist[3:]), quick_jit(motion)(twist)[3:, 3:], atol=2e-16)
+        assert np.allclose(
+            quick_jit(rotation)(twist[3:]), quick_jit(motion)(twist)[3:, 3:], atol=2e-16
+        )
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 3e-5), (np.float64, 1e-13)])
@@ -110,7 +130,9 @@ def test_body_inertia_gives_the_kinetic_energy():
     velocity = twist[:3] + np.cross(twist[3:], com)
     energy = 0.5 * mass * velocity @ velocity + 0.5 * twist[3:] @ central @ twist[3:]
     matrix = np.asarray(quick_jit(se3.body_inertia)(mass, com, central))
-    assert np.isclose(0.5 * twist @ matrix @ twist, energy, rtol=1e-14) and np.array_equal(matrix, matrix.T)
+    assert np.isclose(0.5 * twist @ matrix @ twist, energy, rtol=1e-14) and np.array_equal(
+        matrix, matrix.T
+    )
 
 
 def test_under_vmap_and_scan():

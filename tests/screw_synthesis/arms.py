@@ -12,7 +12,9 @@ import scipy.linalg
 import flexjax as fx
 from flexjax.formulation import Start
 
-REFERENCE = json.loads((Path(__file__).resolve().parents[1] / "reference" / "000-screw-synthesis.json").read_text())
+REFERENCE = json.loads(
+    (Path(__file__).resolve().parents[1] / "reference" / "000-screw-synthesis.json").read_text()
+)
 CONSTANTS = {
     "EA": 9e4,
     "EIy": 675.0,
@@ -30,7 +32,8 @@ AXES = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 1.0, 0.5))
 def arm(types, gravity=(0.0, -9.81, 0.0), length=0.8, axes=AXES, payloads=(), **constants):
     """A spatial serial arm with one joint of each given type."""
     links = [
-        fx.Link(f"link{i}", length, constants=fx.BeamConstants(**(CONSTANTS | constants))) for i in range(len(types))
+        fx.Link(f"link{i}", length, constants=fx.BeamConstants(**(CONSTANTS | constants)))
+        for i in range(len(types))
     ]
     parents = ["ground", *(link.name for link in links[:-1])]
     joints = []
@@ -52,7 +55,11 @@ def somewhere(model, seed=0, bend=0.02, speed=1.0):
     rng = np.random.default_rng(seed)
     scale = jnp.where(jnp.arange(lay.nv) < lay.nv - sum(lay.shapes), 1.0, bend)
     q = model.initial_state(fx.Drive(), jnp.zeros(()), Start()).mech.q
-    return term, term.move(q, scale * rng.normal(size=lay.nv)), jnp.asarray(speed * rng.normal(size=lay.nv))
+    return (
+        term,
+        term.move(q, scale * rng.normal(size=lay.nv)),
+        jnp.asarray(speed * rng.normal(size=lay.nv)),
+    )
 
 
 @eqx.filter_jit

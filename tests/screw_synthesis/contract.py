@@ -8,7 +8,12 @@ def arm() -> fx.Robot:
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
     damping = fx.Damping(strain_rate=1e-3)
     upper = fx.Link(
-        "upper", 0.4, section=fx.Rectangle(0.02, 0.012), section_end=fx.Rectangle(0.016, 0.01), material=soft, damping=damping
+        "upper",
+        0.4,
+        section=fx.Rectangle(0.02, 0.012),
+        section_end=fx.Rectangle(0.016, 0.01),
+        material=soft,
+        damping=damping,
     )
     fore = fx.Link("fore", 0.3, section=fx.Rectangle(0.016, 0.01), material=soft, damping=damping)
     joints = (
@@ -24,10 +29,21 @@ def arm() -> fx.Robot:
     sensors = (
         fx.Sensor("angle", "encoder", "turntable", gain=2.0, offset=0.1),
         fx.Sensor("gauge", "strain_gauge", "upper", s=0.1, position=(0.005, 0.002), gain=1e3),
-        fx.Sensor("shake", "accelerometer", "fore", s=0.45, direction=(0.0, 1.0, 0.3), lowpass=fx.Lowpass(20.0, 0.6)),
+        fx.Sensor(
+            "shake",
+            "accelerometer",
+            "fore",
+            s=0.45,
+            direction=(0.0, 1.0, 0.3),
+            lowpass=fx.Lowpass(20.0, 0.6),
+        ),
     )
-    payload = fx.Payload("tool", "fore", 0.1, inertia=(1e-4, 2e-4, 3e-4), offset=(0.01, 0.02, -0.01), s=0.9)
-    return fx.Robot("elastic-space", (upper, fore), joints, (payload,), sensors, gravity=(0.5, -9.81, 0.3))
+    payload = fx.Payload(
+        "tool", "fore", 0.1, inertia=(1e-4, 2e-4, 3e-4), offset=(0.01, 0.02, -0.01), s=0.9
+    )
+    return fx.Robot(
+        "elastic-space", (upper, fore), joints, (payload,), sensors, gravity=(0.5, -9.81, 0.3)
+    )
 
 
 def drive() -> fx.Drive:

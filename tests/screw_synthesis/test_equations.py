@@ -12,7 +12,9 @@ from flexjax.formulation.screw_synthesis._chain import stacked_acceleration, sta
 from tests.screw_synthesis.arms import arm, somewhere
 
 JOINTS = ("revolute", "universal", "prismatic", "fixed", "revolute")
-PAYLOAD = fx.Payload("load", "link1", 0.3, inertia=(1e-3, 2e-3, 3e-3), offset=(0.05, 0.02, -0.03), s=0.7)
+PAYLOAD = fx.Payload(
+    "load", "link1", 0.3, inertia=(1e-3, 2e-3, 3e-3), offset=(0.05, 0.02, -0.03), s=0.7
+)
 
 
 @eqx.filter_jit
@@ -37,7 +39,9 @@ def _by_lagrange(term, q, v):
     return residuals, (lagrange, lagrange, by_v, by_q, both)
 
 
-@pytest.mark.parametrize("options", [{}, {"stiffening": True, "frame": 0.4}], ids=["base", "stiff-framed"])
+@pytest.mark.parametrize(
+    "options", [{}, {"stiffening": True, "frame": 0.4}], ids=["base", "stiff-framed"]
+)
 def test_recursion_is_lagrange(options, record_number):
     """Everything follows from the energies, which are written from positions and velocities of points alone."""
     model = fx.ScrewSynthesis(modes=(1, 2, 2, 1), **options).bind(arm(JOINTS, payloads=(PAYLOAD,)))
@@ -52,7 +56,9 @@ def test_recursion_is_lagrange(options, record_number):
     )
     for name, residual, size in zip(names, residuals, sizes, strict=True):
         record_number(
-            f"screw synthesis, {place}: {name}, relative", np.max(np.abs(residual)) / np.max(np.abs(size)), 1e-10
+            f"screw synthesis, {place}: {name}, relative",
+            np.max(np.abs(residual)) / np.max(np.abs(size)),
+            1e-10,
         )
 
 
@@ -66,7 +72,9 @@ MIXED = ("revolute", "universal", "spherical", "prismatic", "fixed", "revolute")
 KINDS = {3: ("spherical", "prismatic", "universal"), 6: MIXED}
 
 
-@pytest.mark.parametrize("n", [2, 3, pytest.param(6, marks=pytest.mark.slow), pytest.param(32, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n", [2, 3, pytest.param(6, marks=pytest.mark.slow), pytest.param(32, marks=pytest.mark.slow)]
+)
 def test_recursion_is_the_stacked_system(n, record_number):
     model = fx.ScrewSynthesis(modes=2).bind(arm(KINDS.get(n, ("revolute",) * n)))
     term, q, v = somewhere(model, seed=n, bend=0.01, speed=0.5)
@@ -78,7 +86,9 @@ def test_recursion_is_the_stacked_system(n, record_number):
         1e-10,
     )
     record_number(
-        f"screw synthesis: interaction wrenches, n = {n}", np.max(np.abs(W - needs)) / np.max(np.abs(needs)), 1e-10
+        f"screw synthesis: interaction wrenches, n = {n}",
+        np.max(np.abs(W - needs)) / np.max(np.abs(needs)),
+        1e-10,
     )
     if n == 2:
         system = stacked_system(term, 0.0, q, v).symmetric()
@@ -101,7 +111,9 @@ def test_wrenches_are_as_good_as_the_system_allows(record_number):
         for _ in range(3):
             x = x + np.linalg.solve(M, (rhs - M.astype(np.longdouble) @ x).astype(float))
         x = x.astype(float)
-        W = np.stack([B @ x[i:j] for B, (i, j) in zip(system.complements, system.wrench_slices, strict=True)])
+        W = np.stack(
+            [B @ x[i:j] for B, (i, j) in zip(system.complements, system.wrench_slices, strict=True)]
+        )
         eta = np.concatenate([x[i:j] for i, j in system.shape_slices])
         unit = np.linalg.cond(M) * np.finfo(float).eps
         errors = {
@@ -111,7 +123,9 @@ def test_wrenches_are_as_good_as_the_system_allows(record_number):
         worst = {k: max(worst[k], float(e)) for k, e in errors.items()}
     for name, error in worst.items():
         record_number(
-            f"screw synthesis, six joints of all kinds, six states: {name} over condition times round-off", error, 4.0
+            f"screw synthesis, six joints of all kinds, six states: {name} over condition times round-off",
+            error,
+            4.0,
         )
 
 
@@ -125,7 +139,9 @@ def test_loads_do_their_work_on_bent_links():
     term = model.term(drive)
     driven, _ = term.forces(0.0, q, v, None, ())
     y = eqx.tree_at(
-        lambda y: (y.mech.q, y.mech.v), model.initial_state(drive, jnp.zeros(()), fx.formulation.Start()), (q, v)
+        lambda y: (y.mech.q, y.mech.v),
+        model.initial_state(drive, jnp.zeros(()), fx.formulation.Start()),
+        (q, v),
     )
     twist = model.observe(0.0, y, drive, jnp.array([0.6])).velocity[0, 0]
     np.testing.assert_allclose(jnp.sum(driven * v), jnp.sum(twist * wrench), rtol=1e-12)

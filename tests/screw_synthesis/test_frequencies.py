@@ -18,7 +18,9 @@ def _relative(ours, theirs):
 
 def test_one_link_on_the_same_span(record_number):
     reference = REFERENCE["frequencies"]["poly(2, 3, 3, 2)"]
-    ours = frequencies(fx.ScrewSynthesis(modes=(2, 3, 3, 2)).bind(arm(("fixed",), **STILL, **SLENDER)))
+    ours = frequencies(
+        fx.ScrewSynthesis(modes=(2, 3, 3, 2)).bind(arm(("fixed",), **STILL, **SLENDER))
+    )
     record_number(
         "one link, polynomials (2, 3, 3, 2): all frequencies",
         _relative(ours, sorted(sum(reference.values(), []))),
@@ -31,20 +33,34 @@ def test_error_falls_with_the_number_of_modes(record_number):
     theory = np.array(REFERENCE["frequencies"]["theory"]["v"][:2])
     errors = []
     for r in (2, 3, 4, 5):
-        ours = frequencies(fx.ScrewSynthesis(modes=(0, r, 0, 0)).bind(arm(("fixed",), **STILL, **SLENDER)))
+        ours = frequencies(
+            fx.ScrewSynthesis(modes=(0, r, 0, 0)).bind(arm(("fixed",), **STILL, **SLENDER))
+        )
         errors.append(ours[0] / theory[0] - 1)
     assert all(b < a / 8 for a, b in zip(errors[:-1], errors[1:], strict=True)), errors
-    record_number("one clamped link, first frequency with 5 polynomials, relative error", errors[-1], 1e-7)
-    ours = frequencies(
-        fx.ScrewSynthesis(modes=(0, 3, 0, 0), basis="clamped-free").bind(arm(("fixed",), **STILL, **SLENDER))
+    record_number(
+        "one clamped link, first frequency with 5 polynomials, relative error", errors[-1], 1e-7
     )
-    record_number("one clamped link, clamped-free functions: frequencies are theirs", _relative(ours[:2], theory), 1e-8)
+    ours = frequencies(
+        fx.ScrewSynthesis(modes=(0, 3, 0, 0), basis="clamped-free").bind(
+            arm(("fixed",), **STILL, **SLENDER)
+        )
+    )
+    record_number(
+        "one clamped link, clamped-free functions: frequencies are theirs",
+        _relative(ours[:2], theory),
+        1e-8,
+    )
 
 
-@pytest.mark.parametrize(("basis", "r", "name"), [("polynomial", 3, "poly3"), ("clamped-free", 3, "modal3")])
+@pytest.mark.parametrize(
+    ("basis", "r", "name"), [("polynomial", 3, "poly3"), ("clamped-free", 3, "modal3")]
+)
 def test_welded_links_see_the_tips_slope(basis, r, name, record_number):
     ours = frequencies(
-        fx.ScrewSynthesis(modes=(0, r, 0, 0), basis=basis).bind(arm(("fixed", "fixed"), **STILL, **SLENDER))
+        fx.ScrewSynthesis(modes=(0, r, 0, 0), basis=basis).bind(
+            arm(("fixed", "fixed"), **STILL, **SLENDER)
+        )
     )
     record_number(
         f"two welded links, {name}: first three frequencies",
@@ -52,7 +68,11 @@ def test_welded_links_see_the_tips_slope(basis, r, name, record_number):
         1e-7,
     )
     if name == "poly3":
-        record_number("two welded links, first frequency against theory 24.2794 rad/s", abs(ours[0] - 24.2794), 1e-4)
+        record_number(
+            "two welded links, first frequency against theory 24.2794 rad/s",
+            abs(ours[0] - 24.2794),
+            1e-4,
+        )
 
 
 @eqx.filter_jit
@@ -75,7 +95,9 @@ def _rotating(model, speed):
 
     eta, _ = jax.lax.scan(newton, jnp.zeros(n), None, length=6)
     K, G = jax.jacfwd(shape_acceleration, argnums=(0, 1))(eta, jnp.zeros(n))
-    return jnp.concatenate([jnp.concatenate([jnp.zeros((n, n)), jnp.eye(n)], 1), jnp.concatenate([K, G], 1)])
+    return jnp.concatenate(
+        [jnp.concatenate([jnp.zeros((n, n)), jnp.eye(n)], 1), jnp.concatenate([K, G], 1)]
+    )
 
 
 @pytest.mark.parametrize("stiffening", [False, True], ids=["linear", "stiffening"])

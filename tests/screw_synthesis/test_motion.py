@@ -51,14 +51,19 @@ def swing_term():
 def _compare(case, traj, record_number, rows):
     reference = REFERENCE["cases"][case]
     energies = np.stack(
-        [traj.energy.kinetic, traj.energy.elastic, traj.energy.gravity - traj.energy.gravity[0]], axis=1
+        [traj.energy.kinetic, traj.energy.elastic, traj.energy.gravity - traj.energy.gravity[0]],
+        axis=1,
     )
     for name, ours in (("tip", traj.tip), ("joint_angles", traj.q), ("energy_TUV", energies)):
         record_number(
-            f"{case}: {name} against the reference", np.max(np.abs(ours - np.array(reference[name])[:rows])), 1e-6
+            f"{case}: {name} against the reference",
+            np.max(np.abs(ours - np.array(reference[name])[:rows])),
+            1e-6,
         )
     start = reference["t0"]
-    record_number(f"{case}: qdd at t = 0", np.max(np.abs(traj.qdd[0] - np.array(start["qdd"]))), 1e-6)
+    record_number(
+        f"{case}: qdd at t = 0", np.max(np.abs(traj.qdd[0] - np.array(start["qdd"]))), 1e-6
+    )
     record_number(
         f"{case}: joint wrenches at t = 0",
         np.max(np.abs(traj.reaction[0] - np.array(start["joint_wrench_in_child_frame"]))),
@@ -89,11 +94,17 @@ def test_energy_is_conserved_and_the_step_is_of_second_order(record_number):
     # The release excites every mode. The fastest, of 1.66e3 rad/s, is late by w^3 dt^2 t / 12 rad: 0.01 with the longest
     # step here, so that the order is that of small errors.
     for steps in (200, 400, 800, 1600, 3200):
-        y, _, good = run(term, fx.DiscreteGradient(), y0, jnp.asarray(0.01 / steps), jnp.asarray(steps))
+        y, _, good = run(
+            term, fx.DiscreteGradient(), y0, jnp.asarray(0.01 / steps), jnp.asarray(steps)
+        )
         assert good
         ends.append(np.concatenate([y.mech.q, y.mech.v]))
         drift.append(abs(float(energy(term, y) - energy(term, y0))))
-    record_number("screw synthesis, 2-link swing: energy drift of the energy-conserving step [J]", max(drift), 1e-9)
+    record_number(
+        "screw synthesis, 2-link swing: energy drift of the energy-conserving step [J]",
+        max(drift),
+        1e-9,
+    )
     gaps = [np.linalg.norm(a - b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
     for i in range(3):
         record_number(
@@ -114,15 +125,26 @@ def test_stiff_links_move_like_rigid_ones(record_number):
         robot = SWING
         for link in SWING.links:
             for name in ("EA", "EIy", "EIz", "GJ"):
-                robot = robot.replace(f"links.{link.name}.constants.{name}", times * getattr(link.constants, name))
-        tip = fx.simulate(fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(robot), None, ts, dt=5e-4, stations=2).tip
+                robot = robot.replace(
+                    f"links.{link.name}.constants.{name}", times * getattr(link.constants, name)
+                )
+        tip = fx.simulate(
+            fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(robot), None, ts, dt=5e-4, stations=2
+        ).tip
         return float(np.max(np.linalg.norm(tip - rigid, axis=1)))
 
     gaps = [gap(4.0**k) for k in range(4)]
     for i in range(3):
         order = np.log(gaps[i] / gaps[i + 1]) / np.log(4)
-        record_number(f"2-link swing: gap to the rigid arm in powers of the stiffness, {4**i} to {4 ** (i + 1)} times", order, (0.9, 1.1), "in")
-    record_number("2-link swing, links a million times stiffer: tip against the rigid arm [m]", gap(1e6), 1e-8)
+        record_number(
+            f"2-link swing: gap to the rigid arm in powers of the stiffness, {4**i} to {4 ** (i + 1)} times",
+            order,
+            (0.9, 1.1),
+            "in",
+        )
+    record_number(
+        "2-link swing, links a million times stiffer: tip against the rigid arm [m]", gap(1e6), 1e-8
+    )
 
 
 @eqx.filter_jit
@@ -143,7 +165,9 @@ def test_free_floating_arm_keeps_its_momenta(record_number):
     y0 = model.initial_state(fx.Drive(), jnp.zeros(()), Start(rates=rates))
     before, drift, turn, slip = momenta(term, y0.mech.q, y0.mech.v), [], [], []
     for steps in (100, 200, 400, 800):
-        y, _, good = run(term, fx.DiscreteGradient(), y0, jnp.asarray(0.2 / steps), jnp.asarray(steps))
+        y, _, good = run(
+            term, fx.DiscreteGradient(), y0, jnp.asarray(0.2 / steps), jnp.asarray(steps)
+        )
         assert good
         after = momenta(term, y.mech.q, y.mech.v)
         slip.append(np.max(np.abs(after - before)[:3]))
@@ -168,10 +192,16 @@ def test_newton_does_not_wait_for_less_than_round_off(record_number):
         model = fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(many_links(n))
         drive = fx.Drive(joints={"joint0": fx.Effort(fx.constant(0.2))})
         y = model.initial_state(drive, jnp.zeros(()), Start())
-        _, before, after, iterations = eqx.filter_jit(fall)(model.term(drive), fx.DiscreteGradient(), y, jnp.asarray(1e-3), 20)
+        _, before, after, iterations = eqx.filter_jit(fall)(
+            model.term(drive), fx.DiscreteGradient(), y, jnp.asarray(1e-3), 20
+        )
         counts[n] = float(iterations)
-        record_number(f"energy less work, {n} links, 20 steps [J]", abs(float(after - before)), 1e-12)
-    record_number("Newton's iterations per step, 100 links over 10 links", counts[100] / counts[10], 1.1)
+        record_number(
+            f"energy less work, {n} links, 20 steps [J]", abs(float(after - before)), 1e-12
+        )
+    record_number(
+        "Newton's iterations per step, 100 links over 10 links", counts[100] / counts[10], 1.1
+    )
 
 
 @pytest.mark.slow
@@ -181,7 +211,9 @@ def test_gradients_through_a_run(record_number):
     term, y0 = swing_term()
 
     def tip(x):
-        robot = SWING.replace("links.link1.constants.EIz", 168.75 * x[0]).replace("links.link2.length", 0.8 * x[1])
+        robot = SWING.replace("links.link1.constants.EIz", 168.75 * x[0]).replace(
+            "links.link2.length", 0.8 * x[1]
+        )
         model = fx.ScrewSynthesis(modes=(1, 1, 1, 1)).bind(robot)
         term = model.term(fx.Drive())
         y = model.initial_state(fx.Drive(), jnp.zeros(()), Start(joints={"joint2": x[2]}))
@@ -190,7 +222,9 @@ def test_gradients_through_a_run(record_number):
 
         def body(carry, k):
             y, state = carry
-            y, _, _, state, _ = solver.step(term, k * 2e-3, (k + 1) * 2e-3, y, (k + 0.5) * 2e-3, state, False)
+            y, _, _, state, _ = solver.step(
+                term, k * 2e-3, (k + 1) * 2e-3, y, (k + 0.5) * 2e-3, state, False
+            )
             return (y, state), None
 
         (y, _), _ = lax.scan(body, (y, state), jnp.arange(20.0))
@@ -204,5 +238,11 @@ def test_gradients_through_a_run(record_number):
     value = jax.jit(tip)
     h = 1e-5
     differences = np.array([(value(x + h * e) - value(x - h * e)) / (2 * h) for e in np.eye(3)])
-    record_number("screw synthesis: reverse - forward gradient", np.max(np.abs(reverse - forward)), 1e-11)
-    record_number("screw synthesis: gradient - finite differences", np.max(np.abs(reverse - differences)), 1e-8)
+    record_number(
+        "screw synthesis: reverse - forward gradient", np.max(np.abs(reverse - forward)), 1e-11
+    )
+    record_number(
+        "screw synthesis: gradient - finite differences",
+        np.max(np.abs(reverse - differences)),
+        1e-8,
+    )

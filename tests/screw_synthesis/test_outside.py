@@ -20,11 +20,15 @@ def exudyn_swing(links: int, elements: int = 8, dt: float = 2.5e-4):
     container = exudyn.SystemContainer()
     mbs = container.AddSystem()
     h = 0.8 / elements
-    fixed = mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=mbs.AddNode(eii.NodePointGround()), coordinate=0))
+    fixed = mbs.AddMarker(
+        eii.MarkerNodeCoordinate(nodeNumber=mbs.AddNode(eii.NodePointGround()), coordinate=0)
+    )
     last = None
     for k in range(links):
         nodes = [
-            mbs.AddNode(eii.NodePoint2DSlope1(referenceCoordinates=[0.8 * k + i * h, 0.0, 1.0, 0.0]))
+            mbs.AddNode(
+                eii.NodePoint2DSlope1(referenceCoordinates=[0.8 * k + i * h, 0.0, 1.0, 0.0])
+            )
             for i in range(elements + 1)
         ]
         for a, b in zip(nodes[:-1], nodes[1:], strict=True):
@@ -38,7 +42,9 @@ def exudyn_swing(links: int, elements: int = 8, dt: float = 2.5e-4):
             marker = mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=mbs.AddObject(beam)))
             mbs.AddLoad(eii.Gravity(markerNumber=marker, loadVector=[0.0, -9.81, 0.0]))
         for coordinate in (0, 1):
-            here = mbs.AddMarker(eii.MarkerNodeCoordinate(nodeNumber=nodes[0], coordinate=coordinate))
+            here = mbs.AddMarker(
+                eii.MarkerNodeCoordinate(nodeNumber=nodes[0], coordinate=coordinate)
+            )
             there = (
                 fixed
                 if last is None
@@ -70,7 +76,9 @@ def test_swing_in_exudyn(links, record_number):
     model = fx.ScrewSynthesis(modes=3, stiffening=True).bind(robot)
     traj = fx.simulate(model, None, jnp.array([0.0, END]), dt=5e-4, stations=2)
     record_number(
-        f"{links}-link swing: tip against Exudyn's ANCF cables [m]", np.linalg.norm(traj.tip[-1, :2] - theirs), 3e-4
+        f"{links}-link swing: tip against Exudyn's ANCF cables [m]",
+        np.linalg.norm(traj.tip[-1, :2] - theirs),
+        3e-4,
     )
 
 
@@ -84,13 +92,23 @@ def test_rigid_limit_is_pinocchio(record_number):
     model.gravity.linear = np.array([0.0, -9.81, 0.0])
     m, L = CONSTANTS["rhoA"] * 0.8, 0.8
     sections = np.diag([CONSTANTS[k] * L for k in ("rhoIx", "rhoIy", "rhoIz")])
-    body = pin.Inertia(m, np.array([L / 2, 0.0, 0.0]), np.diag([0.0, m * L**2 / 12, m * L**2 / 12]) + sections)
+    body = pin.Inertia(
+        m, np.array([L / 2, 0.0, 0.0]), np.diag([0.0, m * L**2 / 12, m * L**2 / 12]) + sections
+    )
     for i in range(n):
         joint = pin.JointModelRevoluteUnaligned(*axes[i])
-        parent = model.addJoint(parent, joint, pin.SE3(np.eye(3), np.array([L if i else 0.0, 0.0, 0.0])), f"joint{i}")
+        parent = model.addJoint(
+            parent, joint, pin.SE3(np.eye(3), np.array([L if i else 0.0, 0.0, 0.0])), f"joint{i}"
+        )
         model.appendBodyToJoint(parent, body, pin.SE3.Identity())
     rng = np.random.default_rng(3)
     q, v = rng.normal(size=n), rng.normal(size=n)
     theirs = pin.aba(model, model.createData(), q, v, np.zeros(n))
-    ours = jax.jit(lambda q, v: term.accelerate(0.0, q, v, None, ()))(jnp.asarray(q), jnp.asarray(v))
-    record_number("screw synthesis without modes: accelerations against pinocchio", np.max(np.abs(ours - theirs)), 1e-8)
+    ours = jax.jit(lambda q, v: term.accelerate(0.0, q, v, None, ()))(
+        jnp.asarray(q), jnp.asarray(v)
+    )
+    record_number(
+        "screw synthesis without modes: accelerations against pinocchio",
+        np.max(np.abs(ours - theirs)),
+        1e-8,
+    )

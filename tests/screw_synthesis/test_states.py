@@ -25,7 +25,9 @@ def _robot(carried):
     links = [fx.Link(name, 0.8, constants=fx.BeamConstants(**CONSTANTS)) for name in names]
     joints = [
         fx.Joint("joint0", "revolute", "ground", "link0", axis=(0.3, 0.1, 1.0)),
-        fx.Joint("joint1", "universal", "link0", "link1", axis=(0.0, 1.0, 0.0), axis2=(0.2, 0.0, 1.0)),
+        fx.Joint(
+            "joint1", "universal", "link0", "link1", axis=(0.0, 1.0, 0.0), axis2=(0.2, 0.0, 1.0)
+        ),
     ]
     if carried:
         body = fx.Body(0.5, (0.0, 0.0, 0.0), (1e-2, 1e-2, 1e-2, 0.0, 0.0, 0.0))
@@ -44,10 +46,14 @@ def _robot(carried):
 def _moving(carried):
     """(model, drive, state at T) in a generic place."""
     if carried:
-        drive = fx.Drive(joints={"slide": fx.Motion(SHIFT), "turn": fx.Motion(TURN), "joint0": TORQUE})
+        drive = fx.Drive(
+            joints={"slide": fx.Motion(SHIFT), "turn": fx.Motion(TURN), "joint0": TORQUE}
+        )
     else:
         translation = fx.stack([x * SHIFT if x else fx.constant(0.0) for x in ALONG])
-        drive = fx.Drive(joints={"joint0": TORQUE}, base=fx.Base(translation=translation, angle=TURN, axis=ABOUT))
+        drive = fx.Drive(
+            joints={"joint0": TORQUE}, base=fx.Base(translation=translation, angle=TURN, axis=ABOUT)
+        )
     model = fx.ScrewSynthesis(modes=SHAPES).bind(_robot(carried))
     joints = {"joint0": jnp.asarray(0.4), "joint1": jnp.array([-0.7, 0.3])}
     rates = {"joint0": jnp.asarray(1.1), "joint1": jnp.array([-0.5, 0.8])}
@@ -68,7 +74,9 @@ def seen():
         a = model.term(drive).accelerate(T, y.mech.q, y.mech.v, None, y.memory)
 
         def at(t, q, v):
-            return model.observe(t, eqx.tree_at(lambda y: (y.mech.q, y.mech.v), y, (q, v)), drive, STATIONS)
+            return model.observe(
+                t, eqx.tree_at(lambda y: (y.mech.q, y.mech.v), y, (q, v)), drive, STATIONS
+            )
 
         return jax.jvp(at, (jnp.asarray(T), y.mech.q, y.mech.v), (jnp.ones(()), y.mech.v, a))
 
@@ -83,12 +91,20 @@ def test_twists_and_accelerations_are_rates_of_poses_and_twists(seen, record_num
     omega = jnp.stack([spin[..., 2, 1], spin[..., 0, 2], spin[..., 1, 0]], -1)
     linear = jnp.einsum("lsji,lsj->lsi", R, rate.frames[..., :3])
     twist = jnp.concatenate([linear, omega], -1)
-    record_number("moving base: twists of sections - rates of their poses", np.max(np.abs(twist - now.velocity)), 1e-12)
+    record_number(
+        "moving base: twists of sections - rates of their poses",
+        np.max(np.abs(twist - now.velocity)),
+        1e-12,
+    )
     # Velocity is told in body axes, acceleration is that of the point: u' + w x u.
     point = rate.velocity[..., :3] + jnp.cross(now.velocity[..., 3:], now.velocity[..., :3])
     acceleration = jnp.concatenate([point, rate.velocity[..., 3:]], -1)
     size = np.max(np.abs(now.acceleration))
-    record_number("moving base: accelerations - rates of twists, relative", np.max(np.abs(acceleration - now.acceleration)) / size, 1e-12)
+    record_number(
+        "moving base: accelerations - rates of twists, relative",
+        np.max(np.abs(acceleration - now.acceleration)) / size,
+        1e-12,
+    )
 
 
 def test_deformation_and_torques_are_told(seen):
@@ -97,10 +113,14 @@ def test_deformation_and_torques_are_told(seen):
     R = jax.vmap(se3.quat_to_matrix)(base[:, 0, 3:])
     points = base[..., :3] + jnp.einsum("lij,lsj->lsi", R, along + now.deflection)
     np.testing.assert_allclose(now.frames[..., :3], points, atol=1e-14)
-    assert np.min(np.abs(now.strain[:, 1:-1][..., [0, 3, 4, 5]])) > 0  # at midspan: one function in every direction
+    assert (
+        np.min(np.abs(now.strain[:, 1:-1][..., [0, 3, 4, 5]])) > 0
+    )  # at midspan: one function in every direction
     axis = np.array([0.3, 0.1, 1.0]) / np.linalg.norm([0.3, 0.1, 1.0])
     np.testing.assert_allclose(now.effort, [0.7, 0.0, 0.0], atol=1e-14)
-    np.testing.assert_allclose(axis @ now.reaction[0, 3:], 0.7, atol=1e-10)  # what the joint transmits along its axis is the torque
+    np.testing.assert_allclose(
+        axis @ now.reaction[0, 3:], 0.7, atol=1e-10
+    )  # what the joint transmits along its axis is the torque
     np.testing.assert_allclose(np.array([0.2, 0.0, 1.0]) @ now.reaction[1, 3:], 0.0, atol=1e-10)
 
 
@@ -117,4 +137,8 @@ def test_moving_base_is_an_arm_on_a_cart(seen, record_number):
         "joint wrenches": (now.reaction, cart.reaction[2:]),
     }
     for name, (a, b) in pairs.items():
-        record_number(f"moving base against an arm on a cart: {name}, relative", np.max(np.abs(a - b)) / np.max(np.abs(b)), 1e-10)
+        record_number(
+            f"moving base against an arm on a cart: {name}, relative",
+            np.max(np.abs(a - b)) / np.max(np.abs(b)),
+            1e-10,
+        )

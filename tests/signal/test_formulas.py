@@ -23,24 +23,35 @@ def call(signal, ts):
 def test_quintic_of_paper_004():
     t = np.linspace(0.0, 2.5, 6)
     value, _, _ = sample(fs.quintic(0.0, 2.0, 2.5), t)
-    assert np.allclose(value, 2.0 * t**3 / 2.5**3 * (10 - 15 * t / 2.5 + 6 * t**2 / 2.5**2), atol=1e-15)
+    assert np.allclose(
+        value, 2.0 * t**3 / 2.5**3 * (10 - 15 * t / 2.5 + 6 * t**2 / 2.5**2), atol=1e-15
+    )
     ends = sample(fs.quintic(0.5, 2.0, 2.5, 1.0), np.array([0.9, 1.0, 3.5, 9.0]))
-    assert np.allclose(ends[0], [0.5, 0.5, 2.0, 2.0]) and not np.any(ends[1]) and not np.any(ends[2])
+    assert (
+        np.allclose(ends[0], [0.5, 0.5, 2.0, 2.0]) and not np.any(ends[1]) and not np.any(ends[2])
+    )
 
 
 def test_step_acceleration_of_paper_004():
     signal = fs.step_acceleration(0.0, 2.0, 2.5)
     value, velocity, acceleration = sample(signal, np.array([0.0, 1.0, 1.25, 2.0, 2.5, 3.0]))
     a = 4 * 2.0 / 2.5**2
-    assert np.allclose(acceleration, [a, a, -a, -a, 0.0, 0.0]) and np.allclose(signal.breaks(), [0.0, 1.25, 2.5])
+    assert np.allclose(acceleration, [a, a, -a, -a, 0.0, 0.0]) and np.allclose(
+        signal.breaks(), [0.0, 1.25, 2.5]
+    )
     assert np.allclose(value, [0.0, 0.5 * a, 1.0, 2.0 - 0.125 * a, 2.0, 2.0])
     assert np.allclose(velocity, [0.0, a, 1.25 * a, 0.5 * a, 0.0, 0.0])
 
 
 def test_cosine_of_paper_002():
-    value, velocity, acceleration = sample(fs.cosine(np.pi / 12, 0.8), np.array([0.0, 0.2, 0.4, 1.0]))
+    value, velocity, acceleration = sample(
+        fs.cosine(np.pi / 12, 0.8), np.array([0.0, 0.2, 0.4, 1.0])
+    )
     assert np.allclose(value, [0.0, np.pi / 12, np.pi / 6, np.pi / 6])
-    assert np.allclose(velocity, [0.0, np.pi / 12 * 2 * np.pi / 0.8, 0.0, 0.0]) and acceleration[-1] == 0.0
+    assert (
+        np.allclose(velocity, [0.0, np.pi / 12 * 2 * np.pi / 0.8, 0.0, 0.0])
+        and acceleration[-1] == 0.0
+    )
 
 
 def test_spin_up_of_paper_003():
@@ -55,7 +66,11 @@ def test_spin_up_of_paper_003():
 def test_bang_bang_and_steps():
     t = np.array([-0.1, 0.0, 0.4, 0.5, 0.9, 1.0, 2.0])
     value, velocity, acceleration = sample(fs.bang_bang(3.0, [0.0, 0.5, 1.0]), t)
-    assert np.array_equal(value, [0, 3, 3, -3, -3, 0, 0]) and not np.any(velocity) and not np.any(acceleration)
+    assert (
+        np.array_equal(value, [0, 3, 3, -3, -3, 0, 0])
+        and not np.any(velocity)
+        and not np.any(acceleration)
+    )
     same, _, _ = sample(fs.piecewise_constant([0.0, 0.5, 1.0], [3.0, -3.0, 0.0]), t)
     assert np.array_equal(value, same)
     assert np.array_equal(sample(fs.step(2.0, 0.5), t)[0], [0, 0, 0, 2, 2, 2, 2])
@@ -63,8 +78,12 @@ def test_bang_bang_and_steps():
 
 
 def test_trapezoid_cruises_and_arrives():
-    value, velocity, _ = sample(fs.trapezoid(1.0, 4.0, 2.0, 0.5), np.array([0.0, 0.5, 1.0, 1.5, 2.0]))
-    assert np.allclose(value, [1.0, 1.5, 2.5, 3.5, 4.0]) and np.allclose(velocity, [0.0, 2.0, 2.0, 2.0, 0.0])
+    value, velocity, _ = sample(
+        fs.trapezoid(1.0, 4.0, 2.0, 0.5), np.array([0.0, 0.5, 1.0, 1.5, 2.0])
+    )
+    assert np.allclose(value, [1.0, 1.5, 2.5, 3.5, 4.0]) and np.allclose(
+        velocity, [0.0, 2.0, 2.0, 2.0, 0.0]
+    )
 
 
 @pytest.mark.parametrize("ends", ["not-a-knot", "natural", "clamped"])
@@ -109,8 +128,16 @@ def test_changed_numbers_do_not_retrace():
         traces.append(None)
         return signal.evaluate(t)[0]
 
-    for numbers in ((0.0, 1.0, 2.0), (0, 1, 2), (0.5, 1, np.float64(3)), (jnp.asarray(0.1), np.pi, jnp.ones(()))):
-        run(2.0 * fs.quintic(*numbers) + fs.spline([0, 1, numbers[2] + 1], [0, 1, 2]), jnp.asarray(0.3))
+    for numbers in (
+        (0.0, 1.0, 2.0),
+        (0, 1, 2),
+        (0.5, 1, np.float64(3)),
+        (jnp.asarray(0.1), np.pi, jnp.ones(())),
+    ):
+        run(
+            2.0 * fs.quintic(*numbers) + fs.spline([0, 1, numbers[2] + 1], [0, 1, 2]),
+            jnp.asarray(0.3),
+        )
     assert len(traces) == 1
 
 
@@ -125,25 +152,49 @@ def test_a_signal_can_be_made_inside_a_trace():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: fs.quintic(0, 1, 0.0), r"quintic: duration = 0.0, expected a positive time.*Give duration > 0"),
+        (
+            lambda: fs.quintic(0, 1, 0.0),
+            r"quintic: duration = 0.0, expected a positive time.*Give duration > 0",
+        ),
         (lambda: fs.quintic(0, np.nan, 1.0), r"quintic: end = nan, expected finite numbers.*NaN"),
-        (lambda: fs.quintic([0, 1], [0, 1, 2], 1.0), r"shapes of start and end = .*expected equal shapes"),
-        (lambda: fs.quintic(0, 1, [1.0, 2.0]), r"shape of duration = \[2\], expected \(\).*use stack"),
+        (
+            lambda: fs.quintic([0, 1], [0, 1, 2], 1.0),
+            r"shapes of start and end = .*expected equal shapes",
+        ),
+        (
+            lambda: fs.quintic(0, 1, [1.0, 2.0]),
+            r"shape of duration = \[2\], expected \(\).*use stack",
+        ),
         (lambda: fs.step_acceleration(0, 1, -1.0), r"step_acceleration: duration = -1.0"),
-        (lambda: fs.trapezoid(0, 1, 1.0, 0.6), r"trapezoid: ramp = 0.6, expected at most half of duration = 1.0"),
+        (
+            lambda: fs.trapezoid(0, 1, 1.0, 0.6),
+            r"trapezoid: ramp = 0.6, expected at most half of duration = 1.0",
+        ),
         (lambda: fs.cosine(1, 0.0), r"cosine: period = 0.0"),
         (lambda: fs.cycloid(1, -2.0), r"cycloid: duration = -2.0"),
         (lambda: fs.spin_up(1, np.inf), r"spin_up: duration = inf, expected finite"),
-        (lambda: fs.bang_bang(1, [0.0]), r"bang_bang: shape of times = \[1\], expected \(n,\) with n >= 2"),
-        (lambda: fs.bang_bang(1, [0.0, 1.0, 0.5]), r"times\[1:3\] = \[1.0, 0.5\], expected increasing.*Sort"),
+        (
+            lambda: fs.bang_bang(1, [0.0]),
+            r"bang_bang: shape of times = \[1\], expected \(n,\) with n >= 2",
+        ),
+        (
+            lambda: fs.bang_bang(1, [0.0, 1.0, 0.5]),
+            r"times\[1:3\] = \[1.0, 0.5\], expected increasing.*Sort",
+        ),
         (lambda: fs.piecewise_constant([0, 1], [1.0]), r"shape of values = \[1\], expected 2 rows"),
-        (lambda: fs.spline([0, 1, 1], [0, 1, 2]), r"spline: times\[1:3\] = \[1.0, 1.0\], expected increasing"),
+        (
+            lambda: fs.spline([0, 1, 1], [0, 1, 2]),
+            r"spline: times\[1:3\] = \[1.0, 1.0\], expected increasing",
+        ),
         (lambda: fs.spline([0, 1], [0, 1], "free"), r"spline: ends = free, expected 'not-a-knot'"),
         (lambda: fs.recorded([0, 1], [0, np.nan], "linear"), r"recorded: values = .*nan"),
         (lambda: fs.recorded([0, 1], [0, 1], "nearest"), r"recorded: method = nearest"),
         (lambda: fs.polynomial(1.0), r"polynomial: shape of coefficients"),
         (lambda: fs.shift(fs.constant(1), np.nan), r"shift: delay = nan"),
-        (lambda: fs.stack([1.0]), r"stack: signals = \['float'\], expected at least one signal.*constant"),
+        (
+            lambda: fs.stack([1.0]),
+            r"stack: signals = \['float'\], expected at least one signal.*constant",
+        ),
         (lambda: fs.constant(np.nan), r"constant: value = nan"),
     ],
 )

@@ -83,7 +83,9 @@ def test_at_picks_the_piece(name):
         at[start : start + n] += offset
         found, _, _, _ = look(signal, at=at)
         for f, limit in zip(found, limits, strict=True):
-            assert np.allclose(f[start : start + n], limit[start + side : start + side + n], rtol=1e-4, atol=1e-4)
+            assert np.allclose(
+                f[start : start + n], limit[start + side : start + side + n], rtol=1e-4, atol=1e-4
+            )
     # a step that lies between breaks: nothing depends on which of its points picks the piece
     nudged, _, _, _ = look(signal, at=np.where(np.arange(ts.size) < INSTANTS.size, ts + 1e-3, ts))
     for a, b in zip(nudged, limits, strict=True):
@@ -95,7 +97,9 @@ def test_gradients_in_every_number(name):
     """Forward = reverse = finite differences, in each leaf on its own; no NaN, not even where pieces meet."""
     signal = SIGNALS[name]
     leaves, structure = jax.tree.flatten(signal)
-    assert all(isinstance(x, jax.Array) and x.dtype == jnp.float64 and not x.weak_type for x in leaves)
+    assert all(
+        isinstance(x, jax.Array) and x.dtype == jnp.float64 and not x.weak_type for x in leaves
+    )
     leaves = [np.asarray(x) for x in leaves]
     rng, h, n, ts = np.random.default_rng(0), 1e-4, INSTANTS.size, times(signal)
     for k in range(len(leaves)):
@@ -106,18 +110,24 @@ def test_gradients_in_every_number(name):
         assert all(np.all(np.isfinite(x)) for x in jax.tree.leaves((values, forward, reverse)))
         back = sum(np.sum(g * z) for g, z in zip(jax.tree.leaves(reverse), zeros, strict=True))
         assert np.isclose(back, sum(np.sum(f) for f in forward), rtol=1e-9, atol=1e-9)
-        shifts = [[x + c * h * d for x, d in zip(leaves, zeros, strict=True)] for c in (-2, -1, 1, 2)]
+        shifts = [
+            [x + c * h * d for x, d in zip(leaves, zeros, strict=True)] for c in (-2, -1, 1, 2)
+        ]
         moved = [jax.tree.unflatten(structure, shifted) for shifted in shifts]
         around = [look(m, direction, ts=ts)[0] for m in moved]
         for found, *x in zip(forward, *around, strict=True):
-            assert np.allclose(found[:n], (8 * (x[2] - x[1]) - (x[3] - x[0]))[:n] / (12 * h), rtol=1e-7, atol=1e-6)
+            assert np.allclose(
+                found[:n], (8 * (x[2] - x[1]) - (x[3] - x[0]))[:n] / (12 * h), rtol=1e-7, atol=1e-6
+            )
 
 
 @each
 def test_float32_stays_float32(name):
     signal = jax.tree.map(lambda x: x.astype(jnp.float32), SIGNALS[name])
     out = jax.eval_shape(signal.evaluate, jax.ShapeDtypeStruct((), jnp.float32))
-    assert {x.dtype for x in jax.tree.leaves((out, jax.eval_shape(signal.breaks)))} == {jnp.dtype("float32")}
+    assert {x.dtype for x in jax.tree.leaves((out, jax.eval_shape(signal.breaks)))} == {
+        jnp.dtype("float32")
+    }
 
 
 def test_prepare_solves_splines_anywhere_in_a_tree():

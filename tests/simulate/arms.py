@@ -9,7 +9,10 @@ import flexjax as fx
 def planar_pair() -> fx.Robot:
     """Two rigid links in the plane with a payload: the smallest arm with a configuration-dependent mass matrix."""
     al = fx.Material.named("aluminium")
-    links = [fx.Link(name, 0.5, section=fx.Rectangle(0.02, 0.02), material=al, rigid=True) for name in ("upper", "fore")]
+    links = [
+        fx.Link(name, 0.5, section=fx.Rectangle(0.02, 0.02), material=al, rigid=True)
+        for name in ("upper", "fore")
+    ]
     return fx.Robot.serial(links, name="pair", payloads=(fx.Payload("tool", "fore", 0.2),))
 
 

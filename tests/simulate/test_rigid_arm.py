@@ -20,11 +20,25 @@ def model(arm):
 
 
 def test_energy_of_a_swing_is_kept(model, record_number):
-    traj = fx.simulate(model, None, jnp.linspace(0.0, 10.0, 5), dt=5e-3, start={"turntable": 0.3, "shoulder": 0.2, "elbow": -0.4}, stations=2)
+    traj = fx.simulate(
+        model,
+        None,
+        jnp.linspace(0.0, 10.0, 5),
+        dt=5e-3,
+        start={"turntable": 0.3, "shoulder": 0.2, "elbow": -0.4},
+        stations=2,
+    )
     energy = np.asarray(traj.energy.mechanical)
-    scale = max(np.max(np.abs(np.asarray(traj.energy.kinetic))), np.max(np.abs(np.asarray(traj.energy.gravity))))
+    scale = max(
+        np.max(np.abs(np.asarray(traj.energy.kinetic))),
+        np.max(np.abs(np.asarray(traj.energy.gravity))),
+    )
     assert float(traj.energy.kinetic[-1]) > 1.0
-    record_number("rigid 3R arm, energy drift over 10 s at dt = 5 ms", np.max(np.abs(energy - energy[0])) / scale, 1e-9)
+    record_number(
+        "rigid 3R arm, energy drift over 10 s at dt = 5 ms",
+        np.max(np.abs(energy - energy[0])) / scale,
+        1e-9,
+    )
 
 
 @pytest.mark.outside
@@ -34,27 +48,48 @@ def test_forward_dynamics_equals_pinocchio(arm, model, record_number):
     placement = pin.SE3.Identity()
     for joint, link in zip(arm.joints, arm.links, strict=True):
         rotation = np.zeros(3) if joint.rotation is None else np.asarray(joint.rotation)
-        local = placement * pin.SE3(pin.exp3(rotation), np.zeros(3) if joint.offset is None else np.asarray(joint.offset))
+        local = placement * pin.SE3(
+            pin.exp3(rotation), np.zeros(3) if joint.offset is None else np.asarray(joint.offset)
+        )
         axis = np.array([0.0, 0.0, 1.0]) if joint.axis is None else np.asarray(joint.axis)
-        frame = outside.addJoint(frame, pin.JointModelRevoluteUnaligned(*(axis / np.linalg.norm(axis))), local, joint.name)
+        frame = outside.addJoint(
+            frame,
+            pin.JointModelRevoluteUnaligned(*(axis / np.linalg.norm(axis))),
+            local,
+            joint.name,
+        )
         xx, yy, zz, xy, xz, yz = np.asarray(link.body.inertia)
         about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        outside.appendBodyToJoint(frame, pin.Inertia(float(link.body.mass), np.asarray(link.body.com), about), pin.SE3.Identity())
+        outside.appendBodyToJoint(
+            frame,
+            pin.Inertia(float(link.body.mass), np.asarray(link.body.com), about),
+            pin.SE3.Identity(),
+        )
         placement = pin.SE3(np.eye(3), np.array([float(link.length), 0.0, 0.0]))
     outside.gravity.linear = np.asarray(arm.gravity)
     data = outside.createData()
 
     rng = np.random.default_rng(0)
-    q, v, tau = rng.uniform(-np.pi, np.pi, (100, 3)), rng.normal(size=(100, 3)), rng.normal(size=(100, 3))
+    q, v, tau = (
+        rng.uniform(-np.pi, np.pi, (100, 3)),
+        rng.normal(size=(100, 3)),
+        rng.normal(size=(100, 3)),
+    )
     wanted = np.array([pin.aba(outside, data, *row) for row in zip(q, v, tau, strict=True)])
 
     def accelerate(q, v, tau):
-        drive = fx.Drive(joints={j.name: fx.Effort(fx.constant(tau[i])) for i, j in enumerate(arm.joints)})
+        drive = fx.Drive(
+            joints={j.name: fx.Effort(fx.constant(tau[i])) for i, j in enumerate(arm.joints)}
+        )
         return model.term(drive).accelerate(0.0, q, v, None, {})
 
     found = np.asarray(jax.jit(jax.vmap(accelerate))(q, v, tau))
     scale = np.max(np.abs(wanted), axis=1, keepdims=True)
-    record_number("forward dynamics against pinocchio, 100 states, relative", np.max(np.abs(found - wanted) / scale), 1e-8)
+    record_number(
+        "forward dynamics against pinocchio, 100 states, relative",
+        np.max(np.abs(found - wanted) / scale),
+        1e-8,
+    )
     back = np.asarray(fx.inverse_dynamics(arm, q, v, found))
     record_number("inverse of forward dynamics", np.max(np.abs(back - tau)), 1e-9)
 
@@ -86,7 +121,12 @@ def test_equilibrium_modes_and_linear_model(arm, model):
 def test_equilibrium_leaves_a_joint_where_its_motion_holds_it(model):
     """The other joints give way under weight; the held one stays, to the last digit."""
     first, *others = [j.name for j in model.robot.tree_joints]
-    drive = fx.Drive(joints={first: fx.Motion(fx.constant(0.3)), **{n: fx.PD(200.0, 5.0, fx.constant(0.2)) for n in others}})
+    drive = fx.Drive(
+        joints={
+            first: fx.Motion(fx.constant(0.3)),
+            **{n: fx.PD(200.0, 5.0, fx.constant(0.2)) for n in others},
+        }
+    )
     rest = fx.equilibrium(model, drive, {n: 0.2 for n in others})
     assert float(rest.mech.q[0]) == 0.3
     assert np.all(np.abs(np.asarray(rest.mech.q[1:]) - 0.2) > 1e-4)

@@ -33,7 +33,11 @@ def test_forward_equals_reverse_with_outputs_on_step_boundaries(limit, monkeypat
     mass = jnp.asarray(0.2)
     forward = float(jax.jit(lambda m: jax.jvp(f, (m,), (jnp.ones(()),))[1])(mass))
     reverse = float(jax.jit(jax.grad(f))(mass))
-    record_number(f"forward - reverse on step boundaries, relative (limit {limit})", abs(forward - reverse) / abs(forward), 1e-10)
+    record_number(
+        f"forward - reverse on step boundaries, relative (limit {limit})",
+        abs(forward - reverse) / abs(forward),
+        1e-10,
+    )
 
 
 def _integrated(mass, ts):
@@ -52,21 +56,47 @@ def test_solvers_run_in_diffeqsolve_with_equal_gradients(record_number):
         return jnp.sum(out.ys.mech.q)
 
     mass = jnp.asarray(0.2)
-    reverse = float(jax.jit(jax.grad(lambda m: end(m, diffrax.RecursiveCheckpointAdjoint(checkpoints=2))))(mass))
-    forward = float(jax.jit(lambda m: jax.jvp(lambda m: end(m, diffrax.ForwardMode()), (m,), (jnp.ones(()),))[1])(mass))
-    record_number("Newmark in diffeqsolve: forward - reverse, relative", abs(forward - reverse) / abs(forward), 1e-10)
+    reverse = float(
+        jax.jit(jax.grad(lambda m: end(m, diffrax.RecursiveCheckpointAdjoint(checkpoints=2))))(mass)
+    )
+    forward = float(
+        jax.jit(
+            lambda m: jax.jvp(lambda m: end(m, diffrax.ForwardMode()), (m,), (jnp.ones(()),))[1]
+        )(mass)
+    )
+    record_number(
+        "Newmark in diffeqsolve: forward - reverse, relative",
+        abs(forward - reverse) / abs(forward),
+        1e-10,
+    )
     marched = fx.simulate(model, None, ts, substeps=1, solver=fx.Newmark(), start=START, stations=2)
     assert abs(float(end(mass, diffrax.ForwardMode())) - float(jnp.sum(marched.q[-1]))) < 1e-12
 
 
 def test_adaptive_explicit_run_equals_the_implicit_one():
     ts = jnp.linspace(0.0, 0.3, 4)
-    fine = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.PIDController(rtol=1e-9, atol=1e-11), dt=1e-3)
+    fine = swing(
+        planar_pair(),
+        ts,
+        solver=diffrax.Tsit5(),
+        adaptive=diffrax.PIDController(rtol=1e-9, atol=1e-11),
+        dt=1e-3,
+    )
     assert int(fine.status) == 0
     coarse = swing(planar_pair(), ts, dt=1e-3)
     np.testing.assert_allclose(np.asarray(fine.tip), np.asarray(coarse.tip), atol=3e-6)
-    short = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.PIDController(rtol=1e-9, atol=1e-11), dt=1e-3, max_steps=3)
-    assert fx.Status(int(short.status)) is fx.Status.max_steps and np.isnan(np.asarray(short.tip[-1])).all()
+    short = swing(
+        planar_pair(),
+        ts,
+        solver=diffrax.Tsit5(),
+        adaptive=diffrax.PIDController(rtol=1e-9, atol=1e-11),
+        dt=1e-3,
+        max_steps=3,
+    )
+    assert (
+        fx.Status(int(short.status)) is fx.Status.max_steps
+        and np.isnan(np.asarray(short.tip[-1])).all()
+    )
     steps = np.linspace(0.0, 0.3, 301)
     told = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.StepTo(ts=steps))
     np.testing.assert_allclose(np.asarray(told.tip), np.asarray(fine.tip), atol=1e-9)
@@ -77,18 +107,34 @@ def test_breaks_are_step_boundaries():
     """A bang-bang torque on one coarse grid gives the same as with a grid that has the switches on it."""
     drive = fx.Drive(joints={"joint1": fx.Effort(fx.bang_bang(3.0, [0.0, 0.0137, 0.0291]))})
     model = pair_model()
-    coarse = fx.simulate(model, drive, jnp.array([0.0, 0.02, 0.04]), dt=0.01, start=START, stations=2)
+    coarse = fx.simulate(
+        model, drive, jnp.array([0.0, 0.02, 0.04]), dt=0.01, start=START, stations=2
+    )
     fine = fx.simulate(model, drive, jnp.array([0.0, 0.02, 0.04]), dt=1e-4, start=START, stations=2)
     np.testing.assert_allclose(np.asarray(coarse.tip), np.asarray(fine.tip), atol=2e-5)
     assert abs(float(coarse.energy.balance[-1] - coarse.energy.balance[0])) < 1e-12
 
     def switched(t):
-        d = fx.Drive(joints={"joint1": fx.Effort(fx.bang_bang(3.0, jnp.stack([0.0 * t, t, 2 * t])))})
-        return jnp.sum(fx.simulate(model, d, jnp.array([0.0, 0.02, 0.04]), substeps=2, start=START, stations=2, throw=False).tip[-1])
+        d = fx.Drive(
+            joints={"joint1": fx.Effort(fx.bang_bang(3.0, jnp.stack([0.0 * t, t, 2 * t])))}
+        )
+        return jnp.sum(
+            fx.simulate(
+                model,
+                d,
+                jnp.array([0.0, 0.02, 0.04]),
+                substeps=2,
+                start=START,
+                stations=2,
+                throw=False,
+            ).tip[-1]
+        )
 
     t, h = jnp.asarray(0.0137), 1e-5
     f = jax.jit(switched)
-    np.testing.assert_allclose(float(jax.jit(jax.grad(switched))(t)), float(f(t + h) - f(t - h)) / (2 * h), rtol=1e-5)
+    np.testing.assert_allclose(
+        float(jax.jit(jax.grad(switched))(t)), float(f(t + h) - f(t - h)) / (2 * h), rtol=1e-5
+    )
 
 
 def test_failure_freezes_its_lane_only():
@@ -96,16 +142,33 @@ def test_failure_freezes_its_lane_only():
     push = jnp.array([1.0, 1e9])
 
     def tip(force):
-        rail = fx.Link("rail", 0.3, section=fx.Rectangle(0.02, 0.02), material=fx.Material.named("steel"), rigid=True)
-        rider = fx.Link("rider", 0.2, section=fx.Rectangle(0.02, 0.02), material=fx.Material.named("steel"), rigid=True)
-        joints = (fx.Joint("base", "fixed", "ground", "rail"), fx.Joint("slide", "sliding", "rail", "rider", home=0.1))
+        rail = fx.Link(
+            "rail",
+            0.3,
+            section=fx.Rectangle(0.02, 0.02),
+            material=fx.Material.named("steel"),
+            rigid=True,
+        )
+        rider = fx.Link(
+            "rider",
+            0.2,
+            section=fx.Rectangle(0.02, 0.02),
+            material=fx.Material.named("steel"),
+            rigid=True,
+        )
+        joints = (
+            fx.Joint("base", "fixed", "ground", "rail"),
+            fx.Joint("slide", "sliding", "rail", "rider", home=0.1),
+        )
         robot = fx.Robot("rail", (rail, rider), joints, planar=True, gravity=(0.0, 0.0, 0.0))
         drive = fx.Drive(joints={"slide": fx.Effort(fx.constant(force))})
         return fx.simulate(fx.RigidArm().bind(robot), drive, ts, dt=0.01, stations=2, throw=False)
 
     both = jax.jit(jax.vmap(tip))(push)
     assert [fx.Status(int(s)) for s in both.status] == [fx.Status.ok, fx.Status.ran_off_link]
-    assert np.all(np.isfinite(np.asarray(both.tip[0]))) and np.isnan(np.asarray(both.tip[1, -1])).all()
+    assert (
+        np.all(np.isfinite(np.asarray(both.tip[0]))) and np.isnan(np.asarray(both.tip[1, -1])).all()
+    )
     with pytest.raises(fx.SimulationError, match="slide"):
         traj = tip(1e9)
         _simulate._raise_failure(traj)
@@ -118,7 +181,12 @@ def test_sampled_controller_holds_and_delays():
     model = pair_model()
     ts = jnp.linspace(0.0, 0.05, 11)
     run = lambda delay: fx.simulate(  # noqa: E731
-        model, fx.Drive(joints={"joint1": fx.Sampled(law, 0.01, jnp.asarray(5.0), delay=delay)}), ts, dt=5e-3, start=START, stations=2
+        model,
+        fx.Drive(joints={"joint1": fx.Sampled(law, 0.01, jnp.asarray(5.0), delay=delay)}),
+        ts,
+        dt=5e-3,
+        start=START,
+        stations=2,
     )
     held = np.asarray(run(0).effort[:, 0])
     # Seen at the end of each interval of 5 ms, the value of the last sample of every 10 ms.
@@ -135,34 +203,54 @@ def test_a_law_of_your_own_equals_the_controller_that_it_repeats():
 
     ts = jnp.linspace(0.0, 0.05, 3)
     gains = {"kp": jnp.asarray(5.0), "kd": jnp.asarray(0.2)}
-    drives = (fx.Drive(joints={"joint2": a}) for a in (fx.Feedback(law, gains), fx.PD(5.0, 0.2, fx.constant(0.5))))
-    own, ready = (fx.simulate(pair_model(), drive, ts, dt=5e-3, start=START, stations=2) for drive in drives)
+    drives = (
+        fx.Drive(joints={"joint2": a})
+        for a in (fx.Feedback(law, gains), fx.PD(5.0, 0.2, fx.constant(0.5)))
+    )
+    own, ready = (
+        fx.simulate(pair_model(), drive, ts, dt=5e-3, start=START, stations=2) for drive in drives
+    )
     np.testing.assert_allclose(np.asarray(own.effort), np.asarray(ready.effort), atol=1e-9)
     np.testing.assert_allclose(np.asarray(own.tip), np.asarray(ready.tip), atol=1e-12)
 
 
 def test_moving_base_does_its_work(record_number):
-    drive = fx.Drive(base=fx.Base(translation=fx.stack([fx.quintic(0.0, 0.2, 0.3), fx.constant(0.0), fx.constant(0.0)]), angle=fx.quintic(0.0, 0.4, 0.3)))
+    drive = fx.Drive(
+        base=fx.Base(
+            translation=fx.stack([fx.quintic(0.0, 0.2, 0.3), fx.constant(0.0), fx.constant(0.0)]),
+            angle=fx.quintic(0.0, 0.4, 0.3),
+        )
+    )
     ts = jnp.linspace(0.0, 0.3, 4)
     errors = []
     for substeps in (20, 40):
         traj = fx.simulate(pair_model(), drive, ts, substeps=substeps, start=START, stations=2)
         balance = np.asarray(traj.energy.balance)
         errors.append(np.max(np.abs(balance - balance[0])))
-    record_number("moving base: order of the energy balance", np.log2(errors[0] / errors[1]), (1.8, 2.3), "in")
+    record_number(
+        "moving base: order of the energy balance", np.log2(errors[0] / errors[1]), (1.8, 2.3), "in"
+    )
 
 
 def test_continuing_from_the_final_state():
     model = pair_model()
     whole = fx.simulate(model, None, jnp.linspace(0.0, 0.2, 5), dt=0.01, start=START, stations=2)
     first = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3), dt=0.01, start=START, stations=2)
-    second = fx.simulate(model, None, jnp.linspace(0.1, 0.2, 3), dt=0.01, start=first.final, stations=2)
+    second = fx.simulate(
+        model, None, jnp.linspace(0.1, 0.2, 3), dt=0.01, start=first.final, stations=2
+    )
     np.testing.assert_allclose(np.asarray(second.tip[-1]), np.asarray(whole.tip[-1]), atol=1e-10)
     # What a failed step would be told with: when, where to look, what to try.
-    failed = eqx.tree_at(lambda t: (t.status, t.t_fail, t.frames), whole, (jnp.asarray(1), jnp.asarray(0.2), whole.frames.at[-1].set(jnp.nan)))
+    failed = eqx.tree_at(
+        lambda t: (t.status, t.t_fail, t.frames),
+        whole,
+        (jnp.asarray(1), jnp.asarray(0.2), whole.frames.at[-1].set(jnp.nan)),
+    )
     rates = np.abs(np.asarray(whole.qd[-2]))
     place = rf"joint 'joint{np.argmax(rates) + 1}' \(the fastest.*seen at t = 0.15 s"
-    with pytest.raises(fx.SimulationError, match=f"t = 0.2 s at {place}: newton_failed.*smaller dt"):
+    with pytest.raises(
+        fx.SimulationError, match=f"t = 0.2 s at {place}: newton_failed.*smaller dt"
+    ):
         _simulate._raise_failure(failed)
 
 
@@ -172,9 +260,25 @@ def test_continuing_from_the_final_state():
         (lambda m: fx.simulate(m, None, jnp.array([0.0])), "ts: shape"),
         (lambda m: fx.simulate(m, None, jnp.array([0.0, 1.0, 0.5])), "not increasing"),
         (lambda m: fx.simulate(m, None, jnp.array([0.0, 1.0]), dt=-1.0), "dt: -1.0"),
-        (lambda m: fx.simulate(m, fx.Drive(joints={"knee": fx.Effort(fx.constant(1.0))}), jnp.array([0.0, 1.0])), "no such joint"),
-        (lambda m: fx.simulate(m, None, jnp.array([0.0, 1.0]), start={"knee": 1.0}), "start.joints.knee"),
-        (lambda m: fx.simulate(m, fx.Drive(joints={"joint1": fx.Motion(fx.constant(1.0))}), jnp.array([0.0, 1.0]), start={"joint1": 0.2}), "contradicts"),
+        (
+            lambda m: fx.simulate(
+                m, fx.Drive(joints={"knee": fx.Effort(fx.constant(1.0))}), jnp.array([0.0, 1.0])
+            ),
+            "no such joint",
+        ),
+        (
+            lambda m: fx.simulate(m, None, jnp.array([0.0, 1.0]), start={"knee": 1.0}),
+            "start.joints.knee",
+        ),
+        (
+            lambda m: fx.simulate(
+                m,
+                fx.Drive(joints={"joint1": fx.Motion(fx.constant(1.0))}),
+                jnp.array([0.0, 1.0]),
+                start={"joint1": 0.2},
+            ),
+            "contradicts",
+        ),
         (lambda m: fx.Drive(joints={"joint1": 3.0}), "expected Motion"),
         (lambda m: fx.modes(m, lock="everything"), "lock: 'everything'"),
     ],

@@ -12,7 +12,11 @@ import flexjax as fx
 from flexjax.formulation import Start
 from tests.simulate.arms import START, pair_model
 
-SOLVERS = {"Newmark": fx.Newmark(), "GeneralisedAlpha": fx.GeneralisedAlpha(0.7), "DiscreteGradient": fx.DiscreteGradient()}
+SOLVERS = {
+    "Newmark": fx.Newmark(),
+    "GeneralisedAlpha": fx.GeneralisedAlpha(0.7),
+    "DiscreteGradient": fx.DiscreteGradient(),
+}
 
 
 @functools.cache
@@ -73,6 +77,10 @@ def test_rotations_stay_rotations(record_number):
     from flexjax.screw import se3
 
     turn = jnp.array([3e-3, -2e-3, 1e-3])
-    quat = jax.jit(lambda q: jax.lax.fori_loop(0, 100_000, lambda _, q: se3.quat_retract(q, turn), q))(jnp.array([1.0, 0.0, 0.0, 0.0]))
+    quat = jax.jit(
+        lambda q: jax.lax.fori_loop(0, 100_000, lambda _, q: se3.quat_retract(q, turn), q)
+    )(jnp.array([1.0, 0.0, 0.0, 0.0]))
     R = np.asarray(se3.quat_to_matrix(quat))
-    record_number("R^T R - 1 after 1e5 steps on the group", np.max(np.abs(R.T @ R - np.eye(3))), 1e-12)
+    record_number(
+        "R^T R - 1 after 1e5 steps on the group", np.max(np.abs(R.T @ R - np.eye(3))), 1e-12
+    )

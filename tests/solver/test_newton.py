@@ -38,7 +38,11 @@ def test_more_unknowns_than_kept_directions(record_number):
     A, inverse, b = system(300, 0.5)
     x = jax.jit(lambda b: residual_minimising(lambda r: inverse @ r, lambda x: A @ x, b))(b)
     exact = np.linalg.solve(np.asarray(A), np.asarray(b))
-    record_number("linear solve of the gradient, n 300", np.max(np.abs(x - exact)) / np.max(np.abs(exact)), 1e-10)
+    record_number(
+        "linear solve of the gradient, n 300",
+        np.max(np.abs(x - exact)) / np.max(np.abs(exact)),
+        1e-10,
+    )
 
 
 def test_no_solution_is_not_a_number():
@@ -66,7 +70,10 @@ def test_forward_reverse_dense(n, record_number):
     assert ok
     jacobian = np.asarray(A + jnp.diag(k[0] * bend * jnp.cos(x)))
     dense = -np.linalg.solve(jacobian, np.stack([bend * np.sin(x), -b], axis=1))
-    forward, reverse = jax.jit(jax.jacfwd(lambda k: root(k)[0]))(k), jax.jit(jax.jacrev(lambda k: root(k)[0]))(k)
+    forward, reverse = (
+        jax.jit(jax.jacfwd(lambda k: root(k)[0]))(k),
+        jax.jit(jax.jacrev(lambda k: root(k)[0]))(k),
+    )
     for name, got in (("forward", forward), ("reverse", reverse)):
         gap = np.max(np.abs(got - dense), axis=0) / np.max(np.abs(dense), axis=0)
         record_number(f"gradient of a root, {name}, n {n}, against dense", np.max(gap), 1e-10)
@@ -85,7 +92,11 @@ def test_what_the_matrix_neglects_is_learnt(record_number):
     def residual(x):
         return A @ x + 0.05 * jnp.sin(x) - b
 
-    x, count, ok = jax.jit(lambda guess: implicit_solve(residual, lambda r: r, guess, jnp.asarray(1e-3)))(jnp.zeros(30))
+    x, count, ok = jax.jit(
+        lambda guess: implicit_solve(residual, lambda r: r, guess, jnp.asarray(1e-3))
+    )(jnp.zeros(30))
     assert ok
-    record_number("Newton with a poor matrix: residual at the end", np.max(np.abs(residual(x))), 1e-13)
+    record_number(
+        "Newton with a poor matrix: residual at the end", np.max(np.abs(residual(x))), 1e-13
+    )
     record_number("the same: iterations", count, 20)

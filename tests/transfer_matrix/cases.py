@@ -35,7 +35,9 @@ class Seamless(AbstractSignal):
 
 def three_drive() -> fx.Drive:
     """Eq. 17 with the value held that the curve reaches."""
-    return fx.Drive(joints={f"joint{i}": fx.Motion(Seamless(fx.cosine(np.pi / 12, 0.8))) for i in (1, 2, 3)})
+    return fx.Drive(
+        joints={f"joint{i}": fx.Motion(Seamless(fx.cosine(np.pi / 12, 0.8))) for i in (1, 2, 3)}
+    )
 
 
 def single_drive() -> fx.Drive:
@@ -75,7 +77,9 @@ def marcher(method, robot, drive, end):
         y0 = model.initial_state(drive, t0, Start())
 
         def step(i, carry):
-            y, carried, _ = term.advance(i * dt, (i + 1) * dt, carry[0], carry[1], None, method.beta, method.gamma)
+            y, carried, _ = term.advance(
+                i * dt, (i + 1) * dt, carry[0], carry[1], None, method.beta, method.gamma
+            )
             return y, carried
 
         y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, y0, None)))
@@ -101,11 +105,17 @@ def extended_sweep(el, root):
         row, col = S[2] + x["coupling"][i] * third, S[:, 2] + x["coupling"][i] * third
         g = x["free"][i] / (x["stiffness"][i] + S[2, 2])
         d = g * (x["torque"][i] - p[2]) + x["given"][i]
-        S, p = S - g * np.outer(col, row) + x["inertia"][i] * np.outer(third, third), p + col * d - x["pull"][i] * third
+        S, p = (
+            S - g * np.outer(col, row) + x["inertia"][i] * np.outer(third, third),
+            p + col * d - x["pull"][i] * third,
+        )
     e, out_e, out_n = np.asarray(root).astype(np.longdouble), [], []
     for i in range(n):
         g = x["free"][i] / (x["stiffness"][i] + rows[i][2])
-        D = g * (x["torque"][i] - rows[i][3] - (rows[i][:3] + x["coupling"][i] * third) @ e) + x["given"][i]
+        D = (
+            g * (x["torque"][i] - rows[i][3] - (rows[i][:3] + x["coupling"][i] * third) @ e)
+            + x["given"][i]
+        )
         e = e + D * third
         out_e.append(e)
         out_n.append(rows[i][:3] @ e + rows[i][3])

@@ -21,9 +21,17 @@ def arm() -> fx.Robot:
         fx.Link(
             "fore",
             0.4,
-            pieces=(fx.Piece(0.4, fx.Tube(0.02, 0.002), material=al), fx.Piece(0.6, fx.Circle(0.012), material=al)),
+            pieces=(
+                fx.Piece(0.4, fx.Tube(0.02, 0.002), material=al),
+                fx.Piece(0.6, fx.Circle(0.012), material=al),
+            ),
         ),
-        fx.Link("hand", 0.2, body=fx.Body(0.3, (0.1, 0.01, 0.0), (1e-3, 1e-3, 2e-3, 0.0, 0.0, 0.0)), rigid=True),
+        fx.Link(
+            "hand",
+            0.2,
+            body=fx.Body(0.3, (0.1, 0.01, 0.0), (1e-3, 1e-3, 2e-3, 0.0, 0.0, 0.0)),
+            rigid=True,
+        ),
     )
     joints = (
         fx.Joint(
@@ -48,7 +56,15 @@ def arm() -> fx.Robot:
             mass=0.1,
             motor=fx.Motor(rotor=1e-3, gear=4.0),
         ),
-        fx.Joint("wrist", "revolute", "fore", "hand", home=0.3, stops=fx.Stops(-0.5, 0.2, 20.0, 0.1), damping=0.02),
+        fx.Joint(
+            "wrist",
+            "revolute",
+            "fore",
+            "hand",
+            home=0.3,
+            stops=fx.Stops(-0.5, 0.2, 20.0, 0.1),
+            damping=0.02,
+        ),
     )
     sensors = (
         fx.Sensor("angle", "encoder", "shoulder", gain=2.0, offset=0.1),
@@ -56,13 +72,18 @@ def arm() -> fx.Robot:
         fx.Sensor("shake", "accelerometer", "fore", s=0.45, direction=(0.0, 1.0, 0.0), gain=1e-2),
     )
     payload = fx.Payload("tool", "fore", 0.2, inertia=1e-3, offset=(0.02, 0.01, 0.0), s=0.8)
-    return fx.Robot("segments", links, joints, (payload,), sensors, gravity=(0.5, -9.81, 0.0), planar=True)
+    return fx.Robot(
+        "segments", links, joints, (payload,), sensors, gravity=(0.5, -9.81, 0.0), planar=True
+    )
 
 
 def drive() -> fx.Drive:
     push = fx.constant(jnp.array([0.5, 1.0, 0.0, 0.0, 0.0, 0.03]))
     return fx.Drive(
-        joints={"shoulder": fx.PD(40.0, 2.0, fx.quintic(0.0, 0.6, 0.5, begin=-0.05)), "elbow": fx.Motion(fx.quintic(0.1, 0.5, 0.4, begin=-0.05))},
+        joints={
+            "shoulder": fx.PD(40.0, 2.0, fx.quintic(0.0, 0.6, 0.5, begin=-0.05)),
+            "elbow": fx.Motion(fx.quintic(0.1, 0.5, 0.4, begin=-0.05)),
+        },
         loads=(fx.Load("upper", push, s=0.45), fx.Load("hand", 0.3 * push, s=0.9, frame="section")),
     )
 

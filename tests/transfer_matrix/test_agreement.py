@@ -24,7 +24,9 @@ def arm() -> fx.Robot:
 def _tips(method, substeps, stiffer=1.0):
     motion = fx.Drive(joints={n: fx.Motion(fx.quintic(0.0, 0.6, 0.4)) for n in ("j1", "j2")})
     robot = arm().replace("links.*.material.E", stiffer * SLENDER.E)
-    traj = fx.simulate(method.bind(robot), motion, jnp.linspace(0.0, 0.4, 5), substeps=substeps, stations=2)
+    traj = fx.simulate(
+        method.bind(robot), motion, jnp.linspace(0.0, 0.4, 5), substeps=substeps, stations=2
+    )
     return np.asarray(traj.tip[1:, :2]), np.abs(np.asarray(traj.deflection)).max()
 
 
@@ -46,7 +48,9 @@ def _gap(other, stiffer):
 def test_agreement_with_port_hamiltonian(record_number):
     gap, order = _gap(fx.PortHamiltonian(elements=16), 1.0)
     record_number("order in the segment length, beside PortHamiltonian", order, (1.85, 2.15), "in")
-    record_number("tip against PortHamiltonian, segments extrapolated, relative to the bending", gap, 5e-3)
+    record_number(
+        "tip against PortHamiltonian, segments extrapolated, relative to the bending", gap, 5e-3
+    )
 
 
 @pytest.mark.slow
@@ -69,6 +73,17 @@ def test_agreement_with_stiffened_elements(record_number):
         bent.append(size)
         gaps.append(np.abs(limit - want).max() / size)
     coarse = _tips(fx.FiniteElement(elements=4, stiffening=True), 100, 2.0)[0]
-    record_number("tip against FiniteElement with stiffening, bending of 27 mm, relative to it", gaps[1], 0.02)
-    record_number("order of that gap in the bending", np.log(gaps[0] / gaps[1]) / np.log(bent[0] / bent[1]), 1.8, ">")
-    record_number("4 against 8 elements there, relative to the bending", np.abs(coarse - want).max() / bent[1], 2e-3)
+    record_number(
+        "tip against FiniteElement with stiffening, bending of 27 mm, relative to it", gaps[1], 0.02
+    )
+    record_number(
+        "order of that gap in the bending",
+        np.log(gaps[0] / gaps[1]) / np.log(bent[0] / bent[1]),
+        1.8,
+        ">",
+    )
+    record_number(
+        "4 against 8 elements there, relative to the bending",
+        np.abs(coarse - want).max() / bent[1],
+        2e-3,
+    )

@@ -16,7 +16,11 @@ def _arm():
     robot = fx.load_robot("li-zhang-three-link")
     links, joints = robot.links[:2], robot.joints[:2]
     return fx.Robot.serial(
-        links, joints, payloads=[fx.Payload("load", "link2", 0.05)], gravity=(0.0, -9.81, 0.0), planar=True
+        links,
+        joints,
+        payloads=[fx.Payload("load", "link2", 0.05)],
+        gravity=(0.0, -9.81, 0.0),
+        planar=True,
     )
 
 
@@ -54,7 +58,11 @@ def test_three_routes(tip, record_number):
     steps = np.full(p.size, 1e-4)
     differences = np.array(
         [
-            (8 * (value(p + h * e) - value(p - h * e)) - (value(p + 2 * h * e) - value(p - 2 * h * e))) / (12 * h)
+            (
+                8 * (value(p + h * e) - value(p - h * e))
+                - (value(p + 2 * h * e) - value(p - 2 * h * e))
+            )
+            / (12 * h)
             for h, e in zip(steps, np.eye(p.size), strict=True)
         ]
     )
@@ -67,7 +75,9 @@ def test_three_routes(tip, record_number):
         1e-6,
     )
     record_number(
-        "drive samples: reverse against differences", np.max(np.abs(reverse - differences)[3:] / scale[3:]), 1e-6
+        "drive samples: reverse against differences",
+        np.max(np.abs(reverse - differences)[3:] / scale[3:]),
+        1e-6,
     )
 
 
@@ -81,7 +91,11 @@ def _run(chain, dtype):
 @pytest.mark.slow
 def test_single_precision(record_number):
     single, double = _run("riccati", jnp.float32), _run("riccati", jnp.float64)
-    assert all(x.dtype == jnp.float32 for x in jax.tree.leaves(single) if jnp.issubdtype(x.dtype, jnp.floating))
+    assert all(
+        x.dtype == jnp.float32
+        for x in jax.tree.leaves(single)
+        if jnp.issubdtype(x.dtype, jnp.floating)
+    )
     record_number("single precision, tip [m]", np.abs(single.tip - double.tip).max(), 1e-5)
     moment = np.abs(double.reaction[:, 0, 5]).max()
     record_number(

@@ -32,7 +32,14 @@ def equipped_arm(rigid=True) -> fx.Robot:
             damping=0.2,
         ),
         fx.Joint(
-            "j2", "revolute", "a", "b", stiffness=50.0, damping=0.3, mass=0.1, motor=fx.Motor(rotor=1e-3, gear=3.0)
+            "j2",
+            "revolute",
+            "a",
+            "b",
+            stiffness=50.0,
+            damping=0.3,
+            mass=0.1,
+            motor=fx.Motor(rotor=1e-3, gear=3.0),
         ),
         fx.Joint(
             "j3",
@@ -45,7 +52,10 @@ def equipped_arm(rigid=True) -> fx.Robot:
         ),
     ]
     return fx.Robot.serial(
-        links, joints, payloads=[fx.Payload("p", "c", 0.3, inertia=1e-3, offset=(0.01, 0.02, 0))], planar=True
+        links,
+        joints,
+        payloads=[fx.Payload("p", "c", 0.3, inertia=1e-3, offset=(0.01, 0.02, 0))],
+        planar=True,
     )
 
 
@@ -53,11 +63,18 @@ LOADS = [
     fx.Load("b", fx.constant(jnp.array([1.0, 2.0, 0, 0, 0, 0.5])), s=0.6),
     fx.Load("c", fx.constant(jnp.array([1.0, -2.0, 0, 0, 0, 0.1])), s=0.4, frame="section"),
 ]
-BASE = fx.Base(translation=fx.stack([fx.sine(0.1, 1.0), fx.sine(0.2, 0.7), fx.constant(0.0)]), angle=fx.sine(0.3, 0.5))
+BASE = fx.Base(
+    translation=fx.stack([fx.sine(0.1, 1.0), fx.sine(0.2, 0.7), fx.constant(0.0)]),
+    angle=fx.sine(0.3, 0.5),
+)
 DRIVES = {
     "efforts": (
         fx.Drive(
-            joints={"j1": fx.PD(20.0, 2.0, fx.quintic(0, 1, 1.0)), "j2": fx.Effort(fx.sine(1.0, 2.0))}, loads=LOADS
+            joints={
+                "j1": fx.PD(20.0, 2.0, fx.quintic(0, 1, 1.0)),
+                "j2": fx.Effort(fx.sine(1.0, 2.0)),
+            },
+            loads=LOADS,
         ),
         Start(joints={"j3": 0.4}, rates={"j1": 0.7, "j3": -1.2}),
     ),
@@ -90,7 +107,12 @@ def _slope(model, drive, start, t):
     rate = term.rate(t, y, None)
 
     def energy(h):
-        moved = State(term.retract(y.mech, jax.tree.map(lambda x: h * x, rate)), y.work, y.dissipated, y.memory)
+        moved = State(
+            term.retract(y.mech, jax.tree.map(lambda x: h * x, rate)),
+            y.work,
+            y.dissipated,
+            y.memory,
+        )
         return model.energy(t + h, moved, drive).mechanical
 
     return jax.jvp(energy, (0.0,), (1.0,))[1], *term.power(t, y, None)

@@ -17,8 +17,13 @@ def test_three_links_against_exudyn(record_number):
         # Both codes are of second order in time and at least that in space: halve both and extrapolate.
         return fine + (fine - coarse) / 3
 
-    ours = [np.asarray(jax.jit(three_link.flexjax_tip(n, steps))(robot, zero)) for n, steps in ((20, 800), (40, 1600))]
+    ours = [
+        np.asarray(jax.jit(three_link.flexjax_tip(n, steps))(robot, zero))
+        for n, steps in ((20, 800), (40, 1600))
+    ]
     theirs = [three_link.exudyn_tip(n, steps)[0] for n, steps in ((8, 800), (16, 1600))]
     record_number(
-        "three-link tip against Exudyn, both extrapolated [m]", np.linalg.norm(limit(*ours) - limit(*theirs)), 1e-5
+        "three-link tip against Exudyn, both extrapolated [m]",
+        np.linalg.norm(limit(*ours) - limit(*theirs)),
+        1e-5,
     )

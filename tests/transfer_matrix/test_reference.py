@@ -22,7 +22,9 @@ def _rows(times):
 def test_single_link(half, record_number):
     row = reference()["single"][f"run E6.9e+10 half{int(half)} be0.7 ga0.8"]
     method = fx.TransferMatrix(segments=60, beta=0.7, gamma=0.8, variant="paper", half_springs=half)
-    traj = fx.simulate(method.bind(fx.load_robot("li-zhang-single-link")), single_drive(), TS, dt=2e-3)
+    traj = fx.simulate(
+        method.bind(fx.load_robot("li-zhang-single-link")), single_drive(), TS, dt=2e-3
+    )
     at = _rows(row["t"])
     record_number(
         f"single link, half springs {half}: tip [m]",
@@ -38,8 +40,12 @@ def test_single_link(half, record_number):
 
 @pytest.fixture(scope="module")
 def three_acceleration():
-    method = fx.TransferMatrix(segments=20, beta=0.7, gamma=0.51, rotary=False, linearisation="extrapolated")
-    return fx.simulate(method.bind(fx.load_robot("li-zhang-three-link")), three_drive(), TS, dt=1e-3)
+    method = fx.TransferMatrix(
+        segments=20, beta=0.7, gamma=0.51, rotary=False, linearisation="extrapolated"
+    )
+    return fx.simulate(
+        method.bind(fx.load_robot("li-zhang-three-link")), three_drive(), TS, dt=1e-3
+    )
 
 
 def test_three_links_acceleration_level(three_acceleration, record_number):
@@ -52,7 +58,9 @@ def test_three_links_acceleration_level(three_acceleration, record_number):
     )
     moment = three_acceleration.reaction[at, 0, 5]
     record_number(
-        "three links, acceleration level: root moment [N m]", np.abs(moment + np.array(row["root_moment"])).max(), 1e-7
+        "three links, acceleration level: root moment [N m]",
+        np.abs(moment + np.array(row["root_moment"])).max(),
+        1e-7,
     )
 
 
@@ -60,9 +68,15 @@ def test_three_links_acceleration_level(three_acceleration, record_number):
 def test_three_links_published(three_acceleration, record_number):
     row = reference()["three"]["flex1 half1"]
     at, want = _rows(row["t"]), np.array(row["samples"])
-    method = fx.TransferMatrix(segments=20, beta=0.7, gamma=0.51, variant="paper", half_springs=True)
-    traj = fx.simulate(method.bind(fx.load_robot("li-zhang-three-link")), three_drive(), TS, dt=1e-3)
-    record_number("three links, published form: tip [m]", np.abs(traj.tip[at, :2] - want[:, :2]).max(), 1e-9)
+    method = fx.TransferMatrix(
+        segments=20, beta=0.7, gamma=0.51, variant="paper", half_springs=True
+    )
+    traj = fx.simulate(
+        method.bind(fx.load_robot("li-zhang-three-link")), three_drive(), TS, dt=1e-3
+    )
+    record_number(
+        "three links, published form: tip [m]", np.abs(traj.tip[at, :2] - want[:, :2]).max(), 1e-9
+    )
     record_number(
         "three links, published form: link deflections [m]",
         np.abs(traj.deflection[at][:, :, -1, 1] - want[:, 4:7]).max(),
@@ -75,7 +89,9 @@ def test_three_links_published(three_acceleration, record_number):
     )
     # The two forms differ by their time integration only.
     record_number(
-        "published form against acceleration level [m]", np.abs(traj.tip - three_acceleration.tip).max(), 2e-5
+        "published form against acceleration level [m]",
+        np.abs(traj.tip - three_acceleration.tip).max(),
+        2e-5,
     )
 
 
@@ -87,7 +103,9 @@ def _stiffness(model, drive):
     y = model.initial_state(drive, t, Start())
 
     def acceleration(q):
-        return term.rate(t, State(Mechanical(q, jnp.zeros_like(y.mech.v)), y.work, y.dissipated, y.memory), None).v
+        return term.rate(
+            t, State(Mechanical(q, jnp.zeros_like(y.mech.v)), y.work, y.dissipated, y.memory), None
+        ).v
 
     return jax.jacfwd(acceleration)(y.mech.q)
 
@@ -101,7 +119,8 @@ def _frequencies(model, drive):
 def _error(n, half):
     method = fx.TransferMatrix(segments=n, half_springs=half, rotary=False)
     f = _frequencies(
-        method.bind(fx.load_robot("li-zhang-single-link")), fx.Drive(joints={"motor": fx.Motion(fx.constant(0.0))})
+        method.bind(fx.load_robot("li-zhang-single-link")),
+        fx.Drive(joints={"motor": fx.Motion(fx.constant(0.0))}),
     )
     return f[:3] / np.array(reference()["frequencies"]["EB_f_E69e9"]) - 1
 
@@ -115,10 +134,15 @@ def test_frequencies(half, record_number):
     }
     errors = {n: _error(n, half) for n in (10, 20, 40)}
     for n, e in errors.items():
-        record_number(f"frequency errors, N = {n}, half springs {half}", np.abs(e - table[n]).max(), 1e-7)
+        record_number(
+            f"frequency errors, N = {n}, half springs {half}", np.abs(e - table[n]).max(), 1e-7
+        )
     order = np.log2(errors[20][0] / errors[40][0])
     record_number(
-        f"order of the first frequency, half springs {half}", order, (1.98, 2.02) if half else (0.98, 1.06), "in"
+        f"order of the first frequency, half springs {half}",
+        order,
+        (1.98, 2.02) if half else (0.98, 1.06),
+        "in",
     )
 
 

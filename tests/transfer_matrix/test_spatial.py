@@ -20,8 +20,19 @@ def flat_arm(planar: bool, stops=None) -> fx.Robot:
         fx.Link("b", 0.3, section=fx.Rectangle(0.02, 0.008), material=SOFT),
     )
     joints = (
-        fx.Joint("j1", "revolute", "ground", "a", stiffness=100.0, damping=0.1, offset=(0.1, 0.05, 0.0)),
-        fx.Joint("j2", "revolute", "a", "b", damping=0.02, rotation=(0.0, 0.0, 0.3), offset=(0.01, 0.02, 0.0), stops=stops),
+        fx.Joint(
+            "j1", "revolute", "ground", "a", stiffness=100.0, damping=0.1, offset=(0.1, 0.05, 0.0)
+        ),
+        fx.Joint(
+            "j2",
+            "revolute",
+            "a",
+            "b",
+            damping=0.02,
+            rotation=(0.0, 0.0, 0.3),
+            offset=(0.01, 0.02, 0.0),
+            stops=stops,
+        ),
     )
     payload = fx.Payload("p", "b", 0.1, inertia=1e-4, offset=(0.01, 0.02, 0.0))
     return fx.Robot("flat", links, joints, (payload,), (), planar=planar)
@@ -65,7 +76,9 @@ def _march(method, robot, drive, start, dt, steps):
         y0 = model.initial_state(drive, t0, start)
 
         def step(i, carry):
-            y, carried, _ = term.advance(i * dt, (i + 1) * dt, *carry, None, method.beta, method.gamma)
+            y, carried, _ = term.advance(
+                i * dt, (i + 1) * dt, *carry, None, method.beta, method.gamma
+            )
             return y, carried
 
         y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, y0, None)))
@@ -83,23 +96,42 @@ def test_planar_motion_equals_the_planar_version(record_number):
     )
     worst = max(np.abs(a - b[:2]).max() for a, b in zip(flat[:2], space[:2], strict=True))
     record_number("planar motion in space against the plane: tip [m], [m/s]", worst, 1e-10)
-    a, b = (np.array([getattr(x[3], k) for k in ("kinetic", "elastic", "work", "dissipated")]) for x in (flat, space))
-    record_number("planar motion in space against the plane: energies [J]", np.abs(a - b).max(), 1e-10)
+    a, b = (
+        np.array([getattr(x[3], k) for k in ("kinetic", "elastic", "work", "dissipated")])
+        for x in (flat, space)
+    )
+    record_number(
+        "planar motion in space against the plane: energies [J]", np.abs(a - b).max(), 1e-10
+    )
 
 
 @pytest.mark.slow
 def test_loads_and_stops_of_a_planar_motion(record_number):
     """Forces and torques inside links, in world and in section axes, and a joint that runs into its stop."""
     flat, space = (
-        _march(fx.TransferMatrix(segments=4), flat_arm(planar, STOPS), flat_drive(LOADS), Start(), 2e-3, 50)
+        _march(
+            fx.TransferMatrix(segments=4),
+            flat_arm(planar, STOPS),
+            flat_drive(LOADS),
+            Start(),
+            2e-3,
+            50,
+        )
         for planar in (True, False)
     )
-    free = _march(fx.TransferMatrix(segments=4), flat_arm(True), flat_drive(LOADS), Start(), 2e-3, 50)
+    free = _march(
+        fx.TransferMatrix(segments=4), flat_arm(True), flat_drive(LOADS), Start(), 2e-3, 50
+    )
     assert np.abs(free[0] - flat[0]).max() > 1e-3  # the stop acts
     worst = max(np.abs(a - b[:2]).max() for a, b in zip(flat[:2], space[:2], strict=True))
     record_number("loads and stops in space against the plane: tip [m], [m/s]", worst, 1e-10)
-    a, b = (np.array([getattr(x[3], k) for k in ("kinetic", "elastic", "dissipated")]) for x in (flat, space))
-    record_number("loads and stops in space against the plane: energies [J]", np.abs(a - b).max(), 1e-10)
+    a, b = (
+        np.array([getattr(x[3], k) for k in ("kinetic", "elastic", "dissipated")])
+        for x in (flat, space)
+    )
+    record_number(
+        "loads and stops in space against the plane: energies [J]", np.abs(a - b).max(), 1e-10
+    )
     # Work of torques is summed along quaternions instead of angles: apart by the cube of a step's turn.
     gap = abs(float(flat[3].work - space[3].work)) / abs(float(flat[3].work))
     record_number("loads and stops in space against the plane: work", gap, 1e-4)
@@ -113,10 +145,14 @@ def test_energy_rate_is_power_in_space(loaded, record_number):
     model = fx.TransferMatrix(segments=3).bind(robot)
     second = fx.Effort(fx.constant(0.1)) if loaded else fx.Motion(fx.sine(0.4, 1.3))
     push = fx.constant(jnp.array([0.5, 2.0, -0.7, 0.03, -0.02, 0.05]))
-    loads = (fx.Load("a", push, s=0.4), fx.Load("b", push, s=0.9, frame="section")) if loaded else ()
+    loads = (
+        (fx.Load("a", push, s=0.4), fx.Load("b", push, s=0.9, frame="section")) if loaded else ()
+    )
     drive = fx.Drive(joints={"j1": fx.Effort(fx.constant((0.3, -0.2))), "j2": second}, loads=loads)
     term, t = model.term(drive), jnp.asarray(0.23)
-    y = model.initial_state(drive, t, Start(joints={"j1": (0.3, -0.2)} | ({"j2": 0.4} if loaded else {})))
+    y = model.initial_state(
+        drive, t, Start(joints={"j1": (0.3, -0.2)} | ({"j2": 0.4} if loaded else {}))
+    )
     rng = np.random.default_rng(0)
     q = term.moved(y.mech.q, jnp.asarray(0.05 * rng.normal(size=y.mech.v.shape)))
     mech = type(y.mech)(q, jnp.asarray(rng.normal(size=y.mech.v.shape)))
@@ -128,7 +164,9 @@ def test_energy_rate_is_power_in_space(loaded, record_number):
 
         def energy(h):
             moved = term.retract(y.mech, jax.tree.map(lambda x: h * x, rate))
-            return model.energy(t + h, State(moved, y.work, y.dissipated, y.memory), drive).mechanical
+            return model.energy(
+                t + h, State(moved, y.work, y.dissipated, y.memory), drive
+            ).mechanical
 
         return jax.jvp(energy, (0.0,), (1.0,))[1], *term.power(t, y, None)
 
@@ -141,18 +179,39 @@ def test_energy_rate_is_power_in_space(loaded, record_number):
 def test_every_output_of_a_planar_motion(record_number):
     ts = jnp.linspace(0.0, 0.1, 3)
     flat, space = (
-        fx.simulate(fx.TransferMatrix(segments=3).bind(flat_arm(p)), flat_drive(), ts, dt=2e-3, stations=4)
+        fx.simulate(
+            fx.TransferMatrix(segments=3).bind(flat_arm(p)), flat_drive(), ts, dt=2e-3, stations=4
+        )
         for p in (True, False)
     )
-    outputs = ("q", "qd", "qdd", "motor", "effort", "frames", "velocity", "acceleration", "deflection", "strain")
+    outputs = (
+        "q",
+        "qd",
+        "qdd",
+        "motor",
+        "effort",
+        "frames",
+        "velocity",
+        "acceleration",
+        "deflection",
+        "strain",
+    )
     for field in (*outputs, "reaction"):
         a, b = np.asarray(getattr(flat, field)), np.asarray(getattr(space, field))
-        record_number(f"planar motion in space, {field}", np.abs(a - b).max() / (1e-3 + np.abs(a).max()), 1e-10)
+        record_number(
+            f"planar motion in space, {field}",
+            np.abs(a - b).max() / (1e-3 + np.abs(a).max()),
+            1e-10,
+        )
 
 
 def _swing(method, robot, substeps=100):
     ts = jnp.linspace(0.0, 0.3, 4)
-    return np.asarray(fx.simulate(method.bind(robot), None, ts, substeps=substeps, start=START, stations=2).tip[1:])
+    return np.asarray(
+        fx.simulate(method.bind(robot), None, ts, substeps=substeps, start=START, stations=2).tip[
+            1:
+        ]
+    )
 
 
 @pytest.mark.slow
@@ -171,13 +230,34 @@ def test_swing_in_space_beside_screw_synthesis(record_number):
     ours = [_swing(fx.TransferMatrix(segments=n), swing_arm(), 800) for n in (4, 8, 16)]
     gaps = [np.linalg.norm(x - want, axis=1).max() for x in ours]
     record_number("swing in space against ScrewSynthesis, 16 segments [m]", gaps[2], 5e-6)
-    record_number("swing in space against ScrewSynthesis, gap of 8 over that of 4 segments", gaps[1] / gaps[0], 0.8)
-    record_number("swing in space against ScrewSynthesis, gap of 16 over that of 8 segments", gaps[2] / gaps[1], 0.8)
+    record_number(
+        "swing in space against ScrewSynthesis, gap of 8 over that of 4 segments",
+        gaps[1] / gaps[0],
+        0.8,
+    )
+    record_number(
+        "swing in space against ScrewSynthesis, gap of 16 over that of 8 segments",
+        gaps[2] / gaps[1],
+        0.8,
+    )
 
 
 def _welded(pieces: int) -> fx.Robot:
-    links = [fx.Link(f"l{i}", 0.6 / pieces, section=fx.Rectangle(0.012, 0.01), material=SOFT) for i in range(pieces)]
-    joints = [fx.Joint("j0", "universal", "ground", "l0", axis=(0.0, 0.0, 1.0), axis2=(0.0, 1.0, 0.0), damping=0.02)]
+    links = [
+        fx.Link(f"l{i}", 0.6 / pieces, section=fx.Rectangle(0.012, 0.01), material=SOFT)
+        for i in range(pieces)
+    ]
+    joints = [
+        fx.Joint(
+            "j0",
+            "universal",
+            "ground",
+            "l0",
+            axis=(0.0, 0.0, 1.0),
+            axis2=(0.0, 1.0, 0.0),
+            damping=0.02,
+        )
+    ]
     joints += [fx.Joint(f"j{i}", "fixed", f"l{i - 1}", f"l{i}") for i in range(1, pieces)]
     payload = fx.Payload("p", links[-1].name, 0.05, inertia=1e-5, offset=(0.0, 0.0, 0.02))
     return fx.Robot("welded", tuple(links), tuple(joints), (payload,), ())
@@ -189,10 +269,21 @@ def test_fixed_joints_in_space(record_number):
     ends = []
     for pieces in (1, 2):
         start = Start(joints={"j0": (0.3, -0.2)})
-        ends.append(_march(fx.TransferMatrix(segments=6 // pieces), _welded(pieces), fx.Drive(), start, 2e-3, 60))
+        ends.append(
+            _march(
+                fx.TransferMatrix(segments=6 // pieces),
+                _welded(pieces),
+                fx.Drive(),
+                start,
+                2e-3,
+                60,
+            )
+        )
     (whole, speed, _, _), (cut, cut_speed, _, last) = ends
     record_number("welded link in space: tip [m]", np.abs(whole - cut).max(), 1e-10)
-    record_number("welded link in space: speed of the tip [m/s]", np.abs(speed - cut_speed).max(), 1e-8)
+    record_number(
+        "welded link in space: speed of the tip [m/s]", np.abs(speed - cut_speed).max(), 1e-8
+    )
     assert float(last.elastic) > 1e-6  # it bends
 
 
@@ -206,4 +297,9 @@ def test_order_in_the_segment_length_in_space(record_number):
     arm = fx.Robot(arm.name, arm.links, arm.joints, (fx.Payload("p", "b", 0.05),), ())
     tips = [_swing(fx.TransferMatrix(segments=n), arm, 800) for n in (8, 16, 32)]
     order = np.log2(np.linalg.norm(tips[0] - tips[1]) / np.linalg.norm(tips[1] - tips[2]))
-    record_number("swing in space: order in the segment length, damped joint, point mass", order, (1.85, 2.15), "in")
+    record_number(
+        "swing in space: order in the segment length, damped joint, point mass",
+        order,
+        (1.85, 2.15),
+        "in",
+    )

@@ -38,7 +38,19 @@ def random_elements(n=7, seed=0, springs_only=False) -> tuple[Elements, jax.Arra
     rotor[4], coupling[4], pull[4] = 0.3, 0.2, 0.4
     if not springs_only:
         stiffness[5] = 0.0
-    arrays = (column, column, shift, table, stiffness, rng.normal(size=n), free, given, coupling, rotor, pull)
+    arrays = (
+        column,
+        column,
+        shift,
+        table,
+        stiffness,
+        rng.normal(size=n),
+        free,
+        given,
+        coupling,
+        rotor,
+        pull,
+    )
     return Elements(*map(jnp.asarray, arrays)), jnp.asarray(rng.normal(size=3))
 
 
@@ -48,7 +60,9 @@ def test_equal_to_dense(kind, record_number):
     sol = jax.jit(SWEEPS[kind])(el, root)
     e, n, _ = dense_solve(el, root)
     record_number(
-        f"{kind} sweep against a dense solve", max(np.abs(sol.e - e).max(), np.abs(sol.torque - n).max()), 1e-11
+        f"{kind} sweep against a dense solve",
+        max(np.abs(sol.e - e).max(), np.abs(sol.torque - n).max()),
+        1e-11,
     )
 
 
@@ -57,23 +71,49 @@ def test_runs_side_by_side(record_number):
     rng = np.random.default_rng(1)
     el, root = random_elements()
     n, runs = len(el.torque), 5
-    of_run = dict(zip(("square", "gain", "force_x", "load"), rng.normal(size=(4, runs, n)), strict=True))
+    of_run = dict(
+        zip(("square", "gain", "force_x", "load"), rng.normal(size=(4, runs, n)), strict=True)
+    )
     angle = rng.normal(size=(runs, n))
-    laws = {k: getattr(el, k) for k in ("stiffness", "free", "given", "coupling", "inertia", "pull")}
-    common = dict(zip(("reach_x", "reach_y", "moment_x", "moment_y", "force_y"), rng.normal(size=(5, n)), strict=True))
+    laws = {
+        k: getattr(el, k) for k in ("stiffness", "free", "given", "coupling", "inertia", "pull")
+    }
+    common = dict(
+        zip(
+            ("reach_x", "reach_y", "moment_x", "moment_y", "force_y"),
+            rng.normal(size=(5, n)),
+            strict=True,
+        )
+    )
     common |= laws | dict(mass=1 + rng.random(n), spin=20 + rng.random(n))
-    of_run |= dict(cos=np.cos(angle), sin=np.sin(angle), torque=rng.normal(size=(runs, n)), gain=0.1 * of_run["gain"])
+    of_run |= dict(
+        cos=np.cos(angle),
+        sin=np.sin(angle),
+        torque=rng.normal(size=(runs, n)),
+        gain=0.1 * of_run["gain"],
+    )
     seg = Segments(**{k: jnp.asarray(v) for k, v in (common | of_run).items()})
     axes = Segments(**{k: 0 if k in of_run else None for k in common | of_run})
     many = jax.jit(jax.vmap(riccati_segments, (axes, None)))(seg, root)
     for i in range(runs):
-        own = Segments(**{k: getattr(seg, k)[i] if k in of_run else getattr(seg, k) for k in common | of_run})
+        own = Segments(
+            **{k: getattr(seg, k)[i] if k in of_run else getattr(seg, k) for k in common | of_run}
+        )
         e, torque, _ = dense_solve(own.elements(), root)
-        gap = max(np.abs(many.e[i] - e).max() / np.abs(e).max(), np.abs(many.torque[i] - torque).max() / np.abs(torque).max())
+        gap = max(
+            np.abs(many.e[i] - e).max() / np.abs(e).max(),
+            np.abs(many.torque[i] - torque).max() / np.abs(torque).max(),
+        )
         record_number(f"sweep of many runs, run {i}, against a dense solve", gap, 1e-11)
-    failed = eqx.tree_at(lambda x: (x.cos, x.torque), seg, (seg.cos.at[0].set(jnp.nan), seg.torque.at[0].set(jnp.nan)))
+    failed = eqx.tree_at(
+        lambda x: (x.cos, x.torque),
+        seg,
+        (seg.cos.at[0].set(jnp.nan), seg.torque.at[0].set(jnp.nan)),
+    )
     others = jax.jit(jax.vmap(riccati_segments, (axes, None)))(failed, root)
-    assert np.all(np.isnan(others.torque[0])) and np.array_equal(others.e[1:], many.e[1:])  # a failed run stays alone
+    assert np.all(np.isnan(others.torque[0])) and np.array_equal(
+        others.e[1:], many.e[1:]
+    )  # a failed run stays alone
 
 
 @eqx.filter_jit
@@ -83,7 +123,9 @@ def _acceleration_elements(model, dt):
     term = model.sweeps(drive)
     ground = term.ground(jnp.asarray(0.1), None)
     predicted = Mechanical(y.mech.q + dt * y.mech.v, y.mech.v + dt * a)
-    seg, _ = term.segments(jnp.asarray(0.1), None, (), y.mech, predicted, ground, 0.25 * dt**2, 0.5 * dt)
+    seg, _ = term.segments(
+        jnp.asarray(0.1), None, (), y.mech, predicted, ground, 0.25 * dt**2, 0.5 * dt
+    )
     return seg.elements(), jnp.zeros(3).at[2].set(ground.acceleration)
 
 
@@ -99,10 +141,14 @@ def _position_elements(model, dt):
     ground = term.inner.ground(t, None)
     A, beta = 1 / (0.3 * dt**2), 0.3
     acc = jnp.concatenate([a, jnp.zeros(4 * n)])
-    predicted = Mechanical(mech.q + dt * mech.v + (0.5 - beta) * dt**2 * acc, mech.v + 0.5 * dt * acc)
+    predicted = Mechanical(
+        mech.q + dt * mech.v + (0.5 - beta) * dt**2 * acc, mech.v + 0.5 * dt * acc
+    )
     small = term.reduced(predicted)
     p = term.inner.point(small, ground)
-    laws = term._positions(joint_laws(term.inner, t, None, (), p, p, beta * dt**2, 0.5 * dt), t, None, small, ground, A)
+    laws = term._positions(
+        joint_laws(term.inner, t, None, (), p, p, beta * dt**2, 0.5 * dt), t, None, small, ground, A
+    )
     th = mech.q[:n]
     el, _ = term._elements(t, None, laws, predicted, th, None, th, dt * mech.v[:n], A)
     return el, jnp.concatenate([ground.point, ground.angle[None]])
@@ -141,19 +187,30 @@ def test_digits_of_the_sweep(n, dt, record_number):
         1e-12,
     )
     angles, positions, torque = _errors(*_position_elements(model, jnp.asarray(dt)))
-    record_number(f"position form, angles and positions, N = {n}, dt = {dt:g}", max(angles, positions), 1e-11)
+    record_number(
+        f"position form, angles and positions, N = {n}, dt = {dt:g}", max(angles, positions), 1e-11
+    )
     record_number(f"position form, torques, N = {n}, dt = {dt:g}", torque, 1e-8)
 
 
 def test_digits_lost_by_the_product(record_number):
     """Fine at the paper's step, gone at small ones: the reason for the Riccati form."""
     model = _model(60)
-    record_number("product at dt = 2e-3", _errors(*_position_elements(model, jnp.asarray(2e-3)), "product")[1], 1e-12)
     record_number(
-        "product at dt = 2e-5", _errors(*_position_elements(model, jnp.asarray(2e-5)), "product")[1], 1.0, ">"
+        "product at dt = 2e-3",
+        _errors(*_position_elements(model, jnp.asarray(2e-3)), "product")[1],
+        1e-12,
     )
     record_number(
-        "parallel scan at dt = 2e-5", _errors(*_position_elements(model, jnp.asarray(2e-5)), "parallel")[1], 1e-11
+        "product at dt = 2e-5",
+        _errors(*_position_elements(model, jnp.asarray(2e-5)), "product")[1],
+        1.0,
+        ">",
+    )
+    record_number(
+        "parallel scan at dt = 2e-5",
+        _errors(*_position_elements(model, jnp.asarray(2e-5)), "parallel")[1],
+        1e-11,
     )
 
 

@@ -22,7 +22,10 @@ def _order(method):
 ORDERS = {
     "acceleration level, (1/4, 1/2)": (fx.TransferMatrix(segments=4), 2),
     "acceleration level, one pass": (fx.TransferMatrix(segments=4, passes=1), 2),
-    "acceleration level, extrapolated": (fx.TransferMatrix(segments=4, linearisation="extrapolated"), 2),
+    "acceleration level, extrapolated": (
+        fx.TransferMatrix(segments=4, linearisation="extrapolated"),
+        2,
+    ),
     "acceleration level, (0.7, 0.8)": (fx.TransferMatrix(segments=4, beta=0.7, gamma=0.8), 1),
     "position, Newton, (0.3, 0.5)": (fx.TransferMatrix(segments=4, variant="paper", beta=0.3), 2),
     "position, extrapolated, (0.3, 0.5)": (
@@ -36,10 +39,16 @@ ORDERS = {
 }
 
 
-FAST = ("acceleration level, (1/4, 1/2)", "position, extrapolated, (0.3, 0.5)", "position, frozen, (0.3, 0.5)")
+FAST = (
+    "acceleration level, (1/4, 1/2)",
+    "position, extrapolated, (0.3, 0.5)",
+    "position, frozen, (0.3, 0.5)",
+)
 
 
-@pytest.mark.parametrize("name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in ORDERS])
+@pytest.mark.parametrize(
+    "name", [n if n in FAST else pytest.param(n, marks=pytest.mark.slow) for n in ORDERS]
+)
 def test_order_in_time(name, record_number):
     method, order = ORDERS[name]
     record_number(f"order in time: {name}", _order(method), (order - 0.05, order + 0.05), "in")
@@ -69,7 +78,12 @@ def test_steps_that_do_not_resolve_the_segments(record_number):
         errors.append([np.abs(tip - fine).max(), abs(float(last.balance - first.balance)) / scale])
     record_number("16 segments, dt = 5 ms: tip [m]", errors[0][0], 1e-3)
     record_number("16 segments, dt = 5 ms: energy balance", errors[0][1], 5e-3)
-    record_number("16 segments: fall of the balance's error from 5 to 1.25 ms", errors[0][1] / errors[2][1], 6.0, ">")
+    record_number(
+        "16 segments: fall of the balance's error from 5 to 1.25 ms",
+        errors[0][1] / errors[2][1],
+        6.0,
+        ">",
+    )
 
 
 @pytest.mark.slow
@@ -77,7 +91,11 @@ def test_energy_of_a_long_undamped_swing(record_number):
     """Three free links tumbling for 20 s without any damping: neither growth nor decay."""
     run = marcher(fx.TransferMatrix(segments=10, rotary=False), three_link.arm(), fx.Drive(), 20.0)
     _, first, last = run(10000)
-    record_number("three free links, 20 s, dt = 2 ms: energy [J]", abs(float(last.balance - first.balance)), 1e-3)
+    record_number(
+        "three free links, 20 s, dt = 2 ms: energy [J]",
+        abs(float(last.balance - first.balance)),
+        1e-3,
+    )
 
 
 def test_energy_of_a_free_swing(record_number):

@@ -13,9 +13,20 @@ from flexjax.formulation.transfer_matrix._turns import cos_sin
 def test_cosines_of_many_angles(record_number):
     """Every quadrant and its borders, and angles of many turns."""
     borders = np.pi / 4 * np.arange(-40, 41)
-    x = np.concatenate([np.linspace(-30.0, 30.0, 20001), borders, np.nextafter(borders, 100.0), 1e5 * np.linspace(-1.0, 1.0, 1001)])
+    x = np.concatenate(
+        [
+            np.linspace(-30.0, 30.0, 20001),
+            borders,
+            np.nextafter(borders, 100.0),
+            1e5 * np.linspace(-1.0, 1.0, 1001),
+        ]
+    )
     c, s = jax.jit(jax.vmap(cos_sin))(jnp.asarray(x))
-    record_number("cosine and sine of a batch", max(np.abs(c - np.cos(x)).max(), np.abs(s - np.sin(x)).max()), 5e-16)
+    record_number(
+        "cosine and sine of a batch",
+        max(np.abs(c - np.cos(x)).max(), np.abs(s - np.sin(x)).max()),
+        5e-16,
+    )
     slope = jax.jit(jax.vmap(jax.grad(lambda x: cos_sin(x)[0] + 2 * cos_sin(x)[1])))(jnp.asarray(x))
     record_number("their derivatives", np.abs(slope + np.sin(x) - 2 * np.cos(x)).max(), 2e-15)
     single = jax.jit(jax.vmap(cos_sin))(jnp.asarray(x[:50], jnp.float32))[0]
@@ -25,7 +36,12 @@ def test_cosines_of_many_angles(record_number):
 def test_mass_of_a_curved_link(record_number):
     """Unstressed segments of a curved, tapered link are together the rigid link: mass, first moments, inertia."""
     link = fx.Link(
-        "bow", 0.5, section=fx.Rectangle(0.02, 0.012), section_end=fx.Rectangle(0.02, 0.008), material=fx.Material.named("aluminium"), curvature=(0.0, 0.0, 0.8)
+        "bow",
+        0.5,
+        section=fx.Rectangle(0.02, 0.012),
+        section_end=fx.Rectangle(0.02, 0.008),
+        material=fx.Material.named("aluminium"),
+        curvature=(0.0, 0.0, 0.8),
     )
     bodies = segment_bodies(link, 3, True)
     angle, point, total = 0.0, np.zeros(2), np.zeros(4)
@@ -39,4 +55,8 @@ def test_mass_of_a_curved_link(record_number):
         angle += float(bodies.turn_out[k])
     M = np.asarray(rigid_inertia(link))
     want = np.array([M[0, 0], M[1, 5], -M[0, 5], M[5, 5]])
-    record_number("curved link in three segments against the rigid one", np.max(np.abs(total / want - 1)), 1e-6)
+    record_number(
+        "curved link in three segments against the rigid one",
+        np.max(np.abs(total / want - 1)),
+        1e-6,
+    )

@@ -20,13 +20,21 @@ LIMIT = 2_000_000
 
 
 def scene_of(page: str) -> dict:
-    return json.loads(re.search(r'<script id="scene" type="application/json">(.*?)</script>', page, re.S)[1])
+    return json.loads(
+        re.search(r'<script id="scene" type="application/json">(.*?)</script>', page, re.S)[1]
+    )
 
 
 def outside(page: str) -> list[str]:
     """Addresses and ways to reach the network; a namespace of the W3C is a name and is never fetched."""
-    found = [a for a in re.findall(r"(?:https?|wss?|ftp):?//[^\s\"'`<>)]*", page) if "www.w3.org/" not in a]
-    found += re.findall(r"\b(?:fetch|importScripts|sendBeacon)\(|XMLHttpRequest|WebSocket\(|EventSource\(", page)
+    found = [
+        a
+        for a in re.findall(r"(?:https?|wss?|ftp):?//[^\s\"'`<>)]*", page)
+        if "www.w3.org/" not in a
+    ]
+    found += re.findall(
+        r"\b(?:fetch|importScripts|sendBeacon)\(|XMLHttpRequest|WebSocket\(|EventSource\(", page
+    )
     return found + re.findall(r"<(?:link|base)\b|<script[^>]+src=|@import|url\((?!data:)", page)
 
 
@@ -52,8 +60,12 @@ def test_scene_is_the_trajectory(page):
     shape = tuple(arm["shape"])
     assert shape == traj.frames.shape[:3]
     np.testing.assert_array_equal(arm["times"], np.asarray(traj.ts).round(9))
-    np.testing.assert_array_equal(decode(arm["frames"], (*shape, 7)), np.asarray(traj.frames, np.float32))
-    np.testing.assert_array_equal(decode(arm["deflection"], (*shape, 3)), np.asarray(traj.deflection, np.float32))
+    np.testing.assert_array_equal(
+        decode(arm["frames"], (*shape, 7)), np.asarray(traj.frames, np.float32)
+    )
+    np.testing.assert_array_equal(
+        decode(arm["deflection"], (*shape, 3)), np.asarray(traj.deflection, np.float32)
+    )
     assert [link["parent"] for link in scene["links"]] == [-1, 0]
     assert [link["payload"] for link in scene["links"]] == [False, True]
 
@@ -93,19 +105,30 @@ def test_failed_outputs_are_left_out():
 
 def test_half_sizes_follow_the_section():
     robot = fx.load_robot("two-link")
-    np.testing.assert_allclose(half_sizes(robot.links[0], np.array([0.0, 1.0])), [[0.0025, 0.015]] * 2)
-    taper = fx.Link("l", 1.0, fx.Circle(0.02), fx.Material.named("steel"), section_end=fx.Circle(0.01))
-    np.testing.assert_allclose(half_sizes(taper, np.array([0.0, 0.5, 1.0]))[:, 0], [0.01, 0.0075, 0.005])
+    np.testing.assert_allclose(
+        half_sizes(robot.links[0], np.array([0.0, 1.0])), [[0.0025, 0.015]] * 2
+    )
+    taper = fx.Link(
+        "l", 1.0, fx.Circle(0.02), fx.Material.named("steel"), section_end=fx.Circle(0.01)
+    )
+    np.testing.assert_allclose(
+        half_sizes(taper, np.array([0.0, 0.5, 1.0]))[:, 0], [0.01, 0.0075, 0.005]
+    )
 
 
 def test_files_and_notebooks(tmp_path):
     traj = sample_trajectory()
     animation = fx.animate(traj, tmp_path / "arm.html")
     assert (tmp_path / "arm.html").read_text() == animation.html
-    assert html.unescape(re.search(r'srcdoc="(.*?)" style', animation._repr_html_(), re.S)[1]) == animation.html
+    assert (
+        html.unescape(re.search(r'srcdoc="(.*?)" style', animation._repr_html_(), re.S)[1])
+        == animation.html
+    )
     fx.animate(traj, tmp_path / "arm.gif", fps=4)
     duration = float(traj.ts[-1] - traj.ts[0])
-    assert duration / film_speed(duration) >= 2 and film_speed(5.0) == 1  # a short run is slowed down
+    assert (
+        duration / film_speed(duration) >= 2 and film_speed(5.0) == 1
+    )  # a short run is slowed down
     with Image.open(tmp_path / "arm.gif") as film:
         assert film.format == "GIF" and film.n_frames == round(4 * duration / film_speed(duration))
     with pytest.raises(ValueError, match="expected positive numbers"):
@@ -117,13 +140,21 @@ def test_files_and_notebooks(tmp_path):
 
 
 def test_report_is_one_file_and_escapes(tmp_path):
-    report = Report("A <b>", "about").heading("H").text("1 < 2").verdict(False, "it holds").code("x & y")
+    report = (
+        Report("A <b>", "about").heading("H").text("1 < 2").verdict(False, "it holds").code("x & y")
+    )
     report.table(["name", "value"], [["a", 1.23456], ["<i>", 2]])
-    report.figure(fx.plot(sample_trajectory()), "joints").view(fx.animate(sample_trajectory()), "moving")
+    report.figure(fx.plot(sample_trajectory()), "joints").view(
+        fx.animate(sample_trajectory()), "moving"
+    )
     text = report.save(tmp_path / "report.html").read_text()
     assert outside(html.unescape(text)) == []
     assert (
-        "1 &lt; 2" in text and "x &amp; y" in text and "&lt;i&gt;" in text and "1.235" in text and "NOT passed" in text
+        "1 &lt; 2" in text
+        and "x &amp; y" in text
+        and "&lt;i&gt;" in text
+        and "1.235" in text
+        and "NOT passed" in text
     )
     assert "<b>" not in text.split("<figure>")[0]
     assert text.count("data:image/png;base64,") == 1

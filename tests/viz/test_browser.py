@@ -11,7 +11,9 @@ from flexjax.viz import Report
 from tests._sample import sample_trajectory
 from tests.test_docs import build_site
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 pytestmark = pytest.mark.skipif(
     not os.environ.get("FLEXJAX_BROWSER"), reason="needs a browser: run `make test-browser`"
 )
@@ -23,7 +25,12 @@ def browser():
 
     assert CHROMIUM, "no chromium: apt install chromium"
     with sync_playwright() as playwright:
-        flags = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+        flags = [
+            "--no-sandbox",
+            "--use-gl=angle",
+            "--use-angle=swiftshader",
+            "--enable-unsafe-swiftshader",
+        ]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         yield browser
         browser.close()
@@ -81,7 +88,9 @@ def test_page_plays_and_the_slider_moves_the_arm(open_page, tmp_path):
 
 def test_report_opens_offline(open_page, tmp_path):
     report = (
-        Report("Report").figure(fx.plot(sample_trajectory()), "joints").view(fx.animate(sample_trajectory()), "moving")
+        Report("Report")
+        .figure(fx.plot(sample_trajectory()), "joints")
+        .view(fx.animate(sample_trajectory()), "moving")
     )
     page = open_page(report.save(tmp_path / "report.html"))
     assert page.evaluate("document.images[0].naturalWidth") > 0
@@ -97,7 +106,9 @@ def test_documentation_reads_offline(open_page, tmp_path):
         if path.name == "404.html":  # its addresses begin at the root of a server
             continue
         page = open_page(path)
-        equations, undrawn = page.evaluate("['.arithmatex', '.arithmatex:not(:has(.katex))'].map(s => document.querySelectorAll(s).length)")
+        equations, undrawn = page.evaluate(
+            "['.arithmatex', '.arithmatex:not(:has(.katex))'].map(s => document.querySelectorAll(s).length)"
+        )
         assert undrawn == 0, path.name
         drawn += equations
         page.close()

@@ -19,23 +19,33 @@ from tests._sample import sample_model, sample_trajectory
 def runs():
     """The sample run, and the same with a link that bends in a known way."""
     traj = sample_trajectory()
-    bend = 0.01 * jnp.sin(2 * jnp.pi * 50 * traj.ts)[:, None, None] * traj.stations[None, None, :] ** 2
+    bend = (
+        0.01 * jnp.sin(2 * jnp.pi * 50 * traj.ts)[:, None, None] * traj.stations[None, None, :] ** 2
+    )
     deflection = traj.deflection.at[..., 1].set(jnp.broadcast_to(bend, traj.deflection.shape[:3]))
     strain = traj.strain.at[..., 5].set(0.3).at[:, :, 0, 5].set(-0.8)
-    return {"a": traj, "b": eqx.tree_at(lambda t: (t.deflection, t.strain), traj, (deflection, strain))}
+    return {
+        "a": traj,
+        "b": eqx.tree_at(lambda t: (t.deflection, t.strain), traj, (deflection, strain)),
+    }
 
 
 def lines(axis):
     return [np.asarray(line.get_xydata()) for line in axis.get_lines()]
 
 
-@pytest.mark.parametrize("what", ["joints", "tip", "deflection", "strain", "spectrum", "energy", "difference"])
+@pytest.mark.parametrize(
+    "what", ["joints", "tip", "deflection", "strain", "spectrum", "energy", "difference"]
+)
 def test_every_axis_has_a_unit(runs, what):
     before = dict(matplotlib.rcParams)
     figure = fx.plot(runs, what)
     assert isinstance(figure, Figure) and dict(matplotlib.rcParams) == before
     for axis in figure.axes:
-        shared_x = axis.get_xlabel() == "" and axis.get_subplotspec().rowspan.stop < axis.get_gridspec().nrows
+        shared_x = (
+            axis.get_xlabel() == ""
+            and axis.get_subplotspec().rowspan.stop < axis.get_gridspec().nrows
+        )
         shared_y = what == "energy" and not axis.get_subplotspec().is_first_col()
         assert shared_x or re.search(r"\[.+\]", axis.get_xlabel())
         assert shared_y or re.search(r"\[.+\]", axis.get_ylabel())
@@ -47,8 +57,12 @@ def test_curves_are_the_numbers(runs):
     figure = fx.plot(runs)
     np.testing.assert_array_equal(lines(figure.axes[0])[1], np.stack([b.ts, b.q[:, 0]], 1))
     np.testing.assert_array_equal(lines(figure.axes[3])[0], np.stack([a.ts, a.effort[:, 1]], 1))
-    np.testing.assert_allclose(lines(fx.plot(b, "deflection").axes[1])[0][:, 1], 1e3 * b.deflection[:, 1, -1, 1])
-    np.testing.assert_array_equal(lines(fx.plot(b, "strain").axes[0])[0][:, 1], np.full(len(b.ts), -0.8))
+    np.testing.assert_allclose(
+        lines(fx.plot(b, "deflection").axes[1])[0][:, 1], 1e3 * b.deflection[:, 1, -1, 1]
+    )
+    np.testing.assert_array_equal(
+        lines(fx.plot(b, "strain").axes[0])[0][:, 1], np.full(len(b.ts), -0.8)
+    )
     balance = lines(fx.plot(a, "energy").axes[1])[0][:, 1]
     np.testing.assert_array_equal(balance, a.energy.balance - a.energy.balance[0])
 
@@ -57,7 +71,9 @@ def test_difference_is_the_distance_of_tips(runs):
     a, b = runs.values()
     moved = eqx.tree_at(lambda t: t.frames, b, b.frames.at[1:, ..., 1].add(2e-3))
     ((_, *apart),) = lines(fx.plot({"a": a, "moved": moved}, "difference").axes[0])
-    np.testing.assert_allclose(np.asarray(apart)[:, 1], 2.0, rtol=1e-6)  # the first point, where they agree, is not drawn
+    np.testing.assert_allclose(
+        np.asarray(apart)[:, 1], 2.0, rtol=1e-6
+    )  # the first point, where they agree, is not drawn
     with pytest.raises(ValueError, match="at least two runs"):
         fx.plot(a, "difference")
 
@@ -74,7 +90,9 @@ def test_spectrum_peaks_where_the_signal_vibrates(runs):
     figure = fx.plot(long, "spectrum", modes=[37.0, 80.0])
     f, amplitude = lines(figure.axes[0])[0].T
     assert abs(f[np.nanargmax(amplitude)] - 37.0) < 0.6
-    assert abs(np.nanmax(amplitude) - 20.0) < 0.5  # in mm: the window does not change the size of a sine
+    assert (
+        abs(np.nanmax(amplitude) - 20.0) < 0.5
+    )  # in mm: the window does not change the size of a sine
     assert [line[0, 0] for line in lines(figure.axes[0])[1:]] == [37.0, 80.0]
 
 
@@ -100,10 +118,19 @@ def test_modes_frequency_response_comparison_convergence(runs):
     magnitude = lines(fx.plot(oscillator, frequencies=[1e-3, 20 / (2 * np.pi)]).axes[0])[0][:, 1]
     np.testing.assert_allclose(magnitude, [1 / 400, 1 / (0.4 * 20)], rtol=1e-5)
     # Several modes in one figure, drawn; a sensor that the input does not reach is left out.
-    several = Modes(jnp.array([3.0, 5.0, 9.0, 11.0]), jnp.full(4, 0.01), jnp.eye(n, 4, dtype=complex), state)
+    several = Modes(
+        jnp.array([3.0, 5.0, 9.0, 11.0]), jnp.full(4, 0.01), jnp.eye(n, 4, dtype=complex), state
+    )
     assert len([a for a in fx.plot(several, model=model).axes if a.get_visible()]) == 4
     assert fx.plot(several, model=model)._repr_png_().startswith(b"\x89PNG")
-    held = Linear(oscillator.A, oscillator.B, jnp.array([[1.0, 0.0], [0.0, 0.0]]), jnp.zeros((2, 1)), ("u",), ("y", "held"))
+    held = Linear(
+        oscillator.A,
+        oscillator.B,
+        jnp.array([[1.0, 0.0], [0.0, 0.0]]),
+        jnp.zeros((2, 1)),
+        ("u",),
+        ("y", "held"),
+    )
     assert [t.get_text() for t in fx.plot(held).legends[0].get_texts()] == ["u to y"]
     row = Row("x", 4, 0.0, 0.0, 0.0, 0.0, (1.0, 2.0), 1.0, 0.1)
     both = Comparison(model.robot, "a", (row, row), runs, {})

@@ -46,16 +46,26 @@ def _mesh(d, length, elements: int):
     before, behind = halves(elements)
     i, j = jnp.arange(before, dtype=d.dtype) / before, jnp.arange(behind, dtype=d.dtype) / behind
     start = jnp.concatenate([d * i, d + (length - d) * j])
-    return start, jnp.concatenate([jnp.full(before, 1.0) * d / before, jnp.full(behind, 1.0) * (length - d) / behind])
+    return start, jnp.concatenate(
+        [jnp.full(before, 1.0) * d / before, jnp.full(behind, 1.0) * (length - d) / behind]
+    )
 
 
 def _functions(powers, start, h, x):
     """(3, 4): functions of an element at x with their first and second derivative in x."""
     z, one = (x - start) / h, jnp.ones_like(x)
     none = jnp.zeros_like(x)
-    rows = jnp.stack([jnp.stack([one, z, z**2, z**3]), jnp.stack([none, one, 2 * z, 3 * z**2]), jnp.stack([none, none, 2 * one, 6 * z])])
+    rows = jnp.stack(
+        [
+            jnp.stack([one, z, z**2, z**3]),
+            jnp.stack([none, one, 2 * z, 3 * z**2]),
+            jnp.stack([none, none, 2 * one, 6 * z]),
+        ]
+    )
     scale = jnp.stack([one, h, one, h])
-    return (rows / jnp.stack([one, h, h**2])[:, None]) @ jnp.asarray(powers, x.dtype) * scale[None, :]
+    return (
+        (rows / jnp.stack([one, h, h**2])[:, None]) @ jnp.asarray(powers, x.dtype) * scale[None, :]
+    )
 
 
 def pinned_integrals(cubics: Cubics, size: int, length, mu, EI, d, c: Float[Array, " m"]) -> Pinned:
@@ -69,31 +79,48 @@ def pinned_integrals(cubics: Cubics, size: int, length, mu, EI, d, c: Float[Arra
     def on_mesh(d):
         # At points that stay where they are.
         start, h = _mesh(d, length, n)
-        return jax.vmap(lambda p, s, h, row: jax.vmap(lambda x: _functions(p, s, h, x))(row))(powers, start, h, x)
+        return jax.vmap(lambda p, s, h, row: jax.vmap(lambda x: _functions(p, s, h, x))(row))(
+            powers, start, h, x
+        )
 
     f, f_d = jax.jvp(on_mesh, (d,), (jnp.ones_like(d),))
     local = jnp.concatenate([c, jnp.zeros(1, c.dtype)])[index]
     drag = jnp.einsum("eqa,ea->eq", f_d[:, :, 0], local)  # dw/dd at fixed x
     f0, f2 = f[:, :, 0], f[:, :, 2]
-    M = to_band(index, jnp.einsum("eq,eqa,eqb->eab", mu * weight, f0, f0), size).at[cubics.size :, 3].set(1.0)
+    M = (
+        to_band(index, jnp.einsum("eq,eqa,eqb->eab", mu * weight, f0, f0), size)
+        .at[cubics.size :, 3]
+        .set(1.0)
+    )
     K = to_band(index, jnp.einsum("eq,eqa,eqb->eab", EI * weight, f2, f2), size)
-    a, b, side = (to_vector(index, jnp.einsum("eq,eqa->ea", mu * weight * k, f0), size) for k in (jnp.ones_like(x), x, drag))
+    a, b, side = (
+        to_vector(index, jnp.einsum("eq,eqa->ea", mu * weight * k, f0), size)
+        for k in (jnp.ones_like(x), x, drag)
+    )
     pull = mu * weight * drag
     column = jnp.stack([jnp.zeros_like(d), jnp.sum(pull), jnp.sum(pull * x)])
     return Pinned(M, K, a, b, column, side, jnp.sum(pull * drag))
 
 
-def pinned_station(cubics: Cubics, size: int, length, d, x) -> tuple[Float[Array, "3 m"], Float[Array, "3 m"], Array]:
+def pinned_station(
+    cubics: Cubics, size: int, length, d, x
+) -> tuple[Float[Array, "3 m"], Float[Array, "3 m"], Array]:
     """(functions and derivatives in x, their rate per d at fixed x, element) of the section at x."""
     n = cubics.elements
     index = jnp.asarray(np.where(cubics.index < cubics.size, cubics.index, size))
     nodes = jax.lax.stop_gradient(_mesh(d, length, n)[0])
-    element = jnp.clip(jnp.searchsorted(nodes, jax.lax.stop_gradient(x), side="right") - 1, 0, n - 1)
+    element = jnp.clip(
+        jnp.searchsorted(nodes, jax.lax.stop_gradient(x), side="right") - 1, 0, n - 1
+    )
     powers = jnp.asarray(cubics.powers, d.dtype)[element]
 
     def at(d):
         start, h = _mesh(d, length, n)
-        return jnp.zeros((3, size + 1), d.dtype).at[:, index[element]].add(_functions(powers, start[element], h[element], x))[:, :size]
+        return (
+            jnp.zeros((3, size + 1), d.dtype)
+            .at[:, index[element]]
+            .add(_functions(powers, start[element], h[element], x))[:, :size]
+        )
 
     f, f_d = jax.jvp(at, (d,), (jnp.ones_like(d),))
     return f, f_d, element

@@ -23,7 +23,9 @@ def band_apply(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Arr
     # Term by term: one kernel, as is its transpose; a sum over stacked slices is two thirds slower.
     m = x.shape[1]
     padded = jnp.pad(x, ((0, 0), (BAND, BAND)))
-    return functools.reduce(operator.add, (band[:, :, k] * padded[:, k : k + m] for k in range(2 * BAND + 1)))
+    return functools.reduce(
+        operator.add, (band[:, :, k] * padded[:, k : k + m] for k in range(2 * BAND + 1))
+    )
 
 
 @jax.custom_jvp
@@ -52,20 +54,29 @@ def to_band(index: Array, blocks: Float[Array, "e a b"], size: int) -> Float[Arr
 
 
 def to_vector(index: Array, parts: Float[Array, "e a"], size: int) -> Float[Array, " m"]:
-    return jnp.zeros(size + 1, parts.dtype).at[jnp.minimum(index, size)].add(jnp.where(index < size, parts, 0.0))[:size]
+    return (
+        jnp.zeros(size + 1, parts.dtype)
+        .at[jnp.minimum(index, size)]
+        .add(jnp.where(index < size, parts, 0.0))[:size]
+    )
 
 
 def to_elements(x: Float[Array, "B m"], elements: int, stride: int) -> Float[Array, "B e 4"]:
     """Coefficients of every element's four functions: those of element e stand at stride e - 2 onwards, and nothing before 0 (``clamped``)."""
     rows = elements + 4 // stride - 1
-    padded = jnp.pad(x, ((0, 0), (2, max(0, rows * stride - 2 - x.shape[1]))))[:, : rows * stride].reshape(-1, rows, stride)
+    padded = jnp.pad(x, ((0, 0), (2, max(0, rows * stride - 2 - x.shape[1]))))[
+        :, : rows * stride
+    ].reshape(-1, rows, stride)
     return jnp.concatenate([padded[:, k : k + elements] for k in range(4 // stride)], axis=2)
 
 
 def from_elements(parts: Float[Array, "B e 4"], size: int, stride: int) -> Float[Array, "B m"]:
     """Transpose of ``to_elements``."""
     last = 4 // stride - 1
-    shifted = [jnp.pad(parts[:, :, k * stride : (k + 1) * stride], ((0, 0), (k, last - k), (0, 0))) for k in range(last + 1)]
+    shifted = [
+        jnp.pad(parts[:, :, k * stride : (k + 1) * stride], ((0, 0), (k, last - k), (0, 0)))
+        for k in range(last + 1)
+    ]
     total = sum(shifted).reshape(parts.shape[0], -1)[:, 2:]
     return jnp.pad(total, ((0, 0), (0, max(0, size - total.shape[1]))))[:, :size]
 
@@ -93,10 +104,14 @@ def band_factor(band: Float[Array, "B m w"]) -> BandFactors:
     count = -(-m // BLOCK)
     fill = np.zeros((B, count * BLOCK - m, 2 * BAND + 1))
     fill[:, :, BAND] = 1.0
-    band = jnp.concatenate([band, jnp.asarray(fill, band.dtype)], axis=1).reshape(B, count, BLOCK, 2 * BAND + 1)
+    band = jnp.concatenate([band, jnp.asarray(fill, band.dtype)], axis=1).reshape(
+        B, count, BLOCK, 2 * BAND + 1
+    )
     band = jnp.moveaxis(jnp.pad(band, ((0, 0), (0, 0), (0, 0), (0, BLOCK - 1))), 1, 0)
     diagonal = jnp.stack([band[:, :, i, BAND - i : BAND - i + BLOCK] for i in range(BLOCK)], axis=2)
-    upper = jnp.stack([band[:, :, i, 2 * BAND - i : 2 * BAND - i + BLOCK] for i in range(BLOCK)], axis=2)
+    upper = jnp.stack(
+        [band[:, :, i, 2 * BAND - i : 2 * BAND - i + BLOCK] for i in range(BLOCK)], axis=2
+    )
 
     def onwards(carry, row):
         D, U = row

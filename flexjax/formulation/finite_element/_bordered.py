@@ -5,7 +5,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax.chain._kinematics import mtv, mv
-from flexjax.formulation.finite_element._banded import BandFactors, band_apply, band_factor, band_solve
+from flexjax.formulation.finite_element._banded import (
+    BandFactors,
+    band_apply,
+    band_factor,
+    band_solve,
+)
 
 
 class Bordered(eqx.Module):
@@ -34,7 +39,10 @@ def _mm(a: Float[Array, "B i j"], b: Float[Array, "B j k"]) -> Float[Array, "B i
 
 def inverse2(m: Float[Array, "B 2 2"]) -> Float[Array, "B 2 2"]:
     a, b, c, d = m[:, 0, 0], m[:, 0, 1], m[:, 1, 0], m[:, 1, 1]
-    return jnp.stack([jnp.stack([d, -b], 1), jnp.stack([-c, a], 1)], 1) / (a * d - b * c)[:, None, None]
+    return (
+        jnp.stack([jnp.stack([d, -b], 1), jnp.stack([-c, a], 1)], 1)
+        / (a * d - b * c)[:, None, None]
+    )
 
 
 def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
@@ -43,7 +51,13 @@ def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
     if ee.side is None:
         return band_apply(ee.band, x)
     c, d = x[:, :-1], x[:, -1]
-    return jnp.concatenate([band_apply(ee.band, c) + ee.side * d[:, None], (jnp.sum(ee.side * c, axis=1) + ee.corner * d)[:, None]], axis=1)
+    return jnp.concatenate(
+        [
+            band_apply(ee.band, c) + ee.side * d[:, None],
+            (jnp.sum(ee.side * c, axis=1) + ee.corner * d)[:, None],
+        ],
+        axis=1,
+    )
 
 
 def bordered_factor(ee: Bordered, free) -> BorderedFactors:

@@ -10,7 +10,18 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from flexjax.beam import Cubics, bspline_cubics, hermite_cubics
-from flexjax.chain import ChainTerm, Layout, Parameters, chain_look, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
+from flexjax.chain import (
+    ChainTerm,
+    Layout,
+    Parameters,
+    chain_look,
+    chain_parameters,
+    chain_snapshot,
+    chain_start,
+    ran_off_link,
+    serial_layout,
+    serial_refusals,
+)
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
@@ -48,21 +59,29 @@ class FiniteElement(AbstractFormulation):
         "C. A. My, D. X. Bien, C. H. Le, M. Packianather, An efficient finite element formulation of dynamics for a flexible robot with different type of "
         "joints, Mechanism and Machine Theory 134 (2019); with the corrections listed in flexjax/formulation/finite_element/PAPER.md."
     )
-    elements: int | tuple[tuple[str, int], ...] = eqx.field(static=True, default=5, converter=_frozen)
+    elements: int | tuple[tuple[str, int], ...] = eqx.field(
+        static=True, default=5, converter=_frozen
+    )
     basis: str = eqx.field(static=True, default="auto")
     contact: str = eqx.field(static=True, default="fixed")
     stiffening: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
-        counts = [self.elements] if isinstance(self.elements, int) else [n for _, n in self.elements]
+        counts = (
+            [self.elements] if isinstance(self.elements, int) else [n for _, n in self.elements]
+        )
         if any(not isinstance(n, int) or n < 0 for n in counts):
-            raise ValueError(f"elements: {self.elements}; expected a whole number, or a dict from link name to one, e.g. {{'upper': 8}}.")
+            raise ValueError(
+                f"elements: {self.elements}; expected a whole number, or a dict from link name to one, e.g. {{'upper': 8}}."
+            )
         if self.basis not in ("auto", *BASES):
             raise ValueError(f"basis: {self.basis!r}; expected 'auto', 'hermite' or 'bspline'.")
         if self.contact not in ("fixed", "ale", "node"):
             raise ValueError(f"contact: {self.contact!r}; expected 'fixed', 'ale' or 'node'.")
         if self.contact != "fixed" and self.basis == "bspline":
-            raise ValueError(f"contact: {self.contact!r} with B-splines, which have no values at nodes; expected basis='auto' or 'hermite'.")
+            raise ValueError(
+                f"contact: {self.contact!r} with B-splines, which have no values at nodes; expected basis='auto' or 'hermite'."
+            )
 
     def counts(self, robot: Robot) -> dict[str, int]:
         """Elements of every elastic link."""
@@ -76,40 +95,68 @@ class FiniteElement(AbstractFormulation):
         faults = serial_refusals(robot)
         if not isinstance(self.elements, int):
             known = {link.name for link in robot.links}
-            faults += [f"elements.{name}: no such link; expected one of {', '.join(sorted(known))}" for name, _ in self.elements if name not in known]
+            faults += [
+                f"elements.{name}: no such link; expected one of {', '.join(sorted(known))}"
+                for name, _ in self.elements
+                if name not in known
+            ]
         return faults + refusals(robot, self.counts(robot), self.stiffening, self.contact)
 
     def pinned(self, robot: Robot) -> frozenset[str]:
         """Links whose mesh has a node at a contact."""
         elastic = self.counts(robot)
-        return frozenset(j.parent for j in robot.tree_joints if self.contact == "ale" and j.type == "sliding" and j.parent in elastic)
+        return frozenset(
+            j.parent
+            for j in robot.tree_joints
+            if self.contact == "ale" and j.type == "sliding" and j.parent in elastic
+        )
 
     def table(self, robot: Robot, name: str, count: int) -> Cubics:
         carrier = any(j.type == "sliding" and j.parent == name for j in robot.tree_joints)
-        basis = ("bspline" if carrier and self.contact == "fixed" else "hermite") if self.basis == "auto" else self.basis
+        basis = (
+            ("bspline" if carrier and self.contact == "fixed" else "hermite")
+            if self.basis == "auto"
+            else self.basis
+        )
         return BASES[basis](count)
 
     def build(self, robot: Robot) -> "FiniteElementModel":
         by_name = {name: self.table(robot, name, n) for name, n in self.counts(robot).items()}
         pinned = self.pinned(robot)
-        layout = serial_layout(robot, {name: c.size for name, c in by_name.items()}, planar=True, pinned=pinned)
+        layout = serial_layout(
+            robot, {name: c.size for name, c in by_name.items()}, planar=True, pinned=pinned
+        )
         par = chain_parameters(robot, layout)
         if not by_name:
             return FiniteElementModel(robot, self, layout, par, None)
-        tables = tuple(by_name.get(robot.links[s.link].name) if s.link >= 0 else None for s in layout.stages)
-        numbers = stacked_numbers(robot, layout, tables, layout.shape_count, self.stiffening, pinned)
+        tables = tuple(
+            by_name.get(robot.links[s.link].name) if s.link >= 0 else None for s in layout.stages
+        )
+        numbers = stacked_numbers(
+            robot, layout, tables, layout.shape_count, self.stiffening, pinned
+        )
         through = tuple(s.extends for s in layout.stages)
         nodes = tuple(s.link >= 0 and robot.links[s.link].name in pinned for s in layout.stages)
         damped = any(link.damping is not None for link in robot.links if link.name in by_name)
         links = FiniteElementLinks(
-            numbers, payload_loads(robot, layout, pinned), tables, through, (False,) * len(through), self.stiffening, damped, nodes, self.contact == "node"
+            numbers,
+            payload_loads(robot, layout, pinned),
+            tables,
+            through,
+            (False,) * len(through),
+            self.stiffening,
+            damped,
+            nodes,
+            self.contact == "node",
         )
         if pinned:
             par, links = _lend(layout, par, links)
         return FiniteElementModel(robot, self, layout, par, links)
 
 
-def _lend(layout: Layout, par: Parameters, links: FiniteElementLinks) -> tuple[Parameters, FiniteElementLinks]:
+def _lend(
+    layout: Layout, par: Parameters, links: FiniteElementLinks
+) -> tuple[Parameters, FiniteElementLinks]:
     """The mass of a body that rides on a pinned contact goes to the carrier as a point mass there, and is taken off the body: the same energy, but both
     can be eliminated one after the other."""
     borrowed, taken = jnp.zeros_like(links.length), jnp.zeros_like(par.inertia)
@@ -118,7 +165,9 @@ def _lend(layout: Layout, par: Parameters, links: FiniteElementLinks) -> tuple[P
             mass = par.inertia[b, 0, 0] + links.numbers.rigid[b, 0, 0]
             out = par.space.adjoint(jax.tree_util.tree_map(lambda x, b=b: x[b], par.after))
             borrowed = borrowed.at[b - 1].set(mass)
-            taken = taken.at[b].set(out.T @ (mass * jnp.diag(jnp.array([1.0, 1.0, 0.0], mass.dtype))) @ out)
+            taken = taken.at[b].set(
+                out.T @ (mass * jnp.diag(jnp.array([1.0, 1.0, 0.0], mass.dtype))) @ out
+            )
     par = eqx.tree_at(lambda p: p.inertia, par, par.inertia - taken)
     return par, dataclasses.replace(links, borrowed=borrowed, taken=taken)
 
@@ -137,12 +186,19 @@ class FiniteElementModel(AbstractModel):
         if links is not None and self.layout.extends:
             # A prescribed free length or contact is no unknown of its link.
             prescribed = drive.prescribed(self.robot)
-            links = dataclasses.replace(links, held=tuple(bool(s.border >= 0 and prescribed[s.border]) for s in self.layout.stages))
+            links = dataclasses.replace(
+                links,
+                held=tuple(
+                    bool(s.border >= 0 and prescribed[s.border]) for s in self.layout.stages
+                ),
+            )
         return ChainTerm(self.robot, self.par, drive, self.layout, links)
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         q, v = chain_start(self.term(drive), t0, start)
-        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+        return State.fresh(
+            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
+        )
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
         return chain_snapshot(self.term(drive), t, y, s, at)

@@ -43,7 +43,9 @@ class LinkNumbers(eqx.Module):
     drag: Float[Array, " B"]  # mass-proportional damping
     G: Float[Array, "B m w"]  # (mass beyond xi) f' f'
     H: Float[Array, "B m w"]  # (first moment, over L, of the mass beyond xi) f' f'
-    spread: Float[Array, "B 2 2"]  # mass, first and second moment in xi of what moves back with stiffening
+    spread: Float[
+        Array, "B 2 2"
+    ]  # mass, first and second moment in xi of what moves back with stiffening
 
 
 class Load(eqx.Module):
@@ -57,7 +59,16 @@ class Load(eqx.Module):
 def local_functions(powers: Float[Array, "4 4"], x) -> Float[Array, "3 4"]:
     """Value, first and second derivative in x of an element's functions."""
     one, zero = jnp.ones_like(x), jnp.zeros_like(x)
-    return jnp.stack([jnp.stack([one, x, x**2, x**3]), jnp.stack([zero, one, 2 * x, 3 * x**2]), jnp.stack([zero, zero, 2 * one, 6 * x])]) @ powers
+    return (
+        jnp.stack(
+            [
+                jnp.stack([one, x, x**2, x**3]),
+                jnp.stack([zero, one, 2 * x, 3 * x**2]),
+                jnp.stack([zero, zero, 2 * one, 6 * x]),
+            ]
+        )
+        @ powers
+    )
 
 
 def _beyond(link: Link, payloads: tuple[Payload, ...], xi: Float[Array, " n"]):
@@ -66,7 +77,12 @@ def _beyond(link: Link, payloads: tuple[Payload, ...], xi: Float[Array, " n"]):
 
     def one(start):
         s = start + (1 - start) * jnp.asarray(0.5 * (nodes + 1), start.dtype)
-        w = (1 - start) * jnp.asarray(0.5 * weights, start.dtype) * link.length * beam_properties(link, s).rhoA
+        w = (
+            (1 - start)
+            * jnp.asarray(0.5 * weights, start.dtype)
+            * link.length
+            * beam_properties(link, s).rhoA
+        )
         return jnp.sum(w), jnp.sum(w * s)
 
     mass, moment = jax.vmap(one)(xi)
@@ -90,15 +106,24 @@ def folds(robot: Robot, payload, pinned: frozenset[str]) -> bool:
     """Whether a payload is a point of its link with constant coefficients: on the centreline, of a link whose mesh does not move."""
     if payload.link in pinned:
         return False
-    through = any(j.child == payload.link and j.type == "prismatic" and j.axis is None for j in robot.tree_joints)
+    through = any(
+        j.child == payload.link and j.type == "prismatic" and j.axis is None
+        for j in robot.tree_joints
+    )
     return payload.offset is None and not through
 
 
-def _roots(cubics: Cubics, element: Array, x: Float[Array, "p q"], EI: Float[Array, "p q"], count: int) -> Float[Array, "count 2 4"]:
+def _roots(
+    cubics: Cubics, element: Array, x: Float[Array, "p q"], EI: Float[Array, "p q"], count: int
+) -> Float[Array, "count 2 4"]:
     """Of the elements' stiffness, from stiffness times weight at places x in pieces of elements. Curvature is linear in an element: with its mean and its
     slope (functions 1 and sqrt 3 (2 x - 1)) it takes two numbers, and EI a matrix of 2 x 2."""
     phi = jnp.stack([jnp.ones_like(x), 3**0.5 * (2 * x - 1)])
-    D = jnp.zeros((2, 2, cubics.elements), EI.dtype).at[:, :, element].add(jnp.sum(EI[None, None] * phi[:, None] * phi[None, :], axis=3))
+    D = (
+        jnp.zeros((2, 2, cubics.elements), EI.dtype)
+        .at[:, :, element]
+        .add(jnp.sum(EI[None, None] * phi[:, None] * phi[None, :], axis=3))
+    )
     first = jnp.sqrt(D[0, 0])
     mixed = D[0, 1] / first
     second = jnp.sqrt(D[1, 1] - mixed**2)
@@ -109,7 +134,13 @@ def _roots(cubics: Cubics, element: Array, x: Float[Array, "p q"], EI: Float[Arr
 
 
 def link_numbers(
-    link: Link, folded: tuple[Payload, ...], others: tuple[Payload, ...], cubics: Cubics, size: int, elements: int, stiffening: bool
+    link: Link,
+    folded: tuple[Payload, ...],
+    others: tuple[Payload, ...],
+    cubics: Cubics,
+    size: int,
+    elements: int,
+    stiffening: bool,
 ) -> LinkNumbers:
     """Of one link with the payloads that are points of it, padded to ``size`` coefficients and ``elements`` elements."""
     L, n = link.length, cubics.elements
@@ -125,7 +156,9 @@ def link_numbers(
     weight = span[:, None] * jnp.asarray(0.5 * w, L.dtype)[None, :]
     powers, index = jnp.asarray(cubics.powers, L.dtype)[element], jnp.asarray(cubics.index)[element]
     index = jnp.where(index < cubics.size, index, size)
-    f = jax.vmap(lambda p, e, row: jax.vmap(lambda s: local_functions(p, s * n - e))(row))(powers, element.astype(L.dtype), xi)
+    f = jax.vmap(lambda p, e, row: jax.vmap(lambda s: local_functions(p, s * n - e))(row))(
+        powers, element.astype(L.dtype), xi
+    )
     f0, f1, f2 = f[:, :, 0], f[:, :, 1] * n, f[:, :, 2] * n**2
     shape = xi.shape
     props = beam_properties(link, xi.reshape(-1))
@@ -150,12 +183,19 @@ def link_numbers(
         inertia = payload_inertia(p, se3.identity(L.dtype))
         m, J = inertia[0, 0], inertia[5, 5]
         M = M + to_band(where, m / L * f[0][None, :, None] * f[0][None, None, :], size)
-        turn = turn + to_band(where, J / L**2 * n**2 * f[1][None, :, None] * f[1][None, None, :], size)
+        turn = turn + to_band(
+            where, J / L**2 * n**2 * f[1][None, :, None] * f[1][None, None, :], size
+        )
         pull = pull + to_vector(where, J / L * n * f[1][None], size)
-        a, b = a + to_vector(where, m / L * f[0][None], size), b + to_vector(where, m * p.s / L * f[0][None], size)
+        a, b = (
+            a + to_vector(where, m / L * f[0][None], size),
+            b + to_vector(where, m * p.s / L * f[0][None], size),
+        )
         x = L * p.s
         lever = jnp.stack([jnp.zeros_like(x), m * x])
-        rigid = rigid + jnp.diag(jnp.stack([m, m, m * x**2 + J])).at[2, :2].add(lever).at[:2, 2].add(lever)
+        rigid = rigid + jnp.diag(jnp.stack([m, m, m * x**2 + J])).at[2, :2].add(lever).at[
+            :2, 2
+        ].add(lever)
     M = M.at[cubics.size :, 3].set(1.0)
     nothing = jnp.zeros_like(M)
     G = H = nothing
@@ -163,7 +203,9 @@ def link_numbers(
     if stiffening:
         mass, moment = _beyond(link, folded + others, xi.reshape(-1))
         G, H = (band(weight * y.reshape(shape), f1, f1) for y in (mass, moment))
-        spread = L * jnp.sum(mu[None, None] * _powers(xi), axis=(2, 3)) + sum(p.mass * _powers(_ahead(link, p)) for p in folded + others)
+        spread = L * jnp.sum(mu[None, None] * _powers(xi), axis=(2, 3)) + sum(
+            p.mass * _powers(_ahead(link, p)) for p in folded + others
+        )
     damping = link.damping
     zero = jnp.zeros_like(L)
     tau = zero if damping is None or damping.strain_rate is None else damping.strain_rate
@@ -177,25 +219,44 @@ def link_numbers(
 
 def _resting(like: LinkNumbers) -> LinkNumbers:
     blank = jtu.tree_map(jnp.zeros_like, like)
-    unit = jnp.ones_like(like.length), blank.M.at[:, 3].set(1.0), jnp.eye(2, dtype=like.spread.dtype)
+    unit = (
+        jnp.ones_like(like.length),
+        blank.M.at[:, 3].set(1.0),
+        jnp.eye(2, dtype=like.spread.dtype),
+    )
     return eqx.tree_at(lambda n: (n.length, n.M, n.spread), blank, unit)
 
 
 # Compiled as one: dozens of small operations one by one take seconds.
 @eqx.filter_jit
-def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, ...], size: int, stiffening: bool, pinned: frozenset[str]) -> LinkNumbers:
+def stacked_numbers(
+    robot: Robot,
+    layout: Layout,
+    tables: tuple[Cubics | None, ...],
+    size: int,
+    stiffening: bool,
+    pinned: frozenset[str],
+) -> LinkNumbers:
     """Of all stages; ``tables`` holds the functions of every stage's link, None where it is rigid."""
     count = max(c.elements for c in tables if c is not None)
     some = next(i for i, c in enumerate(tables) if c is not None)
 
     def numbers(cubics: Cubics | None, parts) -> LinkNumbers:
-        made = link_numbers(*parts, tables[some] if cubics is None else cubics, size, count, stiffening)
+        made = link_numbers(
+            *parts, tables[some] if cubics is None else cubics, size, count, stiffening
+        )
         return _resting(made) if cubics is None else made
 
     items = []
     for s, cubics in zip(layout.stages, tables, strict=True):
-        link = robot.links[(s if cubics is not None else layout.stages[some]).link]  # where it is rigid, for the shapes of its zeros
-        held = [(folds(robot, p, pinned), dataclasses.replace(p, name="", link="")) for p in robot.payloads if p.link == link.name]
+        link = robot.links[
+            (s if cubics is not None else layout.stages[some]).link
+        ]  # where it is rigid, for the shapes of its zeros
+        held = [
+            (folds(robot, p, pinned), dataclasses.replace(p, name="", link=""))
+            for p in robot.payloads
+            if p.link == link.name
+        ]
         folded, others = (tuple(p for on, p in held if on is which) for which in (True, False))
         items.append((cubics, (dataclasses.replace(link, name=""), folded, others)))
     return map_alike(numbers, items)
@@ -203,8 +264,14 @@ def stacked_numbers(robot: Robot, layout: Layout, tables: tuple[Cubics | None, .
 
 def payload_loads(robot: Robot, layout: Layout, pinned: frozenset[str]) -> tuple[Load, ...]:
     """Payloads of elastic links that the links' own numbers do not hold already."""
-    stage_of = {robot.links[s.link].name: i for i, (s, m) in enumerate(zip(layout.stages, layout.shapes, strict=True)) if s.link >= 0 and m}
+    stage_of = {
+        robot.links[s.link].name: i
+        for i, (s, m) in enumerate(zip(layout.stages, layout.shapes, strict=True))
+        if s.link >= 0 and m
+    }
     eye = se3.identity(robot.gravity.dtype)
     return tuple(
-        Load(stage_of[p.link], p.s, payload_inertia(p, eye)[PLANAR][:, PLANAR]) for p in robot.payloads if p.link in stage_of and not folds(robot, p, pinned)
+        Load(stage_of[p.link], p.s, payload_inertia(p, eye)[PLANAR][:, PLANAR])
+        for p in robot.payloads
+        if p.link in stage_of and not folds(robot, p, pinned)
     )

@@ -15,9 +15,27 @@ from flexjax.beam import BAND, Cubics
 from flexjax.chain import AbstractLinks, Mass, Tip
 from flexjax.chain._kinematics import mtv, mv
 from flexjax.chain._links import mass_form_gradient, tip_form_gradient
-from flexjax.formulation.finite_element._ale import Pinned, contact_node, pinned_integrals, pinned_station
-from flexjax.formulation.finite_element._banded import band_apply, band_square, from_elements, to_band, to_elements
-from flexjax.formulation.finite_element._bordered import Bordered, BorderedFactors, bordered_apply, bordered_factor, bordered_solve, inverse2
+from flexjax.formulation.finite_element._ale import (
+    Pinned,
+    contact_node,
+    pinned_integrals,
+    pinned_station,
+)
+from flexjax.formulation.finite_element._banded import (
+    band_apply,
+    band_square,
+    from_elements,
+    to_band,
+    to_elements,
+)
+from flexjax.formulation.finite_element._bordered import (
+    Bordered,
+    BorderedFactors,
+    bordered_apply,
+    bordered_factor,
+    bordered_solve,
+    inverse2,
+)
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
 from flexjax.screw import se2, se3
 
@@ -61,8 +79,12 @@ class FiniteElementLinks(AbstractLinks):
     damped: bool = eqx.field(static=True)
     pinned: tuple[bool, ...] = eqx.field(static=True, default=())
     jumps: bool = eqx.field(static=True, default=False)
-    borrowed: Float[Array, " B"] | None = None  # point masses at pinned contacts, taken from the bodies that ride there
-    taken: Float[Array, "B 3 3"] | None = None  # the same as inertia about the frames of those bodies
+    borrowed: Float[Array, " B"] | None = (
+        None  # point masses at pinned contacts, taken from the bodies that ride there
+    )
+    taken: Float[Array, "B 3 3"] | None = (
+        None  # the same as inertia about the frames of those bodies
+    )
 
     @property
     def length(self):
@@ -75,12 +97,23 @@ class FiniteElementLinks(AbstractLinks):
     @property
     def _bordered(self) -> np.ndarray:
         """Stages whose last shape coordinate is a joint's."""
-        return np.array(self.through) | np.array(self.pinned, bool) if self.pinned else np.array(self.through)
+        return (
+            np.array(self.through) | np.array(self.pinned, bool)
+            if self.pinned
+            else np.array(self.through)
+        )
 
     def _pinned_rows(self, eta) -> list[tuple[int, Pinned]]:
         n, m = self.numbers, self.numbers.a.shape[1]
         return [
-            (b, pinned_integrals(self.tables[b], m, n.length[b], n.mu[b], n.EI[b], eta[b, m], eta[b, :m])) for b, on in enumerate(self.pinned) if on
+            (
+                b,
+                pinned_integrals(
+                    self.tables[b], m, n.length[b], n.mu[b], n.EI[b], eta[b, m], eta[b, :m]
+                ),
+            )
+            for b, on in enumerate(self.pinned)
+            if on
         ]
 
     def _split(self, eta):
@@ -121,18 +154,35 @@ class FiniteElementLinks(AbstractLinks):
             lever = L[:, None, None] * jnp.stack([n.a, n.b], axis=2)
             b = b + mv(lever, back) - mv(slopes, mtv(lever, c))
         zero, m0 = jnp.zeros_like(L), n.rigid[:, 0, 0]
-        zz = jnp.stack([jnp.stack([m0, zero, -sweep], 1), jnp.stack([zero, m0, first], 1), jnp.stack([-sweep, first, polar], 1)], 1)
+        zz = jnp.stack(
+            [
+                jnp.stack([m0, zero, -sweep], 1),
+                jnp.stack([zero, m0, first], 1),
+                jnp.stack([-sweep, first, polar], 1),
+            ],
+            1,
+        )
         ze = jnp.stack([ahead, a, b], axis=1)
         side = corner = None
         if self._extends:
             on = jnp.asarray(self.through, eta.dtype)
-            column = on[:, None] * jnp.stack([m0, jnp.sum(n.e * c, axis=1), L * jnp.sum(n.g * c, axis=1) - sweep], axis=1)
+            column = on[:, None] * jnp.stack(
+                [m0, jnp.sum(n.e * c, axis=1), L * jnp.sum(n.g * c, axis=1) - sweep], axis=1
+            )
             side = on[:, None] * band_apply(n.C, c)
-            corner = jnp.where(np.array(self.through), m0 + jnp.sum(c * band_apply(n.F, c), axis=1) / L, 1.0)
+            corner = jnp.where(
+                np.array(self.through), m0 + jnp.sum(c * band_apply(n.F, c), axis=1) / L, 1.0
+            )
             for i, row in pinned:
-                column, side, corner = column.at[i].set(row.column), side.at[i].set(row.side), corner.at[i].set(row.corner)
+                column, side, corner = (
+                    column.at[i].set(row.column),
+                    side.at[i].set(row.side),
+                    corner.at[i].set(row.corner),
+                )
             ze = jnp.concatenate([ze, column[:, :, None]], axis=2)
-        mass = Mass(zz, ze, Bordered(M + n.turn, side, corner, wide, None if wide is None else n.spread))
+        mass = Mass(
+            zz, ze, Bordered(M + n.turn, side, corner, wide, None if wide is None else n.spread)
+        )
         for load in self.loads:
             mass = self._add(mass, load, eta)
         return self._add_borrowed(mass, eta, c)
@@ -143,8 +193,26 @@ class FiniteElementLinks(AbstractLinks):
         for b in np.flatnonzero(self.pinned):
             m, d, k = self.borrowed[b], eta[b, -1], contact_node(self.tables[b].elements)[0]
             w, none = c[b, k], jnp.zeros_like(d)
-            zz = zz.at[b].add(m * jnp.stack([jnp.stack([none + 1, none, -w]), jnp.stack([none, none + 1, d]), jnp.stack([-w, d, d**2 + w**2])]))
-            ze = ze.at[b, 1, k].add(m).at[b, 2, k].add(m * d).at[b, 0, -1].add(m).at[b, 2, -1].add(-m * w)
+            zz = zz.at[b].add(
+                m
+                * jnp.stack(
+                    [
+                        jnp.stack([none + 1, none, -w]),
+                        jnp.stack([none, none + 1, d]),
+                        jnp.stack([-w, d, d**2 + w**2]),
+                    ]
+                )
+            )
+            ze = (
+                ze.at[b, 1, k]
+                .add(m)
+                .at[b, 2, k]
+                .add(m * d)
+                .at[b, 0, -1]
+                .add(m)
+                .at[b, 2, -1]
+                .add(-m * w)
+            )
             ee = Bordered(ee.band.at[b, k, BAND].add(m), ee.side, ee.corner.at[b].add(m))
         return Mass(zz, ze, ee)
 
@@ -162,13 +230,21 @@ class FiniteElementLinks(AbstractLinks):
         ze = mass.ze.at[b].add(X.T @ inertia @ S)
         IS = inertia @ S
         table = self.tables[b]
-        element = jnp.clip(jnp.floor(station.xi[b] * table.elements).astype(int), 0, table.elements - 1)
+        element = jnp.clip(
+            jnp.floor(station.xi[b] * table.elements).astype(int), 0, table.elements - 1
+        )
         if station.drift is not None and self.pinned[b]:
             element = station.drift.element[b]
         index = jnp.asarray(table.index)[element]
         picked = jnp.minimum(index, m - 1)
         block = jnp.sum(S[:, picked][:, :, None] * IS[:, picked][:, None, :], axis=0)
-        ee = eqx.tree_at(lambda e: e.band, mass.ee, mass.ee.band.at[b].add(to_band(jnp.where(index < table.size, index, m)[None], block[None], m)))
+        ee = eqx.tree_at(
+            lambda e: e.band,
+            mass.ee,
+            mass.ee.band.at[b].add(
+                to_band(jnp.where(index < table.size, index, m)[None], block[None], m)
+            ),
+        )
         if self._extends:
             outer = IS[:, m] @ S
             ee = Bordered(ee.band, ee.side.at[b].add(outer[:m]), ee.corner.at[b].add(outer[m]))
@@ -189,7 +265,9 @@ class FiniteElementLinks(AbstractLinks):
         # Products of one motion with the other, both ways: u0 s1 + u1 s0 and 2 s0 s1.
         u, _, spin = _columns(z)
         mixed, twice = jnp.sum(u * spin[::-1], axis=0), jnp.sum(spin * spin[::-1], axis=0)
-        return (0.5 * n.length)[:, None] * (twice[:, None] * band_apply(n.M, eta) - mixed[:, None] * n.a)
+        return (0.5 * n.length)[:, None] * (
+            twice[:, None] * band_apply(n.M, eta) - mixed[:, None] * n.a
+        )
 
     def tip_gradient(self, eta, z, rate, wrench, space):
         if not self._plain:
@@ -220,7 +298,9 @@ class FiniteElementLinks(AbstractLinks):
             return 0.5 * (jnp.sum(z * wrench) + jnp.sum(rate * shape))
 
         (p, _), (p_rate, shape_rate) = jax.jvp(momenta, (eta,), (rate,))
-        return p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p), shape_rate - jax.grad(kinetic)(eta)
+        return p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p), shape_rate - jax.grad(
+            kinetic
+        )(eta)
 
     def _plain_bias(self, c, rate, z):
         n, L = self.numbers, self.numbers.length
@@ -233,7 +313,9 @@ class FiniteElementLinks(AbstractLinks):
             [m0 * u - sweep * spin, m0 * z[:, 1] + first * spin + sweep_rate,
              -sweep * u + first * z[:, 1] + polar * spin + jnp.sum(((L**2)[:, None] * n.b + n.pull) * rate, axis=1)], axis=1,
         )  # fmt: skip
-        p_rate = jnp.stack([-sweep_rate * spin, jnp.zeros_like(spin), polar_rate * spin - sweep_rate * u], axis=1)
+        p_rate = jnp.stack(
+            [-sweep_rate * spin, jnp.zeros_like(spin), polar_rate * spin - sweep_rate * u], axis=1
+        )
         wrench = p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p)
         return wrench, (L * u * spin)[:, None] * n.a - (L * spin**2)[:, None] * Mc
 
@@ -254,20 +336,38 @@ class FiniteElementLinks(AbstractLinks):
             strides = np.where(self.pinned, 0, strides)
         out, Q = [], self.numbers.Q
         for stride in sorted(set(strides[strides > 0].tolist())):
-            own = jnp.where((strides == stride)[:, None, None, None], Q, 0.0) if np.any(strides != stride) else Q
-            out.append((stride, own, jnp.sum(own * to_elements(c, Q.shape[1], stride)[:, :, None, :], axis=3)))
+            own = (
+                jnp.where((strides == stride)[:, None, None, None], Q, 0.0)
+                if np.any(strides != stride)
+                else Q
+            )
+            out.append(
+                (
+                    stride,
+                    own,
+                    jnp.sum(own * to_elements(c, Q.shape[1], stride)[:, :, None, :], axis=3),
+                )
+            )
         return out
 
     def _bending(self, c) -> Float[Array, "B m"]:
         """K c over the unit interval, of links whose mesh does not know about contacts."""
         total = jnp.zeros_like(c)
         for stride, Q, curvature in self._curvatures(c):
-            total = total + from_elements(jnp.sum(Q * curvature[:, :, :, None], axis=2), c.shape[1], stride)
+            total = total + from_elements(
+                jnp.sum(Q * curvature[:, :, :, None], axis=2), c.shape[1], stride
+            )
         return total
 
     def elastic_energy(self, eta):
         c, L = self._split(eta)
-        energy = sum((0.5 * jnp.sum(curvature**2, axis=(1, 2)) / L**3 for _, _, curvature in self._curvatures(c)), jnp.zeros_like(L))
+        energy = sum(
+            (
+                0.5 * jnp.sum(curvature**2, axis=(1, 2)) / L**3
+                for _, _, curvature in self._curvatures(c)
+            ),
+            jnp.zeros_like(L),
+        )
         for i, row in self._pinned_rows(eta):
             energy = energy.at[i].set(0.5 * jnp.sum(c[i] * band_apply(row.K[None], c[i][None])[0]))
         return energy
@@ -290,7 +390,9 @@ class FiniteElementLinks(AbstractLinks):
         # Links that run through a joint have no damping (refused), so the length is constant here.
         n, m = self.numbers, self.numbers.a.shape[1]
         c = rate[:, :m]
-        force = (n.strain_rate / n.length**3)[:, None] * self._bending(c) + (n.drag * n.length)[:, None] * band_apply(n.M, c)
+        force = (n.strain_rate / n.length**3)[:, None] * self._bending(c) + (n.drag * n.length)[
+            :, None
+        ] * band_apply(n.M, c)
         return jnp.pad(force, ((0, 0), (0, rate.shape[1] - m)))
 
     # --- solves
@@ -304,10 +406,16 @@ class FiniteElementLinks(AbstractLinks):
         if cq is not None:
             _, L = self._split(eta)
             if self.damped:
-                band = band + (cq + cv * n.strain_rate)[:, None, None] * self._stiffness(eta) + (cv * n.drag * L)[:, None, None] * n.M
+                band = (
+                    band
+                    + (cq + cv * n.strain_rate)[:, None, None] * self._stiffness(eta)
+                    + (cv * n.drag * L)[:, None, None] * n.M
+                )
             else:
                 band = band + cq * self._stiffness(eta)
-        return bordered_factor(eqx.tree_at(lambda e: e.band, ee, band), self._bordered & ~np.array(self.held))
+        return bordered_factor(
+            eqx.tree_at(lambda e: e.band, ee, band), self._bordered & ~np.array(self.held)
+        )
 
     def solve(self, factors: BorderedFactors, rhs):
         return bordered_solve(factors, rhs)
@@ -324,11 +432,24 @@ class FiniteElementLinks(AbstractLinks):
         powers, index, counts = self._padded_tables
 
         def row(powers, index, count, xi):
-            element = jax.lax.stop_gradient(jnp.clip(jnp.floor(xi * count), 0, count - 1).astype(int))
-            local = local_functions(powers[element], xi * count - element) * jnp.stack([jnp.ones_like(count), count, count**2])[:, None]
+            element = jax.lax.stop_gradient(
+                jnp.clip(jnp.floor(xi * count), 0, count - 1).astype(int)
+            )
+            local = (
+                local_functions(powers[element], xi * count - element)
+                * jnp.stack([jnp.ones_like(count), count, count**2])[:, None]
+            )
             return jnp.zeros((3, m + 1), eta.dtype).at[:, index[element]].add(local)[:, :m]
 
-        f = jax.vmap(row)(jnp.asarray(powers, eta.dtype), jnp.asarray(index), jnp.asarray(counts, eta.dtype), xi) * out[:, None, None]
+        f = (
+            jax.vmap(row)(
+                jnp.asarray(powers, eta.dtype),
+                jnp.asarray(index),
+                jnp.asarray(counts, eta.dtype),
+                xi,
+            )
+            * out[:, None, None]
+        )
         return self._on_pinned(eta, Station(x, xi, out, f[:, 0], f[:, 1], f[:, 2]))
 
     def _on_pinned(self, eta, at: Station) -> Station:
@@ -341,8 +462,15 @@ class FiniteElementLinks(AbstractLinks):
         for b in np.flatnonzero(self.pinned):
             here, rate, element = pinned_station(self.tables[b], m, n.length[b], eta[b, m], at.x[b])
             # Derivatives are counted in xi = x/L here.
-            f = f.at[b].set(here * jnp.stack([jnp.ones_like(at.x[b]), n.length[b], n.length[b] ** 2])[:, None])
-            drift = Drift(drift.x, drift.f.at[b].set(rate[0]), drift.f1.at[b].set(rate[1]), drift.element.at[b].set(element))
+            f = f.at[b].set(
+                here * jnp.stack([jnp.ones_like(at.x[b]), n.length[b], n.length[b] ** 2])[:, None]
+            )
+            drift = Drift(
+                drift.x,
+                drift.f.at[b].set(rate[0]),
+                drift.f1.at[b].set(rate[1]),
+                drift.element.at[b].set(element),
+            )
         return Station(at.x, at.xi, at.out, f[:, 0], f[:, 1], f[:, 2], drift)
 
     def _at_contacts(self, eta, at: Station) -> Station:
@@ -353,7 +481,12 @@ class FiniteElementLinks(AbstractLinks):
             w, slope = contact_node(self.tables[b].elements)
             x, f = x.at[b].set(eta[b, m]), f.at[b].set(jnp.zeros(m, f.dtype).at[w].set(1.0))
             f1 = f1.at[b].set(jnp.zeros(m, f.dtype).at[slope].set(n.length[b]))
-            drift = Drift(drift.x.at[b].set(1.0), drift.f.at[b].set(0.0), drift.f1.at[b].set(0.0), drift.element)
+            drift = Drift(
+                drift.x.at[b].set(1.0),
+                drift.f.at[b].set(0.0),
+                drift.f1.at[b].set(0.0),
+                drift.element,
+            )
         return Station(x, at.xi, at.out, f, f1, at.f2, drift)
 
     @property
@@ -377,7 +510,9 @@ class FiniteElementLinks(AbstractLinks):
         def one(powers, index, count, c, xi, L):
             span = jnp.clip(xi * count - jnp.arange(powers.shape[0]), 0.0, 1.0)
             x = span[:, None] * jnp.asarray(0.5 * (nodes + 1), c.dtype)[None, :]
-            slopes = jax.vmap(lambda p, row: jax.vmap(lambda s: local_functions(p, s)[1])(row))(powers, x)
+            slopes = jax.vmap(lambda p, row: jax.vmap(lambda s: local_functions(p, s)[1])(row))(
+                powers, x
+            )
             slope = jnp.sum(slopes * c[index][:, None, :], axis=2)
             square = jnp.sum(slope**2 * jnp.asarray(0.5 * weights, c.dtype)[None, :], axis=1)
             return -0.5 * jnp.sum(span * square) * count / L
@@ -400,7 +535,10 @@ class FiniteElementLinks(AbstractLinks):
         if self._extends:
             rest = (1 - at.xi) / L
             through = jnp.asarray(self.through, eta.dtype)
-            shift, turn = through[:, None] * jnp.stack([jnp.ones_like(w), w1 * rest], axis=1), through * (w2 * rest - w1 / L) / L
+            shift, turn = (
+                through[:, None] * jnp.stack([jnp.ones_like(w), w1 * rest], axis=1),
+                through * (w2 * rest - w1 / L) / L,
+            )
             if at.drift is not None:
                 shift = shift + jnp.stack([at.drift.x, jnp.sum(at.drift.f * c, axis=1)], axis=1)
                 turn = turn + jnp.sum(at.drift.f1 * c, axis=1)
@@ -408,7 +546,12 @@ class FiniteElementLinks(AbstractLinks):
             turning = jnp.concatenate([turning, turn[:, None]], axis=1)
         R = jnp.stack([jnp.stack([cos, -sin], 1), jnp.stack([sin, cos], 1)], 1)
         turned = jnp.stack(
-            [cos[:, None] * linear[:, 0] + sin[:, None] * linear[:, 1], cos[:, None] * linear[:, 1] - sin[:, None] * linear[:, 0], turning], axis=1
+            [
+                cos[:, None] * linear[:, 0] + sin[:, None] * linear[:, 1],
+                cos[:, None] * linear[:, 1] - sin[:, None] * linear[:, 0],
+                turning,
+            ],
+            axis=1,
         )
         return Tip(se3.Pose(R, on[:, None] * jnp.stack([x, w], axis=1)), on[:, None, None] * turned)
 
@@ -422,7 +565,12 @@ class FiniteElementLinks(AbstractLinks):
         counts = jnp.asarray([1 if t is None else t.elements for t in self.tables], s.dtype)
         node = jax.lax.stop_gradient(jnp.clip(jnp.ceil(s * counts), 1.0, counts) / counts)
         there = self.section(eta, node)
-        return Tip(se3.Pose(there.pose.rotation, there.pose.position.at[:, 0].add((s - node) * self.length)), there.S)
+        return Tip(
+            se3.Pose(
+                there.pose.rotation, there.pose.position.at[:, 0].add((s - node) * self.length)
+            ),
+            there.S,
+        )
 
     def kink(self, eta, s, eta_rate, s_rate):
         n, L = self.numbers, self._split(eta)[1]
@@ -432,7 +580,12 @@ class FiniteElementLinks(AbstractLinks):
         x0, x1 = (counts * (s * n.length + L - n.length) for s, L in ((s, L), (s + s_rate, L1)))
         e0, e1 = x0 / L, x1 / L1
         border = jax.lax.stop_gradient(jnp.where(e1 > e0, jnp.floor(e0) + 1, jnp.ceil(e0) - 1))
-        inside = (border > 0) & (border < counts) & (border > jnp.minimum(e0, e1)) & (border < jnp.maximum(e0, e1))
+        inside = (
+            (border > 0)
+            & (border < counts)
+            & (border > jnp.minimum(e0, e1))
+            & (border < jnp.maximum(e0, e1))
+        )
         g0, g1 = x0 - border * L, x1 - border * L1
         return jnp.where(inside, g0 / jnp.where(inside, g0 - g1, 1.0), 1.0)
 

@@ -10,14 +10,20 @@ def is_elastic(link: Link) -> bool:
 def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: str) -> list[str]:
     faults = []
     if not robot.planar:
-        faults.append("planar: false; expected a robot that moves in the plane z = 0 (planar = true, every axis along z)")
+        faults.append(
+            "planar: false; expected a robot that moves in the plane z = 0 (planar = true, every axis along z)"
+        )
     for link in robot.links:
         if link.name not in elastic:
             continue
         if link.curvature is not None:
-            faults.append(f"links.{link.name}.curvature: an elastic link that is curved at rest; expected a straight one, or rigid = true")
+            faults.append(
+                f"links.{link.name}.curvature: an elastic link that is curved at rest; expected a straight one, or rigid = true"
+            )
         if link.damping is not None and link.damping.modal is not None:
-            faults.append(f"links.{link.name}.damping.modal: couples every element with every other; expected strain_rate or mass")
+            faults.append(
+                f"links.{link.name}.damping.modal: couples every element with every other; expected strain_rate or mass"
+            )
     for joint in robot.tree_joints:
         if joint.type == "sliding" and joint.parent in elastic and contact != "fixed":
             faults += _contact_faults(robot, joint, elastic, stiffening, contact)
@@ -26,28 +32,46 @@ def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: s
         link = robot.links[robot.link_index(joint.child)]
         where = f"joints.{joint.name}"
         if link.pieces or link.section_end is not None:
-            faults.append(f"{where}: the link {link.name!r} runs through it with a section that varies; expected a uniform one, or rigid = true")
+            faults.append(
+                f"{where}: the link {link.name!r} runs through it with a section that varies; expected a uniform one, or rigid = true"
+            )
         if link.damping is not None:
-            faults.append(f"links.{link.name}.damping: on a link that runs through its joint; expected none (damping of the joint itself is held)")
+            faults.append(
+                f"links.{link.name}.damping: on a link that runs through its joint; expected none (damping of the joint itself is held)"
+            )
         if joint.flexible:
-            faults.append(f"{where}.stiffness: a flexible joint that an elastic link runs through; expected a rigid one")
+            faults.append(
+                f"{where}.stiffness: a flexible joint that an elastic link runs through; expected a rigid one"
+            )
         if joint.motor is not None and joint.motor.rotor is not None:
-            faults.append(f"{where}.motor.rotor: on a joint that an elastic link runs through; expected the rotor's mass in joints.{joint.name}.mass")
+            faults.append(
+                f"{where}.motor.rotor: on a joint that an elastic link runs through; expected the rotor's mass in joints.{joint.name}.mass"
+            )
         if stiffening:
-            faults.append(f"{where}: stiffening of a link that runs through its joint; expected stiffening=False, or a rigid link")
+            faults.append(
+                f"{where}: stiffening of a link that runs through its joint; expected stiffening=False, or a rigid link"
+            )
     return faults
 
 
-def _contact_faults(robot: Robot, joint, elastic: dict[str, int], stiffening: bool, contact: str) -> list[str]:
+def _contact_faults(
+    robot: Robot, joint, elastic: dict[str, int], stiffening: bool, contact: str
+) -> list[str]:
     """Of a joint that slides along a link whose mesh knows about it."""
     link, where, faults = robot.links[robot.link_index(joint.parent)], f"joints.{joint.name}", []
     instead = f"contact={contact!r}; expected contact='fixed'"
-    if any(j.child == link.name and j.type == "prismatic" and j.axis is None for j in robot.tree_joints):
-        faults.append(f"{where}: slides along a link that itself runs through a joint, with {instead}")
+    if any(
+        j.child == link.name and j.type == "prismatic" and j.axis is None for j in robot.tree_joints
+    ):
+        faults.append(
+            f"{where}: slides along a link that itself runs through a joint, with {instead}"
+        )
     if contact == "node":
         return faults
     if elastic[link.name] < 2:
-        faults.append(f"elements.{link.name}: 1; expected at least one on either side of the contact of {joint.name!r}")
+        faults.append(
+            f"elements.{link.name}: 1; expected at least one on either side of the contact of {joint.name!r}"
+        )
     if link.pieces or link.section_end is not None:
         faults.append(f"{where}: slides along a link with a section that varies, with {instead}")
     if link.damping is not None:

@@ -7,7 +7,9 @@ import scipy.linalg
 from flexjax.beam import BAND, Cubics
 
 
-def first_frequency(M: np.ndarray, K: np.ndarray, table: Cubics, length: float, loads: list[tuple[float, float]]) -> float:
+def first_frequency(
+    M: np.ndarray, K: np.ndarray, table: Cubics, length: float, loads: list[tuple[float, float]]
+) -> float:
     """Lowest clamped frequency [rad/s] of a link with payloads [(station, mass)], by inverse iteration: cost linear in the elements."""
     m = table.size
     mass, stiffness = length * M[:m], K[:m] / length**3
@@ -18,7 +20,11 @@ def first_frequency(M: np.ndarray, K: np.ndarray, table: Cubics, length: float, 
     for s, weight in loads:
         e = min(int(s * table.elements), table.elements - 1)
         row = np.zeros(m + 1)
-        np.add.at(row, table.index[e], np.vander([s * table.elements - e], 4, increasing=True)[0] @ table.powers[e])
+        np.add.at(
+            row,
+            table.index[e],
+            np.vander([s * table.elements - e], 4, increasing=True)[0] @ table.powers[e],
+        )
         rows.append((weight, row[:m]))
 
     def inertia(x):
@@ -59,11 +65,21 @@ def spin_remarks(model, traj) -> list[str]:
         if table is None:
             continue
         link = robot.links[stage.link]
-        length = float(np.max(np.asarray(traj.q[:, stage.v_start])[good])) if stage.extends else float(numbers.length[i])
+        length = (
+            float(np.max(np.asarray(traj.q[:, stage.v_start])[good]))
+            if stage.extends
+            else float(numbers.length[i])
+        )
         # The other payloads are in M already.
-        loads = [(float(load.s), float(load.inertia[0, 0])) for load in links.loads if load.stage == i]
-        limit = first_frequency(np.asarray(numbers.M[i], float), np.asarray(numbers.K[i], float), table, length, loads)
-        fastest, when = sustained_spin(t, np.asarray(traj.velocity[:, stage.link, 0, 5], float)[good], 2 * np.pi / limit)
+        loads = [
+            (float(load.s), float(load.inertia[0, 0])) for load in links.loads if load.stage == i
+        ]
+        limit = first_frequency(
+            np.asarray(numbers.M[i], float), np.asarray(numbers.K[i], float), table, length, loads
+        )
+        fastest, when = sustained_spin(
+            t, np.asarray(traj.velocity[:, stage.link, 0, 5], float)[good], 2 * np.pi / limit
+        )
         if fastest > limit:
             out.append(
                 f"links.{link.name}: turns at {fastest:.4g} rad/s (until t = {when:.4g} s), faster than its first clamped frequency of {limit:.4g} rad/s. "

@@ -1,4 +1,7 @@
 """The nonlinear moving beam of variable length (Soeffker), equations generated from a list of energy terms and shape-function polynomials."""
 
-from flexjax.formulation.moving_beam._formulation import MovingBeam as MovingBeam, MovingBeamModel as MovingBeamModel
+from flexjax.formulation.moving_beam._formulation import (
+    MovingBeam as MovingBeam,
+    MovingBeamModel as MovingBeamModel,
+)
 from flexjax.formulation.moving_beam._terms import ORDERS as ORDERS, Term as Term

@@ -48,13 +48,27 @@ def carrier(robot: Robot, lay: Layout) -> Carrier:
         parent = robot.link_index(joint.parent)
         pose = se3.identity(like.dtype)
         if stage.part == 0:
-            tip = se3.identity(like.dtype) if parent < 0 else centreline_pose(robot.links[parent], jnp.ones((), like.dtype))
-            turn = jnp.eye(3, dtype=like.dtype) if joint.rotation is None else se3.rotation_exp(joint.rotation)
+            tip = (
+                se3.identity(like.dtype)
+                if parent < 0
+                else centreline_pose(robot.links[parent], jnp.ones((), like.dtype))
+            )
+            turn = (
+                jnp.eye(3, dtype=like.dtype)
+                if joint.rotation is None
+                else se3.rotation_exp(joint.rotation)
+            )
             pose = se3.compose(tip, se3.Pose(turn, _zero(joint.offset, like, (3,))))
         axis = joint.axis2 if stage.part == 1 else joint.axis
-        axis = jnp.array([0.0, 0.0, 1.0], like.dtype) if axis is None else axis / jnp.linalg.norm(axis)
+        axis = (
+            jnp.array([0.0, 0.0, 1.0], like.dtype) if axis is None else axis / jnp.linalg.norm(axis)
+        )
         zero = jnp.zeros(3, like.dtype)
-        column = jnp.concatenate([zero, axis] if stage.turns else [axis, zero]) if stage.dof >= 0 else jnp.zeros(6, like.dtype)
+        column = (
+            jnp.concatenate([zero, axis] if stage.turns else [axis, zero])
+            if stage.dof >= 0
+            else jnp.zeros(6, like.dtype)
+        )
         body = hub_inertia(joint, like) if stage.last else jnp.zeros((6, 6), like.dtype)
         if stage.link >= 0:
             link = robot.links[stage.link]
@@ -104,7 +118,11 @@ def _positions(robot: Robot, lay: Layout):
     elif len(lay.tubes) == 1:
         borders = [zero, tips[0]]
     else:
-        borders = [zero] + [x for k in range(1, len(lay.tubes)) for x in (rears[k], tips[k - 1])] + [tips[-1]]
+        borders = (
+            [zero]
+            + [x for k in range(1, len(lay.tubes)) for x in (rears[k], tips[k - 1])]
+            + [tips[-1]]
+        )
     return lengths, tips, rears, borders
 
 
@@ -134,8 +152,14 @@ def arm(robot: Robot, lay: Layout, rotary: bool) -> Arm:
             tau = _zero(None if damping is None else damping.strain_rate, like)
             drag = _zero(None if damping is None else damping.mass, like)
             K = jnp.stack([p.EA[0], p.GJ[0], p.EIy[0], p.EIz[0]])
-            I = jnp.stack([p.rhoIx[0], p.rhoIy[0], p.rhoIz[0]]) if rotary else jnp.zeros(3, like.dtype)
-            layers.append((K, tau * K, p.rhoA[0], I, drag * p.rhoA[0], jnp.asarray(tips[tube][1], like.dtype)))
+            I = (
+                jnp.stack([p.rhoIx[0], p.rhoIy[0], p.rhoIz[0]])
+                if rotary
+                else jnp.zeros(3, like.dtype)
+            )
+            layers.append(
+                (K, tau * K, p.rhoA[0], I, drag * p.rhoA[0], jnp.asarray(tips[tube][1], like.dtype))
+            )
         empty = jax_zeros_like(layers[0])
         layers += [empty] * (depth - len(layers))
         K, C, rhoA, I, drag, v = (jnp.stack(x) for x in zip(*layers, strict=True))
@@ -168,10 +192,14 @@ def _local(car: Carrier, lay: Layout, k: int, x) -> se3.Pose:
     if stage.dof < 0:
         return before
     if not stage.turns:
-        return se3.Pose(before.rotation, before.position + matvec(before.rotation, screw[:3] * x[stage.dof]))
+        return se3.Pose(
+            before.rotation, before.position + matvec(before.rotation, screw[:3] * x[stage.dof])
+        )
     # Rodrigues' formula about a unit axis: less than the exponential of a twist, which needs series near zero.
     axis, sine, cosine = screw[3:], jnp.sin(x[stage.dof]), jnp.cos(x[stage.dof])
-    turn = cosine * jnp.eye(3, dtype=axis.dtype) + sine * skew(axis) + (1 - cosine) * outer(axis, axis)
+    turn = (
+        cosine * jnp.eye(3, dtype=axis.dtype) + sine * skew(axis) + (1 - cosine) * outer(axis, axis)
+    )
     return se3.Pose(matmul(before.rotation, turn), before.position)
 
 
@@ -184,13 +212,17 @@ def frames(car: Carrier, lay: Layout, x: Float[Array, " D"], base: se3.Pose) -> 
     return poses
 
 
-def twists(car: Carrier, lay: Layout, x, xd: Float[Array, " D"], base: Float[Array, " 6"] | None) -> tuple[list[Array], list[Array]]:
+def twists(
+    car: Carrier, lay: Layout, x, xd: Float[Array, " D"], base: Float[Array, " 6"] | None
+) -> tuple[list[Array], list[Array]]:
     """Body twists of the stages, and the rates of their rotors about their axes. ``base`` None: the ground is at rest."""
     z, out, spins = base, [], []
     for k, stage in enumerate(lay.stages):
         rate = xd[stage.dof] if stage.dof >= 0 else jnp.zeros((), xd.dtype)
         own = car.screw[k] * rate
-        spins.append(car.gear[k] * rate + (0.0 if z is None else jnp.sum(car.rotor_axis[k] * z[3:])))
+        spins.append(
+            car.gear[k] * rate + (0.0 if z is None else jnp.sum(car.rotor_axis[k] * z[3:]))
+        )
         z = own if z is None else se3.adjoint_inverse(_local(car, lay, k, x)) @ z + own
         out.append(z)
     return out, spins

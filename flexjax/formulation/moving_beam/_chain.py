@@ -39,9 +39,17 @@ def joint_hardware(robot: Robot) -> Hardware:
     for joint in robot.tree_joints:
         zero, one = jnp.zeros((), like.dtype), jnp.ones((), like.dtype)
         damping = zero if joint.damping is None else joint.damping
-        coulomb, v_eps = (zero, one) if joint.friction is None else (joint.friction.coulomb, joint.friction.v_eps)
+        coulomb, v_eps = (
+            (zero, one)
+            if joint.friction is None
+            else (joint.friction.coulomb, joint.friction.v_eps)
+        )
         s = joint.stops
-        stops = jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype) if s is None else jnp.stack([s.lower, s.upper, s.stiffness, s.damping])
+        stops = (
+            jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
+            if s is None
+            else jnp.stack([s.lower, s.upper, s.stiffness, s.damping])
+        )
         rows += [(damping, coulomb, v_eps, stops)] * joint.dofs
     if not rows:
         none = jnp.zeros(0, like.dtype)
@@ -68,7 +76,11 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         """(joints, lengths, unknowns of the elements)."""
         lay = self.layout
         x = q[: lay.dofs]
-        return x, x[np.array(lay.lengths, int)], _link.element_unknowns(q[lay.dofs :], lay.elements, lay.node)
+        return (
+            x,
+            x[np.array(lay.lengths, int)],
+            _link.element_unknowns(q[lay.dofs :], lay.elements, lay.node),
+        )
 
     def move(self, q, dx):
         return q + dx
@@ -90,7 +102,10 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
     def prescribed(self, t, args):
         rest = jnp.zeros(self.layout.nv - self.layout.dofs, self.robot.gravity.dtype)
-        return (self.locked, *(jnp.concatenate([x, rest]) for x in self.drive.motion(self.robot, t, args)))
+        return (
+            self.locked,
+            *(jnp.concatenate([x, rest]) for x in self.drive.motion(self.robot, t, args)),
+        )
 
     def impose(self, q, target):
         return jnp.where(self.locked, target, q)
@@ -115,14 +130,29 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             xd, dd, yd = self.split(v)
             z, spins = _carrier.twists(self.car, self.layout, x, xd, base)
             rates = Rates(z[-1], dd, yd)
-            return jnp.stack(z), jnp.stack(spins), rates, [self._payload_velocity(k, d, y, rates) for k in range(len(self.tip.tube))]
+            return (
+                jnp.stack(z),
+                jnp.stack(spins),
+                rates,
+                [self._payload_velocity(k, d, y, rates) for k in range(len(self.tip.tube))],
+            )
 
         # Both velocities in one sweep: half the program.
-        z, spins, rates, loads = jax.vmap(motion, in_axes=(0, None if base is None else 0))(jnp.stack([va, vb]), base)
-        total = _link.kinetic(self.arm, d, y, rates, self.constant, flat=self.layout.planar and base is None)
-        total = total + 0.5 * jnp.sum(z[0] * jnp.einsum("kij,kj->ki", self.car.inertia, z[1])) + 0.5 * jnp.sum(self.car.rotor * spins[0] * spins[1])
+        z, spins, rates, loads = jax.vmap(motion, in_axes=(0, None if base is None else 0))(
+            jnp.stack([va, vb]), base
+        )
+        total = _link.kinetic(
+            self.arm, d, y, rates, self.constant, flat=self.layout.planar and base is None
+        )
+        total = (
+            total
+            + 0.5 * jnp.sum(z[0] * jnp.einsum("kij,kj->ki", self.car.inertia, z[1]))
+            + 0.5 * jnp.sum(self.car.rotor * spins[0] * spins[1])
+        )
         for (u, w), mass, inertia in zip(loads, self.tip.mass, self.tip.inertia, strict=True):
-            total = total + 0.5 * mass * jnp.sum(u[0] * u[1]) + 0.5 * jnp.sum(w[0] * (inertia @ w[1]))
+            total = (
+                total + 0.5 * mass * jnp.sum(u[0] * u[1]) + 0.5 * jnp.sum(w[0] * (inertia @ w[1]))
+            )
         return total
 
     def payload_position(self, k, d, y):
@@ -131,7 +161,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         return r + self.tip.offset[k] + jnp.cross(theta, self.tip.offset[k]), theta
 
     def _payload_velocity(self, k, d, y, rates: Rates):
-        (r, _), (rd, wd) = jax.jvp(lambda d, y: self.payload_position(k, d, y), (d, y), (rates.d, rates.y))
+        (r, _), (rd, wd) = jax.jvp(
+            lambda d, y: self.payload_position(k, d, y), (d, y), (rates.d, rates.y)
+        )
         v, w = rates.twist[:3], rates.twist[3:]
         return v + jnp.cross(w, r) + rd, w + wd
 
@@ -142,7 +174,10 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     def elastic_energy(self, q):
         x = q[: self.layout.dofs]
         lower, upper, k, _ = self.hard.stops.T
-        over = jnp.where(k > 0, jnp.minimum(x - lower, 0.0), 0.0) ** 2 + jnp.where(k > 0, jnp.maximum(x - upper, 0.0), 0.0) ** 2
+        over = (
+            jnp.where(k > 0, jnp.minimum(x - lower, 0.0), 0.0) ** 2
+            + jnp.where(k > 0, jnp.maximum(x - upper, 0.0), 0.0) ** 2
+        )
         return self.strain(q) + 0.5 * jnp.sum(k * over)
 
     def gravity_energy(self, q, base: se3.Pose):
@@ -150,7 +185,11 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         poses = _carrier.frames(self.car, self.layout, x, base)
         total = jnp.zeros(3, q.dtype)
         for pose, inertia in zip(poses, self.car.inertia, strict=True):
-            total = total + inertia[0, 0] * pose.position + pose.rotation @ jnp.stack([inertia[5, 1], inertia[3, 2], inertia[4, 0]])
+            total = (
+                total
+                + inertia[0, 0] * pose.position
+                + pose.rotation @ jnp.stack([inertia[5, 1], inertia[3, 2], inertia[4, 0]])
+            )
         mass, moment = _link.first_moment(self.arm, d, y)
         for k in range(len(self.tip.tube)):
             mass = mass + self.tip.mass[k]
@@ -161,7 +200,11 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     def energies(self, t, q, v, args):
         pose, twist, _ = self.base(t, args)
         twist = None if self.drive.base is None else twist
-        return self.kinetic(q, v, v, twist, twist), self.elastic_energy(q), self.gravity_energy(q, pose)
+        return (
+            self.kinetic(q, v, v, twist, twist),
+            self.elastic_energy(q),
+            self.gravity_energy(q, pose),
+        )
 
     # --- what the energy-conserving step needs
     def momentum(self, q, v):
@@ -169,7 +212,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
     def lagrangian(self, q, va, vb):
         # One reverse sweep gives the momenta as well.
-        g, pb, pa = jax.grad(lambda q, va, vb: self.kinetic(q, va, vb) - self.potential(q), (0, 1, 2))(q, va, vb)
+        g, pb, pa = jax.grad(
+            lambda q, va, vb: self.kinetic(q, va, vb) - self.potential(q), (0, 1, 2)
+        )(q, va, vb)
         return 2 * pa, 2 * pb, g
 
     def lagrangian_on_ground(self, s, t0, dt, q, va, vb, args):
@@ -179,11 +224,22 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         pose, twist, _ = self.base(t0 + s * dt, args)
 
         def whole(q, va, vb, za, zb, shift):
-            return self.kinetic(q, va, vb, za, zb) - self.elastic_energy(q) - self.gravity_energy(q, se3.compose(pose, se3.exp(shift)))
+            return (
+                self.kinetic(q, va, vb, za, zb)
+                - self.elastic_energy(q)
+                - self.gravity_energy(q, se3.compose(pose, se3.exp(shift)))
+            )
 
-        g, pb, pa, Pb, Pa, lift = jax.grad(whole, tuple(range(6)))(q, va, vb, za, zb, jnp.zeros_like(za))
+        g, pb, pa, Pb, Pa, lift = jax.grad(whole, tuple(range(6)))(
+            q, va, vb, za, zb, jnp.zeros_like(za)
+        )
         mean = 0.5 * (za + zb)
-        return 2 * pa, 2 * pb, g, (2 * jnp.sum(mean * Pa), 2 * jnp.sum(mean * Pb), -jnp.sum(lift * twist))
+        return (
+            2 * pa,
+            2 * pb,
+            g,
+            (2 * jnp.sum(mean * Pa), 2 * jnp.sum(mean * Pb), -jnp.sum(lift * twist)),
+        )
 
     def potential(self, q):
         return self.elastic_energy(q) + self.gravity_energy(q, se3.identity(q.dtype))
@@ -200,7 +256,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         x, xd = q[: lay.dofs], v[: lay.dofs]
         lower, upper, k, c = h.stops.T
         touching = (k > 0) & ((x < lower) | (x > upper))
-        joint = -h.damping * xd - h.coulomb * jnp.tanh(xd / h.v_eps) - jnp.where(touching, c * xd, 0.0)
+        joint = (
+            -h.damping * xd - h.coulomb * jnp.tanh(xd / h.v_eps) - jnp.where(touching, c * xd, 0.0)
+        )
         rest = jnp.zeros(lay.nv - lay.dofs, q.dtype)
         driven = jnp.concatenate([self.drive.effort(self.robot, t, args, x, xd, memory), rest])
         if self.drive.loads:
@@ -213,7 +271,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     def _dissipation(self, q, v):
         _, d, y = self.split(q)
         _, dd, yd = self.split(v)
-        return _link.dissipation(self.arm, self.tab.degree == 2, d, y, Rates(jnp.zeros(6, q.dtype), dd, yd))
+        return _link.dissipation(
+            self.arm, self.tab.degree == 2, d, y, Rates(jnp.zeros(6, q.dtype), dd, yd)
+        )
 
     def _loads(self, t, q, args):
         """Generalised forces of the loads, from their power at unit velocities."""
@@ -232,7 +292,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             w = load.wrench.evaluate(t, args)[0]
             if link in self.layout.tubes:
                 k = self.layout.tubes.index(link)
-                (r, theta), (rd, wd) = jax.jvp(lambda d, y, k=k, s=load.s: _link.point(self.arm, d, y, k, s), (d, y), (dd, yd))
+                (r, theta), (rd, wd) = jax.jvp(
+                    lambda d, y, k=k, s=load.s: _link.point(self.arm, d, y, k, s), (d, y), (dd, yd)
+                )
                 turn, body = poses[-1].rotation, z[-1]
                 velocity, spin = body[:3] + jnp.cross(body[3:], r) + rd, body[3:] + wd
                 section = se3.rotation_exp(theta)
@@ -255,12 +317,21 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         pose, twist, acc = self.base(t, args)
         if self.drive.base is None:
             # M a + (dM/dt v) - dT/dq, the second part by pushing the momenta along v.
-            momentum, along = (lambda q, v: jax.grad(self.kinetic, 1)(q, v, v) * 2), ((q, v), (v, a))
-            lagrangian = lambda q: self.kinetic(q, v, v) - self.elastic_energy(q) - self.gravity_energy(q, pose)  # noqa: E731
+            momentum, along = (
+                (lambda q, v: jax.grad(self.kinetic, 1)(q, v, v) * 2),
+                ((q, v), (v, a)),
+            )
+            lagrangian = lambda q: (
+                self.kinetic(q, v, v) - self.elastic_energy(q) - self.gravity_energy(q, pose)
+            )  # noqa: E731
         else:
             momentum = lambda q, v, z: jax.grad(lambda v: self.kinetic(q, v, v, z, z))(v)  # noqa: E731
             along = ((q, v, twist), (v, a, acc))
-            lagrangian = lambda q: self.kinetic(q, v, v, twist, twist) - self.elastic_energy(q) - self.gravity_energy(q, pose)  # noqa: E731
+            lagrangian = lambda q: (
+                self.kinetic(q, v, v, twist, twist)
+                - self.elastic_energy(q)
+                - self.gravity_energy(q, pose)
+            )  # noqa: E731
         return jax.jvp(momentum, *along)[1] - jax.grad(lagrangian)(q) - driven - damped
 
     def accelerate(self, t, q, v, args, memory):
@@ -277,7 +348,12 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         def mass(x):
             return jnp.where(locked, x, self.momentum(q, jnp.where(locked, 0.0, x)))
 
-        x = lax.custom_linear_solve(mass, jnp.where(locked, 0.0, -r), lambda _, b: frozen.precondition(factors, b), symmetric=True)
+        x = lax.custom_linear_solve(
+            mass,
+            jnp.where(locked, 0.0, -r),
+            lambda _, b: frozen.precondition(factors, b),
+            symmetric=True,
+        )
         if not locked.any():
             return x, jnp.zeros_like(r)
         return known + x, jnp.where(locked, r + self.momentum(q, x), 0.0)
@@ -288,20 +364,32 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         X, l = self.arm.mesh(d)
         E, H_length, H_lengths = self._element_matrices(d, y, l, cm, cv, cq)
         unit = jnp.eye(lay.dofs, lay.nv, dtype=q.dtype)
-        rows = cm * jax.vmap(lambda e: self.momentum(q, e))(unit) if lay.dofs else jnp.zeros((0, lay.nv), q.dtype)
+        rows = (
+            cm * jax.vmap(lambda e: self.momentum(q, e))(unit)
+            if lay.dofs
+            else jnp.zeros((0, lay.nv), q.dtype)
+        )
         joint, border = rows[:, : lay.dofs], rows[:, lay.dofs :]
         if lay.lengths:
             stretch = jnp.diff(self.arm.slope, axis=0)
             at = np.array(lay.lengths, int)
             coupling = jax.vmap(lambda g: self._gather(H_length * g[:, None]), in_axes=1)(stretch)
             border = border.at[at].add(coupling)
-            joint = joint.at[at[:, None], at[None, :]].add(jnp.einsum("n,na,nb->ab", H_lengths, stretch, stretch))
+            joint = joint.at[at[:, None], at[None, :]].add(
+                jnp.einsum("n,na,nb->ab", H_lengths, stretch, stretch)
+            )
         kp, kd = self.drive.stiffness(self.robot)
         xd = v[: lay.dofs]
         touching = (h.stops[:, 2] > 0) & ((x < h.stops[:, 0]) | (x > h.stops[:, 1]))
         friction = h.coulomb / h.v_eps / jnp.cosh(jnp.clip(xd / h.v_eps, -20, 20)) ** 2
-        diagonal = cv * (h.damping + kd + friction) + cq * kp + jnp.where(touching, cq * h.stops[:, 2] + cv * h.stops[:, 3], 0.0)
-        return _solve.factorise(lay.node, E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs])
+        diagonal = (
+            cv * (h.damping + kd + friction)
+            + cq * kp
+            + jnp.where(touching, cq * h.stops[:, 2] + cv * h.stops[:, 3], 0.0)
+        )
+        return _solve.factorise(
+            lay.node, E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs]
+        )
 
     def precondition(self, factors, r):
         D = self.layout.dofs
@@ -311,7 +399,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     def _gather(self, rows):
         """(n*(node+own),) from the unknowns of the elements (n, 2*node+own): the transpose of element_unknowns."""
         node = self.layout.node
-        outer = rows[:, node : 2 * node] + jnp.concatenate([rows[1:, :node], jnp.zeros((1, node), rows.dtype)])
+        outer = rows[:, node : 2 * node] + jnp.concatenate(
+            [rows[1:, :node], jnp.zeros((1, node), rows.dtype)]
+        )
         return jnp.concatenate([outer, rows[:, 2 * node :]], axis=1).reshape(-1)
 
     def _element_matrices(self, d, y, l, cm, cv, cq):
@@ -325,11 +415,17 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             return cm * M, jnp.zeros_like(y), jnp.zeros_like(l)
         E = cm * M
         if arm.dragged:
-            E = E + cv * _link.element_masses(arm.shapes, l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0]))
+            E = E + cv * _link.element_masses(
+                arm.shapes, l, jnp.sum(arm.drag, 1), jnp.zeros_like(arm.rhoI[:, 0])
+            )
         if not self.layout.lengths:
             # Damping by the rate of strain is a stiffness like the other, and second derivatives are linear in it.
             stiffness = cq * arm.stiffness + (cv * arm.viscosity if arm.viscous else 0.0)
-            return E + _link.element_stiffnesses(self.tab, y, l, stiffness, self.couplings), jnp.zeros_like(y), jnp.zeros_like(l)
+            return (
+                E + _link.element_stiffnesses(self.tab, y, l, stiffness, self.couplings),
+                jnp.zeros_like(y),
+                jnp.zeros_like(l),
+            )
         H = _link.element_hessians(self.tab, y, l, cq * arm.stiffness, self.couplings)
         if arm.viscous:
             # Not coupled to the length: strains of the material do not follow the mesh.
@@ -348,7 +444,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         driven, damped = self.forces(t, q, v, args, memory)
         power = jnp.sum(driven * v)
         if self.locked.any():
-            power = power + jnp.sum(jnp.where(self.locked, self.balance(t, q, v, a, args, memory) * v, 0.0))
+            power = power + jnp.sum(
+                jnp.where(self.locked, self.balance(t, q, v, a, args, memory) * v, 0.0)
+            )
         if self.drive.base is not None:
             power = power + self._base_power(t, q, v, a, args)
         return power, -jnp.sum(damped * v)
@@ -364,6 +462,8 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
         P, rate = jax.jvp(momentum, (q, v, twist), (v, a, acc))
         wrench = rate - se3.ad_star(twist) @ P
-        shifted = jax.grad(lambda dx: self.gravity_energy(q, se3.compose(pose, se3.exp(dx))))(jnp.zeros(6, q.dtype))
+        shifted = jax.grad(lambda dx: self.gravity_energy(q, se3.compose(pose, se3.exp(dx))))(
+            jnp.zeros(6, q.dtype)
+        )
         # What loads do at the ground's velocity is taken from the ground's power and added as theirs: nothing is left of it.
         return jnp.sum(twist * (wrench + shifted))

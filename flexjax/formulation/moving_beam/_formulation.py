@@ -51,12 +51,16 @@ class MovingBeam(AbstractFormulation):
     >>> model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
     """
 
-    paper: ClassVar[str] = "D. Söffker, Automatic generation of the equations of motion of the moving nonlinear elastic beam (1998)."
+    paper: ClassVar[str] = (
+        "D. Söffker, Automatic generation of the equations of motion of the moving nonlinear elastic beam (1998)."
+    )
     elements: int = eqx.field(static=True, default=5)
     order: str | tuple = eqx.field(static=True, converter=_as_order, default="consistent")
     rotary: bool = eqx.field(static=True, default=True)
     inertia: str = eqx.field(static=True, default="complete")
-    shapes: Mapping[str, str | ShapeSet] | tuple = eqx.field(static=True, converter=_as_shapes, default=())
+    shapes: Mapping[str, str | ShapeSet] | tuple = eqx.field(
+        static=True, converter=_as_shapes, default=()
+    )
 
     def __check_init__(self):
         if self.elements < 1:
@@ -96,7 +100,9 @@ class MovingBeam(AbstractFormulation):
 
     def build(self, robot: Robot) -> "MovingBeamModel":
         lay = self.layout(robot)
-        couplings = {t.name: jnp.ones((), robot.gravity.dtype) for t in self.planar_terms(lay.planar)}
+        couplings = {
+            t.name: jnp.ones((), robot.gravity.dtype) for t in self.planar_terms(lay.planar)
+        }
         return MovingBeamModel(
             robot, self, lay, _carrier.carrier(robot, lay), _carrier.arm(robot, lay, self.rotary), _carrier.payloads(robot, lay), joint_hardware(robot),
             couplings,
@@ -119,15 +125,31 @@ class MovingBeamModel(AbstractModel):
     def term(self, drive: Drive) -> MovingBeamTerm:
         tab = tables(self.formulation.planar_terms(self.layout.planar), self.layout.shapes)
         constant = self.formulation.inertia == "constant"
-        return MovingBeamTerm(self.robot, drive, self.car, self.arm, self.tip, self.hard, self.couplings, self.layout, tab, constant)
+        return MovingBeamTerm(
+            self.robot,
+            drive,
+            self.car,
+            self.arm,
+            self.tip,
+            self.hard,
+            self.couplings,
+            self.layout,
+            tab,
+            constant,
+        )
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         x, xd, _ = start.vectors(self.robot)
         rest = jnp.zeros(self.layout.nv - self.layout.dofs, x.dtype)
         term = self.term(drive)
         mask, q_p, v_p, _ = term.prescribed(t0, None)
-        q, v = jnp.where(mask, q_p, jnp.concatenate([x, rest])), jnp.where(mask, v_p, jnp.concatenate([xd, rest]))
-        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+        q, v = (
+            jnp.where(mask, q_p, jnp.concatenate([x, rest])),
+            jnp.where(mask, v_p, jnp.concatenate([xd, rest])),
+        )
+        return State.fresh(
+            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
+        )
 
     def bent(self, state: State, uy=None, uz=None) -> State:
         """``state`` with the arm bent to ``uy(x)`` and ``uz(x)`` (functions of the distance from the joint frame, zero with zero slope there) without
@@ -135,7 +157,11 @@ class MovingBeamModel(AbstractModel):
         if self.layout.planar and uz is not None:
             raise ValueError("bent: uz on a planar robot; expected uy only.")
         _, d, _ = self.term(Drive()).split(state.mech.q)
-        unknowns = inextensible(self.layout.shapes, *self.arm.mesh(d), {name: f for name, f in (("uy", uy), ("uz", uz)) if f is not None})
+        unknowns = inextensible(
+            self.layout.shapes,
+            *self.arm.mesh(d),
+            {name: f for name, f in (("uy", uy), ("uz", uz)) if f is not None},
+        )
         q = jnp.concatenate([state.mech.q[: self.layout.dofs], unknowns])
         return State(Mechanical(q, state.mech.v), state.work, state.dissipated, state.memory)
 
@@ -160,7 +186,11 @@ class MovingBeamModel(AbstractModel):
         """A strain energy below zero is a collapse; a tube that leaves its guide, or an overlap that vanishes, has run off."""
         term = self.term(drive)
         _, d, _ = term.split(y.mech.q)
-        code = jnp.where(term.strain(y.mech.q) < -1e-12 * jnp.max(self.arm.stiffness), int(Status.energy_collapse), int(Status.ok))
+        code = jnp.where(
+            term.strain(y.mech.q) < -1e-12 * jnp.max(self.arm.stiffness),
+            int(Status.energy_collapse),
+            int(Status.ok),
+        )
         where = jnp.full((), -1)
         if self.layout.lengths:
             X, l = self.arm.mesh(d)
@@ -170,5 +200,7 @@ class MovingBeamModel(AbstractModel):
             slack = 1e-9 * self.arm.tube_length[own]
             out = (d < -slack) | (d > self.arm.tube_length[own] + slack)
             code = jnp.where(off | jnp.any(out), int(Status.ran_off_link), code)
-            where = jnp.where(off | jnp.any(out), jnp.asarray(self.layout.length_joints)[jnp.argmax(out)], where)
+            where = jnp.where(
+                off | jnp.any(out), jnp.asarray(self.layout.length_joints)[jnp.argmax(out)], where
+            )
         return jax.lax.stop_gradient((code.astype(jnp.int32), where.astype(jnp.int32)))

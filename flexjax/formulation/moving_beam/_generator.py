@@ -25,7 +25,9 @@ class Tables:
     letters: str
     pairs: tuple[str, ...]
     groups: tuple[tuple[int, int], ...]  # (index of the stiffness, derivatives in the term)
-    products: tuple  # per group: ((first factor, ((second factor, number, name of the term), ...)), ...)
+    products: (
+        tuple  # per group: ((first factor, ((second factor, number, name of the term), ...)), ...)
+    )
     degree: int
     shapes: Shapes
 
@@ -37,7 +39,10 @@ def _split(letters: str, known: list[str]) -> tuple[str, str]:
     choices = []
     for i in range(len(letters)):
         for j in range(i + 1, len(letters)):
-            pair, rest = letters[i] + letters[j], "".join(letters[k] for k in range(len(letters)) if k not in (i, j))
+            pair, rest = (
+                letters[i] + letters[j],
+                "".join(letters[k] for k in range(len(letters)) if k not in (i, j)),
+            )
             new = {p for p in (pair, rest) if len(p) == 2} - set(known)
             choices.append((len(new), pair, rest))
     return min(choices)[1:]
@@ -55,15 +60,24 @@ def tables(terms: tuple[Term, ...], shapes: Shapes = SPATIAL) -> Tables:
         left, right = (right, left) if right in group and left not in group else (left, right)
         group.setdefault(left, []).append((right, float(t.factor), t.name))
     letters = "".join(x for x in LETTERS if any(x in t.letters for t in terms))
-    products = tuple(tuple((left, tuple(rest)) for left, rest in group.items()) for group in grouped.values())
-    return Tables(letters, tuple(pairs), tuple(grouped), products, max(t.degree for t in terms), shapes)
+    products = tuple(
+        tuple((left, tuple(rest)) for left, rest in group.items()) for group in grouped.values()
+    )
+    return Tables(
+        letters, tuple(pairs), tuple(grouped), products, max(t.degree for t in terms), shapes
+    )
 
 
 @functools.cache
 def letter_matrix(letters: str, shapes: Shapes) -> np.ndarray:
     """(unknowns of an element, letter, power): coefficients of the letters' derivatives in xi, without their powers of l, from scaled unknowns."""
     rows, fields = field_rows(shapes), shapes.fields
-    powers = max(len(f) - LETTERS[x][1] for x in letters if LETTERS[x][0] in fields for f in fields[LETTERS[x][0]].functions)
+    powers = max(
+        len(f) - LETTERS[x][1]
+        for x in letters
+        if LETTERS[x][0] in fields
+        for f in fields[LETTERS[x][0]].functions
+    )
     out = np.zeros((shapes.size, len(letters), powers))
     for i, x in enumerate(letters):
         field, order = LETTERS[x]
@@ -72,7 +86,9 @@ def letter_matrix(letters: str, shapes: Shapes) -> np.ndarray:
     return out
 
 
-def scaled(shapes: Shapes, y: Float[Array, "n unknowns"], length: Float[Array, " n"]) -> Float[Array, "n unknowns"]:
+def scaled(
+    shapes: Shapes, y: Float[Array, "n unknowns"], length: Float[Array, " n"]
+) -> Float[Array, "n unknowns"]:
     """Unknowns times S = l^power."""
     powers = length_powers(shapes)
     out = y
@@ -82,7 +98,9 @@ def scaled(shapes: Shapes, y: Float[Array, "n unknowns"], length: Float[Array, "
     return out
 
 
-def coefficients(letters: str, shapes: Shapes, h: Float[Array, "n unknowns"]) -> dict[str, list[Float[Array, " n"]]]:
+def coefficients(
+    letters: str, shapes: Shapes, h: Float[Array, "n unknowns"]
+) -> dict[str, list[Float[Array, " n"]]]:
     """Coefficients in xi of letters, without their powers of l, from scaled unknowns: one array over the elements each; none of what is never there."""
     C = letter_matrix(letters, shapes)
     count = [1 + np.flatnonzero(C[:, i].any(axis=0)).max(initial=-1) for i in range(len(letters))]
@@ -130,7 +148,11 @@ def multiply(p, q):
 
 
 def strain_energy(
-    tab: Tables, y: Float[Array, "n unknowns"], length: Float[Array, " n"], stiffness: Float[Array, "n 4"], couplings: dict[str, Array] | None = None
+    tab: Tables,
+    y: Float[Array, "n unknowns"],
+    length: Float[Array, " n"],
+    stiffness: Float[Array, "n 4"],
+    couplings: dict[str, Array] | None = None,
 ) -> Float[Array, ""]:
     """Strain energy of all elements together: their unknowns, lengths, and EA, GJ, EIy, EIz. ``couplings`` multiply the terms of their names."""
     f = factors(tab, scaled(tab.shapes, y, length))
@@ -154,10 +176,18 @@ def of_degree(terms: tuple[Term, ...], degree: int) -> tuple[Term, ...]:
 
 def dense_tensor(term: Term, shapes: Shapes = SPATIAL) -> np.ndarray:
     """The product-integral tensor D of a term in its shape functions, exact (Fractions): the library that eqs. (12)-(14) ask for."""
-    return product_integrals(tuple((shapes.fields[LETTERS[x][0]], LETTERS[x][1]) for x in term.letters))
+    return product_integrals(
+        tuple((shapes.fields[LETTERS[x][0]], LETTERS[x][1]) for x in term.letters)
+    )
 
 
-def dense_energy(terms: tuple[Term, ...], y: Float[Array, " unknowns"], length, stiffness, shapes: Shapes = SPATIAL) -> Array:
+def dense_energy(
+    terms: tuple[Term, ...],
+    y: Float[Array, " unknowns"],
+    length,
+    stiffness,
+    shapes: Shapes = SPATIAL,
+) -> Array:
     """The same energy of one element by the dense tensors. Slow; for checks and comparison."""
     rows, total = field_rows(shapes), jnp.zeros((), y.dtype)
     h = y * length ** jnp.asarray(length_powers(shapes))
@@ -165,5 +195,11 @@ def dense_energy(terms: tuple[Term, ...], y: Float[Array, " unknowns"], length, 
         D = jnp.asarray(dense_tensor(t, shapes).astype(float))
         for x in t.letters:
             D = jnp.tensordot(h[np.array(rows[LETTERS[x][0]])], D, axes=(0, 0))
-        total = total + float(t.factor) * stiffness[STIFFNESSES.index(t.stiffness)] * length ** (1 - t.derivatives) * D
+        total = (
+            total
+            + float(t.factor)
+            * stiffness[STIFFNESSES.index(t.stiffness)]
+            * length ** (1 - t.derivatives)
+            * D
+        )
     return total

@@ -104,17 +104,25 @@ def refusals(robot: Robot, elements: int) -> list[str]:
         return faults
     carrier, arm = split(robot)
     if not arm:
-        faults.append("links: all are rigid; expected an elastic link at the end of the chain (RigidArm holds rigid ones)")
+        faults.append(
+            "links: all are rigid; expected an elastic link at the end of the chain (RigidArm holds rigid ones)"
+        )
     for i in carrier + arm[:1]:
         joint = robot.joints[i]
         if joint.type not in CARRIER_JOINTS:
-            faults.append(f"joints.{joint.name}.type: {joint.type}; expected one of {', '.join(CARRIER_JOINTS)} ahead of the beam")
+            faults.append(
+                f"joints.{joint.name}.type: {joint.type}; expected one of {', '.join(CARRIER_JOINTS)} ahead of the beam"
+            )
         elif _telescopes(joint) and i in carrier:
-            faults.append(f"joints.{joint.name}: a rigid link that slides through its joint; expected an axis (a plain shift)")
+            faults.append(
+                f"joints.{joint.name}: a rigid link that slides through its joint; expected an axis (a plain shift)"
+            )
     for i in arm[1:]:
         joint = robot.joints[i]
         if not _telescopes(joint):
-            faults.append(f"joints.{joint.name}: a {joint.type} joint behind an elastic link; expected only telescope joints there (prismatic without axis)")
+            faults.append(
+                f"joints.{joint.name}: a {joint.type} joint behind an elastic link; expected only telescope joints there (prismatic without axis)"
+            )
         elif joint.offset is not None or joint.rotation is not None:
             faults.append(f"joints.{joint.name}: offset or rotation; expected tubes on one line")
         elif joint.hub is not None or joint.mass is not None:
@@ -124,7 +132,9 @@ def refusals(robot: Robot, elements: int) -> list[str]:
             faults.append(f"joints.{joint.name}.stiffness: a flexible joint; expected a rigid one")
     faults += _link_refusals(robot, arm)
     if arm and not faults and elements < len(_segments(robot, arm, 10**6)):
-        faults.append(f"elements: {elements}; expected at least {len(_segments(robot, arm, 10**6))}, one for each stretch of constant section or overlap")
+        faults.append(
+            f"elements: {elements}; expected at least {len(_segments(robot, arm, 10**6))}, one for each stretch of constant section or overlap"
+        )
     return faults
 
 
@@ -141,13 +151,21 @@ def _link_refusals(robot: Robot, arm: list[int]) -> list[str]:
             faults.append(f"{where}.curvature: initially curved; expected a straight beam")
         parts = link.pieces or (link,)
         if any(p.section_end is not None for p in parts):
-            faults.append(f"{where}: tapered; expected pieces of constant section (the product integrals are made for them)")
+            faults.append(
+                f"{where}: tapered; expected pieces of constant section (the product integrals are made for them)"
+            )
         if link.pieces and (len(arm) > 1 or slides or k):
-            faults.append(f"{where}.pieces: a moving tube with several sections; expected one section per tube")
+            faults.append(
+                f"{where}.pieces: a moving tube with several sections; expected one section per tube"
+            )
         if link.damping is not None and link.damping.modal is not None:
             faults.append(f"{where}.damping.modal: expected strain_rate or mass")
-        if not robot.planar and any(p.constants is not None and p.constants.rhoIx is None for p in parts):
-            faults.append(f"{where}.constants.rhoIx: absent, so torsion has no inertia; give it, or set planar = true")
+        if not robot.planar and any(
+            p.constants is not None and p.constants.rhoIx is None for p in parts
+        ):
+            faults.append(
+                f"{where}.constants.rhoIx: absent, so torsion has no inertia; give it, or set planar = true"
+            )
     return faults
 
 
@@ -159,7 +177,9 @@ def _segments(robot: Robot, arm: list[int], elements: int) -> tuple[Segment, ...
         layers = [(0,)] + [x for k in range(1, len(links)) for x in ((k - 1, k), (k,))]
     count = [elements // len(layers)] * len(layers)
     # What is left over goes to single tubes first: overlaps are short and stiff.
-    for k in sorted(range(len(layers)), key=lambda k: (len(layers[k]), k))[: elements % len(layers)]:
+    for k in sorted(range(len(layers)), key=lambda k: (len(layers[k]), k))[
+        : elements % len(layers)
+    ]:
         count[k] += 1
     return tuple(Segment(x, n) for x, n in zip(layers, count, strict=True))
 
@@ -176,7 +196,16 @@ def layout(robot: Robot, elements: int, shapes: Shapes = SPATIAL) -> Layout:
         for part in range(parts):
             last = part == parts - 1
             link = robot.link_index(joint.child) if last and i in carrier else -1
-            stages.append(Stage(i, part, start[joint.name] + part if moves else -1, link, last, moves and joint.type != "prismatic"))
+            stages.append(
+                Stage(
+                    i,
+                    part,
+                    start[joint.name] + part if moves else -1,
+                    link,
+                    last,
+                    moves and joint.type != "prismatic",
+                )
+            )
     moving = arm if slides else arm[1:]
     return Layout(
         stages=tuple(stages),

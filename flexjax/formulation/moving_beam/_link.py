@@ -15,8 +15,20 @@ from jaxtyping import Array, Float
 
 from flexjax.beam._polynomial import hilbert
 from flexjax.formulation.moving_beam import _still
-from flexjax.formulation.moving_beam._generator import Tables, coefficients, plus, scaled, strain_energy, times
-from flexjax.formulation.moving_beam._shapes import Shapes, derivative_matrix, shape_matrices, shift_matrix
+from flexjax.formulation.moving_beam._generator import (
+    Tables,
+    coefficients,
+    plus,
+    scaled,
+    strain_energy,
+    times,
+)
+from flexjax.formulation.moving_beam._shapes import (
+    Shapes,
+    derivative_matrix,
+    shape_matrices,
+    shift_matrix,
+)
 
 
 def origin(powers: int) -> np.ndarray:
@@ -64,7 +76,9 @@ class Rates(eqx.Module):
     y: Float[Array, "n 2*node+own"]
 
 
-def element_unknowns(x: Float[Array, " n*(node+own)"], n: int, node: int) -> Float[Array, "n 2*node+own"]:
+def element_unknowns(
+    x: Float[Array, " n*(node+own)"], n: int, node: int
+) -> Float[Array, "n 2*node+own"]:
     """[inner node, outer node, own] of every element; the first node is clamped to the joint frame."""
     table = x.reshape(n, -1)
     outer = table[:, :node]
@@ -85,7 +99,14 @@ def _motion_matrices(shapes: Shapes) -> np.ndarray:
     turn = np.zeros_like(bend)
     turn[:, :, 0] = twist
     D = derivative_matrix(k)
-    parts = [U, slope, turn, np.einsum("pq,uqc->upc", D, turn), bend, np.einsum("pq,uqc->upc", D, bend)]
+    parts = [
+        U,
+        slope,
+        turn,
+        np.einsum("pq,uqc->upc", D, turn),
+        bend,
+        np.einsum("pq,uqc->upc", D, bend),
+    ]
     return np.concatenate([p.reshape(U.shape[0], -1) for p in parts], axis=1)
 
 
@@ -136,13 +157,24 @@ def _motion(shapes: Shapes, y, X, l, yd, Xd, ld, twist, speed) -> _Motion:
     theta_x = (dturn + dbend / _col(l)) / _col(l)
     moved, turned = jnp.asarray(shift_matrix(n), dtype), jnp.asarray(shift_matrix(k), dtype)
     flow = Ud - _col(Xd) * slope - _col(ld) * jnp.einsum("pq,nqc->npc", moved, slope)
-    spin = turnd + bendd / _col(l) - _col(ld / l**2) * bend - _col(Xd) * theta_x - _col(ld) * jnp.einsum("pq,nqc->npc", turned, theta_x)
+    spin = (
+        turnd
+        + bendd / _col(l)
+        - _col(ld / l**2) * bend
+        - _col(Xd) * theta_x
+        - _col(ld) * jnp.einsum("pq,nqc->npc", turned, theta_x)
+    )
     here, there = jnp.asarray(origin(n), dtype)[None], jnp.asarray(ahead(n), dtype)[None]
     v, w = twist[:3], twist[3:]
     carried = _cross(w, U)
-    first_n, first_k = jnp.zeros((1, n, 1), dtype).at[0, 0].set(1.0), jnp.zeros((1, k, 1), dtype).at[0, 0].set(1.0)
+    first_n, first_k = (
+        jnp.zeros((1, n, 1), dtype).at[0, 0].set(1.0),
+        jnp.zeros((1, k, 1), dtype).at[0, 0].set(1.0),
+    )
     V = carried + _cross(w, _col(X) * here + _col(l) * there) + first_n * v[None, None, :] + flow
-    return _Motion(V, here + slope, spin + first_k * w[None, None, :], theta_x, flow, carried, speed)
+    return _Motion(
+        V, here + slope, spin + first_k * w[None, None, :], theta_x, flow, carried, speed
+    )
 
 
 def _kinetic(m: _Motion, l, rhoA, rhoI, constant: bool):
@@ -155,11 +187,15 @@ def _kinetic(m: _Motion, l, rhoA, rhoI, constant: bool):
     w = layered(m.V, m.per_speed)
     moved = jnp.sum(w[0] * jnp.einsum("pq,nkqc->nkpc", H4, w[1]), axis=(2, 3))
     r = layered(m.W, m.W_per_speed)
-    turned = jnp.sum(rhoI[:, :, None, :] * r[0] * jnp.einsum("pq,nkqc->nkpc", H3, r[1]), axis=(2, 3))
+    turned = jnp.sum(
+        rhoI[:, :, None, :] * r[0] * jnp.einsum("pq,nkqc->nkpc", H3, r[1]), axis=(2, 3)
+    )
     if constant:
         # The model of state-independent matrices: no product of the frame's rotation with both displacement and its rate, or with its square.
         (ca, cb), (fa, fb) = m.carried, m.flow
-        extra = jnp.einsum("npc,pq,nqc->n", ca, H4, fb + 0.5 * cb) + jnp.einsum("npc,pq,nqc->n", cb, H4, fa + 0.5 * ca)
+        extra = jnp.einsum("npc,pq,nqc->n", ca, H4, fb + 0.5 * cb) + jnp.einsum(
+            "npc,pq,nqc->n", cb, H4, fa + 0.5 * ca
+        )
         moved = moved - extra[:, None]
     return 0.5 * jnp.sum(l[:, None] * (rhoA * moved + turned))
 
@@ -168,7 +204,9 @@ def _motions(arm: Arm, d, y, rates: Rates):
     X, l = arm.mesh(d)
     node_rate = arm.slope @ rates.d
     speed = jnp.einsum("nkm,m->nk", arm.speed, rates.d)
-    return l, _motion(arm.shapes, y, X, l, rates.y, node_rate[:-1], jnp.diff(node_rate), rates.twist, speed)
+    return l, _motion(
+        arm.shapes, y, X, l, rates.y, node_rate[:-1], jnp.diff(node_rate), rates.twist, speed
+    )
 
 
 def kinetic(arm: Arm, d, y, rates: Rates, constant: bool = False, flat: bool = False):
@@ -188,7 +226,9 @@ def _rear_kinetic(arm: Arm, d, rates: Rates):
     start = arm.tube_start[0] + arm.tube_slope[0] @ d
 
     def velocity(r: Rates):
-        lever = start * jnp.stack([jnp.zeros((), d.dtype), r.twist[5], -r.twist[4]])  # omega x start e1
+        lever = start * jnp.stack(
+            [jnp.zeros((), d.dtype), r.twist[5], -r.twist[4]]
+        )  # omega x start e1
         return jnp.stack([r.twist[:3].at[0].add(arm.tube_slope[0] @ r.d) + lever, -lever])
 
     v, w = jax.vmap(velocity)(rates), rates.twist[:, 3:]
@@ -204,7 +244,9 @@ def elastic(arm: Arm, tab: Tables, d, y, couplings=None):
 def _hessians(energy, z: Float[Array, "n u"]) -> Float[Array, "n u u"]:
     """Second derivatives of every element's energy by its own numbers. Elements are not coupled, so one direction serves all."""
     _, push = jax.linearize(jax.grad(energy), z)
-    H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(jnp.eye(z.shape[1], dtype=z.dtype))
+    H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(
+        jnp.eye(z.shape[1], dtype=z.dtype)
+    )
     return 0.5 * (H + jnp.swapaxes(H, 1, 2))
 
 
@@ -215,7 +257,10 @@ def element_stiffnesses(tab: Tables, y, l, stiffness, couplings=None) -> Float[A
 
 def element_hessians(tab: Tables, y, l, stiffness, couplings=None) -> Float[Array, "n u+1 u+1"]:
     """Of the strain energy in the elements' unknowns and their lengths."""
-    return _hessians(lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness, couplings), jnp.concatenate([y, l[:, None]], axis=1))
+    return _hessians(
+        lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness, couplings),
+        jnp.concatenate([y, l[:, None]], axis=1),
+    )
 
 
 @functools.cache
@@ -224,8 +269,13 @@ def _mass_constants(shapes: Shapes) -> np.ndarray:
     U, twist = shape_matrices(shapes)
     n, k = shapes.moving, shapes.turning
     slope = np.einsum("pq,uqc->upc", derivative_matrix(n), U)
-    parts = [np.einsum("ipc,pq,jqc->ij", U, hilbert(n, n), U), np.einsum("ip,pq,jq->ij", twist, hilbert(k, k), twist)]
-    parts += [np.einsum("ip,pq,jq->ij", slope[:, :, c], hilbert(n, n), slope[:, :, c]) for c in (2, 1)]
+    parts = [
+        np.einsum("ipc,pq,jqc->ij", U, hilbert(n, n), U),
+        np.einsum("ip,pq,jq->ij", twist, hilbert(k, k), twist),
+    ]
+    parts += [
+        np.einsum("ip,pq,jq->ij", slope[:, :, c], hilbert(n, n), slope[:, :, c]) for c in (2, 1)
+    ]
     return np.stack(parts)
 
 
@@ -233,7 +283,11 @@ def element_masses(shapes: Shapes, l, rhoA, rhoI) -> Float[Array, "n u u"]:
     """Mass matrices of the elements in their own unknowns: independent of these."""
     S = scaled(shapes, jnp.ones((l.shape[0], shapes.size), l.dtype), l)
     weight = jnp.stack([l * rhoA, l * rhoI[:, 0], rhoI[:, 1] / l, rhoI[:, 2] / l], axis=1)
-    return jnp.tensordot(weight, jnp.asarray(_mass_constants(shapes), l.dtype), 1) * S[:, :, None] * S[:, None, :]
+    return (
+        jnp.tensordot(weight, jnp.asarray(_mass_constants(shapes), l.dtype), 1)
+        * S[:, :, None]
+        * S[:, None, :]
+    )
 
 
 @functools.cache
@@ -256,7 +310,9 @@ def first_moment(arm: Arm, d, y):
     return mass, moment
 
 
-def strains(shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]) -> list[list[Float[Array, " n"]]]:
+def strains(
+    shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]
+) -> list[list[Float[Array, " n"]]]:
     """Coefficients in xi of the strains (eps, k1, k2, k3) up to their quadratic parts, written out one by one; none of those that a planar arm lacks."""
     a, b, c, d, e, f, s, p = coefficients("abcdefsp", shapes, scaled(shapes, y, l)).values()
 
@@ -276,11 +332,15 @@ def strains(shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array
     ]
 
 
-def measures(shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]) -> Float[Array, "n 4 powers"]:
+def measures(
+    shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]
+) -> Float[Array, "n 4 powers"]:
     """The same as one array, filled up with zeros."""
     rows = strains(shapes, linear, y, l)
     powers = max(len(x) for x in rows)
-    return jnp.stack([jnp.stack(x + [jnp.zeros_like(l)] * (powers - len(x)), axis=1) for x in rows], axis=1)
+    return jnp.stack(
+        [jnp.stack(x + [jnp.zeros_like(l)] * (powers - len(x)), axis=1) for x in rows], axis=1
+    )
 
 
 def dissipation(arm: Arm, linear: bool, d, y, rates: Rates):
@@ -289,13 +349,26 @@ def dissipation(arm: Arm, linear: bool, d, y, rates: Rates):
     total = jnp.zeros((), y.dtype)
     if arm.viscous:
         rate = _strain_rates(arm, linear, d, y, rates)
-        squares = [sum(a * b * (1 / (m + n + 1)) for m, a in enumerate(x) for n, b in enumerate(x)) for x in rate]
-        total = total + 0.5 * jnp.sum(l * sum(arm.viscosity[:, c] * x for c, x in enumerate(squares) if rate[c]))
+        squares = [
+            sum(a * b * (1 / (m + n + 1)) for m, a in enumerate(x) for n, b in enumerate(x))
+            for x in rate
+        ]
+        total = total + 0.5 * jnp.sum(
+            l * sum(arm.viscosity[:, c] * x for c, x in enumerate(squares) if rate[c])
+        )
     if arm.dragged:
         _, m = _motions(arm, d, y, rates)
         n = arm.shapes.moving
-        w = m.flow[:, None] + m.speed[:, :, None, None] * (m.per_speed - jnp.asarray(origin(n), y.dtype)[None])[:, None]
-        total = total + 0.5 * jnp.sum(l[:, None] * arm.drag * jnp.einsum("nkpc,pq,nkqc->nk", w, jnp.asarray(hilbert(n, n), y.dtype), w))
+        w = (
+            m.flow[:, None]
+            + m.speed[:, :, None, None]
+            * (m.per_speed - jnp.asarray(origin(n), y.dtype)[None])[:, None]
+        )
+        total = total + 0.5 * jnp.sum(
+            l[:, None]
+            * arm.drag
+            * jnp.einsum("nkpc,pq,nkqc->nk", w, jnp.asarray(hilbert(n, n), y.dtype), w)
+        )
     return total
 
 
@@ -310,7 +383,10 @@ def _strain_rates(arm: Arm, linear: bool, d, y, rates: Rates) -> list[list[Float
     # In an overlap the strain rate follows the outer tube: bonded tubes cannot have two.
     passing = jnp.einsum("nm,m->n", arm.speed[:, 0], rates.d) - node_rate[:-1]
     slope = [[k / l * z for k, z in enumerate(x) if k] for x in e]
-    return [plus(x, plus([passing * z for z in g], [jnp.zeros_like(l), *(-length_rate * z for z in g)])) for x, g in zip(ed, slope, strict=True)]
+    return [
+        plus(x, plus([passing * z for z in g], [jnp.zeros_like(l), *(-length_rate * z for z in g)]))
+        for x, g in zip(ed, slope, strict=True)
+    ]
 
 
 def point(arm: Arm, d, y, tube: int, s) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
@@ -320,12 +396,18 @@ def point(arm: Arm, d, y, tube: int, s) -> tuple[Float[Array, " 3"], Float[Array
     e = jnp.sum(jax.lax.stop_gradient(x) >= jax.lax.stop_gradient(X[1:]))
     length = l[e]
     xi = (x - X[e]) / length
-    U, _, turn, _, bend, _ = (p[0] for p in polynomials(arm.shapes, scaled(arm.shapes, y[e][None], length[None])))
+    U, _, turn, _, bend, _ = (
+        p[0] for p in polynomials(arm.shapes, scaled(arm.shapes, y[e][None], length[None]))
+    )
     inside = x < 0
     u = jnp.where(inside, 0.0, monomials(xi, U.shape[0]) @ U)
-    return u.at[0].add(x), jnp.where(inside, 0.0, monomials(xi, turn.shape[0]) @ (turn + bend / length))
+    return u.at[0].add(x), jnp.where(
+        inside, 0.0, monomials(xi, turn.shape[0]) @ (turn + bend / length)
+    )
 
 
 def monomials(xi, count: int):
     """1, xi, xi^2, ..."""
-    return jnp.cumprod(jnp.concatenate([jnp.ones(1, xi.dtype), jnp.broadcast_to(xi[None], (count - 1,))]))
+    return jnp.cumprod(
+        jnp.concatenate([jnp.ones(1, xi.dtype), jnp.broadcast_to(xi[None], (count - 1,))])
+    )

@@ -15,7 +15,13 @@ from flexjax.formulation.moving_beam import _carrier
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
 from flexjax.formulation.moving_beam._generator import of_degree, scaled, strain_energy, tables
 from flexjax.formulation.moving_beam._link import _skew, ahead, origin
-from flexjax.formulation.moving_beam._shapes import SPATIAL, Shapes, derivative_matrix, shape_matrices, shift_matrix
+from flexjax.formulation.moving_beam._shapes import (
+    SPATIAL,
+    Shapes,
+    derivative_matrix,
+    shape_matrices,
+    shift_matrix,
+)
 from flexjax.formulation.moving_beam._terms import Term
 
 
@@ -52,8 +58,12 @@ def _operators(shapes: Shapes, l):
     F = jnp.asarray(U.transpose(1, 2, 0), l.dtype) * S[None, None, :]
     slope = jnp.tensordot(jnp.asarray(derivative_matrix(shapes.moving), l.dtype), F, 1) / l
     # Of the slopes only those of bending turn, and they fit.
-    slope = jnp.pad(slope, ((0, max(0, shapes.turning - shapes.moving)), (0, 0), (0, 0)))[: shapes.turning]
-    return F, jnp.stack([jnp.asarray(twist.T, l.dtype) * S[None, :], -slope[:, 2], slope[:, 1]], axis=1)
+    slope = jnp.pad(slope, ((0, max(0, shapes.turning - shapes.moving)), (0, 0), (0, 0)))[
+        : shapes.turning
+    ]
+    return F, jnp.stack(
+        [jnp.asarray(twist.T, l.dtype) * S[None, :], -slope[:, 2], slope[:, 1]], axis=1
+    )
 
 
 def _material_rates(operator, flow: Flow):
@@ -62,7 +72,9 @@ def _material_rates(operator, flow: Flow):
     def passing(P, start_rate, l, length_rate, travel_rate):
         k = P.shape[0]
         slope = jnp.tensordot(jnp.asarray(derivative_matrix(k), P.dtype), P, 1) / l
-        return (travel_rate - start_rate) * slope - length_rate * jnp.tensordot(jnp.asarray(shift_matrix(k), P.dtype), slope, 1)
+        return (travel_rate - start_rate) * slope - length_rate * jnp.tensordot(
+            jnp.asarray(shift_matrix(k), P.dtype), slope, 1
+        )
 
     def first(l, length_rate, start_rate, travel_rate):
         F, F_rate = jax.jvp(operator, (l,), (length_rate,))
@@ -75,7 +87,9 @@ def _material_rates(operator, flow: Flow):
     return operator(l), B, B_rate + passing(B, Xd, l, ld, v)
 
 
-def element_inertia(shapes: Shapes, flow: Flow, ref: Reference, rhoA, rhoI) -> tuple[Array, Array, Array, Array]:
+def element_inertia(
+    shapes: Shapes, flow: Flow, ref: Reference, rhoA, rhoI
+) -> tuple[Array, Array, Array, Array]:
     """M, D, K, f of one layer of one element."""
     l, dtype = flow.length[0], rhoA.dtype
     W, Wd = _skew(ref.omega), _skew(ref.omega_rate)
@@ -107,7 +121,9 @@ def element_inertia(shapes: Shapes, flow: Flow, ref: Reference, rhoA, rhoI) -> t
     )
 
 
-def element_strain(terms: tuple[Term, ...], y, l, stiffness, couplings=None, shapes: Shapes = SPATIAL) -> tuple[Array, Array, Array]:
+def element_strain(
+    terms: tuple[Term, ...], y, l, stiffness, couplings=None, shapes: Shapes = SPATIAL
+) -> tuple[Array, Array, Array]:
     """K1, H3(u), H4(u) of one element: the second derivatives of the energy's parts of degree two, three, four.
 
     K(u) = K1 + H3/2 + H4/3 is symmetric with K(u) u = dV; the tangent is K1 + H3 + H4."""
@@ -118,7 +134,11 @@ def element_strain(terms: tuple[Term, ...], y, l, stiffness, couplings=None, sha
             parts.append(jnp.zeros((y.shape[0], y.shape[0]), y.dtype))
             continue
         tab = tables(chosen, shapes)
-        parts.append(jax.hessian(lambda y, tab=tab: strain_energy(tab, y[None], l[None], stiffness[None], couplings))(y))
+        parts.append(
+            jax.hessian(
+                lambda y, tab=tab: strain_energy(tab, y[None], l[None], stiffness[None], couplings)
+            )(y)
+        )
     return tuple(parts)
 
 
@@ -135,7 +155,9 @@ def reference_motion(term: MovingBeamTerm, t, q, v, a, args) -> Reference:
     return Reference(zd[:3] + jnp.cross(z[3:], z[:3]) - R.T @ term.robot.gravity, z[3:], zd[3:])
 
 
-def global_matrices(term: MovingBeamTerm, terms: tuple[Term, ...], t, q, v, a, args=None) -> Matrices:
+def global_matrices(
+    term: MovingBeamTerm, terms: tuple[Term, ...], t, q, v, a, args=None
+) -> Matrices:
     """Eq. (22) for the whole arm at one instant, payloads left out. ``a`` is needed only for the joints."""
     lay, arm = term.layout, term.arm
     _, d, y = term.split(q)
@@ -143,19 +165,33 @@ def global_matrices(term: MovingBeamTerm, terms: tuple[Term, ...], t, q, v, a, a
     _, ddd, _ = term.split(a)
     ref = reference_motion(term, t, q, v, a, args)
     X = jnp.stack([arm.start + arm.slope @ d, arm.slope @ dd, arm.slope @ ddd], axis=1)
-    travel = jnp.stack([jnp.einsum("nkm,m->nk", arm.speed, x) for x in (jnp.zeros_like(d), dd, ddd)], axis=2)
+    travel = jnp.stack(
+        [jnp.einsum("nkm,m->nk", arm.speed, x) for x in (jnp.zeros_like(d), dd, ddd)], axis=2
+    )
 
     def element(start, length, travel, rhoA, rhoI):
-        layer = jax.vmap(lambda s, r, i: element_inertia(arm.shapes, Flow(start, length, s), ref, r, i))
+        layer = jax.vmap(
+            lambda s, r, i: element_inertia(arm.shapes, Flow(start, length, s), ref, r, i)
+        )
         return jax.tree_util.tree_map(lambda x: jnp.sum(x, 0), layer(travel, rhoA, rhoI))
 
     M, D, K, f = jax.vmap(element)(X[:-1], jnp.diff(X, axis=0), travel, arm.rhoA, arm.rhoI)
-    K1, H3, H4 = jax.vmap(lambda y, l, k: element_strain(terms, y, l, k, term.couplings, arm.shapes))(y, jnp.diff(X[:, 0]), arm.stiffness)
+    K1, H3, H4 = jax.vmap(
+        lambda y, l, k: element_strain(terms, y, l, k, term.couplings, arm.shapes)
+    )(y, jnp.diff(X[:, 0]), arm.stiffness)
     n = lay.elements * lay.width
     # The map from the arm's unknowns to those of its elements, (elements, unknowns of an element, n).
-    spread = jax.vmap(lambda e: term.split(jnp.concatenate([jnp.zeros(lay.dofs, q.dtype), e]))[2], out_axes=2)(jnp.eye(n, dtype=q.dtype))
+    spread = jax.vmap(
+        lambda e: term.split(jnp.concatenate([jnp.zeros(lay.dofs, q.dtype), e]))[2], out_axes=2
+    )(jnp.eye(n, dtype=q.dtype))
 
     def assemble(E):
         return jnp.einsum("eia,eij,ejb->ab", spread, E, spread)
 
-    return Matrices(assemble(M), assemble(D), assemble(K), assemble(K1 + H3 / 2 + H4 / 3), jnp.einsum("eia,ei->a", spread, f))
+    return Matrices(
+        assemble(M),
+        assemble(D),
+        assemble(K),
+        assemble(K1 + H3 / 2 + H4 / 3),
+        jnp.einsum("eia,ei->a", spread, f),
+    )

@@ -21,7 +21,10 @@ def _section(term: MovingBeamTerm, d, y, tube: int, s):
     x = arm.tube_start[tube] + arm.tube_slope[tube] @ d + s * arm.tube_length[tube]
     e = jnp.sum(x >= X[1:])
     xi = (x - X[e]) / l[e]
-    U, dU, turn, _, _, _ = (p[0] for p in _link.polynomials(arm.shapes, _link.scaled(arm.shapes, y[e][None], l[e][None])))
+    U, dU, turn, _, _, _ = (
+        p[0]
+        for p in _link.polynomials(arm.shapes, _link.scaled(arm.shapes, y[e][None], l[e][None]))
+    )
     powers = _link.monomials(xi, U.shape[0])
     inside = x < 0
     u = jnp.where(inside, 0.0, powers @ U)
@@ -33,7 +36,13 @@ def _section(term: MovingBeamTerm, d, y, tube: int, s):
     t1, t2, t3 = tangent / jnp.sqrt(jnp.sum(tangent**2))
     # The least rotation that takes the x axis into the tangent, after the twist about x.
     k = 1.0 / (1.0 + t1)
-    bend = jnp.stack([jnp.stack([t1, -t2, -t3]), jnp.stack([t2, 1 - k * t2 * t2, -k * t2 * t3]), jnp.stack([t3, -k * t2 * t3, 1 - k * t3 * t3])])
+    bend = jnp.stack(
+        [
+            jnp.stack([t1, -t2, -t3]),
+            jnp.stack([t2, 1 - k * t2 * t2, -k * t2 * t3]),
+            jnp.stack([t3, -k * t2 * t3, 1 - k * t3 * t3]),
+        ]
+    )
     turn = se3.rotation_exp(jnp.zeros(3, U.dtype).at[0].set(alpha))
     zero = jnp.zeros((), U.dtype)
     eps, k1, k2, k3 = strains
@@ -54,7 +63,12 @@ def _world(term: MovingBeamTerm, q, base, s):
             at = jax.vmap(lambda s, link=link: centreline_pose(link, s))(s)
             r, R = at.position, at.rotation
             frame = poses[next(n for n, stage in enumerate(term.layout.stages) if stage.link == i)]
-        rows.append((frame.position[None] + r @ frame.rotation.T, jnp.einsum("ij,sjk->sik", frame.rotation, R)))
+        rows.append(
+            (
+                frame.position[None] + r @ frame.rotation.T,
+                jnp.einsum("ij,sjk->sik", frame.rotation, R),
+            )
+        )
     return jnp.stack([p for p, _ in rows]), jnp.stack([R for _, R in rows])
 
 
@@ -74,15 +88,23 @@ def snapshot(term: MovingBeamTerm, t, state: State, s: Float[Array, " S"], at) -
     q, v = state.mech.q, state.mech.v
     a, gap = term.dynamics(t, q, v, at, state.memory)
     x, xd = q[: lay.dofs], v[: lay.dofs]
-    effort = jnp.where(term.drive.prescribed(robot), gap[: lay.dofs], term.drive.effort(robot, t, at, x, xd, state.memory))
+    effort = jnp.where(
+        term.drive.prescribed(robot),
+        gap[: lay.dofs],
+        term.drive.effort(robot, t, at, x, xd, state.memory),
+    )
     base, twist, acc = term.base(t, at)
 
     def velocity(q, v, base, twist):
-        (_, R), (rate, R_rate) = jax.jvp(lambda q, base: _world(term, q, base, s), (q, base), (v, _base_rates(base, twist)))
+        (_, R), (rate, R_rate) = jax.jvp(
+            lambda q, base: _world(term, q, base, s), (q, base), (v, _base_rates(base, twist))
+        )
         return rate, _spin(R, R_rate)
 
     p, R = _world(term, q, base, s)
-    (rate, spin), (rate2, spin2) = jax.jvp(velocity, (q, v, base, twist), (v, a, _base_rates(base, twist), acc))
+    (rate, spin), (rate2, spin2) = jax.jvp(
+        velocity, (q, v, base, twist), (v, a, _base_rates(base, twist), acc)
+    )
 
     def local(w):
         return jnp.einsum("...ji,...j->...i", R, w)
@@ -91,7 +113,9 @@ def snapshot(term: MovingBeamTerm, t, state: State, s: Float[Array, " S"], at) -
     strain = []
     for i in range(len(robot.links)):
         if i in lay.tubes:
-            strain.append(jax.vmap(lambda s, i=i: _section(term, d, y, lay.tubes.index(i), s)[2])(s))
+            strain.append(
+                jax.vmap(lambda s, i=i: _section(term, d, y, lay.tubes.index(i), s)[2])(s)
+            )
         else:
             strain.append(jnp.zeros((s.shape[0], 6), q.dtype))
     return Snapshot(
@@ -139,7 +163,11 @@ def _momenta(term: MovingBeamTerm, q, v, base, twist) -> Float[Array, "groups 6"
             n += seg.elements
         own = _only(term, member, tube)
 
-        out.append(_to_world(poses[-1], jax.grad(lambda zG, own=own: _tube_energy(own, d, y, dd, yd, zG))(z[-1])))
+        out.append(
+            _to_world(
+                poses[-1], jax.grad(lambda zG, own=own: _tube_energy(own, d, y, dd, yd, zG))(z[-1])
+            )
+        )
     return jnp.stack(out)
 
 
@@ -148,7 +176,11 @@ def _tube_energy(own: MovingBeamTerm, d, y, dd, yd, zG):
     total = _link.kinetic(own.arm, d, y, jax.tree_util.tree_map(lambda x: jnp.stack([x, x]), r))
     for k in range(len(own.tip.tube)):
         u, w = own._payload_velocity(k, d, y, r)
-        total = total + 0.5 * own.tip.mass[k] * jnp.sum(u * u) + 0.5 * jnp.sum(w * (own.tip.inertia[k] @ w))
+        total = (
+            total
+            + 0.5 * own.tip.mass[k] * jnp.sum(u * u)
+            + 0.5 * jnp.sum(w * (own.tip.inertia[k] @ w))
+        )
     return total
 
 
@@ -157,10 +189,17 @@ def _only(term: MovingBeamTerm, member, tube: int) -> MovingBeamTerm:
     arm, tip = term.arm, term.tip
     keep = [k for k in range(len(tip.tube)) if tip.tube[k] == tube]
     member = jnp.asarray(member, arm.rhoA.dtype)
-    arm = eqx.tree_at(lambda a: (a.rhoA, a.rhoI), arm, (arm.rhoA * member, arm.rhoI * member[:, :, None]))
+    arm = eqx.tree_at(
+        lambda a: (a.rhoA, a.rhoI), arm, (arm.rhoA * member, arm.rhoI * member[:, :, None])
+    )
     if arm.rear is not None and tube != 0:
         arm = eqx.tree_at(lambda a: a.rear, arm, jnp.zeros_like(arm.rear))
-    tip = _carrier.Tip(*(tuple(getattr(tip, f)[k] for k in keep) for f in ("tube", "s", "mass", "offset", "inertia")))
+    tip = _carrier.Tip(
+        *(
+            tuple(getattr(tip, f)[k] for k in keep)
+            for f in ("tube", "s", "mass", "offset", "inertia")
+        )
+    )
     return eqx.tree_at(lambda t: (t.arm, t.tip), term, (arm, tip))
 
 
@@ -177,7 +216,11 @@ def reactions(term: MovingBeamTerm, t, q, v, a, at) -> Float[Array, "J 6"]:
     base, twist, acc = term.base(t, at)
     # Weight as the inertia force of a ground that accelerates by -g: momenta are linear in velocities, so one sweep gives both.
     acc = acc.at[:3].add(-base.rotation.T @ robot.gravity)
-    need = jax.jvp(lambda q, v, b, z: _momenta(term, q, v, b, z), (q, v, base, twist), (v, a, _base_rates(base, twist), acc))[1]
+    need = jax.jvp(
+        lambda q, v, b, z: _momenta(term, q, v, b, z),
+        (q, v, base, twist),
+        (v, a, _base_rates(base, twist), acc),
+    )[1]
     if term.drive.loads:
         need = need - _load_wrenches(term, t, q, base, at, len(need))
     x, d, y = term.split(q)

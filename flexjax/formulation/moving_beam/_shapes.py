@@ -12,7 +12,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from flexjax.beam._polynomial import CUBIC, LINEAR, QUINTIC, ShapeSet, coefficient_matrix, differentiate
+from flexjax.beam._polynomial import (
+    CUBIC,
+    LINEAR,
+    QUINTIC,
+    ShapeSet,
+    coefficient_matrix,
+    differentiate,
+)
 
 SETS = {s.name: s for s in (LINEAR, CUBIC, QUINTIC)}
 CONTINUITY = {"ux": 1, "alpha": 1, "uy": 2, "uz": 2}
@@ -39,17 +46,30 @@ class Shapes:
         """From names or sets for some of the fields; the others keep their default."""
         for field, name in chosen.items():
             if field not in CONTINUITY:
-                raise ValueError(f"shapes: field {field!r}; expected one of {', '.join(CONTINUITY)}.")
+                raise ValueError(
+                    f"shapes: field {field!r}; expected one of {', '.join(CONTINUITY)}."
+                )
             if not isinstance(name, ShapeSet) and name not in SETS:
-                raise ValueError(f"shapes.{field}: {name!r}; expected one of {', '.join(SETS)}, or a ShapeSet.")
-        return Shapes(tuple(x if isinstance(x, ShapeSet) else SETS[x] for x in (DEFAULT | dict(chosen)).values()), planar)
+                raise ValueError(
+                    f"shapes.{field}: {name!r}; expected one of {', '.join(SETS)}, or a ShapeSet."
+                )
+        return Shapes(
+            tuple(
+                x if isinstance(x, ShapeSet) else SETS[x] for x in (DEFAULT | dict(chosen)).values()
+            ),
+            planar,
+        )
 
     def flat(self) -> "Shapes":
         return Shapes(self.sets, True)
 
     @property
     def fields(self) -> dict[str, ShapeSet]:
-        return {f: s for f, s in zip(CONTINUITY, self.sets, strict=True) if not self.planar or f in ("ux", "uy")}
+        return {
+            f: s
+            for f, s in zip(CONTINUITY, self.sets, strict=True)
+            if not self.planar or f in ("ux", "uy")
+        }
 
     @property
     def node(self) -> int:
@@ -87,9 +107,16 @@ def _check(field: str, shapes: ShapeSet):
             f"shapes.{field}: {shapes.name} has {len(shapes.functions)} functions; expected value{' and slope' * (CONTINUITY[field] - 1)} (and perhaps more "
             "derivatives) at both ends."
         )
-    at = [[differentiate(f, j)[0] for j in range(k)] + [sum(differentiate(f, j)) for j in range(k)] for f in shapes.functions]
-    if (np.array(at) != np.eye(2 * k, dtype=int)).any() or tuple(shapes.scale) != 2 * tuple(range(k)):
-        raise ValueError(f"shapes.{field}: {shapes.name} is not of Hermite's kind; expected the j-th derivative at one end as unknown of each function.")
+    at = [
+        [differentiate(f, j)[0] for j in range(k)] + [sum(differentiate(f, j)) for j in range(k)]
+        for f in shapes.functions
+    ]
+    if (np.array(at) != np.eye(2 * k, dtype=int)).any() or tuple(shapes.scale) != 2 * tuple(
+        range(k)
+    ):
+        raise ValueError(
+            f"shapes.{field}: {shapes.name} is not of Hermite's kind; expected the j-th derivative at one end as unknown of each function."
+        )
 
 
 SPATIAL = Shapes()
@@ -136,5 +163,7 @@ def shape_matrices(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
             if field == "alpha":
                 twist[row] = coefficient_matrix(shapes.fields[field], 0, shapes.turning)[:, k]
             else:
-                U[row, :, ("ux", "uy", "uz").index(field)] = coefficient_matrix(shapes.fields[field], 0, shapes.moving)[:, k]
+                U[row, :, ("ux", "uy", "uz").index(field)] = coefficient_matrix(
+                    shapes.fields[field], 0, shapes.moving
+                )[:, k]
     return U, twist

@@ -49,7 +49,13 @@ def _inverse2(m):
     return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / (a * d - b * c)
 
 
-def factorise(node: int, E: Float[Array, "n size size"], border: Float[Array, "D n*(node+own)"], joint: Float[Array, "D D"], free) -> Factors:
+def factorise(
+    node: int,
+    E: Float[Array, "n size size"],
+    border: Float[Array, "D n*(node+own)"],
+    joint: Float[Array, "D D"],
+    free,
+) -> Factors:
     """``E``: symmetric element matrices; ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints that are not
     ``free`` have unit rows."""
     k = 2 * node
@@ -58,7 +64,9 @@ def factorise(node: int, E: Float[Array, "n size size"], border: Float[Array, "D
     coupling = jax.vmap(_mm)(own_inverse, E[:, k:, :k])
     C = E[:, :k, :k] - jnp.einsum("nsi,nsj->nij", E[:, k:, :k], coupling)
     lower = C[:, node:, :node]  # outer row, inner column: couples node k with node k - 1
-    diagonal = C[:, node:, node:] + jnp.concatenate([C[1:, :node, :node], jnp.zeros((1, node, node), E.dtype)])
+    diagonal = C[:, node:, node:] + jnp.concatenate(
+        [C[1:, :node, :node], jnp.zeros((1, node, node), E.dtype)]
+    )
     lower = lower.at[0].set(0.0)  # the first node is clamped
 
     def outwards(previous, row):
@@ -68,14 +76,28 @@ def factorise(node: int, E: Float[Array, "n size size"], border: Float[Array, "D
         inverse = 0.5 * (inverse + inverse.T)
         return inverse, (inverse, G)
 
-    _, (inverse, multiplier) = lax.scan(outwards, jnp.zeros((node, node), E.dtype), (lower, diagonal))
-    f = Factors(own_inverse, coupling, inverse, multiplier, jnp.zeros_like(border), border, jnp.zeros_like(joint))
+    _, (inverse, multiplier) = lax.scan(
+        outwards, jnp.zeros((node, node), E.dtype), (lower, diagonal)
+    )
+    f = Factors(
+        own_inverse,
+        coupling,
+        inverse,
+        multiplier,
+        jnp.zeros_like(border),
+        border,
+        jnp.zeros_like(joint),
+    )
     if joint.shape[0] == 0:
         return f
     columns = jax.vmap(lambda b: solve_elastic(f, b))(border)
     both = free[:, None] & free[None, :]
     schur = jnp.where(both, joint - border @ columns.T, jnp.eye(joint.shape[0], dtype=E.dtype))
-    return eqx.tree_at(lambda f: (f.columns, f.joint_inverse), f, (columns, jnp.where(both, gauss_jordan(schur), 0.0)))
+    return eqx.tree_at(
+        lambda f: (f.columns, f.joint_inverse),
+        f,
+        (columns, jnp.where(both, gauss_jordan(schur), 0.0)),
+    )
 
 
 def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
@@ -83,7 +105,11 @@ def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
     table = r.reshape(n, -1)
     own = jax.vmap(_mv)(f.own_inverse, table[:, node:])
     handed = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
-    rhs = table[:, :node] - handed[:, node:] - jnp.concatenate([handed[1:, :node], jnp.zeros((1, node), r.dtype)])
+    rhs = (
+        table[:, :node]
+        - handed[:, node:]
+        - jnp.concatenate([handed[1:, :node], jnp.zeros((1, node), r.dtype)])
+    )
 
     def outwards(previous, row):
         G, b = row
@@ -104,7 +130,9 @@ def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
     return jnp.concatenate([x, own], axis=1).reshape(-1)
 
 
-def solve(f: Factors, r_joint: Float[Array, " D"], r_elastic: Float[Array, " n*(node+own)"]) -> tuple[Array, Array]:
+def solve(
+    f: Factors, r_joint: Float[Array, " D"], r_elastic: Float[Array, " n*(node+own)"]
+) -> tuple[Array, Array]:
     """Unknowns of the joints (zero where not free) and of the elements."""
     x0 = solve_elastic(f, r_elastic)
     if f.border.shape[0] == 0:

@@ -9,7 +9,12 @@ from jaxtyping import Array, Float
 from flexjax.beam._polynomial import hilbert
 from flexjax.formulation.moving_beam._generator import multiply, scaled
 from flexjax.formulation.moving_beam._link import element_unknowns, monomials, polynomials
-from flexjax.formulation.moving_beam._shapes import CONTINUITY, Shapes, derivative_matrix, field_rows
+from flexjax.formulation.moving_beam._shapes import (
+    CONTINUITY,
+    Shapes,
+    derivative_matrix,
+    field_rows,
+)
 
 
 def _derivative(f: Callable, order: int) -> Callable:
@@ -18,7 +23,9 @@ def _derivative(f: Callable, order: int) -> Callable:
     return jax.vmap(f)
 
 
-def inextensible(shapes: Shapes, X: Float[Array, " n"], l: Float[Array, " n"], bending: dict[str, Callable]) -> Float[Array, " n*(node+own)"]:
+def inextensible(
+    shapes: Shapes, X: Float[Array, " n"], l: Float[Array, " n"], bending: dict[str, Callable]
+) -> Float[Array, " n*(node+own)"]:
     """Unknowns of the arm (elements from X, of length l) bent to ``bending`` ("uy", "uz"), with ux' = -(uy'^2 + uz'^2)/2."""
     n, node = X.shape[0], shapes.node
     rows = field_rows(shapes)
@@ -34,12 +41,18 @@ def inextensible(shapes: Shapes, X: Float[Array, " n"], l: Float[Array, " n"], b
         for j in range(len(rows[field]) // 2):
             table = place(table, field, j, _derivative(f, j)(X), _derivative(f, j)(X + l))
     y = element_unknowns(table.reshape(-1), n, node)
-    slope = jnp.swapaxes(polynomials(shapes, scaled(shapes, y, l))[1], 1, 2)[:, 1:] / l[:, None, None]
-    stretch = -0.5 * jnp.sum(multiply(slope, slope), axis=1)  # ux' of the elements, as they are interpolated
+    slope = (
+        jnp.swapaxes(polynomials(shapes, scaled(shapes, y, l))[1], 1, 2)[:, 1:] / l[:, None, None]
+    )
+    stretch = -0.5 * jnp.sum(
+        multiply(slope, slope), axis=1
+    )  # ux' of the elements, as they are interpolated
     size = stretch.shape[1]
     ux = jnp.cumsum(l * (stretch @ jnp.asarray(hilbert(1, size)[0], X.dtype)))
     table = place(table, "ux", 0, ux, ux)
     for j in range(1, len(rows["ux"]) // 2):
-        table = place(table, "ux", j, stretch[:, 0], stretch @ monomials(jnp.ones((), X.dtype), size))
+        table = place(
+            table, "ux", j, stretch[:, 0], stretch @ monomials(jnp.ones((), X.dtype), size)
+        )
         stretch = stretch @ jnp.asarray(derivative_matrix(size).T, X.dtype) / l[:, None]
     return table.reshape(-1)

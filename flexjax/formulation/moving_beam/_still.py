@@ -27,7 +27,9 @@ def legendre(powers: int) -> np.ndarray:
     """
 
     def coefficient(i, p):
-        return (2 * i + 1) * sum(Fraction((-1) ** (i + q) * comb(i, q) * comb(i + q, q), p + q + 1) for q in range(i + 1))
+        return (2 * i + 1) * sum(
+            Fraction((-1) ** (i + q) * comb(i, q) * comb(i + q, q), p + q + 1) for q in range(i + 1)
+        )
 
     return np.array([[float(coefficient(i, p)) for p in range(powers)] for i in range(powers)])
 
@@ -42,7 +44,12 @@ def _rows(shapes: Shapes) -> tuple[np.ndarray, np.ndarray, tuple[int, ...], tupl
     parts = [f @ legendre(f.shape[1]).T for f in fields]
     count = [1 + int(np.flatnonzero(np.abs(x).max(axis=0) > 1e-14).max(initial=-1)) for x in parts]
     used = [x[:, :k] for x, k in zip(parts, count, strict=True)]
-    return np.concatenate(used[:3], axis=1), np.concatenate(used[3:], axis=1), tuple(count[:3]), tuple(count[3:])
+    return (
+        np.concatenate(used[:3], axis=1),
+        np.concatenate(used[3:], axis=1),
+        tuple(count[:3]),
+        tuple(count[3:]),
+    )
 
 
 def _components(table: Float[Array, "rows ..."], counts: tuple[int, ...]) -> list[list[Array]]:
@@ -57,7 +64,12 @@ def _times(number, p: list) -> list:
 
 def _half_product(weight, p: list, q: list):
     """Half the integral of the product of two polynomials."""
-    return weight * sum((0.5 / (2 * k + 1)) * (a * b) for k, (a, b) in enumerate(zip(p, q, strict=True))) if p else jnp.zeros_like(weight)
+    return (
+        weight
+        * sum((0.5 / (2 * k + 1)) * (a * b) for k, (a, b) in enumerate(zip(p, q, strict=True)))
+        if p
+        else jnp.zeros_like(weight)
+    )
 
 
 def kinetic(
@@ -72,12 +84,25 @@ def kinetic(
     for rate, z in zip(yd, twist, strict=True):
         h, v, w = scaled(shapes, rate, l).T, z[:3], z[3:]
         U = _components(jnp.asarray(move.T, y.dtype) @ h, moves)
-        across = [plus(_times(w[(c + 1) % 3], R[(c + 2) % 3]), _times(-w[(c + 2) % 3], R[(c + 1) % 3])) for c in range(3)]
+        across = [
+            plus(_times(w[(c + 1) % 3], R[(c + 2) % 3]), _times(-w[(c + 2) % 3], R[(c + 1) % 3]))
+            for c in range(3)
+        ]
         if flat:
             across = [_times(-w[2], R[1]), _times(w[2], R[0])]
-        velocities.append([plus(plus(u, a), [jnp.broadcast_to(v[c], l.shape)]) for c, (u, a) in enumerate(zip(U, across, strict=False))])
+        velocities.append(
+            [
+                plus(plus(u, a), [jnp.broadcast_to(v[c], l.shape)])
+                for c, (u, a) in enumerate(zip(U, across, strict=False))
+            ]
+        )
         bend = _components(jnp.asarray(turn.T, y.dtype) @ h, turns)
-        spins.append([plus(b if c == 0 else [x / l for x in b], [jnp.broadcast_to(w[c], l.shape)]) for c, b in enumerate(bend)])
+        spins.append(
+            [
+                plus(b if c == 0 else [x / l for x in b], [jnp.broadcast_to(w[c], l.shape)])
+                for c, b in enumerate(bend)
+            ]
+        )
     total = sum(_half_product(l * rhoA, a, b) for a, b in zip(*velocities, strict=True))
     for c in (2,) if flat else range(3):
         total = total + _half_product(l * rhoI[:, c], spins[0][c], spins[1][c])

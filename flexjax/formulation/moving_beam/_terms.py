@@ -10,7 +10,16 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 # letter -> (field, derivative order)
-LETTERS = {"a": ("ux", 1), "b": ("ux", 2), "s": ("alpha", 0), "p": ("alpha", 1), "c": ("uy", 1), "d": ("uy", 2), "e": ("uz", 1), "f": ("uz", 2)}
+LETTERS = {
+    "a": ("ux", 1),
+    "b": ("ux", 2),
+    "s": ("alpha", 0),
+    "p": ("alpha", 1),
+    "c": ("uy", 1),
+    "d": ("uy", 2),
+    "e": ("uz", 1),
+    "f": ("uz", 2),
+}
 STIFFNESSES = ("EA", "GJ", "EIy", "EIz")
 
 
@@ -30,9 +39,13 @@ class Term:
         object.__setattr__(self, "letters", "".join(sorted(self.letters)))
         object.__setattr__(self, "factor", Fraction(self.factor))
         if self.stiffness not in STIFFNESSES:
-            raise ValueError(f"term: stiffness {self.stiffness!r}; expected one of {', '.join(STIFFNESSES)}.")
+            raise ValueError(
+                f"term: stiffness {self.stiffness!r}; expected one of {', '.join(STIFFNESSES)}."
+            )
         if not 2 <= len(self.letters) <= 4 or any(x not in LETTERS for x in self.letters):
-            raise ValueError(f"term: letters {self.letters!r}; expected two to four of {', '.join(LETTERS)}.")
+            raise ValueError(
+                f"term: letters {self.letters!r}; expected two to four of {', '.join(LETTERS)}."
+            )
 
     @property
     def name(self) -> str:
@@ -120,7 +133,9 @@ def resolve(order: str | Iterable[str | Term]) -> tuple[Term, ...]:
     """
     if isinstance(order, str):
         if order not in ORDERS:
-            raise ValueError(f"order: {order!r}; expected one of {', '.join(ORDERS)}, or a collection of terms such as {{'EA a c c', 'EA c c c c'}}.")
+            raise ValueError(
+                f"order: {order!r}; expected one of {', '.join(ORDERS)}, or a collection of terms such as {{'EA a c c', 'EA c c c c'}}."
+            )
         return ORDERS[order]
     chosen = {t.name: t for t in LINEAR_TERMS}
     for item in order:
@@ -130,10 +145,21 @@ def resolve(order: str | Iterable[str | Term]) -> tuple[Term, ...]:
         stiffness, _, letters = item.partition(" ")
         name = f"{stiffness} {' '.join(sorted(letters.replace(' ', '')))}"
         if name not in KNOWN:
-            raise ValueError(f"order: no term {item!r} in the list; expected one of {', '.join(KNOWN)}, or a Term with its own factor.")
+            raise ValueError(
+                f"order: no term {item!r} in the list; expected one of {', '.join(KNOWN)}, or a Term with its own factor."
+            )
         chosen[name] = KNOWN[name]
     first = [t.name for t in LINEAR_TERMS]
-    return tuple(sorted(chosen.values(), key=lambda t: (first.index(t.name) if t.name in first else len(first), t.degree, t.name)))
+    return tuple(
+        sorted(
+            chosen.values(),
+            key=lambda t: (
+                first.index(t.name) if t.name in first else len(first),
+                t.degree,
+                t.name,
+            ),
+        )
+    )
 
 
 def is_bounded(terms: Iterable[Term]) -> bool:
@@ -144,5 +170,7 @@ def is_bounded(terms: Iterable[Term]) -> bool:
 
 def table(terms: Iterable[Term]) -> str:
     """The terms as text, one per line, with what each letter means."""
-    meaning = ", ".join(f"{k} = {field}{'' if not n else chr(39) * n}" for k, (field, n) in LETTERS.items())
+    meaning = ", ".join(
+        f"{k} = {field}{'' if not n else chr(39) * n}" for k, (field, n) in LETTERS.items()
+    )
     return "\n".join([f"strain energy per length ({meaning}):", *(f"  {t}" for t in terms)])

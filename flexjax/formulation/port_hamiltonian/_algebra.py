@@ -87,7 +87,9 @@ def resolvent(a):
     m = ad(a)
     eye = eye_like(m, 3)
     v_hat, w_hat, w = m[..., :3, 3:], m[..., 3:, 3:], a[..., 3:]
-    S = (eye + w[..., :, None] * w[..., None, :] - w_hat) / (1.0 + jnp.sum(w * w, axis=-1))[..., None, None]
+    S = (eye + w[..., :, None] * w[..., None, :] - w_hat) / (1.0 + jnp.sum(w * w, axis=-1))[
+        ..., None, None
+    ]
     corner = -mm(S, mm(v_hat, S))
     upper = jnp.concatenate([S, corner], axis=-1)
     return jnp.concatenate([upper, jnp.concatenate([jnp.zeros_like(S), S], axis=-1)], axis=-2)
@@ -147,7 +149,11 @@ def _half_tangent(x):
     near = x < 1e-2
     half = 0.5 * jnp.sqrt(jnp.where(near, 1.0, x))
     z = 0.25 * jnp.where(near, x, 0.0)
-    series = 1.0 + z * (1 / 3 + z * (2 / 15 + z * (17 / 315 + z * (62 / 2835 + z * (1382 / 155925 + z * 21844 / 6081075)))))
+    series = 1.0 + z * (
+        1 / 3
+        + z
+        * (2 / 15 + z * (17 / 315 + z * (62 / 2835 + z * (1382 / 155925 + z * 21844 / 6081075))))
+    )
     return jnp.where(near, series, jnp.tan(half) / half)
 
 

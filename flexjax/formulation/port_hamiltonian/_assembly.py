@@ -9,7 +9,14 @@ from jaxtyping import Array
 
 from flexjax.drive import Drive
 from flexjax.formulation.port_hamiltonian import _joint
-from flexjax.formulation.port_hamiltonian._algebra import mm, mv, rotate_by, space_of, turn_from_matrix, turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import (
+    mm,
+    mv,
+    rotate_by,
+    space_of,
+    turn_from_matrix,
+    turn_matrix,
+)
 from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan
@@ -33,12 +40,18 @@ class Assembly(eqx.Module):
 
     @property
     def rotors(self) -> bool:
-        return any(j.motor is not None and j.motor.rotor is not None for j in self.robot.tree_joints)
+        return any(
+            j.motor is not None and j.motor.rotor is not None for j in self.robot.tree_joints
+        )
 
     @property
     def passive_hardware(self) -> bool:
         """Whether a joint has a spring, a damper, friction or stops."""
-        return any(p is not None for j in self.robot.tree_joints for p in (j.stiffness, j.damping, j.friction, j.stops))
+        return any(
+            p is not None
+            for j in self.robot.tree_joints
+            for p in (j.stiffness, j.damping, j.friction, j.stops)
+        )
 
     @property
     def joint_hardware(self) -> bool:
@@ -126,7 +139,11 @@ class Assembly(eqx.Module):
     def parents_of(self, per_node, ground):
         """(L, ...) values at the attachment nodes of the parents."""
         st = self.st
-        tips = jnp.where(np.array(st.rigid).reshape((-1,) + (1,) * (per_node.ndim - 2)), per_node[:, 0], per_node[:, -1])
+        tips = jnp.where(
+            np.array(st.rigid).reshape((-1,) + (1,) * (per_node.ndim - 2)),
+            per_node[:, 0],
+            per_node[:, -1],
+        )
         return jnp.concatenate([tips, ground[None]])[np.array(st.parents)]
 
     def settle(self, t, mech: PortState, args) -> PortState:
@@ -138,16 +155,25 @@ class Assembly(eqx.Module):
         R = [None] * st.links
         for i in st.order:
             p = st.parents[i]
-            Rp, xp = (ground_R, ground_x) if p < 0 else (R[p] if st.rigid[p] else turn_matrix(turn[p, -1]), self.attached(x, p))
+            Rp, xp = (
+                (ground_R, ground_x)
+                if p < 0
+                else (R[p] if st.rigid[p] else turn_matrix(turn[p, -1]), self.attached(x, p))
+            )
             R[i] = mm(Rp, seen[i][0])
             x = x.at[i, 0].set(xp + mv(Rp, seen[i][1]))
-        base = jax.vmap(lambda R, before: _near(turn_from_matrix(R), before))(jnp.stack(R), turn[:, 0])
+        base = jax.vmap(lambda R, before: _near(turn_from_matrix(R), before))(
+            jnp.stack(R), turn[:, 0]
+        )
         return PortState(mech.q, mech.v, mech.V, mech.Q, turn.at[:, 0].set(base), x)
 
     def _seen(self, plain, balls):
         """Per link (rotation, position) of its base from the parent's node. In space all at once: its exponentials are compiled once."""
         if self.st.planar:
-            return [_joint.relative(pick(self.num.joints, i), plain[i], balls[i]) for i in range(self.st.links)]
+            return [
+                _joint.relative(pick(self.num.joints, i), plain[i], balls[i])
+                for i in range(self.st.links)
+            ]
         R, x = jax.vmap(_joint.relative)(self.num.joints, plain, balls)
         return [(R[i], x[i]) for i in range(self.st.links)]
 
@@ -161,7 +187,11 @@ class Assembly(eqx.Module):
         seen = self._seen(plain, balls)
         for i in st.order:
             p = st.parents[i]
-            at = space.Pose(ground_R, ground_x) if p < 0 else pick(poses[p], 0 if st.rigid[p] else -1)
+            at = (
+                space.Pose(ground_R, ground_x)
+                if p < 0
+                else pick(poses[p], 0 if st.rigid[p] else -1)
+            )
             base = space.compose(at, space.Pose(*seen[i]))
 
             def along(pose, step):
@@ -169,7 +199,9 @@ class Assembly(eqx.Module):
                 return new, new
 
             rest = lax.scan(along, base, pick(steps, i))[1]
-            poses[i] = jax.tree_util.tree_map(lambda a, b: jnp.concatenate([a[None], b]), base, rest)
+            poses[i] = jax.tree_util.tree_map(
+                lambda a, b: jnp.concatenate([a[None], b]), base, rest
+            )
         R, x = jnp.stack([p.rotation for p in poses]), jnp.stack([p.position for p in poses])
         turn = jax.vmap(jax.vmap(turn_from_matrix))(R)
         if st.planar:
@@ -184,7 +216,13 @@ class Assembly(eqx.Module):
         return a * V[:, :-1] + (1 - a) * V[:, 1:]
 
     def momentum(self, V):
-        return unlanes(momentum(lanes(self.num.mass, 2), lanes(self.num.mass_off, self.num.mass_off.ndim - 2), lanes(V)))
+        return unlanes(
+            momentum(
+                lanes(self.num.mass, 2),
+                lanes(self.num.mass_off, self.num.mass_off.ndim - 2),
+                lanes(V),
+            )
+        )
 
     def joint_stage(self, mech: PortState, R, h, t, args) -> tuple[JointStage, Array]:
         ground_R, _, ground_V = self.ground(t, args)
@@ -207,9 +245,13 @@ class Assembly(eqx.Module):
             kinetic = kinetic - 0.5 * jnp.sum(jnp.where(rigid[:, None, None], y.V[:, 1:] ** 2, 0.0))
         if self.rotors:
             ground = jnp.zeros(st.dim, y.V.dtype)
-            spin = jax.vmap(_joint.spin_of)(self.num.joints, self.parents_of(y.V, ground), self.spread(y.v))
+            spin = jax.vmap(_joint.spin_of)(
+                self.num.joints, self.parents_of(y.V, ground), self.spread(y.v)
+            )
             rotor = num.joints.rotor
-            kinetic = kinetic + 0.5 * jnp.sum(jnp.where(rotor > 0, spin**2 / jnp.where(rotor > 0, rotor, 1.0), 0.0))
+            kinetic = kinetic + 0.5 * jnp.sum(
+                jnp.where(rotor > 0, spin**2 / jnp.where(rotor > 0, rotor, 1.0), 0.0)
+            )
         elastic = num.elements.energy(y.Q) + self._joint_energy(y.q)
         at = num.weight[..., None] * y.x
         if num.moment is not None:
@@ -223,7 +265,10 @@ class Assembly(eqx.Module):
         xm, _ = self.motor_side(q, jnp.zeros(self.st.nv, q.dtype))
         lower, upper, ks, _ = num.stops.T
         held = ks > 0
-        over = jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0) ** 2 + jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0) ** 2
+        over = (
+            jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0) ** 2
+            + jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0) ** 2
+        )
         return 0.5 * jnp.sum(num.stiffness * (x - xm) ** 2) + 0.5 * jnp.sum(ks * over)
 
 

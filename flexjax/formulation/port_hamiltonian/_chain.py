@@ -21,7 +21,11 @@ class PortTerm(AbstractPortHamiltonianTerm):
     @property
     def exact(self) -> bool:
         feedback = any(isinstance(a, Feedback) for a in self.drive.joints.values())
-        return not feedback and self.arm.num.deformation_damping is None and _loops.exact(self.arm.plans, self.arm.st.planar)
+        return (
+            not feedback
+            and self.arm.num.deformation_damping is None
+            and _loops.exact(self.arm.plans, self.arm.st.planar)
+        )
 
     # --- a stage
     def prepare(self, t, mech: PortState, h, arrival, args, memory):
@@ -45,7 +49,9 @@ class PortTerm(AbstractPortHamiltonianTerm):
         return _newton.corrections(self.arm, stage, unknowns, (batched[0].arm, batched[1]), size)
 
     def arrive(self, stage, unknowns, factor):
-        return _stage.arrive(self.arm, stage, unknowns, factor, _stage.evaluate(self.arm, stage, unknowns))
+        return _stage.arrive(
+            self.arm, stage, unknowns, factor, _stage.evaluate(self.arm, stage, unknowns)
+        )
 
     def blend(self, a: PortState, b: PortState, weight, step, unknowns) -> PortState:
         return _stage.blend(self.arm, a, b, weight, step, unknowns)
@@ -65,7 +71,9 @@ class PortTerm(AbstractPortHamiltonianTerm):
 
     def retract(self, mech: PortState, dx: PortTangent) -> PortState:
         q, Q = self.arm.move_q(mech.q, dx.q), mech.Q + dx.Q
-        return _dynamics.assemble(self.arm, jnp.zeros((), q.dtype), q, mech.v + dx.v, mech.V[:, 1:] + dx.V, Q, None)
+        return _dynamics.assemble(
+            self.arm, jnp.zeros((), q.dtype), q, mech.v + dx.v, mech.V[:, 1:] + dx.V, Q, None
+        )
 
     def ambient(self, mech: PortState, dx: PortTangent) -> PortState:
         return _dynamics.ambient(self.arm, mech, dx)

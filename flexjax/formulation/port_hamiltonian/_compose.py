@@ -66,7 +66,9 @@ class Mechanism:
 
     def add(self, link: Link) -> Component:
         if link.name in [known.name for known in self._links]:
-            raise ValueError(f"links.{link.name}: a component of that name is there already; expected another name.")
+            raise ValueError(
+                f"links.{link.name}: a component of that name is there already; expected another name."
+            )
         self._links.append(link)
         return Component(link)
 
@@ -74,24 +76,43 @@ class Mechanism:
         """A rigid body on a port of a link."""
         if port.component.link is None:
             raise ValueError(f"payloads.{name}: on the ground; expected a port of a link.")
-        self._payloads.append(Payload(name, port.component.name, mass, s=1.0 if port.end == "tip" else 0.0, **fields))
+        self._payloads.append(
+            Payload(name, port.component.name, mass, s=1.0 if port.end == "tip" else 0.0, **fields)
+        )
 
-    def connect(self, a: Port, b: Port, kind: str = "fixed", *, name: str | None = None, **fields) -> str:
+    def connect(
+        self, a: Port, b: Port, kind: str = "fixed", *, name: str | None = None, **fields
+    ) -> str:
         """Connect two ports by a joint (its kind and fields as in :class:`flexjax.Joint`) and return the joint's name. The first connection of a
         link's base carries it; any other one closes a loop."""
         for port in (a, b):
-            if port.component.link is not None and port.component.name not in [known.name for known in self._links]:
-                raise ValueError(f"connect: {port.component.name!r} does not belong to this mechanism; expected a component that add() returned.")
+            if port.component.link is not None and port.component.name not in [
+                known.name for known in self._links
+            ]:
+                raise ValueError(
+                    f"connect: {port.component.name!r} does not belong to this mechanism; expected a component that add() returned."
+                )
         if b.end == "out" or (a.end == "base" and b.end == "tip"):
             a, b = b, a
         if a.end == "base" or b.end == "out":
-            raise ValueError(f"connect: {a.end} to {b.end}; expected a tip or the ground on one side and a link's end on the other.")
+            raise ValueError(
+                f"connect: {a.end} to {b.end}; expected a tip or the ground on one side and a link's end on the other."
+            )
         name = f"joint{len(self._joints) + 1}" if name is None else name
         carried = any(j.child == b.component.name for j in self._joints if not j.loop)
         loop = b.end == "tip" or carried
-        self._joints.append(Joint(name, kind, a.component.name, b.component.name, loop=loop, child_at=b.end if loop else "base", **fields))
+        self._joints.append(
+            Joint(
+                name,
+                kind,
+                a.component.name,
+                b.component.name,
+                loop=loop,
+                child_at=b.end if loop else "base",
+                **fields,
+            )
+        )
         return name
 
     def robot(self) -> Robot:
         return Robot(self.name, self._links, self._joints, self._payloads, **self.others)
-

@@ -8,7 +8,16 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _joint, _loops
-from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, eye_like, mm, mv, resolvent, rotate_by, turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import (
+    ad,
+    coad_of,
+    eye_like,
+    mm,
+    mv,
+    resolvent,
+    rotate_by,
+    turn_matrix,
+)
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, pad_back, pad_front
 from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
@@ -31,7 +40,9 @@ class Accelerations(eqx.Module):
 
 def _base_twists(arm: Assembly, joint: JointStage, ground, v, nodes, eps):
     """(V_0 (L, d), twists that the joints hang on) with poses moved on by the time eps."""
-    return _joint.base_twists(arm.st, arm.num.joints, joint, eps, ground, arm.spread(v), nodes[:, -1])
+    return _joint.base_twists(
+        arm.st, arm.num.joints, joint, eps, ground, arm.spread(v), nodes[:, -1]
+    )
 
 
 def assemble(arm: Assembly, t, q, v, nodes, Q, args) -> PortState:
@@ -80,7 +91,9 @@ def _convection(arm: Assembly, joint: JointStage, twists, ground_rate, v, X):
     zero = jnp.zeros((), v.dtype)
 
     def turning(j, s, Vp, y):
-        return jax.jvp(lambda e: _joint.base_twist(j, s, e, Vp, y), (zero,), (jnp.ones_like(zero),))[1]
+        return jax.jvp(
+            lambda e: _joint.base_twist(j, s, e, Vp, y), (zero,), (jnp.ones_like(zero),)
+        )[1]
 
     own = jax.vmap(turning)(arm.num.joints, joint, twists, y)
     if not any(st.rigid):
@@ -109,16 +122,26 @@ def _loop_terms(arm: Assembly, R, x, V, ground):
         n = arm.loops[k]
         here = slice(plan.start, plan.start + plan.count)
         ends = []
-        for link, end, lever in ((plan.parent, plan.parent_end, n.parent_lever), (plan.child, plan.child_end, n.child_lever)):
+        for link, end, lever in (
+            (plan.parent, plan.parent_end, n.parent_lever),
+            (plan.child, plan.child_end, n.child_lever),
+        ):
             at = 0 if end == 0 else -1
-            ends.append((ground_V, ground_R, ground_x, lever) if link < 0 else (V[link, at], R[link, at], x[link, at], lever))
+            ends.append(
+                (ground_V, ground_R, ground_x, lever)
+                if link < 0
+                else (V[link, at], R[link, at], x[link, at], lever)
+            )
 
         def opening(Vp, Vc, eps, plan=plan, n=n, ends=ends):
             def moved(time):
                 poses = []
                 for W, (_, R, x, _) in ((Vp, ends[0]), (Vc, ends[1])):
                     lin = x.shape[0]
-                    poses += [rotate_by(R, time * W[lin:]), x + time * (R @ W[:lin]) + 0.5 * time**2 * (R @ _turning(W, lin))]
+                    poses += [
+                        rotate_by(R, time * W[lin:]),
+                        x + time * (R @ W[:lin]) + 0.5 * time**2 * (R @ _turning(W, lin)),
+                    ]
                 return _loops.gap(plan, n, *poses)
 
             return jax.jvp(moved, (eps,), (jnp.ones_like(eps),))[1]
@@ -127,8 +150,13 @@ def _loop_terms(arm: Assembly, R, x, V, ground):
         rp, rc = jax.jacfwd(opening, argnums=(0, 1))(Vp, Vc, zero)
         drift = jax.jvp(lambda e: opening(Vp, Vc, e), (zero,), (jnp.ones_like(zero),))[1]  # noqa: B023
         Sides = [_loops.Side(*e) for e in ends]
-        wp, wc = jax.jacfwd(lambda value: _loops.wrenches(plan, n, zero, *Sides, value))(jnp.zeros(plan.count, V.dtype))  # noqa: B023
-        for link, end, row, column in ((plan.parent, plan.parent_end, rp, wp), (plan.child, plan.child_end, rc, wc)):
+        wp, wc = jax.jacfwd(lambda value: _loops.wrenches(plan, n, zero, *Sides, value))(
+            jnp.zeros(plan.count, V.dtype)
+        )  # noqa: B023
+        for link, end, row, column in (
+            (plan.parent, plan.parent_end, rp, wp),
+            (plan.child, plan.child_end, rc, wc),
+        ):
             if link < 0:
                 drift = drift + row @ ground_rate
                 continue
@@ -157,7 +185,9 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
     V0, parents = _base_twists(arm, joint, ground, mech.v, nodes, zero)
     V = jnp.concatenate([V0[:, None], nodes], axis=1)
     y = arm.spread(mech.v)
-    X, A = jax.vmap(lambda j, s, Vp, y: _joint.maps(j, s, zero, Vp, y))(num.joints, joint, parents, y)
+    X, A = jax.vmap(lambda j, s, Vp, y: _joint.maps(j, s, zero, Vp, y))(
+        num.joints, joint, parents, y
+    )
     k, n = A.shape[2], st.unknowns
     B = jnp.concatenate([A, jnp.zeros((*A.shape[:2], n - k), A.dtype)], axis=2)
 
@@ -173,10 +203,19 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
     pull, still = node_forces(arm, t, mech, R, args), jnp.zeros((1, 1, 1), R.dtype)
     lost, drag = pull.damping(lanes(V))
     P = arm.momentum(V)
-    rows = mv(coad_of(P), V) + pad_back(w - half) - pad_front(w + half) + unlanes(pull.wrench(lanes(R, 2), still, lanes(V)) - drag)
+    rows = (
+        mv(coad_of(P), V)
+        + pad_back(w - half)
+        - pad_front(w + half)
+        + unlanes(pull.wrench(lanes(R, 2), still, lanes(V)) - drag)
+    )
 
     # the matrix: inertia only
-    off = num.mass_off if num.mass_off.ndim == 4 else num.mass_off[:, :, None, :] * jnp.eye(st.dim, dtype=R.dtype)[None, None]
+    off = (
+        num.mass_off
+        if num.mass_off.ndim == 4
+        else num.mass_off[:, :, None, :] * jnp.eye(st.dim, dtype=R.dtype)[None, None]
+    )
     live, locked = arm.masks()
     free = (live & ~locked)[..., None]
     axis = jnp.concatenate([jnp.zeros((st.links, st.lin), R.dtype), num.joints.rotor_axis], axis=1)
@@ -184,7 +223,9 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
     gears = num.joints.gears
     T, S = J * gears[:, :, None] * gears[:, None, :], J * gears[:, :, None] * axis[:, None, :]
     Z, E = jnp.swapaxes(S, 1, 2), J * axis[:, :, None] * axis[:, None, :]
-    columns, loop_rows, loop_sides = _loop_terms(arm, R, mech.x, V, (ground_R, ground_x, ground, ground_rate))
+    columns, loop_rows, loop_sides = _loop_terms(
+        arm, R, mech.x, V, (ground_R, ground_x, ground, ground_rate)
+    )
     blocks = LinkedBlocks(
         lower=pad_front(jnp.swapaxes(off, -1, -2)), diag=num.mass, upper=pad_back(off), X=X, B=B, A=jnp.where(free, jnp.swapaxes(B, 1, 2), 0.0),
         T=jnp.where(free, T, eye_like(T)), S=jnp.where(free, S, 0.0), Y=jnp.swapaxes(X, 1, 2), Z=Z, E=E,
@@ -209,7 +250,9 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
             rows = rows.at[p, 0 if st.rigid[p] else -1].add(gyro[i] - E[i] @ arriving[i])
     r_joint = arm.spread(forces.total) - mv(S, arriving)
     r_joint = jnp.where(locked, wanted, jnp.where(live, r_joint, 0.0))
-    loop_sides = loop_sides - jnp.einsum("led,lemd->m", jnp.stack([known[:, 0], known[:, -1]], axis=1), loop_rows)
+    loop_sides = loop_sides - jnp.einsum(
+        "led,lemd->m", jnp.stack([known[:, 0], known[:, -1]], axis=1), loop_rows
+    )
     full_rows, r_joint = _pass_on(blocks, rows, r_joint)
 
     def matvec(x):
@@ -232,16 +275,25 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
     if arm.plans:
         lack = lack.at[:, 0].add(columns[:, 0] @ multipliers)
     reaction = _reactions(arm, X, lack, J, axis, gears, gyro, parent_rate, yd)
-    taken = jnp.sum(B * reaction[:, :, None], axis=1) + gears * (J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None])
+    taken = jnp.sum(B * reaction[:, :, None], axis=1) + gears * (
+        J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None]
+    )
     gap = arm.collect(taken) - forces.total
     effort = forces.driven + jnp.where(arm.collect(jnp.where(locked, 1.0, 0.0)) > 0, gap, 0.0)
     power = jnp.sum(effort * mech.v) + pull.power(lanes(R, 2), still, lanes(V))
     if arm.drive.base is not None:
-        given = mv(jnp.swapaxes(X, 1, 2), reaction) + axis * (J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None]) - gyro
+        given = (
+            mv(jnp.swapaxes(X, 1, 2), reaction)
+            + axis
+            * (J[:, :, 0] * (jnp.sum(axis * parent_rate, 1) + jnp.sum(gears * yd, 1))[:, None])
+            - gyro
+        )
         roots = np.array([p < 0 for p in st.parents])
         power = power + jnp.sum(jnp.where(roots[:, None], given, 0.0) * ground[None])
     tangent = PortTangent(mech.v, arm.collect(yd), Vd, strain)
-    return Accelerations(tangent, V, Vdot, reaction, effort, power, loss + lost - jnp.sum(forces.damped * mech.v))
+    return Accelerations(
+        tangent, V, Vdot, reaction, effort, power, loss + lost - jnp.sum(forces.damped * mech.v)
+    )
 
 
 def _pass_on(blocks: LinkedBlocks, rows, r_joint):
@@ -258,7 +310,12 @@ def _pass_on(blocks: LinkedBlocks, rows, r_joint):
 def _base_rates(arm: Assembly, X, B, C0, ground_rate, yd, Vd):
     """(accelerations of what the joints hang on, V_0')."""
     st = arm.st
-    free, parents, tips, V0 = [None] * st.links, [None] * st.links, [None] * st.links, [None] * st.links
+    free, parents, tips, V0 = (
+        [None] * st.links,
+        [None] * st.links,
+        [None] * st.links,
+        [None] * st.links,
+    )
     for i in st.order:
         p = st.parents[i]
         # `free` are the parts that unknown accelerations make; C_0 holds the rest.
@@ -306,4 +363,11 @@ def ambient(arm: Assembly, mech: PortState, dx: PortTangent) -> PortState:
     else:
         spin = jnp.concatenate([jnp.zeros_like(w[..., :1]), w], axis=-1)
         turn = 0.5 * jax.vmap(jax.vmap(se3.quat_multiply))(mech.turn, spin)
-    return PortState(q, dx.v, jnp.concatenate([V0[:, None], dx.V], axis=1), dx.Q, turn, mv(R, mech.V[..., : st.lin]))
+    return PortState(
+        q,
+        dx.v,
+        jnp.concatenate([V0[:, None], dx.V], axis=1),
+        dx.Q,
+        turn,
+        mv(R, mech.V[..., : st.lin]),
+    )

@@ -9,7 +9,16 @@ from jaxtyping import Array, Float
 from flexjax.beam import centreline_pose
 from flexjax.formulation.port_hamiltonian._algebra import space_of
 from flexjax.formulation.port_hamiltonian._inertia import curved
-from flexjax.formulation.port_hamiltonian._lanes import dipole_torque, eye_like, lanes, mm, mv, rotate_by, sinc, transpose
+from flexjax.formulation.port_hamiltonian._lanes import (
+    dipole_torque,
+    eye_like,
+    lanes,
+    mm,
+    mv,
+    rotate_by,
+    sinc,
+    transpose,
+)
 from flexjax.formulation.port_hamiltonian._parameters import _station_weights
 
 
@@ -24,7 +33,9 @@ class NodeForces(eqx.Module):
     moment: Float[Array, "a L K *b"] | None
     body: Float[Array, "d L K *b"] | None
     drag: Float[Array, "d L K *b"] | None
-    relative: Float[Array, "d d L K *b"] | None  # base twist -> twist of the node if the link were rigid
+    relative: (
+        Float[Array, "d d L K *b"] | None
+    )  # base twist -> twist of the node if the link were rigid
     relative_damping: Float[Array, "d d L K *b"] | None
 
     def _turned(self, R, force, dipole, moment, h, w):
@@ -55,7 +66,14 @@ class NodeForces(eqx.Module):
         if self.load is None and self.body is None:
             return jnp.zeros((), V.dtype)
         w = V[R.shape[0] :]
-        out = self._turned(R, jnp.zeros_like(V[: R.shape[0]]) if self.load is None else self.load, self.load_dipole, self.moment, h, w)
+        out = self._turned(
+            R,
+            jnp.zeros_like(V[: R.shape[0]]) if self.load is None else self.load,
+            self.load_dipole,
+            self.moment,
+            h,
+            w,
+        )
         out = out if self.body is None else out + self.body
         return jnp.sum(out * V)
 
@@ -79,11 +97,15 @@ class NodeForces(eqx.Module):
         unit = np.eye(w.shape[0])
 
         def column(e):
-            along = jnp.broadcast_to(jnp.asarray(e, w.dtype).reshape(-1, *(1,) * (w.ndim - 1)), w.shape)
+            along = jnp.broadcast_to(
+                jnp.asarray(e, w.dtype).reshape(-1, *(1,) * (w.ndim - 1)), w.shape
+            )
             return jax.jvp(lambda w: self._wrench(start, h, w), (w,), (along,))[1]
 
         turning = jnp.stack([column(e) for e in unit], axis=1)
-        out = jnp.concatenate([jnp.zeros((V.shape[0], lin, *V.shape[1:]), V.dtype), turning], axis=1)
+        out = jnp.concatenate(
+            [jnp.zeros((V.shape[0], lin, *V.shape[1:]), V.dtype), turning], axis=1
+        )
         if self.drag is not None:
             out = out - eye_like(out) * self.drag[None]
         if self.relative is not None:
@@ -95,21 +117,37 @@ class NodeForces(eqx.Module):
 def node_forces(arm, t, mech, R, args) -> NodeForces:
     num, st = arm.num, arm.st
     weight = num.weight[..., None] * num.gravity[None, None]
-    dipole = None if num.moment is None else num.moment[..., :, None] * num.gravity[None, None, None]
+    dipole = (
+        None if num.moment is None else num.moment[..., :, None] * num.gravity[None, None, None]
+    )
     loads = _loads(arm, t, args) if arm.drive.loads else (None, None, None, None)
     relative = damping = None
     if num.deformation_damping is not None:
         space = space_of(st.dim)
 
         def seen(Rk, xk, R0, x0):
-            return space.adjoint_inverse(space.compose(space.inverse(space.Pose(R0, x0)), space.Pose(Rk, xk)))
+            return space.adjoint_inverse(
+                space.compose(space.inverse(space.Pose(R0, x0)), space.Pose(Rk, xk))
+            )
 
-        relative = jax.vmap(lambda Rl, xl: jax.vmap(lambda a, b: seen(a, b, Rl[0], xl[0]))(Rl, xl))(R, mech.x)
+        relative = jax.vmap(lambda Rl, xl: jax.vmap(lambda a, b: seen(a, b, Rl[0], xl[0]))(Rl, xl))(
+            R, mech.x
+        )
         damping = num.deformation_damping[:, None, None, None] * num.mass
         damping = jnp.where(np.array(st.rigid)[:, None, None, None], 0.0, damping)
     vectors, matrices = 1, 2
-    parts = (weight, vectors), (dipole, matrices), *zip(loads, (vectors, matrices, vectors, vectors), strict=True), (num.drag, vectors)
-    return NodeForces(*(None if x is None else lanes(x, count) for x, count in (*parts, (relative, matrices), (damping, matrices))))
+    parts = (
+        (weight, vectors),
+        (dipole, matrices),
+        *zip(loads, (vectors, matrices, vectors, vectors), strict=True),
+        (num.drag, vectors),
+    )
+    return NodeForces(
+        *(
+            None if x is None else lanes(x, count)
+            for x, count in (*parts, (relative, matrices), (damping, matrices))
+        )
+    )
 
 
 def _loads(arm, t, args):
@@ -117,7 +155,10 @@ def _loads(arm, t, args):
     st, robot, lin, dtype = arm.st, arm.robot, arm.st.lin, arm.num.gravity.dtype
     K, ang = st.elements + 1, st.dim - st.lin
     force, moment = jnp.zeros((st.links, K, lin), dtype), jnp.zeros((st.links, K, ang), dtype)
-    body, dipole = jnp.zeros((st.links, K, st.dim), dtype), jnp.zeros((st.links, K, lin, lin), dtype)
+    body, dipole = (
+        jnp.zeros((st.links, K, st.dim), dtype),
+        jnp.zeros((st.links, K, lin, lin), dtype),
+    )
     for load in arm.drive.loads:
         i = robot.link_index(load.link)
         w = jnp.asarray(load.wrench.evaluate(t, args)[0], dtype)
@@ -142,9 +183,16 @@ def _loads(arm, t, args):
                 dipole = dipole.at[i].add(share[..., None] * lever[:, :, None] * f[None, None])
         else:
             wrench = jnp.concatenate([f, m])
-            body = body.at[i].add(share * (_carried(space_of(st.dim), turn, lever, wrench) if bent else wrench[None]))
+            body = body.at[i].add(
+                share * (_carried(space_of(st.dim), turn, lever, wrench) if bent else wrench[None])
+            )
     follower = any(load.frame == "section" for load in arm.drive.loads)
-    return force, dipole if any(st.rigid) or any(curved(link) for link in robot.links) else None, moment, body if follower else None
+    return (
+        force,
+        dipole if any(st.rigid) or any(curved(link) for link in robot.links) else None,
+        moment,
+        body if follower else None,
+    )
 
 
 def _carried(space, turn, lever, wrench):
@@ -154,11 +202,15 @@ def _carried(space, turn, lever, wrench):
 
 def _on_the_arc(link, s, share, lin: int):
     """(rotations (K, D, D), ways (K, D)) from the axes of every node to the section at ``s``: from that point of the chord which the nodes' shares make."""
-    node = jax.vmap(lambda k: centreline_pose(link, k / (share.shape[0] - 1)))(jnp.arange(share.shape[0], dtype=share.dtype))
+    node = jax.vmap(lambda k: centreline_pose(link, k / (share.shape[0] - 1)))(
+        jnp.arange(share.shape[0], dtype=share.dtype)
+    )
     here = centreline_pose(link, s)
     off = here.position - jnp.sum(share * node.position, axis=0)
     back = jnp.swapaxes(node.rotation, 1, 2)
-    return jnp.einsum("kij,jl->kil", back, here.rotation)[:, :lin, :lin], jnp.einsum("kij,j->ki", back, off)[:, :lin]
+    return jnp.einsum("kij,jl->kil", back, here.rotation)[:, :lin, :lin], jnp.einsum(
+        "kij,j->ki", back, off
+    )[:, :lin]
 
 
 class JointForces(eqx.Module):
@@ -177,12 +229,19 @@ def joint_forces(arm, t, q, v, args, memory) -> JointForces:
     num, st, D = arm.num, arm.st, arm.st.total_dofs
     x, xd = arm.coordinates(q), v[:D]
     xm, xmd = arm.motor_side(q, v)
-    driven = arm.to_v(arm.drive.effort(arm.robot, t, args, xm, xmd, memory)) if arm.drive.joints else jnp.zeros_like(v)
+    driven = (
+        arm.to_v(arm.drive.effort(arm.robot, t, args, xm, xmd, memory))
+        if arm.drive.joints
+        else jnp.zeros_like(v)
+    )
     if not arm.passive_hardware:
         return JointForces(jnp.zeros_like(v), driven, jnp.zeros_like(v))
     lower, upper, ks, cs = num.stops.T
     held = ks > 0
-    below, above = jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0), jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0)
+    below, above = (
+        jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0),
+        jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0),
+    )
     touching = (below < 0) | (above > 0)
     flexible = np.zeros(D, bool)
     flexible[[st.v_start[i] for i in st.motors]] = True
@@ -190,7 +249,11 @@ def joint_forces(arm, t, q, v, args, memory) -> JointForces:
     damper = num.damping * jnp.where(flexible, xd - xmd, xd)
     pad = jnp.zeros(st.nv - D, v.dtype)
     on_motor = np.arange(st.nv) >= D
-    elastic = jnp.concatenate([-stretch - ks * (below + above), pad]) + jnp.where(on_motor, arm.to_v(stretch), 0.0)
-    damped = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), pad]) + jnp.where(on_motor, arm.to_v(damper), 0.0)
+    elastic = jnp.concatenate([-stretch - ks * (below + above), pad]) + jnp.where(
+        on_motor, arm.to_v(stretch), 0.0
+    )
+    damped = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), pad]) + jnp.where(
+        on_motor, arm.to_v(damper), 0.0
+    )
     damped = damped - arm.to_v(num.coulomb * jnp.tanh(xmd / num.v_eps))
     return JointForces(elastic, driven, damped)

@@ -13,12 +13,22 @@ from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import PortTerm
-from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan, loop_numbers, loop_plans
+from flexjax.formulation.port_hamiltonian._loops import (
+    LoopNumbers,
+    LoopPlan,
+    loop_numbers,
+    loop_plans,
+)
 from flexjax.formulation.port_hamiltonian._observe import snapshot
 from flexjax.formulation.port_hamiltonian._paper_chain import PaperTerm, paper_refusals
 from flexjax.formulation.port_hamiltonian._parameters import Numbers, mechanism_numbers
 from flexjax.formulation.port_hamiltonian._start import first_state
-from flexjax.formulation.port_hamiltonian._structure import Structure, curvature_refusals, refusals, structure
+from flexjax.formulation.port_hamiltonian._structure import (
+    Structure,
+    curvature_refusals,
+    refusals,
+    structure,
+)
 from flexjax.robot import Robot
 from flexjax.solver import ImplicitMidpoint
 from flexjax.term import State
@@ -52,24 +62,40 @@ class PortHamiltonian(AbstractFormulation):
         if int(self.elements) != self.elements or self.elements < 1:
             raise ValueError(f"elements: {self.elements}; expected a whole number of at least 1.")
         if not 0 <= self.mass <= 1:
-            raise ValueError(f"mass: {self.mass}; expected a number from 0 (lumped) to 1 (consistent).")
+            raise ValueError(
+                f"mass: {self.mass}; expected a number from 0 (lumped) to 1 (consistent)."
+            )
         if self.drag is not None and len(self.drag) != 6:
             raise ValueError(f"drag: {len(self.drag)} numbers; expected six, [linear; angular].")
         if self.scheme not in ("staggered", "paper"):
             raise ValueError(f"scheme: {self.scheme!r}; expected 'staggered' or 'paper'.")
         if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha: {self.alpha}; expected a number between 0 and 1, ends excluded.")
+            raise ValueError(
+                f"alpha: {self.alpha}; expected a number between 0 and 1, ends excluded."
+            )
 
     def refusals(self, robot: Robot) -> list[str]:
-        return refusals(robot) + (paper_refusals(robot) if self.scheme == "paper" else curvature_refusals(robot, self.elements))
+        return refusals(robot) + (
+            paper_refusals(robot)
+            if self.scheme == "paper"
+            else curvature_refusals(robot, self.elements)
+        )
 
     def build(self, robot: Robot) -> "PortHamiltonianModel":
         st = structure(robot, self.elements)
         alpha = self.alpha if self.scheme == "paper" else None
         numbers = mechanism_numbers(
-            robot, st, blend=self.mass, coupling=self.coupling, drag=self.drag, density=self.strain_energy, alpha=alpha
+            robot,
+            st,
+            blend=self.mass,
+            coupling=self.coupling,
+            drag=self.drag,
+            density=self.strain_energy,
+            alpha=alpha,
         )
-        return PortHamiltonianModel(robot, self, st, loop_plans(robot, st), numbers, loop_numbers(robot, st))
+        return PortHamiltonianModel(
+            robot, self, st, loop_plans(robot, st), numbers, loop_numbers(robot, st)
+        )
 
 
 class PortHamiltonianModel(AbstractModel):
@@ -92,7 +118,9 @@ class PortHamiltonianModel(AbstractModel):
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
-        return snapshot(self.assembly(drive), y, s, self.term(drive).instant(t, y.mech, at, y.memory))
+        return snapshot(
+            self.assembly(drive), y, s, self.term(drive).instant(t, y.mech, at, y.memory)
+        )
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
         return Energy(*self.assembly(drive).energies(y.mech), y.dissipated, y.work)

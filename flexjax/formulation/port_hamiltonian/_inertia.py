@@ -35,7 +35,14 @@ class ElementTable(eqx.Module):
 
     def nodal(self):
         """(inertia (n+1, 6, 6), mass that weighs (n+1,), its first moment (n+1, 3)) of the nodes."""
-        return tuple(_to_nodes(a, b) for a, b in ((self.first, self.last), (self.weight[:, 0], self.weight[:, 1]), (self.moment[:, 0], self.moment[:, 1])))
+        return tuple(
+            _to_nodes(a, b)
+            for a, b in (
+                (self.first, self.last),
+                (self.weight[:, 0], self.weight[:, 1]),
+                (self.moment[:, 0], self.moment[:, 1]),
+            )
+        )
 
 
 def _to_nodes(a, b):
@@ -53,7 +60,12 @@ def _shares(link: Link) -> Link:
     if not link.pieces:
         return link
     total = sum(piece.fraction for piece in link.pieces)
-    return dataclasses.replace(link, pieces=tuple(dataclasses.replace(piece, fraction=piece.fraction / total) for piece in link.pieces))
+    return dataclasses.replace(
+        link,
+        pieces=tuple(
+            dataclasses.replace(piece, fraction=piece.fraction / total) for piece in link.pieces
+        ),
+    )
 
 
 def _stations(link: Link, n: int):
@@ -76,7 +88,12 @@ def along(link: Link, n: int, x):
     end, here = (centreline_pose(link, part / n) for part in (jnp.ones_like(x), x))
     off = here.position - x * end.position
     turn, back = end.rotation.T @ here.rotation, end.rotation.T @ off
-    return se3.adjoint_inverse(se3.Pose(here.rotation, off)), se3.adjoint_inverse(se3.Pose(turn, back)), off, back
+    return (
+        se3.adjoint_inverse(se3.Pose(here.rotation, off)),
+        se3.adjoint_inverse(se3.Pose(turn, back)),
+        off,
+        back,
+    )
 
 
 def element_table(link: Link, n: int, blend: float) -> ElementTable:
@@ -106,12 +123,26 @@ def element_table(link: Link, n: int, blend: float) -> ElementTable:
         eye = jnp.eye(6, dtype=x.dtype)[None]
         first, last, coupling = (over(inertia, shape) for shape in shapes)
         moment = jnp.zeros((n, 2, 3), x.dtype)
-        return ElementTable(1.0 / compliance, over(inertia), first[..., None] * eye, last[..., None] * eye, coupling, weight, moment)
+        return ElementTable(
+            1.0 / compliance,
+            over(inertia),
+            first[..., None] * eye,
+            last[..., None] * eye,
+            coupling,
+            weight,
+            moment,
+        )
     Ta, Tb, off_a, off_b = jax.vmap(jax.vmap(lambda x: along(link, n, x)))(x)
 
     def seen(left, right):
         return jnp.einsum("nmki,nmk,nmkj->nmij", left, inertia, right)
 
-    blocks = (over(seen(*pair), shape) for pair, shape in zip(((Ta, Ta), (Tb, Tb), (Ta, Tb)), shapes, strict=True))
-    moment = jnp.stack([over(p.rhoA[..., None] * off, shape) for off, shape in ((off_a, 1 - x), (off_b, x))], axis=1)
+    blocks = (
+        over(seen(*pair), shape)
+        for pair, shape in zip(((Ta, Ta), (Tb, Tb), (Ta, Tb)), shapes, strict=True)
+    )
+    moment = jnp.stack(
+        [over(p.rhoA[..., None] * off, shape) for off, shape in ((off_a, 1 - x), (off_b, x))],
+        axis=1,
+    )
     return ElementTable(1.0 / compliance, over(inertia), *blocks, weight, moment)

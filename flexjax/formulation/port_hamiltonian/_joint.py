@@ -12,7 +12,14 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.formulation.port_hamiltonian._algebra import coad_of, mm, mv, rotate_by, sinc, turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import (
+    coad_of,
+    mm,
+    mv,
+    rotate_by,
+    sinc,
+    turn_matrix,
+)
 from flexjax.formulation.port_hamiltonian._structure import Structure
 from flexjax.screw import se3
 from flexjax.screw._stumpff import stumpff
@@ -57,7 +64,9 @@ _HATS = np.stack([np.cross(e, np.eye(3)).T for e in np.eye(3)])  # of the unit v
 
 def _axial(m):
     """Axial vectors (3, n) of the skew parts of matrices (n, 3, 3)."""
-    return 0.5 * jnp.stack([m[:, 2, 1] - m[:, 1, 2], m[:, 0, 2] - m[:, 2, 0], m[:, 1, 0] - m[:, 0, 1]])
+    return 0.5 * jnp.stack(
+        [m[:, 2, 1] - m[:, 1, 2], m[:, 0, 2] - m[:, 2, 0], m[:, 1, 0] - m[:, 0, 1]]
+    )
 
 
 def _between(left, axes, right):
@@ -84,7 +93,9 @@ def _turning(j: JointNumbers, s: JointStage, h, wp, rates):
     wb = mv(j.ball, rates)
     axes = [(j.second, 1), (j.first, 0)][-min(k, 2) :]
     # Where the joint's turns begin, and how far they go in half of the step.
-    E, c = _turns(jnp.stack([h * wp, h * wb, *(v * axis for axis, i in axes for v in (s.q[i], h * rates[i]))]))
+    E, c = _turns(
+        jnp.stack([h * wp, h * wb, *(v * axis for axis, i in axes for v in (s.q[i], h * rates[i]))])
+    )
     # One factor of the joint's rotation after the other, from the child's end: its two ends, its change by each rate, per time.
     ball = mm(s.ball, E[1])
     late0, late1 = s.ball, mm(ball, E[1])
@@ -94,7 +105,9 @@ def _turning(j: JointNumbers, s: JointStage, h, wp, rates):
         middle = mm(a0, half)
         a1, own = mm(middle, half), c[3 + 2 * n] * middle
         mean = 0.5 * (late0 + late1)
-        change = jnp.einsum("ij,njk->nik", 0.5 * (a0 + a1), change) + _between(own, axis[:, None] * unit[i][None], mean)
+        change = jnp.einsum("ij,njk->nik", 0.5 * (a0 + a1), change) + _between(
+            own, axis[:, None] * unit[i][None], mean
+        )
         late0, late1 = mm(a0, late0), mm(a1, late1)
     # The parent's own turn in front; the child's middle is half way along its own turn.
     joint0, joint1 = mm(j.rotation, late0), mm(j.rotation, late1)
@@ -103,7 +116,9 @@ def _turning(j: JointNumbers, s: JointStage, h, wp, rates):
     (way,), (shrink,) = _turns(0.5 * se3.rotation_log(mm(joint0.T, mm(parent1, joint1)))[None])
     back = mm(joint0, way).T / shrink
     by_parent = _axial(_between(mm(back, c[0] * parent), eye, 0.5 * (joint0 + joint1)))
-    by_rates = _axial(jnp.einsum("ij,njk->nik", mm(back, mm(0.5 * (eye + parent1), j.rotation)), change))
+    by_rates = _axial(
+        jnp.einsum("ij,njk->nik", mm(back, mm(0.5 * (eye + parent1), j.rotation)), change)
+    )
     return by_parent, by_rates, parent, c[0]
 
 
@@ -113,7 +128,10 @@ def maps(j: JointNumbers, s: JointStage, h, Vp, y):
     rates = y[:k]
     wp = Vp[lin:]
     if lin == 2:
-        relative, columns = jnp.ones((1, 1), y.dtype), j.first[:, None] * jnp.eye(k, dtype=y.dtype)[:1]
+        relative, columns = (
+            jnp.ones((1, 1), y.dtype),
+            j.first[:, None] * jnp.eye(k, dtype=y.dtype)[:1],
+        )
         step, shrink = rotate_by(jnp.eye(lin, dtype=y.dtype), h * wp), sinc(h * wp)
         parent = rotate_by(s.parent, h * wp)
     else:
@@ -125,7 +143,11 @@ def maps(j: JointNumbers, s: JointStage, h, Vp, y):
     lever = j.offset + mv(shift, s.q + h * rates)
     arm = shrink * _cross_matrix(lever)
     X = jnp.concatenate(
-        [jnp.concatenate([across, -mm(across, arm)], axis=1), jnp.concatenate([jnp.zeros((relative.shape[0], lin), y.dtype), relative], axis=1)], axis=0
+        [
+            jnp.concatenate([across, -mm(across, arm)], axis=1),
+            jnp.concatenate([jnp.zeros((relative.shape[0], lin), y.dtype), relative], axis=1),
+        ],
+        axis=0,
     )
     A = jnp.concatenate([mm(across, mm(0.5 * (step + step.T), shift)), columns], axis=0)
     return X, A
@@ -168,7 +190,9 @@ def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
     """The derivatives of :func:`transmit` by (Vp, y, F), as ((X, B), (E, Z, Y), (S, T, A)). In the plane written out (seven tangents of a dozen small
     operations would be most of the program); in space by forward mode."""
     if j.offset.shape[0] == 3:
-        (X, B, _), given, taken = jax.jacfwd(lambda Vp, y, F: transmit(j, s, h, Vp, y, F, rotors), argnums=(0, 1, 2))(Vp, y, F)
+        (X, B, _), given, taken = jax.jacfwd(
+            lambda Vp, y, F: transmit(j, s, h, Vp, y, F, rotors), argnums=(0, 1, 2)
+        )(Vp, y, F)
         return (X, B), given, taken
     n, k = y.shape[0], j.shift.shape[1]
     plain, A = maps(j, s, h, Vp, y)
@@ -177,7 +201,10 @@ def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
     shift = mm(j.rotation, j.shift)
     lever = j.offset + mv(shift, s.q + h * y[:k])
     side, shifted = _turned(lever), jax.vmap(_turned, in_axes=1, out_axes=1)(shift)
-    mean, mean_slope = jnp.cos(h * wp[0]), -h * jnp.sin(h * wp[0])  # of the parent's rotation over the step
+    mean, mean_slope = (
+        jnp.cos(h * wp[0]),
+        -h * jnp.sin(h * wp[0]),
+    )  # of the parent's rotation over the step
     sliding = mv(shift, y[:k])
     moving = Vp[:2] + factor * wp * side + mean * sliding
     first = jnp.eye(n, dtype=y.dtype)[:1]
@@ -186,12 +213,17 @@ def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
     linear = mm(C, ((factor + slope * wp[0]) * side + mean_slope * sliding)[:, None])
     X = jnp.concatenate([jnp.concatenate([C, linear], axis=1), plain[2:]], axis=0)
     by_shift = jnp.pad(mm(C, mean * shift + h * factor * wp[0] * shifted), wide)
-    B = jnp.concatenate([by_shift - h * turning * _turned(mv(C, moving))[:, None] * first, turning * first], axis=0)
+    B = jnp.concatenate(
+        [by_shift - h * turning * _turned(mv(C, moving))[:, None] * first, turning * first], axis=0
+    )
     force = mv(C.T, F[:2])
     Y = plain.T
     E = jnp.zeros((3, 3), y.dtype).at[2, 2].set(slope * jnp.sum(side * force))
     swing = h * turning * _turned(force)
-    last = jnp.pad((factor * h * mv(shifted.T, force))[None], wide) + factor * jnp.sum(side * swing) * first
+    last = (
+        jnp.pad((factor * h * mv(shifted.T, force))[None], wide)
+        + factor * jnp.sum(side * swing) * first
+    )
     Z = jnp.concatenate([swing[:, None] * first, last], axis=0)
     T = jnp.pad(mean * mv(shift.T, swing)[:, None] * first, ((0, n - k), (0, 0)))
     S = jnp.zeros((n, 3), y.dtype).at[:k, 2].set(mean_slope * mv(shift.T, force))
@@ -200,7 +232,10 @@ def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
         axis = jnp.concatenate([jnp.zeros(2, y.dtype), j.rotor_axis])
         inertia = j.rotor / h
         E, Z = E + inertia * axis[:, None] * axis[None], Z + inertia * axis[:, None] * j.gears[None]
-        S, T = S + inertia * j.gears[:, None] * axis[None], T + inertia * j.gears[:, None] * j.gears[None]
+        S, T = (
+            S + inertia * j.gears[:, None] * axis[None],
+            T + inertia * j.gears[:, None] * j.gears[None],
+        )
     return (X, B), (E, Z, Y), (S, T, A)
 
 
@@ -232,7 +267,9 @@ def along_tree(st: Structure, j: JointNumbers, s: JointStage, h, ground, y, tip,
         V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
         for i in st.order:
             parents[i] = ground if st.parents[i] < 0 else tips[st.parents[i]]
-            V0[i] = base_twist(*jax.tree_util.tree_map(lambda x, i=i: x[i], (j, s)), h, parents[i], y[i])
+            V0[i] = base_twist(
+                *jax.tree_util.tree_map(lambda x, i=i: x[i], (j, s)), h, parents[i], y[i]
+            )
             tips[i] = tip(V0[i], st.rigid[i], *(x[i] for x in rows))
         return jnp.stack(V0), jnp.stack(parents)
     order = np.array(st.order)
@@ -246,7 +283,16 @@ def along_tree(st: Structure, j: JointNumbers, s: JointStage, h, ground, y, tip,
 
     start = jnp.zeros((st.links + 1, ground.shape[0]), ground.dtype).at[-1].set(ground)
     sorted_rows = jax.tree_util.tree_map(lambda x: x[order], (j, s, y, *rows))
-    V0, arriving = lax.scan(outwards, start, (jnp.asarray(order), jnp.asarray(parents), jnp.asarray(np.array(st.rigid)[order]), *sorted_rows))[1]
+    V0, arriving = lax.scan(
+        outwards,
+        start,
+        (
+            jnp.asarray(order),
+            jnp.asarray(parents),
+            jnp.asarray(np.array(st.rigid)[order]),
+            *sorted_rows,
+        ),
+    )[1]
     back = np.argsort(order)
     return V0[back], arriving[back]
 

@@ -25,17 +25,27 @@ def unlanes(x, count: int = 1):
 
 
 def _product(c, a):
-    return jnp.sum(jnp.asarray(c, a.dtype).reshape(*c.shape, *(1,) * (a.ndim - 1)) * a[None, None], axis=2)
+    return jnp.sum(
+        jnp.asarray(c, a.dtype).reshape(*c.shape, *(1,) * (a.ndim - 1)) * a[None, None], axis=2
+    )
 
 
 def _combined(*parts):
     """sum_i c_i x_i of constant matrices c_i and numbers x_i (...). Not stacked entry by entry: XLA on CPU does not vectorise a concatenation."""
-    return sum(jnp.asarray(c, x.dtype).reshape(*c.shape, *(1,) * x.ndim) * x[None, None] for c, x in parts)
+    return sum(
+        jnp.asarray(c, x.dtype).reshape(*c.shape, *(1,) * x.ndim) * x[None, None] for c, x in parts
+    )
 
 
 _ONE, _QUARTER = np.eye(2), np.array([[0.0, -1.0], [1.0, 0.0]])
 _TURNED = np.zeros((5, 3, 3))  # of [[s, ws, p], [-ws, s, q], [0, 0, 1]]
-_TURNED[0, :2, :2], _TURNED[1, :2, :2], _TURNED[2, 0, 2], _TURNED[3, 1, 2], _TURNED[4, 2, 2] = _ONE, -_QUARTER, 1.0, 1.0, 1.0
+_TURNED[0, :2, :2], _TURNED[1, :2, :2], _TURNED[2, 0, 2], _TURNED[3, 1, 2], _TURNED[4, 2, 2] = (
+    _ONE,
+    -_QUARTER,
+    1.0,
+    1.0,
+    1.0,
+)
 
 
 def ad(a):
@@ -70,12 +80,23 @@ def resolvent(a):
         x, y, w = -a[1], a[0], a[2]
         s = 1.0 / (1.0 + w * w)
         ws = w * s
-        return _combined((_TURNED[0], s), (_TURNED[1], ws), (_TURNED[2], s * x + ws * y), (_TURNED[3], s * y - ws * x), (_TURNED[4], jnp.ones_like(w)))
+        return _combined(
+            (_TURNED[0], s),
+            (_TURNED[1], ws),
+            (_TURNED[2], s * x + ws * y),
+            (_TURNED[3], s * y - ws * x),
+            (_TURNED[4], jnp.ones_like(w)),
+        )
     m = ad(a)
     v_hat, w_hat, w = m[:3, 3:], m[3:, 3:], a[3:]
-    S = (eye_like(w_hat) + w[:, None] * w[None] - w_hat) / (1.0 + jnp.sum(w * w, axis=0))[None, None]
+    S = (eye_like(w_hat) + w[:, None] * w[None] - w_hat) / (1.0 + jnp.sum(w * w, axis=0))[
+        None, None
+    ]
     corner = -mm(S, mm(v_hat, S))
-    return jnp.concatenate([jnp.concatenate([S, corner], axis=1), jnp.concatenate([jnp.zeros_like(S), S], axis=1)], axis=0)
+    return jnp.concatenate(
+        [jnp.concatenate([S, corner], axis=1), jnp.concatenate([jnp.zeros_like(S), S], axis=1)],
+        axis=0,
+    )
 
 
 # --- orientations as (lin, lin, ...) matrices
@@ -85,7 +106,9 @@ def rotate_by(R, w):
         # Written out: sine and cosine are computed once per node.
         (s, c), a, b = sincos(w[0]), R[0, 0], R[1, 0]
         return _combined((_ONE, a * c - b * s), (_QUARTER, b * c + a * s))
-    step = jax.vmap(se3.rotation_exp, in_axes=1, out_axes=2)(w.reshape(3, -1)).reshape(3, 3, *w.shape[1:])
+    step = jax.vmap(se3.rotation_exp, in_axes=1, out_axes=2)(w.reshape(3, -1)).reshape(
+        3, 3, *w.shape[1:]
+    )
     return mm(R, step)
 
 

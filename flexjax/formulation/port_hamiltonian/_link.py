@@ -14,7 +14,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _algebra
-from flexjax.formulation.port_hamiltonian._lanes import ad, coad_of, eye_like, lanes, mm, mv, resolvent, transpose, unlanes
+from flexjax.formulation.port_hamiltonian._lanes import (
+    ad,
+    coad_of,
+    eye_like,
+    lanes,
+    mm,
+    mv,
+    resolvent,
+    transpose,
+    unlanes,
+)
 from flexjax.solver._batch_last import written
 
 # Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
@@ -26,14 +36,18 @@ class Elements(eqx.Module):
     energy per length U(q, stiffness times l) or None."""
 
     length: Float[Array, " L"]
-    rest: Float[Array, "L N d"]  # n_hat l, for curved links turned so that an undeformed element carries twists as its arc does (`_algebra.cayley_screw`)
+    rest: Float[
+        Array, "L N d"
+    ]  # n_hat l, for curved links turned so that an undeformed element carries twists as its arc does (`_algebra.cayley_screw`)
     shape: Float[Array, "L N d"]  # n_hat l
     stiffness: Array
     tau: Float[Array, " L"] | None  # strain-rate damping
     density: Callable | None = eqx.field(static=True)
 
     def _linear(self, Q):
-        return self.stiffness * Q if self.stiffness.ndim == Q.ndim else _algebra.mv(self.stiffness, Q)
+        return (
+            self.stiffness * Q if self.stiffness.ndim == Q.ndim else _algebra.mv(self.stiffness, Q)
+        )
 
     def _energies(self, Q):
         """(L, N) strain energies of a nonlinear density."""
@@ -53,7 +67,10 @@ class Elements(eqx.Module):
             return self._linear(Q)
         gradient = jax.grad(lambda q: jnp.sum(self._energies(q)))
         end = 2.0 * Q - start
-        parts = [0.5 * w * gradient(start + 0.5 * (1 + x) * (end - start)) for x, w in zip(_NODES, _WEIGHTS, strict=True)]
+        parts = [
+            0.5 * w * gradient(start + 0.5 * (1 + x) * (end - start))
+            for x, w in zip(_NODES, _WEIGHTS, strict=True)
+        ]
         return sum(parts)
 
     def damping(self, rate):
@@ -64,12 +81,24 @@ class Elements(eqx.Module):
         """(L, N, d, d) derivative of the wrench by the strain, for a density."""
         # Each element's wrench depends on its own strain only: d columns for all elements at once.
         unit = np.eye(Q.shape[-1])
-        columns = [jax.jvp(lambda q: self.wrench(q, start), (Q,), (jnp.broadcast_to(jnp.asarray(e, Q.dtype), Q.shape),))[1] for e in unit]
+        columns = [
+            jax.jvp(
+                lambda q: self.wrench(q, start),
+                (Q,),
+                (jnp.broadcast_to(jnp.asarray(e, Q.dtype), Q.shape),),
+            )[1]
+            for e in unit
+        ]
         return jnp.stack(columns, -1)
 
     def lanes(self) -> "LaneElements":
         tau = None if self.tau is None else self.tau[None, :, None]
-        return LaneElements(lanes(self.rest), lanes(self.stiffness, self.stiffness.ndim - 2), tau, None if self.density is None else self)
+        return LaneElements(
+            lanes(self.rest),
+            lanes(self.stiffness, self.stiffness.ndim - 2),
+            tau,
+            None if self.density is None else self,
+        )
 
 
 class LaneElements(eqx.Module):
@@ -96,7 +125,11 @@ class LaneElements(eqx.Module):
     def _wrenches(self, start, h, kappa):
         """(Q, wrench with damping, power dissipated)."""
         Q = kappa - self.rest
-        w = self._linear(Q) if self.nonlinear is None else lanes(self.nonlinear.wrench(unlanes(Q), unlanes(start)))
+        w = (
+            self._linear(Q)
+            if self.nonlinear is None
+            else lanes(self.nonlinear.wrench(unlanes(Q), unlanes(start)))
+        )
         if self.tau is None:
             return Q, w, jnp.zeros(Q.shape[3:], Q.dtype)
         rate = (Q - start) / h
@@ -131,8 +164,16 @@ class LaneElements(eqx.Module):
 
     def _slope(self, Q, start, h):
         """(d, d, L, N) derivative of the wrench with damping by the strain."""
-        full = self.stiffness if self.stiffness.ndim > Q.ndim else eye_like(self.stiffness[:, None]) * self.stiffness[None]
-        K = full if self.nonlinear is None else lanes(self.nonlinear.slope(unlanes(Q), unlanes(start)), 2)
+        full = (
+            self.stiffness
+            if self.stiffness.ndim > Q.ndim
+            else eye_like(self.stiffness[:, None]) * self.stiffness[None]
+        )
+        K = (
+            full
+            if self.nonlinear is None
+            else lanes(self.nonlinear.slope(unlanes(Q), unlanes(start)), 2)
+        )
         return K if self.tau is None else K + (self.tau / h)[None] * full
 
 

@@ -39,7 +39,13 @@ class LoopNumbers(eqx.Module):
     child_triad: Float[Array, "D D"]
 
 
-_COUNT = {(True, "revolute"): 2, (True, "fixed"): 3, (False, "spherical"): 3, (False, "revolute"): 5, (False, "fixed"): 6}
+_COUNT = {
+    (True, "revolute"): 2,
+    (True, "fixed"): 3,
+    (False, "spherical"): 3,
+    (False, "revolute"): 5,
+    (False, "fixed"): 6,
+}
 
 
 def loop_plans(robot: Robot, st: Structure) -> tuple[LoopPlan, ...]:
@@ -48,7 +54,10 @@ def loop_plans(robot: Robot, st: Structure) -> tuple[LoopPlan, ...]:
         j = robot.joints[index]
         parent, child = robot.link_index(j.parent), robot.link_index(j.child)
         count = _COUNT[st.planar, j.type]
-        ends = (0 if parent < 0 or st.rigid[parent] else 1, 0 if st.rigid[child] or j.child_at == "base" else 1)
+        ends = (
+            0 if parent < 0 or st.rigid[parent] else 1,
+            0 if st.rigid[child] or j.child_at == "base" else 1,
+        )
         plans.append(LoopPlan(parent, ends[0], child, ends[1], j.type, start, count))
         start += count
     return tuple(plans)
@@ -61,7 +70,8 @@ def loop_numbers(robot: Robot, st: Structure) -> tuple[LoopNumbers, ...]:
         j = robot.joints[index]
         parent, child = robot.link_index(j.parent), robot.link_index(j.child)
         place = se3.Pose(
-            eye.rotation if j.rotation is None else se3.rotation_exp(j.rotation), eye.position if j.offset is None else j.offset
+            eye.rotation if j.rotation is None else se3.rotation_exp(j.rotation),
+            eye.position if j.offset is None else j.offset,
         )
         if parent >= 0 and st.rigid[parent]:
             place = se3.compose(centreline_pose(robot.links[parent], one), place)
@@ -70,9 +80,20 @@ def loop_numbers(robot: Robot, st: Structure) -> tuple[LoopNumbers, ...]:
             other = centreline_pose(robot.links[child], one)
         triad = _triad(jnp.array([0.0, 0.0, 1.0], like.dtype) if j.axis is None else j.axis)
         if st.planar:
-            out.append(LoopNumbers(place.position[:2], other.position[:2], place.rotation[:2, :2], other.rotation[:2, :2]))
+            out.append(
+                LoopNumbers(
+                    place.position[:2],
+                    other.position[:2],
+                    place.rotation[:2, :2],
+                    other.rotation[:2, :2],
+                )
+            )
         else:
-            out.append(LoopNumbers(place.position, other.position, place.rotation @ triad, other.rotation @ triad))
+            out.append(
+                LoopNumbers(
+                    place.position, other.position, place.rotation @ triad, other.rotation @ triad
+                )
+            )
     return tuple(out)
 
 
@@ -136,9 +157,15 @@ def wrenches(plan: LoopPlan, n: LoopNumbers, h, parent: Side, child: Side, multi
     force, moments = multipliers[:lin], [jnp.zeros(parent.V.shape[0] - lin, multipliers.dtype)] * 2
     if plan.kind != "spherical" and lin == 3:
         # The angle between two directions changes over a step by Dp mean(c) + mean(p) Dc: moments with the means hold it without any work.
-        (P, P_mean), (C, C_mean) = (_directions(side, triad, h) for side, triad in ((parent, n.parent_triad), (child, n.child_triad)))
+        (P, P_mean), (C, C_mean) = (
+            _directions(side, triad, h)
+            for side, triad in ((parent, n.parent_triad), (child, n.child_triad))
+        )
         for value, (i, k) in zip(multipliers[lin:], _pairs(plan.kind), strict=True):
-            moments = [moments[0] + value * jnp.cross(P[:, i], C_mean[:, k]), moments[1] + value * jnp.cross(P_mean[:, i], C[:, k])]
+            moments = [
+                moments[0] + value * jnp.cross(P[:, i], C_mean[:, k]),
+                moments[1] + value * jnp.cross(P_mean[:, i], C[:, k]),
+            ]
     elif multipliers.shape[0] > lin:
         moments = [multipliers[lin:]] * 2
 
@@ -147,7 +174,11 @@ def wrenches(plan: LoopPlan, n: LoopNumbers, h, parent: Side, child: Side, multi
         R = rotate_by(side.R, h * w)
         f = sign * mv(R.T, force)
         m = sign * (sinc(h * w) * mv(R.T, moment) if lin == 3 else moment)
-        arm = sinc(h * w) * (jnp.cross(side.lever, f) if lin == 3 else (side.lever[:1] * f[1:] - side.lever[1:] * f[:1]))
+        arm = sinc(h * w) * (
+            jnp.cross(side.lever, f)
+            if lin == 3
+            else (side.lever[:1] * f[1:] - side.lever[1:] * f[:1])
+        )
         return jnp.concatenate([f, m + arm])
 
     return on(parent, moments[0], 1.0), on(child, moments[1], -1.0)

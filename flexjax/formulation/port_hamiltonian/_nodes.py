@@ -21,7 +21,11 @@ def _pad_blocks(x, front: int, back: int):
 def momentum(mass, off, V):
     """M V with the diagonal blocks (d, d, L, K) and the coupling of neighbours, as its diagonal (d, L, N) or in full (d, d, L, N)."""
     ahead, behind = V[:, :, 1:], V[:, :, :-1]
-    to_first, to_last = (off * ahead, off * behind) if off.ndim == V.ndim else (mv(off, ahead), mv(transpose(off), behind))
+    to_first, to_last = (
+        (off * ahead, off * behind)
+        if off.ndim == V.ndim
+        else (mv(off, ahead), mv(transpose(off), behind))
+    )
     return mv(mass, V) + _pad(to_first, 0, 1) + _pad(to_last, 1, 0)
 
 
@@ -52,14 +56,27 @@ class Nodes(eqx.Module):
         P = momentum(self.mass, self.off, V)
         needs, lost = self.needs(V)
         fa, fb, Q, loss = self.elements.forces(self.Q, self.h, begun)
-        return (P - self.momentum) / self.h - mv(coad_of(P), V) - _pad(fa, 0, 1) - _pad(fb, 1, 0) + needs, Q, loss + lost
+        return (
+            (P - self.momentum) / self.h
+            - mv(coad_of(P), V)
+            - _pad(fa, 0, 1)
+            - _pad(fb, 1, 0)
+            + needs,
+            Q,
+            loss + lost,
+        )
 
     def blocks(self, V, begun=None):
         """Derivative of the rows by the twists as (lower, diagonal, upper) blocks (d, d, L, K)."""
         begun = self.begin(V) if begun is None else begun
         h, adT = self.h[None], transpose(ad(V))
         P = momentum(self.mass, self.off, V)
-        diag = self.mass / h - mm(adT, self.mass) - coad_of(P) - self.pull.tangent(self.rotation, self.h, V)
+        diag = (
+            self.mass / h
+            - mm(adT, self.mass)
+            - coad_of(P)
+            - self.pull.tangent(self.rotation, self.h, V)
+        )
         carry = eye_like(adT) / h - adT  # what a unit of momentum gives
         aa, ab, ba, bb = self.elements.tangent(self.Q, self.h, begun)
         before, after = carry[:, :, :, :-1], carry[:, :, :, 1:]
@@ -67,4 +84,8 @@ class Nodes(eqx.Module):
             upper, lower = before * self.off[None] - ab, after * self.off[None] - ba
         else:
             upper, lower = mm(before, self.off) - ab, mm(after, transpose(self.off)) - ba
-        return _pad_blocks(lower, 1, 0), diag - _pad_blocks(aa, 0, 1) - _pad_blocks(bb, 1, 0), _pad_blocks(upper, 0, 1)
+        return (
+            _pad_blocks(lower, 1, 0),
+            diag - _pad_blocks(aa, 0, 1) - _pad_blocks(bb, 1, 0),
+            _pad_blocks(upper, 0, 1),
+        )

@@ -22,11 +22,13 @@ def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], a: Accelerations) -
     motors = np.array([st.v_start[i] for i in st.motors], int)
     effort = a.effort[:D].at[motors].set(a.effort[D:])
     R = turn_matrix(mech.turn)
-    parts = jax.vmap(lambda R, x, V, V_rate, Q, l, rest: _flexible(arm, R, x, V, V_rate, Q, l, rest, s))(
-        R, mech.x, a.V, a.rate, mech.Q, arm.num.elements.length, arm.num.elements.shape[:, 0]
-    )
+    parts = jax.vmap(
+        lambda R, x, V, V_rate, Q, l, rest: _flexible(arm, R, x, V, V_rate, Q, l, rest, s)
+    )(R, mech.x, a.V, a.rate, mech.Q, arm.num.elements.length, arm.num.elements.shape[:, 0])
     for i in np.flatnonzero(st.rigid):
-        parts = jax.tree_util.tree_map(lambda whole, part, i=i: whole.at[i].set(part), parts, _rigid(arm, i, R, mech, a, s))
+        parts = jax.tree_util.tree_map(
+            lambda whole, part, i=i: whole.at[i].set(part), parts, _rigid(arm, i, R, mech, a, s)
+        )
     frames, velocity, acceleration, deflection, strain = parts
     reaction = jnp.zeros((len(robot.joints), 6), mech.v.dtype)
     for i, j in enumerate(st.joint_of):
@@ -63,7 +65,8 @@ def _flexible(arm: Assembly, R, x, V, V_rate, Q, length, rest, s):
     planar, n = arm.st.planar, arm.st.elements
     poses = jax.vmap(lambda r, x: _pose(arm, r, x))(R, x)
     between = jax.vmap(lambda p, q: se3.log(se3.compose(se3.inverse(p), q)))(
-        jax.tree_util.tree_map(lambda x: x[:-1], poses), jax.tree_util.tree_map(lambda x: x[1:], poses)
+        jax.tree_util.tree_map(lambda x: x[:-1], poses),
+        jax.tree_util.tree_map(lambda x: x[1:], poses),
     )
     V, V_rate, rest = (spatial_vector(z, planar) for z in (V, V_rate, rest))
     base = se3.Pose(poses.rotation[0], poses.position[0])
@@ -82,5 +85,7 @@ def _flexible(arm: Assembly, R, x, V, V_rate, Q, length, rest, s):
     q = spatial_vector(Q / length, planar)
     centres = (jnp.arange(n, dtype=s.dtype) + 0.5) / n
     ends = {} if n == 1 else {"left": "extrapolate", "right": "extrapolate"}
-    strain = jax.vmap(lambda column: jnp.interp(s, centres, column, **ends), in_axes=1, out_axes=1)(q)
+    strain = jax.vmap(lambda column: jnp.interp(s, centres, column, **ends), in_axes=1, out_axes=1)(
+        q
+    )
     return frames, velocity, acceleration, deflection, strain

@@ -16,7 +16,15 @@ from jaxtyping import Array, Float
 from flexjax._types import ravel
 from flexjax.drive import Drive
 from flexjax.formulation.port_hamiltonian import _dynamics, _joint, _loops, _stage
-from flexjax.formulation.port_hamiltonian._algebra import ad, coad_of, mv, resolvent, rotate_by, transpose, turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import (
+    ad,
+    coad_of,
+    mv,
+    resolvent,
+    rotate_by,
+    transpose,
+    turn_matrix,
+)
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, pick
 from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
 from flexjax.formulation.port_hamiltonian._forces import joint_forces
@@ -49,7 +57,9 @@ def _exchange(arm: Assembly, stage: Stage, u: Unknowns):
     inner = u.nodes[..., d:]
     V, parents = _stage.outwards(arm, stage, Unknowns(u.joints, u.nodes[..., :d], u.loops))
     rows, lost = _stage.node_needs(arm, stage, V, u.loops)
-    rows, given, taken = _stage.inwards(arm, stage, rows.at[:, 0].add(-inner[:, 0]), parents, u.joints)
+    rows, given, taken = _stage.inwards(
+        arm, stage, rows.at[:, 0].add(-inner[:, 0]), parents, u.joints
+    )
     outer = jnp.concatenate([inner[:, 1:], jnp.zeros_like(inner[:, :1])], axis=1) - rows[:, 1:]
     return V, parents, Ends(inner, outer), rows, given, taken, lost
 
@@ -93,7 +103,9 @@ class PaperTerm(AbstractPortHamiltonianTerm):
 
     def guess(self, mech: PortState) -> Unknowns:
         u = _stage.guess(self.arm, mech)
-        return Unknowns(u.joints, jnp.concatenate([u.nodes, jnp.zeros_like(u.nodes)], axis=-1), u.loops)
+        return Unknowns(
+            u.joints, jnp.concatenate([u.nodes, jnp.zeros_like(u.nodes)], axis=-1), u.loops
+        )
 
     def _evaluate(self, stage: Stage, u: Unknowns):
         arm, h, start = self.arm, stage.h, stage.start
@@ -128,7 +140,11 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         # The states are e_p. Rates of joints are algebraic here: they stay those of the stage, for extrapolated ones would flip about it for ever.
         twists = _outwards(arm, e.V[:, 0], arm.between(mech.V))
         V = jnp.concatenate([e.V[:, :1], twists], axis=1)
-        return PortState(mech.q, arm.collect(unknowns.joints), V, mech.Q, mech.turn, mech.x), power, loss
+        return (
+            PortState(mech.q, arm.collect(unknowns.joints), V, mech.Q, mech.turn, mech.x),
+            power,
+            loss,
+        )
 
     def blend(self, a: PortState, b: PortState, weight, step, unknowns) -> PortState:
         return _stage.blend(self.arm, a, b, weight, step, unknowns)
@@ -161,14 +177,27 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         def parts(u):
             V, _, ends, rows, given, taken, lost = _exchange(arm, stage, u)
             v = arm.collect(u.joints)
-            return V, ends, rows, given, taken, joint_forces(arm, t, mech.q, v, args, memory), v, lost
+            return (
+                V,
+                ends,
+                rows,
+                given,
+                taken,
+                joint_forces(arm, t, mech.q, v, args, memory),
+                v,
+                lost,
+            )
 
         def residual(u):
             V, ends, _, _, taken, forces, _, _ = parts(u)
             free = taken - arm.spread(forces.total)
             joints = jnp.where(locked, u.joints - target, jnp.where(live, free, u.joints))
-            loops = [_opening(arm, k, *_stage.sides(arm, stage, V, k)) for k in range(len(arm.plans))]
-            nodes = jnp.concatenate([arm.between(V) - e_p, _relation(arm, ends, wrench(V)[0])], axis=-1)
+            loops = [
+                _opening(arm, k, *_stage.sides(arm, stage, V, k)) for k in range(len(arm.plans))
+            ]
+            nodes = jnp.concatenate(
+                [arm.between(V) - e_p, _relation(arm, ends, wrench(V)[0])], axis=-1
+            )
             return Unknowns(joints, nodes, jnp.concatenate(loops) if loops else u.loops)
 
         u = jax.tree_util.tree_map(jnp.zeros_like, self.guess(mech))
@@ -178,13 +207,23 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         V, ends, rows, given, taken, forces, v, lost = parts(u)
         e_q, strain, loss = wrench(V)
         rate = _momentum_rate(arm, ends, kappa, e_q, e_p) / num.inertia
-        tangent = PortTangent(v, jnp.zeros_like(v), _outwards(arm, jnp.zeros_like(V[:, 0]), rate), strain)
-        gap = arm.collect(jnp.where(locked, taken, 0.0)) - arm.collect(jnp.where(locked, arm.spread(forces.total), 0.0))
+        tangent = PortTangent(
+            v, jnp.zeros_like(v), _outwards(arm, jnp.zeros_like(V[:, 0]), rate), strain
+        )
+        gap = arm.collect(jnp.where(locked, taken, 0.0)) - arm.collect(
+            jnp.where(locked, arm.spread(forces.total), 0.0)
+        )
         effort = forces.driven + gap
         roots = np.array([p < 0 for p in st.parents])
-        power = jnp.sum(effort * v) + nodes.pull.power(lanes(R, 2), nodes.h, lanes(V)) + jnp.sum(jnp.where(roots[:, None], given, 0.0) * ground[None])
+        power = (
+            jnp.sum(effort * v)
+            + nodes.pull.power(lanes(R, 2), nodes.h, lanes(V))
+            + jnp.sum(jnp.where(roots[:, None], given, 0.0) * ground[None])
+        )
         nothing = jnp.full_like(V, jnp.nan)
-        return Accelerations(tangent, V, nothing, rows[:, 0], effort, power, loss + lost - jnp.sum(forces.damped * v))
+        return Accelerations(
+            tangent, V, nothing, rows[:, 0], effort, power, loss + lost - jnp.sum(forces.damped * v)
+        )
 
     def held(self, t, dx: PortTangent) -> PortTangent:
         return self.arm.held(dx)
@@ -194,7 +233,9 @@ class PaperTerm(AbstractPortHamiltonianTerm):
 
     def retract(self, mech: PortState, dx: PortTangent) -> PortState:
         q, Q = self.arm.move_q(mech.q, dx.q), mech.Q + dx.Q
-        return _dynamics.assemble(self.arm, jnp.zeros((), q.dtype), q, mech.v + dx.v, mech.V[:, 1:] + dx.V, Q, None)
+        return _dynamics.assemble(
+            self.arm, jnp.zeros((), q.dtype), q, mech.v + dx.v, mech.V[:, 1:] + dx.V, Q, None
+        )
 
     def ambient(self, mech: PortState, dx: PortTangent) -> PortState:
         # Poses follow the algebraic twists, which the rates of the joints and the states e_p tell.
@@ -204,9 +245,13 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         V: list = [None] * arm.st.links
         for i in arm.st.order:
             p = arm.st.parents[i]
-            first = _joint.base_twist(pick(arm.num.joints, i), pick(joint, i), zero, ground if p < 0 else V[p][-1], y[i])
+            first = _joint.base_twist(
+                pick(arm.num.joints, i), pick(joint, i), zero, ground if p < 0 else V[p][-1], y[i]
+            )
             V[i] = jnp.concatenate([first[None], _outwards(arm, first[None], e_p[i : i + 1])[0]])
-        moved = _dynamics.ambient(arm, PortState(mech.q, dx.q, jnp.stack(V), mech.Q, mech.turn, mech.x), dx)
+        moved = _dynamics.ambient(
+            arm, PortState(mech.q, dx.q, jnp.stack(V), mech.Q, mech.turn, mech.x), dx
+        )
         gauge = jnp.concatenate([jnp.zeros_like(dx.V[:, :1]), dx.V], axis=1)
         return PortState(moved.q, moved.v, gauge, moved.Q, moved.turn, moved.x)
 
@@ -240,7 +285,10 @@ def _opening(arm: Assembly, k: int, parent, child):
     def moved(time):
         poses = []
         for side in (parent, child):
-            poses += [rotate_by(side.R, time * side.V[lin:]), side.x + time * mv(side.R, side.V[:lin])]
+            poses += [
+                rotate_by(side.R, time * side.V[lin:]),
+                side.x + time * mv(side.R, side.V[:lin]),
+            ]
         return _loops.gap(arm.plans[k], arm.loops[k], *poses)
 
     zero = jnp.zeros((), parent.x.dtype)
@@ -252,14 +300,27 @@ def paper_refusals(robot) -> list[str]:
     faults = []
     for link in robot.links:
         if link.rigid:
-            faults.append(f"links.{link.name}.rigid: a rigid link between the paper's elements; expected flexible links, or scheme='staggered'")
+            faults.append(
+                f"links.{link.name}.rigid: a rigid link between the paper's elements; expected flexible links, or scheme='staggered'"
+            )
         if link.damping is not None and link.damping.mass is not None:
-            faults.append(f"links.{link.name}.damping.mass: damping by nodal mass; expected strain_rate or the option drag, or scheme='staggered'")
+            faults.append(
+                f"links.{link.name}.damping.mass: damping by nodal mass; expected strain_rate or the option drag, or scheme='staggered'"
+            )
     for j in robot.tree_joints:
         rotor = j.motor is not None and j.motor.rotor is not None
-        for field, there in (("hub", j.hub), ("mass", j.mass), ("stiffness", j.stiffness), ("motor.rotor", rotor or None)):
+        for field, there in (
+            ("hub", j.hub),
+            ("mass", j.mass),
+            ("stiffness", j.stiffness),
+            ("motor.rotor", rotor or None),
+        ):
             if there is not None:
-                faults.append(f"joints.{j.name}.{field}: inertia or a spring on a massless node; expected a plain joint, or scheme='staggered'")
+                faults.append(
+                    f"joints.{j.name}.{field}: inertia or a spring on a massless node; expected a plain joint, or scheme='staggered'"
+                )
     for p in robot.payloads:
-        faults.append(f"payloads.{p.name}: a body on a massless node; expected none, or scheme='staggered'")
+        faults.append(
+            f"payloads.{p.name}: a body on a massless node; expected none, or scheme='staggered'"
+        )
     return faults

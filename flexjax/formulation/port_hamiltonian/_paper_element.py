@@ -48,14 +48,22 @@ class PaperElement(eqx.Module):
 
         twists = lax.scan(outwards, base_twist, e_p)[1]
         wrenches = lax.scan(inwards, tip_wrench, e_q, reverse=True)[1]
-        return jnp.concatenate([base_twist[None], twists]), jnp.concatenate([wrenches, tip_wrench[None]])
+        return jnp.concatenate([base_twist[None], twists]), jnp.concatenate(
+            [wrenches, tip_wrench[None]]
+        )
 
     def rates(self, Q, P, twists, wrenches, force):
         """(Q', P') (N, d) for the variables of the ports and the force on every element."""
         e_q, e_p = self.efforts(Q, P)
         turn = ad(Q + self.rest[None])
         Q_rate = twists[1:] - twists[:-1] + mv(turn, e_p)
-        P_rate = wrenches[1:] - wrenches[:-1] - mv(transpose(turn), e_q) + mv(transpose(ad(e_p)), P) + force
+        P_rate = (
+            wrenches[1:]
+            - wrenches[:-1]
+            - mv(transpose(turn), e_q)
+            + mv(transpose(ad(e_p)), P)
+            + force
+        )
         return Q_rate, P_rate
 
     def clamped_frequencies(self, N: int) -> Array:
@@ -66,7 +74,9 @@ class PaperElement(eqx.Module):
         def rate(z):
             Q, P = z[: N * d].reshape(N, d), z[N * d :].reshape(N, d)
             t, w = self.ports(Q, P, zero, zero)
-            return jnp.concatenate([x.reshape(-1) for x in self.rates(Q, P, t, w, jnp.zeros((N, d), z.dtype))])
+            return jnp.concatenate(
+                [x.reshape(-1) for x in self.rates(Q, P, t, w, jnp.zeros((N, d), z.dtype))]
+            )
 
         A = jax.jacfwd(rate)(jnp.zeros(2 * N * d, self.rest.dtype))
         values = jnp.linalg.eigvals(A)

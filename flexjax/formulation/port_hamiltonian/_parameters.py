@@ -24,7 +24,9 @@ class Numbers(eqx.Module):
     elements: Elements
     mass: Float[Array, "L K d d"]  # diagonal blocks
     mass_off: Array  # coupling of neighbouring nodes, as its diagonal (L, N, d), or in full (L, N, d, d) where a link is curved
-    inertia: Float[Array, "L N d"] | None  # of whole elements, in the paper's scheme; the nodes then have none
+    inertia: (
+        Float[Array, "L N d"] | None
+    )  # of whole elements, in the paper's scheme; the nodes then have none
     alpha: Float[Array, ""] | None  # where on its element the paper's scheme takes efforts
     weight: Float[Array, "L K"]
     moment: Float[Array, "L K lin"] | None  # first moment of mass about the node
@@ -71,7 +73,14 @@ def _link_numbers(robot: Robot, i: int, joint: Joint, n: int, blend: float, full
         # Nodes that a rigid link does not need: unit inertia, no force, never moving.
         mass_matrix = extra.at[1:].add(eye[None])
         zero = jnp.zeros((n, 6), like.dtype)
-        return zero, mass_matrix, jnp.zeros((n, 6, 6), like.dtype) if full else zero, mass, moment, zero
+        return (
+            zero,
+            mass_matrix,
+            jnp.zeros((n, 6, 6), like.dtype) if full else zero,
+            mass,
+            moment,
+            zero,
+        )
     table = element_table(link, n, blend)
     own, weight, lever = table.nodal()
     off = table.coupling
@@ -95,7 +104,10 @@ def _joint_numbers(robot: Robot, st: Structure, i: int) -> JointNumbers:
     like = robot.gravity
     joint, k = robot.joints[st.joint_of[i]], st.width
     eye, zero = jnp.eye(3, dtype=like.dtype), jnp.zeros(3, like.dtype)
-    pose = se3.Pose(eye if joint.rotation is None else se3.rotation_exp(joint.rotation), _or_zero(joint.offset, like, (3,)))
+    pose = se3.Pose(
+        eye if joint.rotation is None else se3.rotation_exp(joint.rotation),
+        _or_zero(joint.offset, like, (3,)),
+    )
     parent = st.parents[i]
     if parent >= 0 and st.rigid[parent]:
         pose = se3.compose(centreline_pose(robot.links[parent], jnp.ones((), like.dtype)), pose)
@@ -118,7 +130,17 @@ def _joint_numbers(robot: Robot, st: Structure, i: int) -> JointNumbers:
     column = st.unknowns - 1 if joint.flexible else 0
     gears = jnp.zeros(st.unknowns, like.dtype).at[column].set(gear)
     ball = jnp.asarray(st.ball_columns()[i], like.dtype)
-    return JointNumbers(pose.rotation, pose.position, first, second, shift, ball, rotor, gears, pose.rotation @ first)
+    return JointNumbers(
+        pose.rotation,
+        pose.position,
+        first,
+        second,
+        shift,
+        ball,
+        rotor,
+        gears,
+        pose.rotation @ first,
+    )
 
 
 def _per_dof(robot: Robot):
@@ -127,26 +149,51 @@ def _per_dof(robot: Robot):
     for joint in robot.tree_joints:
         stops = jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
         if joint.stops is not None:
-            stops = jnp.stack([joint.stops.lower, joint.stops.upper, joint.stops.stiffness, joint.stops.damping])
+            stops = jnp.stack(
+                [joint.stops.lower, joint.stops.upper, joint.stops.stiffness, joint.stops.damping]
+            )
         for _ in range(joint.dofs):
             rows["stiffness"].append(_or_zero(joint.stiffness, like))
             rows["damping"].append(_or_zero(joint.damping, like))
-            rows["coulomb"].append(_or_zero(None if joint.friction is None else joint.friction.coulomb, like))
-            rows["v_eps"].append(jnp.ones((), like.dtype) if joint.friction is None else joint.friction.v_eps)
+            rows["coulomb"].append(
+                _or_zero(None if joint.friction is None else joint.friction.coulomb, like)
+            )
+            rows["v_eps"].append(
+                jnp.ones((), like.dtype) if joint.friction is None else joint.friction.v_eps
+            )
             rows["stops"].append(stops)
-    return {k: jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype) for k, v in rows.items()}
+    return {
+        k: jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype)
+        for k, v in rows.items()
+    }
 
 
-def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, drag, density, alpha: Array | float | None) -> Numbers:
+def mechanism_numbers(
+    robot: Robot,
+    st: Structure,
+    *,
+    blend: float,
+    coupling,
+    drag,
+    density,
+    alpha: Array | float | None,
+) -> Numbers:
     """All numbers; pure and traceable in the robot's leaves."""
     like, n = robot.gravity, st.elements
     arcs = any(curved(link) for link in robot.links)
-    rows = [_link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend, arcs) for i in range(st.links)]
+    rows = [
+        _link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend, arcs)
+        for i in range(st.links)
+    ]
     stiffness, mass, off, weight, moment, inertia = (jnp.stack(x) for x in zip(*rows, strict=True))
-    joints = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *[_joint_numbers(robot, st, i) for i in range(st.links)])
+    joints = jax.tree_util.tree_map(
+        lambda *x: jnp.stack(x), *[_joint_numbers(robot, st, i) for i in range(st.links)]
+    )
     lengths = jnp.stack([link.length for link in robot.links])
     ahead = jnp.array([1.0, 0.0, 0.0], like.dtype)
-    shapes = jnp.stack([jnp.concatenate([ahead, _or_zero(link.curvature, like, (3,))]) for link in robot.links])
+    shapes = jnp.stack(
+        [jnp.concatenate([ahead, _or_zero(link.curvature, like, (3,))]) for link in robot.links]
+    )
     l = lengths / n
     shape = l[:, None] * shapes
     # The paper's element is left as it is printed.
@@ -156,10 +203,18 @@ def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, dr
     if drag is not None:
         share = jnp.full((n + 1,), 1.0, like.dtype).at[jnp.array([0, n])].set(0.5)
         live = jnp.array([0.0 if r else 1.0 for r in st.rigid], like.dtype)
-        dragged = (live * l)[:, None, None] * share[None, :, None] * jnp.asarray(drag, like.dtype)[None, None, :]
+        dragged = (
+            (live * l)[:, None, None]
+            * share[None, :, None]
+            * jnp.asarray(drag, like.dtype)[None, None, :]
+        )
     gravity = robot.gravity
     if st.planar:
-        stiffness, mass, off = stiffness[..., PLANAR], mass[..., PLANAR, :][..., PLANAR], off[..., PLANAR]
+        stiffness, mass, off = (
+            stiffness[..., PLANAR],
+            mass[..., PLANAR, :][..., PLANAR],
+            off[..., PLANAR],
+        )
         off = off[..., PLANAR, :] if arcs else off
         rest, shape = rest[..., PLANAR], shape[..., PLANAR]
         moment, gravity, inertia = moment[..., :2], gravity[:2], inertia[..., PLANAR]
@@ -177,9 +232,18 @@ def mechanism_numbers(robot: Robot, st: Structure, *, blend: float, coupling, dr
         per_length = _coupled(stiffness, coupling, st, like) / l[:, None, None, None]
     taus = [None if link.damping is None else link.damping.strain_rate for link in robot.links]
     tau = None if all(t is None for t in taus) else jnp.stack([_or_zero(t, like) for t in taus])
-    damped = [None if link.damping is None or link.rigid else link.damping.mass for link in robot.links]
-    deformation = None if all(m is None for m in damped) else jnp.stack([_or_zero(m, like) for m in damped])
-    offset = any(p.offset is not None for p in robot.payloads) or any(st.rigid) or bool(robot.payloads) or arcs
+    damped = [
+        None if link.damping is None or link.rigid else link.damping.mass for link in robot.links
+    ]
+    deformation = (
+        None if all(m is None for m in damped) else jnp.stack([_or_zero(m, like) for m in damped])
+    )
+    offset = (
+        any(p.offset is not None for p in robot.payloads)
+        or any(st.rigid)
+        or bool(robot.payloads)
+        or arcs
+    )
     return Numbers(
         elements=Elements(l, rest, shape, per_length, tau, density), mass=mass, mass_off=off, inertia=inertia, alpha=alpha,
         weight=weight, moment=moment if offset else None,
@@ -193,6 +257,8 @@ def _coupled(stiffness, coupling, st: Structure, like):
     C = jnp.zeros((6, 6), like.dtype).at[:3, 3:].set(C_c).at[3:, :3].set(C_c.T)
     if st.planar:
         C = C[PLANAR][:, PLANAR]
-    diagonal = jax.vmap(jax.vmap(jnp.diag))(jnp.where(stiffness > 0, 1.0 / jnp.where(stiffness > 0, stiffness, 1.0), 1.0))
+    diagonal = jax.vmap(jax.vmap(jnp.diag))(
+        jnp.where(stiffness > 0, 1.0 / jnp.where(stiffness > 0, stiffness, 1.0), 1.0)
+    )
     full = jnp.linalg.inv(diagonal + C[None, None])
     return jnp.where((stiffness > 0)[..., None, :] & (stiffness > 0)[..., :, None], full, 0.0)

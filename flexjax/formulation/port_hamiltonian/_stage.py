@@ -68,9 +68,23 @@ class Evaluation(eqx.Module):
 def prepare(arm: Assembly, t, mech: PortState, h, arrival, args, memory) -> Stage:
     R = turn_matrix(mech.turn)
     when, factor = arrival
-    target = arm.spread(arm.to_v(arm.drive.motion(arm.robot, when, args)[0]) - arm.plain_v(mech.q)) / (factor * h)
+    target = arm.spread(
+        arm.to_v(arm.drive.motion(arm.robot, when, args)[0]) - arm.plain_v(mech.q)
+    ) / (factor * h)
     joint, ground = arm.joint_stage(mech, R, h, t, args)
-    return Stage(t, h, jnp.asarray(factor, R.dtype), mech, R, joint, ground, target, nodes_of(arm, t, mech, R, h, args), args, memory)
+    return Stage(
+        t,
+        h,
+        jnp.asarray(factor, R.dtype),
+        mech,
+        R,
+        joint,
+        ground,
+        target,
+        nodes_of(arm, t, mech, R, h, args),
+        args,
+        memory,
+    )
 
 
 def nodes_of(arm: Assembly, t, mech: PortState, R, h, args) -> Nodes:
@@ -83,7 +97,9 @@ def nodes_of(arm: Assembly, t, mech: PortState, R, h, args) -> Nodes:
 
 
 def guess(arm: Assembly, mech: PortState) -> Unknowns:
-    return Unknowns(arm.spread(mech.v), mech.V[:, 1:], jnp.zeros(_loops.total(arm.plans), mech.v.dtype))
+    return Unknowns(
+        arm.spread(mech.v), mech.V[:, 1:], jnp.zeros(_loops.total(arm.plans), mech.v.dtype)
+    )
 
 
 def sides(arm: Assembly, stage: Stage, V, k):
@@ -92,11 +108,18 @@ def sides(arm: Assembly, stage: Stage, V, k):
     def side(link, end, lever):
         if link < 0:
             R, x, W = arm.ground(stage.t, stage.args)
-            return Side(W, rotate_by(R, -stage.h * W[arm.st.lin :]), x - stage.h * mv(R, W[: arm.st.lin]), lever)
+            return Side(
+                W,
+                rotate_by(R, -stage.h * W[arm.st.lin :]),
+                x - stage.h * mv(R, W[: arm.st.lin]),
+                lever,
+            )
         at = 0 if end == 0 else -1
         return Side(V[link, at], stage.rotation[link, at], stage.start.x[link, at], lever)
 
-    return side(plan.parent, plan.parent_end, numbers.parent_lever), side(plan.child, plan.child_end, numbers.child_lever)
+    return side(plan.parent, plan.parent_end, numbers.parent_lever), side(
+        plan.child, plan.child_end, numbers.child_lever
+    )
 
 
 def outwards(arm: Assembly, stage: Stage, u: Unknowns):
@@ -107,7 +130,9 @@ def outwards(arm: Assembly, stage: Stage, u: Unknowns):
 
 def bases(arm: Assembly, stage: Stage, joints, ends):
     """(twists of the base nodes (L, d), twists that the joints hang on (L, d)) from the rates of the joints and the twists of the last nodes (L, d)."""
-    return _joint.base_twists(arm.st, arm.num.joints, stage.joint, stage.h, stage.ground, joints, ends)
+    return _joint.base_twists(
+        arm.st, arm.num.joints, stage.joint, stage.h, stage.ground, joints, ends
+    )
 
 
 def node_needs(arm: Assembly, stage: Stage, V, multipliers):
@@ -120,7 +145,14 @@ def loop_needs(arm: Assembly, stage: Stage, V, multipliers, rows):
     """Wrenches that the nodes lack because of loops added to ``rows``."""
     for k, plan in enumerate(arm.plans):
         parent, child = sides(arm, stage, V, k)
-        wp, wc = _loops.wrenches(plan, arm.loops[k], stage.h, parent, child, multipliers[plan.start : plan.start + plan.count])
+        wp, wc = _loops.wrenches(
+            plan,
+            arm.loops[k],
+            stage.h,
+            parent,
+            child,
+            multipliers[plan.start : plan.start + plan.count],
+        )
         rows = rows.at[plan.child, 0 if plan.child_end == 0 else -1].add(wc)
         if plan.parent >= 0:
             rows = rows.at[plan.parent, 0 if plan.parent_end == 0 else -1].add(wp)
@@ -135,9 +167,13 @@ def evaluate(arm: Assembly, stage: Stage, u: Unknowns) -> Evaluation:
 def complete(arm: Assembly, stage: Stage, u: Unknowns, V, parents, along) -> Evaluation:
     """The pass over the mechanism, once the links have told ``along``: their rows, strains and losses."""
     rows, Q, loss = along
-    rows, given, taken = inwards(arm, stage, loop_needs(arm, stage, V, u.loops, unlanes(rows)), parents, u.joints)
+    rows, given, taken = inwards(
+        arm, stage, loop_needs(arm, stage, V, u.loops, unlanes(rows)), parents, u.joints
+    )
     v = arm.collect(u.joints)
-    forces = joint_forces(arm, stage.t, arm.move_q(stage.start.q, stage.h * v), v, stage.args, stage.memory)
+    forces = joint_forces(
+        arm, stage.t, arm.move_q(stage.start.q, stage.h * v), v, stage.args, stage.memory
+    )
     return Evaluation(V, parents, rows, given, taken, forces, unlanes(Q), loss)
 
 
@@ -155,11 +191,15 @@ def inwards(arm: Assembly, stage: Stage, rows, parents, y):
         if inner:
             rows = rows.at[np.array([st.parents[i] for i in inner]), -1].add(given[np.array(inner)])
         return rows, given, taken
-    X, A = jax.vmap(lambda j, s, Vp, y: _joint.maps(j, s, stage.h, Vp, y))(arm.num.joints, stage.joint, parents, y)
+    X, A = jax.vmap(lambda j, s, Vp, y: _joint.maps(j, s, stage.h, Vp, y))(
+        arm.num.joints, stage.joint, parents, y
+    )
     given, taken = [None] * st.links, [None] * st.links
     for i in reversed(st.order):
         j, s = pick((arm.num.joints, stage.joint), i)
-        given[i], taken[i] = _joint.hand_on(j, s, stage.h, parents[i], y[i], rows[i, 0], (X[i], A[i]), rotors)
+        given[i], taken[i] = _joint.hand_on(
+            j, s, stage.h, parents[i], y[i], rows[i, 0], (X[i], A[i]), rotors
+        )
         p = st.parents[i]
         if p >= 0:
             rows = rows.at[p, 0 if st.rigid[p] else -1].add(given[i])
@@ -179,7 +219,8 @@ def interconnection(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation):
     free = e.taken - arm.spread(e.forces.total)
     joints = jnp.where(locked, u.joints - stage.target, jnp.where(live, free, u.joints))
     loops = [
-        _loops.rows(plan, arm.loops[k], stage.h, stage.factor, *sides(arm, stage, e.V, k)) for k, plan in enumerate(arm.plans)
+        _loops.rows(plan, arm.loops[k], stage.h, stage.factor, *sides(arm, stage, e.V, k))
+        for k, plan in enumerate(arm.plans)
     ]
     return joints, jnp.concatenate(loops) if loops else u.loops
 
@@ -200,17 +241,23 @@ def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor, e: Evaluation):
         x=start.x + step * mv(R, e.V[..., :lin]),
     )
     _, locked = arm.masks()
-    power = jnp.sum(v * e.forces.driven) + stage.nodes.pull.power(lanes(R, 2), stage.nodes.h, lanes(e.V))
+    power = jnp.sum(v * e.forces.driven) + stage.nodes.pull.power(
+        lanes(R, 2), stage.nodes.h, lanes(e.V)
+    )
     # Wrenches only where they do work: without them nothing asks for the rows of the nodes, and XLA leaves them out.
     if locked.any():
-        power = power + jnp.sum(jnp.where(locked, e.taken - arm.spread(e.forces.total), 0.0) * u.joints)
+        power = power + jnp.sum(
+            jnp.where(locked, e.taken - arm.spread(e.forces.total), 0.0) * u.joints
+        )
     if arm.drive.base is not None:
         roots = np.array([p < 0 for p in arm.st.parents])
         power = power + jnp.sum(jnp.where(roots[:, None], e.given, 0.0) * stage.ground[None])
     for k, plan in enumerate(arm.plans):
         if plan.parent < 0 and arm.drive.base is not None:
             parent, child = sides(arm, stage, e.V, k)
-            wp, _ = _loops.wrenches(plan, arm.loops[k], h, parent, child, u.loops[plan.start : plan.start + plan.count])
+            wp, _ = _loops.wrenches(
+                plan, arm.loops[k], h, parent, child, u.loops[plan.start : plan.start + plan.count]
+            )
             power = power + jnp.sum(wp * stage.ground)
     return mech, power, e.loss - jnp.sum(v * e.forces.damped)
 

@@ -118,21 +118,33 @@ def refusals(robot: Robot) -> list[str]:
     faults = []
     for j in robot.joints:
         if j.type == "sliding" or (j.type == "prismatic" and j.axis is None):
-            faults.append(f"joints.{j.name}: a {j.type} joint that travels along a flexible link; expected a fixed axis, or another formulation")
+            faults.append(
+                f"joints.{j.name}: a {j.type} joint that travels along a flexible link; expected a fixed axis, or another formulation"
+            )
     for j in robot.tree_joints:
         if j.flexible and j.dofs != 1:
-            faults.append(f"joints.{j.name}.stiffness: a flexible {j.type} joint; expected a joint with one degree of freedom")
+            faults.append(
+                f"joints.{j.name}.stiffness: a flexible {j.type} joint; expected a joint with one degree of freedom"
+            )
     for j in robot.loop_joints:
         if j.type not in ("revolute", "spherical", "fixed"):
-            faults.append(f"joints.{j.name}: a {j.type} joint closes a loop; expected a revolute, spherical or fixed joint")
+            faults.append(
+                f"joints.{j.name}: a {j.type} joint closes a loop; expected a revolute, spherical or fixed joint"
+            )
         for field in ("stiffness", "damping", "friction", "hub", "mass", "motor", "stops"):
             if getattr(j, field) is not None:
-                faults.append(f"joints.{j.name}.{field}: hardware on a joint that closes a loop; put it on a joint of the tree")
+                faults.append(
+                    f"joints.{j.name}.{field}: hardware on a joint that closes a loop; put it on a joint of the tree"
+                )
     for link in robot.links:
         if link.damping is not None and link.damping.modal is not None:
-            faults.append(f"links.{link.name}.damping.modal: damping by modes; expected strain_rate or mass")
+            faults.append(
+                f"links.{link.name}.damping.modal: damping by modes; expected strain_rate or mass"
+            )
         if link.body is not None and not link.rigid:
-            faults.append(f"links.{link.name}.body: mass properties of a rigid link; expected rigid = true, or a section")
+            faults.append(
+                f"links.{link.name}.body: mass properties of a rigid link; expected rigid = true, or a section"
+            )
     return faults
 
 
@@ -140,9 +152,16 @@ def curvature_refusals(robot: Robot, elements: int) -> list[str]:
     """Arcs of half a turn and more are no single element: the tangent of half their angle is infinite. Traced numbers are believed."""
     faults = []
     for link in robot.links:
-        if link.curvature is None or link.rigid or isinstance(link.curvature, jax.core.Tracer) or isinstance(link.length, jax.core.Tracer):
+        if (
+            link.curvature is None
+            or link.rigid
+            or isinstance(link.curvature, jax.core.Tracer)
+            or isinstance(link.length, jax.core.Tracer)
+        ):
             continue
-        turn = float(np.max(np.linalg.norm(np.asarray(link.curvature), axis=-1) * np.asarray(link.length)))
+        turn = float(
+            np.max(np.linalg.norm(np.asarray(link.curvature), axis=-1) * np.asarray(link.length))
+        )
         if turn / elements >= np.pi:
             least = int(turn / np.pi) + 1
             faults.append(

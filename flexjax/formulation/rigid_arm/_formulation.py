@@ -6,7 +6,18 @@ import diffrax
 import equinox as eqx
 from jaxtyping import Array
 
-from flexjax.chain import ChainTerm, Layout, Parameters, chain_look, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals
+from flexjax.chain import (
+    ChainTerm,
+    Layout,
+    Parameters,
+    chain_look,
+    chain_parameters,
+    chain_snapshot,
+    chain_start,
+    ran_off_link,
+    serial_layout,
+    serial_refusals,
+)
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.robot import Robot
@@ -22,7 +33,9 @@ class RigidArm(AbstractFormulation):
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     """
 
-    paper: ClassVar[str] = "R. Featherstone, Rigid Body Dynamics Algorithms, Springer, 2008 (articulated-body algorithm)."
+    paper: ClassVar[str] = (
+        "R. Featherstone, Rigid Body Dynamics Algorithms, Springer, 2008 (articulated-body algorithm)."
+    )
 
     def refusals(self, robot: Robot) -> list[str]:
         return serial_refusals(robot)
@@ -43,7 +56,9 @@ class RigidArmModel(AbstractModel):
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         q, v = chain_start(self.term(drive), t0, start)
-        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+        return State.fresh(
+            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
+        )
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
         return chain_snapshot(self.term(drive), t, y, s, at)

@@ -59,7 +59,11 @@ def stacked_system(term: ChainTerm, t, q, v, args=None, memory=()) -> Stacked:
             "stacked_system: a chain with motors or without flexible links; expected flexible links on rigid joints."
         )
     m = term.motion(t, q, v, args)
-    mass, bias, force = term.mass(m.eta), term._bias(t, args, m), sum(term._coordinate_forces(t, q, v, args, memory))
+    mass, bias, force = (
+        term.mass(m.eta),
+        term._bias(t, args, m),
+        sum(term._coordinate_forces(t, q, v, args, memory)),
+    )
     known = jnp.where(term.locked, term.prescribed(t, args)[3], 0.0)
     extra = term._joint_rate(m) + mv(par.screw, pad(lay, known))
     tip_rate = term._tip_rate(m)
@@ -105,7 +109,12 @@ def stacked_system(term: ChainTerm, t, q, v, args=None, memory=()) -> Stacked:
             .set(ee)
         )
         M = M.at[z0:z1, w0:w1].set(-Bs[i])
-        rhs = rhs.at[z0:z1].add(given[i] - bias.wrench[i]).at[e0:e1].add((shape_force[i] - bias.shape[i])[:n])
+        rhs = (
+            rhs.at[z0:z1]
+            .add(given[i] - bias.wrench[i])
+            .at[e0:e1]
+            .add((shape_force[i] - bias.shape[i])[:n])
+        )
         if i + 1 < count:
             (n0, n1), on_tip = w_at[i + 1], X[i + 1].T
             M = (
@@ -140,6 +149,10 @@ def stacked_acceleration(term: ChainTerm, t, q, v, args=None, memory=()) -> tupl
     own = mv(mass.zz, z) + mv(mass.ze, eta) + bias.wrench
     wrenches = [jnp.zeros_like(own[0])] * (len(lay.stages) + 1)
     for i in reversed(range(len(lay.stages))):
-        child = m.kin.Xt[i].T @ m.kin.X[i + 1].T @ wrenches[i + 1] if i + 1 < len(lay.stages) else wrenches[i + 1]
+        child = (
+            m.kin.Xt[i].T @ m.kin.X[i + 1].T @ wrenches[i + 1]
+            if i + 1 < len(lay.stages)
+            else wrenches[i + 1]
+        )
         wrenches[i] = own[i] + child
     return accelerations, jnp.stack(wrenches[:-1])

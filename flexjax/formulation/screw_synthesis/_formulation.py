@@ -42,7 +42,9 @@ def _is_flexible(link: Link) -> bool:
 
 def _frozen(basis):
     """A dict of functions as something that can be compared and hashed."""
-    return tuple((k, tuple(v)) for k, v in sorted(basis.items())) if isinstance(basis, dict) else basis
+    return (
+        tuple((k, tuple(v)) for k, v in sorted(basis.items())) if isinstance(basis, dict) else basis
+    )
 
 
 class ScrewSynthesis(AbstractFormulation):
@@ -81,12 +83,20 @@ class ScrewSynthesis(AbstractFormulation):
                 f"modes: {self.modes}; expected a whole number, or four of them for (axial, y, z, torsion), "
                 "e.g. (2, 3, 3, 2)."
             )
-        if isinstance(self.basis, str) and self.basis not in ("polynomial", "clamped-free", "modes"):
-            raise ValueError(f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free', 'modes' or a dict of functions.")
+        if isinstance(self.basis, str) and self.basis not in (
+            "polynomial",
+            "clamped-free",
+            "modes",
+        ):
+            raise ValueError(
+                f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free', 'modes' or a dict of functions."
+            )
         if not 0.0 <= self.frame <= 1.0:
             raise ValueError(f"frame: {self.frame}; expected a station from 0 (base) to 1 (tip).")
         if self.basis == "modes" and self.frame:
-            raise ValueError(f"frame: {self.frame} with basis 'modes', which a link has about its base; expected 0, or basis 'polynomial'.")
+            raise ValueError(
+                f"frame: {self.frame} with basis 'modes', which a link has about its base; expected 0, or basis 'polynomial'."
+            )
 
     def counts(self, robot: Robot) -> tuple[int, int, int, int]:
         """Shape functions in (axial, y, z, torsion); a planar robot has none out of its plane."""
@@ -123,7 +133,9 @@ class ScrewSynthesis(AbstractFormulation):
 
     def build(self, robot: Robot) -> "ScrewSynthesisModel":
         counts = self.counts(robot)
-        shapes = {link.name: sum(counts) for link in robot.links if _is_flexible(link) and sum(counts)}
+        shapes = {
+            link.name: sum(counts) for link in robot.links if _is_flexible(link) and sum(counts)
+        }
         # Links move in space: a planar robot is one whose links bend in the plane only.
         layout = serial_layout(robot, shapes, planar=robot.planar and not shapes)
         par = chain_parameters(robot, layout)
@@ -151,7 +163,9 @@ class ScrewSynthesisModel(AbstractModel):
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         q, v = chain_start(self.term(drive), t0, start)
-        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+        return State.fresh(
+            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
+        )
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
         return chain_snapshot(self.term(drive), t, y, s, at)
@@ -167,7 +181,9 @@ class ScrewSynthesisModel(AbstractModel):
         # The discrete gradient has no notion of a base that moves by itself.
         return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
 
-    def well_posed(self, start: Start | dict | None = None, drive: Drive | None = None) -> WellPosed:
+    def well_posed(
+        self, start: Start | dict | None = None, drive: Drive | None = None
+    ) -> WellPosed:
         """Is the stacked system invertible where ``start`` puts the robot, and if not, which joint or link makes it
         singular?
 
@@ -175,7 +191,9 @@ class ScrewSynthesisModel(AbstractModel):
         >>> bool(fx.ScrewSynthesis(modes=1).bind(fx.load_robot("yaqubi-two-link")).well_posed())
         True
         """
-        start = Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
+        start = (
+            Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
+        )
         term = self.term(Drive() if drive is None else drive)
         q, v = chain_start(term, 0.0, start)
         return check_well_posed(term, q, v)
@@ -189,7 +207,9 @@ class ScrewSynthesisModel(AbstractModel):
             or any(isinstance(x, jax.core.Tracer) for x in (traj.velocity, self.robot.gravity))
         ):
             return []
-        speed = np.linalg.norm(np.asarray(traj.velocity)[..., 0, 3:], axis=-1)  # at the links' bases
+        speed = np.linalg.norm(
+            np.asarray(traj.velocity)[..., 0, 3:], axis=-1
+        )  # at the links' bases
         speed = np.nanmax(speed.reshape(-1, speed.shape[-1]), axis=0, initial=0.0)
         said = []
         for i, stage in enumerate(self.layout.stages):

@@ -13,7 +13,13 @@ from flexjax.beam import ShapeFunctions, beam_properties, link_quadrature
 from flexjax.chain import AbstractLinks, Layout, Parameters
 from flexjax.chain._alike import map_alike
 from flexjax.chain._parameters import spread_inertia
-from flexjax.formulation.screw_synthesis._link import LEVI_CIVITA, Integrals, ModalLinks, Stretch, fields
+from flexjax.formulation.screw_synthesis._link import (
+    LEVI_CIVITA,
+    Integrals,
+    ModalLinks,
+    Stretch,
+    fields,
+)
 from flexjax.robot import Link, Payload, Robot
 from flexjax.screw import se3
 
@@ -53,7 +59,12 @@ def _damping(link: Link, Mee, K, mass_of_beam, modal: np.ndarray):
 
 
 def link_integrals(
-    link: Link, payloads: tuple[Payload, ...], basis: ShapeFunctions, points: int, stiffening: bool, origin: float
+    link: Link,
+    payloads: tuple[Payload, ...],
+    basis: ShapeFunctions,
+    points: int,
+    stiffening: bool,
+    origin: float,
 ) -> tuple[Integrals, Stretch | None]:
     """Of one link with what it carries. Payloads join as points with rotary inertia that move as the section does to first order in its
     rotation, like the link's own sections."""
@@ -97,12 +108,25 @@ def link_integrals(
     )
     if not stiffening:
         return integrals, None
-    damper = 0.0 if link.damping is None or link.damping.strain_rate is None else link.damping.strain_rate
-    stretch = Stretch(w * props.EA, damper * w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2])
+    damper = (
+        0.0
+        if link.damping is None or link.damping.strain_rate is None
+        else link.damping.strain_rate
+    )
+    stretch = Stretch(
+        w * props.EA, damper * w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2]
+    )
     return integrals, stretch
 
 
-def own_modes(link: Link, payloads: tuple[Payload, ...], hub, screw, wide: ShapeFunctions, counts: tuple[int, ...]) -> ShapeFunctions:
+def own_modes(
+    link: Link,
+    payloads: tuple[Payload, ...],
+    hub,
+    screw,
+    wide: ShapeFunctions,
+    counts: tuple[int, ...],
+) -> ShapeFunctions:
     """The lowest ``counts`` modes of each direction that the link has within the span of ``wide``, with its payloads and, about the ``screw`` of its joint,
     the hub: a rotation of the frame that the joint leaves free goes with the shape. Orthonormal for that mass, direction by direction. Frequencies
     of one direction are distinct, so the modes have derivatives also where those of two directions repeat."""
@@ -113,9 +137,14 @@ def own_modes(link: Link, payloads: tuple[Payload, ...], hub, screw, wide: Shape
     lever = se3.skew(i.c0)
     moment = jnp.trace(i.Q0) * jnp.eye(3, dtype=hub.dtype) - i.Q0 + i.J
     zz = hub + jnp.concatenate(
-        [jnp.concatenate([i.m0 * jnp.eye(3, dtype=hub.dtype), -lever], 1), jnp.concatenate([lever, moment], 1)]
+        [
+            jnp.concatenate([i.m0 * jnp.eye(3, dtype=hub.dtype), -lever], 1),
+            jnp.concatenate([lever, moment], 1),
+        ]
     )
-    mass = i.Mee - ze.T @ jnp.linalg.solve(screw.T @ zz @ screw + jnp.diag(still.astype(hub.dtype)), ze)
+    mass = i.Mee - ze.T @ jnp.linalg.solve(
+        screw.T @ zz @ screw + jnp.diag(still.astype(hub.dtype)), ze
+    )
     series, direction = [], np.array(wide.direction)
     for d, count in enumerate(counts):
         at = np.flatnonzero(direction == d)
@@ -125,11 +154,20 @@ def own_modes(link: Link, payloads: tuple[Payload, ...], hub, screw, wide: Shape
         _, vectors = jnp.linalg.eigh(back @ i.K[np.ix_(at, at)] @ back.T)
         chosen = (back.T @ vectors[:, :count]).T
         series.append(jnp.einsum("ij,ojn->oin", chosen, wide.series[:, at]))
-    return ShapeFunctions(jnp.concatenate(series, axis=1), tuple(d for d, count in enumerate(counts) for _ in range(count)))
+    return ShapeFunctions(
+        jnp.concatenate(series, axis=1),
+        tuple(d for d, count in enumerate(counts) for _ in range(count)),
+    )
 
 
 def modal_links(
-    robot: Robot, layout: Layout, par: Parameters, basis: ShapeFunctions, stiffening: bool, origin: float = 0.0, own: tuple[int, ...] | None = None
+    robot: Robot,
+    layout: Layout,
+    par: Parameters,
+    basis: ShapeFunctions,
+    stiffening: bool,
+    origin: float = 0.0,
+    own: tuple[int, ...] | None = None,
 ) -> ModalLinks:
     """All links of a chain, their frames at the station ``origin``; stages without a flexible link get zeros and unit
     masses. With ``own``, each link has so many modes of its own in each direction, within the span of ``basis``."""
@@ -147,14 +185,25 @@ def modal_links(
         functions = basis if own is None else own_modes(link, payloads, hub, screw, basis, own)
         integrals, stretch = link_integrals(link, payloads, functions, points, stiffening, origin)
         if stretch is not None:
-            stretch = jtu.tree_map(lambda x: jnp.pad(x, [(0, stations - x.shape[0])] + [(0, 0)] * (x.ndim - 1)), stretch)
-        return (integrals, stretch, link.length, functions) if on else (*_resting(integrals, stretch), one, functions)
+            stretch = jtu.tree_map(
+                lambda x: jnp.pad(x, [(0, stations - x.shape[0])] + [(0, 0)] * (x.ndim - 1)),
+                stretch,
+            )
+        return (
+            (integrals, stretch, link.length, functions)
+            if on
+            else (*_resting(integrals, stretch), one, functions)
+        )
 
     items = []
     for i, (s, on) in enumerate(zip(layout.stages, flexible, strict=True)):
         link = robot.links[s.link] if on else elastic[0]  # for the shapes of its zeros
-        payloads = tuple(dataclasses.replace(p, name="", link="") for p in robot.payloads if p.link == link.name)
-        items.append((on, (dataclasses.replace(link, name=""), payloads, par.inertia[i], par.screw[i])))
+        payloads = tuple(
+            dataclasses.replace(p, name="", link="") for p in robot.payloads if p.link == link.name
+        )
+        items.append(
+            (on, (dataclasses.replace(link, name=""), payloads, par.inertia[i], par.screw[i]))
+        )
     integrals, stretch, length, functions = map_alike(numbers, items)
     end = jax.vmap(lambda f, L: fields(f, L, one))(functions, length)
     return ModalLinks(integrals, length, end, functions, flexible, stretch, origin)
@@ -163,7 +212,9 @@ def modal_links(
 def _resting(integrals: Integrals, stretch: Stretch | None) -> tuple[Integrals, Stretch | None]:
     """Zeros with a unit mass matrix: padded coordinates rest."""
     zeros, stretch = jtu.tree_map(jnp.zeros_like, (integrals, stretch))
-    return eqx.tree_at(lambda i: i.Mee, zeros, jnp.eye(zeros.Mee.shape[0], dtype=zeros.Mee.dtype)), stretch
+    return eqx.tree_at(
+        lambda i: i.Mee, zeros, jnp.eye(zeros.Mee.shape[0], dtype=zeros.Mee.dtype)
+    ), stretch
 
 
 def lowest_bending(links: AbstractLinks, stage: int) -> float:
@@ -172,6 +223,9 @@ def lowest_bending(links: AbstractLinks, stage: int) -> float:
     bending = np.isin(modal.basis.direction, (1, 2))
     if not bending.any():
         return float("inf")
-    M, K = (np.asarray(x[stage], float)[np.ix_(bending, bending)] for x in (modal.integrals.Mee, modal.integrals.K))
+    M, K = (
+        np.asarray(x[stage], float)[np.ix_(bending, bending)]
+        for x in (modal.integrals.Mee, modal.integrals.K)
+    )
     back = np.linalg.inv(np.linalg.cholesky(M))
     return float(np.sqrt(np.linalg.eigvalsh(back @ K @ back.T)[0]))

@@ -42,7 +42,10 @@ def fields(basis: ShapeFunctions, length, s) -> Fields:
 
     def rows(*selected):
         return jnp.stack(
-            [jnp.where(where == d, sign * value, 0.0) if d >= 0 else jnp.zeros_like(f) for d, sign, value in selected]
+            [
+                jnp.where(where == d, sign * value, 0.0) if d >= 0 else jnp.zeros_like(f)
+                for d, sign, value in selected
+            ]
         )
 
     Phi = rows((0, 1, f), (1, 1, f), (2, 1, f))
@@ -117,7 +120,9 @@ class ModalLinks(AbstractLinks):
         top = jnp.concatenate([eye, -lever], axis=2)
         bottom = jnp.concatenate([lever, self._moment(Q)], axis=2)
         turning = jnp.einsum("axy,bxyj->baj", jnp.asarray(LEVI_CIVITA, eta.dtype), V) + i.JPsi
-        return Mass(jnp.concatenate([top, bottom], axis=1), jnp.concatenate([i.C1, turning], axis=1), i.Mee)
+        return Mass(
+            jnp.concatenate([top, bottom], axis=1), jnp.concatenate([i.C1, turning], axis=1), i.Mee
+        )
 
     def apply(self, mass: Mass, x):
         return mv(mass.ee, x)
@@ -129,9 +134,15 @@ class ModalLinks(AbstractLinks):
         u, w = z[:, :, :3], z[:, :, 3:]
         push = jnp.sum(jnp.cross(u, w[::-1]), axis=0)
         pair = jnp.sum(w[:, :, :, None] * w[::-1, :, None, :], axis=0)
-        spread = (pair[:, 0, 0] + pair[:, 1, 1] + pair[:, 2, 2])[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None] - pair
+        spread = (pair[:, 0, 0] + pair[:, 1, 1] + pair[:, 2, 2])[:, None, None] * jnp.eye(
+            3, dtype=eta.dtype
+        )[None] - pair
         turning = jnp.einsum("kbxy,kbj->bxyj", jnp.einsum("axy,kba->kbxy", eps, w), rate[::-1])
-        return 0.5 * (mtv(i.C1, push) + jnp.einsum("bxy,bxyj->bj", spread, V) + jnp.einsum("bxyij,bxyj->bi", i.A2, turning))
+        return 0.5 * (
+            mtv(i.C1, push)
+            + jnp.einsum("bxy,bxyj->bj", spread, V)
+            + jnp.einsum("bxyij,bxyj->bi", i.A2, turning)
+        )
 
     def bias(self, eta, rate, z):
         i = self.integrals
@@ -144,11 +155,15 @@ class ModalLinks(AbstractLinks):
         force = i.m0[:, None] * a0 + cross(w, cross(w, c)) + 2 * cross(w, c_rate)
         # int r x (w x (w x r)) = w x J w, and 2 int r x (w x r_dot) = 2 (w tr R - R^T w)
         moment = (
-            cross(c, a0) + cross(w, mv(self._moment(Q), w) + mv(i.JPsi, rate)) + 2 * (w * trace[:, None] - mtv(R, w))
+            cross(c, a0)
+            + cross(w, mv(self._moment(Q), w) + mv(i.JPsi, rate))
+            + 2 * (w * trace[:, None] - mtv(R, w))
         )
         square = jnp.sum(w * w, axis=1)
         spin = jnp.einsum("bxyj,bx,by->bj", V, w, w) - square[:, None] * jnp.einsum("bxxj->bj", V)
-        coriolis = 2 * jnp.einsum("axy,ba,bxyij,bi->bj", jnp.asarray(LEVI_CIVITA, eta.dtype), w, i.A2, rate)
+        coriolis = 2 * jnp.einsum(
+            "axy,ba,bxyij,bi->bj", jnp.asarray(LEVI_CIVITA, eta.dtype), w, i.A2, rate
+        )
         return jnp.concatenate([force, moment], axis=1), mtv(i.C1, a0) + spin + coriolis
 
     # --- elasticity
@@ -171,7 +186,9 @@ class ModalLinks(AbstractLinks):
         if self.stretch is not None:
             # Of the whole strain's rate: u' alone follows the shortening of a bent link, which no material resists.
             _, slope = self.stretch.strain(eta)
-            force = force + jnp.einsum("bk,bk,bkm->bm", self.stretch.slow, jnp.einsum("bkm,bm->bk", slope, rate), slope)
+            force = force + jnp.einsum(
+                "bk,bk,bkm->bm", self.stretch.slow, jnp.einsum("bkm,bm->bk", slope, rate), slope
+            )
         return force
 
     def _damper(self, eta):
@@ -193,11 +210,15 @@ class ModalLinks(AbstractLinks):
 
     # --- solves with Mee: positive definite, small and dense
     def factor(self, eta, mass: Mass, cv, cq):
-        matrix = mass.ee if cq is None else mass.ee + cv * self._damper(eta) + cq * self.stiffness(eta)
+        matrix = (
+            mass.ee if cq is None else mass.ee + cv * self._damper(eta) + cq * self.stiffness(eta)
+        )
         # The inverse itself: a step uses it several times, as products that fuse, where triangular solves are library
         # calls.
         eye = jnp.eye(matrix.shape[1], dtype=matrix.dtype)
-        return jax.vmap(lambda L: jax.scipy.linalg.cho_solve((L, True), eye))(jnp.linalg.cholesky(matrix))
+        return jax.vmap(lambda L: jax.scipy.linalg.cho_solve((L, True), eye))(
+            jnp.linalg.cholesky(matrix)
+        )
 
     def solve(self, factors, rhs):
         return jnp.sum(factors[:, :, :, None] * rhs[:, None, :, :], axis=2)
@@ -212,7 +233,9 @@ class ModalLinks(AbstractLinks):
             S = jnp.concatenate([E.T @ f.Phi, se3.so3_dexp(theta) @ f.Psi])
             return Tip(se3.Pose(E, on * (f.Phi @ eta).at[0].add(ahead)), on * S)
 
-        return jax.vmap(one)(f, eta, self.length * (s - self.origin), jnp.asarray(self.flexible, eta.dtype))
+        return jax.vmap(one)(
+            f, eta, self.length * (s - self.origin), jnp.asarray(self.flexible, eta.dtype)
+        )
 
     def section(self, eta, s) -> Tip:
         return self._turned(jax.vmap(fields)(self.basis, self.length, s), eta, s)

@@ -66,7 +66,9 @@ def check_well_posed(term: ChainTerm, q, v=None, tolerance: float | None = None)
             name = robot.links[s.link].name
             links[name] = float(values[0] / values[-1]) if values[-1] > 0 else 0.0
             if not links[name] > tolerance:
-                faults.append((i, f"link {name!r}: its shape functions are dependent or carry no mass"))
+                faults.append(
+                    (i, f"link {name!r}: its shape functions are dependent or carry no mass")
+                )
     Mh = np.asarray(term._factor(kin, eta, zero, zero, zero).Mh)
     rigid = np.asarray(_composite(mass.zz, kin.full))
     joints = {}
@@ -77,7 +79,9 @@ def check_well_posed(term: ChainTerm, q, v=None, tolerance: float | None = None)
         A = np.asarray(term.par.screw[i])[:, columns]
         rotor = float(term.par.rotor[i] * term.par.gear[i] ** 2) * np.eye(len(columns))
         scale = np.trace(A.T @ rigid[i] @ A + rotor)
-        least = np.linalg.eigvalsh(A.T @ Mh[i] @ A + rotor)[0] if np.all(np.isfinite(Mh[i])) else np.nan
+        least = (
+            np.linalg.eigvalsh(A.T @ Mh[i] @ A + rotor)[0] if np.all(np.isfinite(Mh[i])) else np.nan
+        )
         name = robot.joints[s.joint].name
         ratio = float(least / scale) if scale > 0 else 0.0
         joints[name] = min(ratio, joints.get(name, np.inf)) if np.isfinite(ratio) else float("nan")

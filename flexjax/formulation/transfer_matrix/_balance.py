@@ -65,7 +65,9 @@ def rotor_torque(term, motor_acc):
     def torque(parent):
         if not kinds.rotor.any():
             return jnp.zeros_like(parent)
-        return on_connections(term, j.rotor * (parent[kinds.first] + j.gear * motor_acc), kinds.rotor)
+        return on_connections(
+            term, j.rotor * (parent[kinds.first] + j.gear * motor_acc), kinds.rotor
+        )
 
     return torque
 
@@ -125,7 +127,9 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=Non
         effort = jnp.where(kinds.given, effort, own.effort)
     # Static: what is absent costs no code, neither here nor (twice as much) in reverse mode.
     joints = term.robot.tree_joints
-    damped = any(link.damping is not None for link in term.robot.links) or any(joint.damping is not None for joint in joints)
+    damped = any(link.damping is not None for link in term.robot.links) or any(
+        joint.damping is not None for joint in joints
+    )
     gain, loss = [], []
     if term.drive.joints:
         gain.append((effort, xm, xmd))
@@ -140,12 +144,19 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=Non
         (th, _), (w, _) = term.split(mech.q), term.split(mech.v)
         force, torque = load_wrenches(term, t, args, th)
         position, velocity, _ = term.points(mech, ground)
-        gain += [(force.reshape(-1), position[:-1].reshape(-1), velocity[:-1].reshape(-1)), (torque, th, w)]
+        gain += [
+            (force.reshape(-1), position[:-1].reshape(-1), velocity[:-1].reshape(-1)),
+            (torque, th, w),
+        ]
     if term.drive.base is not None and inverse is not None:
         gain.append((inverse.q[0], ground.point, ground.point_velocity))
         gain.append((inverse.n_parent[:1], ground.angle[None], ground.rate[None]))
     none = jnp.zeros(0, effort.dtype)
-    columns = [jnp.concatenate([none, *(row[k] for row in rows)]) for rows in (gain, loss) for k in range(3)]
+    columns = [
+        jnp.concatenate([none, *(row[k] for row in rows)])
+        for rows in (gain, loss)
+        for k in range(3)
+    ]
     torque = jnp.where(kinds.free, own.effort - own.lost, 0.0)
     give = term.chain.connections.give[kinds.first] * torque
     place = xm + give
@@ -167,7 +178,9 @@ def energies(term, t, mech: Mechanical, args) -> tuple[Array, Array, Array]:
     position, velocity, _ = term.points(mech, ground)
     (th, _), (w, _) = term.split(mech.q), term.split(mech.v)
     c, s = jnp.cos(th), jnp.sin(th)
-    moment = jnp.stack([c * b.moment[:, 0] - s * b.moment[:, 1], s * b.moment[:, 0] + c * b.moment[:, 1]], -1)
+    moment = jnp.stack(
+        [c * b.moment[:, 0] - s * b.moment[:, 1], s * b.moment[:, 0] + c * b.moment[:, 1]], -1
+    )
     v = velocity[:-1]
     across = v[:, 1] * moment[:, 0] - v[:, 0] * moment[:, 1]
     kinetic = 0.5 * jnp.sum(b.mass * jnp.sum(v**2, axis=1) + b.inertia * w**2) + jnp.sum(w * across)
@@ -180,6 +193,8 @@ def energies(term, t, mech: Mechanical, args) -> tuple[Array, Array, Array]:
     if kinds.stops.any():
         q, _ = link_side(term, p, target)
         lower, upper, ks, _ = j.stops.T
-        over = jnp.where(ks > 0, jnp.minimum(q - lower, 0.0) ** 2 + jnp.maximum(q - upper, 0.0) ** 2, 0.0)
+        over = jnp.where(
+            ks > 0, jnp.minimum(q - lower, 0.0) ** 2 + jnp.maximum(q - upper, 0.0) ** 2, 0.0
+        )
         elastic = elastic + 0.5 * jnp.sum(jnp.where(kinds.given_joint, 0.0, ks * over))
     return kinetic, elastic, gravity

@@ -59,7 +59,9 @@ class Layout:
                 soft_in[s.start : s.start + s.count] = soft_out[s.start : s.start + s.count] = True
         mask = soft_in | np.concatenate([[False], soft_out[:-1]])
         if not self.half:
-            mask &= np.array([self.inside[i] and soft_in[i] and i > 0 and soft_out[i - 1] for i in range(self.n)])
+            mask &= np.array(
+                [self.inside[i] and soft_in[i] and i > 0 and soft_out[i - 1] for i in range(self.n)]
+            )
         return mask
 
 
@@ -160,8 +162,13 @@ def _joint_hardware(robot: Robot) -> Joints:
 def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
     """Pure and traceable in the robot's leaves."""
     dtype = robot.gravity.dtype
-    parts = [link_bodies(robot, robot.joints[s.joint], s.count, rotary, s.start > s.first) for s in layout.spans]
-    bodies = Bodies(*(jnp.concatenate([getattr(p, k) for p in parts]) for k in Bodies.__annotations__))
+    parts = [
+        link_bodies(robot, robot.joints[s.joint], s.count, rotary, s.start > s.first)
+        for s in layout.spans
+    ]
+    bodies = Bodies(
+        *(jnp.concatenate([getattr(p, k) for p in parts]) for k in Bodies.__annotations__)
+    )
     joints = _joint_hardware(robot)
     inside = layout.inside
     keep = jnp.asarray(inside if not layout.half else np.ones(layout.n, bool), dtype)
@@ -197,10 +204,18 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
     total = give + joint_give
     # Double where: a connection without any compliance is rigid and must not make an infinity, nor a NaN gradient.
     soft = jnp.asarray(
-        layout.compliant() | np.isin(np.arange(layout.n), [s.first for s in layout.spans if s.motor >= 0])
+        layout.compliant()
+        | np.isin(np.arange(layout.n), [s.first for s in layout.spans if s.motor >= 0])
     )
     safe = jnp.where(soft, total, 1.0)
     spring = jnp.where(soft, 1 / safe, 0.0)
     damper = spring**2 * (slow + joint_slow)
     share = jnp.where(soft, joint_give / safe, 0.0)
-    return Chain(bodies, Connections(spring, damper, rest, give, share), joints, reach, offset, robot.gravity[:2])
+    return Chain(
+        bodies,
+        Connections(spring, damper, rest, give, share),
+        joints,
+        reach,
+        offset,
+        robot.gravity[:2],
+    )

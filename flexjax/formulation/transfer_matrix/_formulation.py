@@ -11,10 +11,19 @@ from flexjax._results import Status
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.transfer_matrix._balance import energies
-from flexjax.formulation.transfer_matrix._chain import Chain, Layout, build_chain, chain_layout, chain_order
+from flexjax.formulation.transfer_matrix._chain import (
+    Chain,
+    Layout,
+    build_chain,
+    chain_layout,
+    chain_order,
+)
 from flexjax.formulation.transfer_matrix._link import is_rigid
 from flexjax.formulation.transfer_matrix._observe import snapshot
-from flexjax.formulation.transfer_matrix._paper import LINEARISATIONS as PAPER_LINEARISATIONS, PaperTerm
+from flexjax.formulation.transfer_matrix._paper import (
+    LINEARISATIONS as PAPER_LINEARISATIONS,
+    PaperTerm,
+)
 from flexjax.formulation.transfer_matrix._spatial_chain import spatial_chain
 from flexjax.formulation.transfer_matrix._spatial_model import SpatialTransferMatrixModel
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS
@@ -76,7 +85,9 @@ class TransferMatrix(AbstractFormulation):
             raise ValueError(f"chain: {self.chain!r}; expected one of {', '.join(SWEEPS)}.")
         counts = self.segments if isinstance(self.segments, tuple) else (self.segments,)
         if any(not isinstance(c, int) or c < 1 for c in counts):
-            raise ValueError(f"segments: {self.segments}; expected whole numbers of at least 1, e.g. 20 or (20, 10).")
+            raise ValueError(
+                f"segments: {self.segments}; expected whole numbers of at least 1, e.g. 20 or (20, 10)."
+            )
         if not (self.beta > 0 and self.gamma >= 0.5):
             raise ValueError(
                 f"beta, gamma: {self.beta}, {self.gamma}; expected beta > 0 and gamma >= 1/2 (below, energy is fed in)."
@@ -84,7 +95,8 @@ class TransferMatrix(AbstractFormulation):
 
     def refusals(self, robot: Robot) -> list[str]:
         faults = [
-            f"joints.{j.name}: closes a loop; a chain of transfer matrices has two ends" for j in robot.loop_joints
+            f"joints.{j.name}: closes a loop; a chain of transfer matrices has two ends"
+            for j in robot.loop_joints
         ]
         if len(chain_order(robot)) != len(robot.tree_joints):
             faults.append("joints: the links branch; expected a serial arm")
@@ -93,7 +105,9 @@ class TransferMatrix(AbstractFormulation):
         types = ("revolute", "fixed") if robot.planar else ("revolute", "universal", "fixed")
         for j in robot.tree_joints:
             if j.type not in types:
-                faults.append(f"joints.{j.name}.type: {j.type}; expected {', '.join(types[:-1])} or {types[-1]}")
+                faults.append(
+                    f"joints.{j.name}.type: {j.type}; expected {', '.join(types[:-1])} or {types[-1]}"
+                )
         for link in robot.links:
             for field in ("mass", "modal"):
                 if link.damping is not None and getattr(link.damping, field) is not None:
@@ -105,7 +119,11 @@ class TransferMatrix(AbstractFormulation):
         return faults
 
     def build(self, robot: Robot) -> "TransferMatrixModel | SpatialTransferMatrixModel":
-        segments = self.segments if isinstance(self.segments, tuple) else (self.segments,) * len(robot.links)
+        segments = (
+            self.segments
+            if isinstance(self.segments, tuple)
+            else (self.segments,) * len(robot.links)
+        )
         if not robot.planar:
             layout = chain_layout(robot, segments, True, hubs=False)
             return SpatialTransferMatrixModel(robot, self, layout, spatial_chain(robot, layout))
@@ -120,7 +138,9 @@ def spatial_refusals(method: TransferMatrix, robot: Robot) -> list[str]:
     faults = []
     for field, wanted in (("variant", "acceleration"), ("chain", "riccati")):
         if getattr(method, field) != wanted:
-            faults.append(f"{field}: {getattr(method, field)}; expected {wanted} for a robot in space")
+            faults.append(
+                f"{field}: {getattr(method, field)}; expected {wanted} for a robot in space"
+            )
     if method.half_springs is False or method.rotary is False:
         faults.append("half_springs, rotary: false; expected true or none for a robot in space")
     rigid = {"ground": True} | {link.name: is_rigid(link) for link in robot.links}
@@ -129,11 +149,15 @@ def spatial_refusals(method: TransferMatrix, robot: Robot) -> list[str]:
             faults.append(f"links.{link.name}.curvature: expected straight flexible links in space")
     for j in robot.tree_joints:
         if rigid.get(j.parent, False) and rigid.get(j.child, False):
-            faults.append(f"joints.{j.name}: between two rigid bodies; expected a flexible link on one side")
+            faults.append(
+                f"joints.{j.name}: between two rigid bodies; expected a flexible link on one side"
+            )
         if j.motor is not None and j.motor.rotor is not None:
             faults.append(f"joints.{j.name}.motor.rotor: expected none in space")
         if j.stops is not None and (j.flexible or j.type != "revolute"):
-            faults.append(f"joints.{j.name}.stops: in space expected on a revolute joint without stiffness")
+            faults.append(
+                f"joints.{j.name}.stops: in space expected on a revolute joint without stiffness"
+            )
         if j.flexible and j.type != "revolute":
             faults.append(f"joints.{j.name}.stiffness: expected a revolute joint")
     return faults
@@ -152,14 +176,18 @@ class TransferMatrixModel(AbstractModel):
         if method.variant == "acceleration" and method.linearisation is not None:
             linearisation = method.linearisation
         passes = method.passes or (2 if linearisation == "history" else 1)
-        return TransferTerm(self.robot, self.chain, drive, self.layout, method.chain, linearisation, passes)
+        return TransferTerm(
+            self.robot, self.chain, drive, self.layout, method.chain, linearisation, passes
+        )
 
     def term(self, drive: Drive) -> TransferTerm | PaperTerm:
         method, term = self.formulation, self.sweeps(drive)
         if method.variant == "acceleration":
             return term
         linearisation = method.linearisation or PAPER_LINEARISATIONS[0]
-        return PaperTerm(term, linearisation, method.passes or (2 if linearisation == "newton" else 1))
+        return PaperTerm(
+            term, linearisation, method.passes or (2 if linearisation == "newton" else 1)
+        )
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
         mech = start_mech(self.sweeps(drive), t0, start)
@@ -175,7 +203,9 @@ class TransferMatrixModel(AbstractModel):
         return snapshot(self.sweeps(drive), t, self._angles(y), s, at)
 
     def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
-        return Energy(*energies(self.sweeps(drive), t, self._angles(y).mech, at), y.dissipated, y.work)
+        return Energy(
+            *energies(self.sweeps(drive), t, self._angles(y).mech, at), y.dissipated, y.work
+        )
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ChainNewmark(self.formulation.beta, self.formulation.gamma)
@@ -203,4 +233,9 @@ def start_mech(term: TransferTerm, t0, start: Start) -> Mechanical:
             motor = motor.at[s.motor].set(value[d] if prescribed[d] else xm[d])
             motor_rate = motor_rate.at[s.motor].set(rate[d] if prescribed[d] else xd[d])
     q = jnp.concatenate([ground.angle + jnp.cumsum(turn), motor])
-    return term.impose(t0, None, Mechanical(q, jnp.concatenate([ground.rate + jnp.cumsum(spin), motor_rate])), ground)
+    return term.impose(
+        t0,
+        None,
+        Mechanical(q, jnp.concatenate([ground.rate + jnp.cumsum(spin), motor_rate])),
+        ground,
+    )

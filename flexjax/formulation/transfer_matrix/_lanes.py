@@ -10,7 +10,13 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.formulation.transfer_matrix._sweep import Elements, Solution, riccati, swept, swept_again
+from flexjax.formulation.transfer_matrix._sweep import (
+    Elements,
+    Solution,
+    riccati,
+    swept,
+    swept_again,
+)
 
 
 class Segments(eqx.Module):
@@ -47,10 +53,18 @@ class Segments(eqx.Module):
 
         def seen(x, y):
             X, Y = once(self.cos * x - self.sin * y, self.sin * x + self.cos * y)
-            return (-Y, X), (-Y - self.gain * X, X - self.gain * Y), (-self.square * X, -self.square * Y)
+            return (
+                (-Y, X),
+                (-Y - self.gain * X, X - self.gain * Y),
+                (-self.square * X, -self.square * Y),
+            )
 
         row, column, push = seen(self.moment_x, self.moment_y)
-        return seen(self.reach_x, self.reach_y), (row, column, (push[0] - self.force_x, push[1] - self.force_y))
+        return seen(self.reach_x, self.reach_y), (
+            row,
+            column,
+            (push[0] - self.force_x, push[1] - self.force_y),
+        )
 
     def elements(self) -> Elements:
         (row, column, shift), (torques, forces, push) = self.geometry()
@@ -60,8 +74,18 @@ class Segments(eqx.Module):
             jnp.stack([zero, self.mass + zero, forces[1], push[1]], -1),
             jnp.stack([*torques, self.spin + zero, -self.load + zero], -1),
         ]
-        laws = (self.stiffness, self.torque, self.free, self.given, self.coupling, self.inertia, self.pull)
-        return Elements(*(jnp.stack(v, -1) for v in (column, row, shift)), jnp.stack(mass, -2), *laws)
+        laws = (
+            self.stiffness,
+            self.torque,
+            self.free,
+            self.given,
+            self.coupling,
+            self.inertia,
+            self.pull,
+        )
+        return Elements(
+            *(jnp.stack(v, -1) for v in (column, row, shift)), jnp.stack(mass, -2), *laws
+        )
 
 
 @jax.custom_jvp
@@ -75,7 +99,14 @@ def _applied(seg: Segments, e, D, al, behind):
     ax, ay, turned = e[:, 0], e[:, 1], e[:, 2]
     ahead = [c * turned + s for c, s in zip(column, shift, strict=True)]
     force = [seg.mass * a + f * turned + p for a, f, p in zip((ax, ay), forces, push, strict=True)]
-    moment = torques[0] * ax + torques[1] * ay + seg.spin * turned - seg.load + row[0] * behind[:, 0] + row[1] * behind[:, 1]
+    moment = (
+        torques[0] * ax
+        + torques[1] * ay
+        + seg.spin * turned
+        - seg.load
+        + row[0] * behind[:, 0]
+        + row[1] * behind[:, 1]
+    )
     torque = seg.torque - seg.stiffness * D - seg.coupling * al
     pull = seg.pull - seg.coupling * D - seg.inertia * al
     return jnp.stack(ahead, -1), jnp.stack([*force, moment], -1), torque, seg.given, pull
@@ -88,7 +119,9 @@ def _riccati_segments_jvp(primals, tangents):
     el = seg.elements()
     known = swept(el, root)
     sol = known.solution
-    _, change = jax.jvp(lambda s: _applied(s, sol.e, sol.turn, known.al, known.behind), (seg,), (d,))
+    _, change = jax.jvp(
+        lambda s: _applied(s, sol.e, sol.turn, known.al, known.behind), (seg,), (d,)
+    )
     return sol, swept_again(el, known, *change, d_root)
 
 
@@ -147,13 +180,27 @@ def _sweep(size: int, seg: Segments, root):
 
         for k, by in ((2, column), (3, shift)):
             columns[k] = [*once(through(by, k, 0), through(by, k, 1)), through(by, k, 2)]
-        own = (x.mass, 0.0, torques[0]), (0.0, x.mass, torques[1]), (*forces, x.spin), (*push, -x.load)
-        n = once(*(c[2] + row[0] * c[0] + row[1] * c[1] + m[2] for c, m in zip(columns, own, strict=True)))
+        own = (
+            (x.mass, 0.0, torques[0]),
+            (0.0, x.mass, torques[1]),
+            (*forces, x.spin),
+            (*push, -x.load),
+        )
+        n = once(
+            *(
+                c[2] + row[0] * c[0] + row[1] * c[1] + m[2]
+                for c, m in zip(columns, own, strict=True)
+            )
+        )
         turn = _turn(x, n, x.free / (x.stiffness + n[2]))
         columns = [(c[0] + m[0], c[1] + m[1], m2) for c, m, m2 in zip(columns, own, n, strict=True)]
         pressed = columns[2][0], columns[2][1], n[2] + x.coupling
         after = (0.0, 0.0, x.inertia, -x.pull)
-        new = [c[i] + pressed[i] * w + (a if i == 2 else 0.0) for c, w, a in zip(columns, turn, after, strict=True) for i in range(3)]
+        new = [
+            c[i] + pressed[i] * w + (a if i == 2 else 0.0)
+            for c, w, a in zip(columns, turn, after, strict=True)
+            for i in range(3)
+        ]
         return jnp.concatenate([full(z) for z in new]), (n, tuple(full(w) for w in turn))
 
     _, (rows, turns) = lax.scan(inwards, jnp.zeros(12 * size, dtype), seg, reverse=True)
@@ -161,7 +208,9 @@ def _sweep(size: int, seg: Segments, root):
     def outwards(carry, x):
         seg, w = x
         (_, column, shift), _ = seg.geometry()
-        ax, ay, al = carry  # three apart: joined, one after the other of their numbers would be computed
+        ax, ay, al = (
+            carry  # three apart: joined, one after the other of their numbers would be computed
+        )
         D = w[0] * ax + w[1] * ay + w[2] * al + w[3]
         al = _apart(al + D)
         new = ax + column[0] * al + shift[0], ay + column[1] * al + shift[1], al
@@ -172,4 +221,9 @@ def _sweep(size: int, seg: Segments, root):
 
 def _turn(x: Segments, n, soft):
     """D = turn . (e, 1), from the row of n behind the connection."""
-    return -n[0] * soft, -n[1] * soft, -(n[2] + x.coupling) * soft, (x.torque - n[3]) * soft + x.given
+    return (
+        -n[0] * soft,
+        -n[1] * soft,
+        -(n[2] + x.coupling) * soft,
+        (x.torque - n[3]) * soft + x.given,
+    )

@@ -74,7 +74,9 @@ class Kinds:
         self.given_motor = prescribed & flexible
         self.given_joint = prescribed & ~flexible
         self.driven_motor = ~prescribed & flexible & self.rotor
-        self.idle_motor = ~prescribed & flexible & ~self.rotor  # no inertia, no torque: it stays with its joint
+        self.idle_motor = (
+            ~prescribed & flexible & ~self.rotor
+        )  # no inertia, no torque: it stays with its joint
         self.free = (~prescribed & ~flexible) | self.idle_motor
         self.springs[self.first[flexible]] = True
         self.springs[self.first[self.free]] = False
@@ -149,7 +151,9 @@ def link_side(term, p: Point, target) -> tuple[Array, Array]:
     """(D,) joint coordinates and rates on the link's side of joint springs."""
     kinds = term.kinds
     q, qd = motor_side(term, p, target)
-    share = jnp.where(kinds.driven_motor | kinds.given_motor, term.chain.connections.joint_share[kinds.first], 0.0)
+    share = jnp.where(
+        kinds.driven_motor | kinds.given_motor, term.chain.connections.joint_share[kinds.first], 0.0
+    )
     return q + share * (p.x[kinds.first] - q), qd + share * (p.xd[kinds.first] - qd)
 
 
@@ -237,7 +241,11 @@ def has_lag(robot: Robot, drive, free, half: bool) -> bool:
         return False
     slices = robot.dof_slices()
     for joint in robot.tree_joints:
-        rate = joint.damping is not None or joint.friction is not None or isinstance(drive.joints.get(joint.name), PD)
+        rate = (
+            joint.damping is not None
+            or joint.friction is not None
+            or isinstance(drive.joints.get(joint.name), PD)
+        )
         if joint.dofs and rate and free[slices[joint.name]].any():
             return True
     return False
@@ -251,7 +259,9 @@ def own_torque(term, t, args, memory, x, xd, lag: Lag | None = None) -> Series:
     return in_series(term.drive, term.robot, t, args, memory, x, xd, give, losses, lag)
 
 
-def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1, lag: Lag | None = None) -> Laws:
+def joint_laws(
+    term, t, args, memory, star: Point, predicted: Point, c2, c1, lag: Lag | None = None
+) -> Laws:
     """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is not linear is
     expanded about ``star``."""
     kinds, con, j = term.kinds, term.chain.connections, term.chain.joints
@@ -271,7 +281,9 @@ def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1, lag
     D = first.shape[0]
     motors = jnp.stack([jnp.asarray(kinds.idle_motor, dtype), target[2], jnp.zeros(D, dtype)])
     # Static: free joints without drive, damper or friction need none of it.
-    acted = term.drive.joints or any(x.damping is not None or x.friction is not None for x in term.robot.tree_joints)
+    acted = term.drive.joints or any(
+        x.damping is not None or x.friction is not None for x in term.robot.tree_joints
+    )
     if (acted and not kinds.given.all()) or kinds.rotor.any() or kinds.stops.any():
         ks, n0 = stiffness[first], torque[first]
         xs, xsd = motor_side(term, star, target)
@@ -285,7 +297,9 @@ def joint_laws(term, t, args, memory, star: Point, predicted: Point, c2, c1, lag
             J, gJ = j.rotor, j.gear * j.rotor
             whole = jnp.where(led, ks + j.gear * gJ + k, 1.0)
             pulls = jnp.where(led, (tau - n0) / whole, target[2])  # the motor's own acceleration
-            stiff = jnp.where(led, ks * (1 - ks / whole), ks + jnp.where(kinds.free, j.gear * gJ, 0.0))
+            stiff = jnp.where(
+                led, ks * (1 - ks / whole), ks + jnp.where(kinds.free, j.gear * gJ, 0.0)
+            )
             push = jnp.where(led, n0 + ks * pulls, n0)
             table = [
                 jnp.where(led, ks * gJ / whole, jnp.where(kinds.free, gJ, 0.0)),
@@ -353,8 +367,14 @@ def station(term, span, s, th, bodies) -> tuple[Array, Array, Array]:
     else:
         where, along = locate(span.count, s, link.length)
         local = jnp.stack(on_segment(link, span.count, along)[:2], -1)
-        ends = jnp.concatenate([th[:1] - bodies.turn_in[sl][:1], th, th[-1:] + bodies.turn_out[sl][-1:]])
+        ends = jnp.concatenate(
+            [th[:1] - bodies.turn_in[sl][:1], th, th[-1:] + bodies.turn_out[sl][-1:]]
+        )
         knots = np.concatenate([[0.0], (np.arange(span.count) + 0.5) / span.count, [1.0]])
         angle = jnp.interp(s, jnp.asarray(knots, th.dtype), ends)
     c, sn = jnp.cos(th), jnp.sin(th)
-    return where, jnp.stack([c * local[:, 0] - sn * local[:, 1], sn * local[:, 0] + c * local[:, 1]], -1), angle
+    return (
+        where,
+        jnp.stack([c * local[:, 0] - sn * local[:, 1], sn * local[:, 0] + c * local[:, 1]], -1),
+        angle,
+    )

@@ -54,7 +54,9 @@ def segment_bodies(link: Link, count: int, rotary: bool) -> Bodies:
     edges = jnp.asarray(np.arange(2 * count + 1) / (2 * count), dtype)
     ends = jnp.zeros(1, dtype)
     if link.pieces:
-        ends = jnp.concatenate([ends, jnp.cumsum(jnp.stack([p.fraction for p in link.pieces]))[:-1]])
+        ends = jnp.concatenate(
+            [ends, jnp.cumsum(jnp.stack([p.fraction for p in link.pieces]))[:-1]]
+        )
     ends = jnp.concatenate([ends, jnp.ones(1, dtype)])
     low = jnp.clip(ends[:-1, None], edges[None, :-1], edges[None, 1:])
     high = jnp.clip(ends[1:, None], edges[None, :-1], edges[None, 1:])
@@ -78,7 +80,11 @@ def segment_bodies(link: Link, count: int, rotary: bool) -> Bodies:
     if link.curvature is not None:
         turn = turn + 0.5 * link.curvature[2] * dl
         chord = dl * jnp.sinc(turn[0] / jnp.pi)
-    tau = jnp.zeros((), dtype) if link.damping is None or link.damping.strain_rate is None else link.damping.strain_rate
+    tau = (
+        jnp.zeros((), dtype)
+        if link.damping is None or link.damping.strain_rate is None
+        else link.damping.strain_rate
+    )
     return Bodies(
         lever=jnp.stack([zero + chord, zero], -1),
         mass=mass,
@@ -195,7 +201,9 @@ def link_bodies(robot: Robot, joint: Joint, count: int, rotary: bool, hub: bool)
             bodies = add_payload(bodies, link, payload, rigid)
     if hub:
         parts = [hub_body(joint, bodies), bodies]
-        return Bodies(*(jnp.concatenate([getattr(b, k) for b in parts]) for k in Bodies.__annotations__))
+        return Bodies(
+            *(jnp.concatenate([getattr(b, k) for b in parts]) for k in Bodies.__annotations__)
+        )
     mass, inertia = hub_numbers(joint, link.length.dtype)
     where = jnp.zeros(bodies.mass.shape[0], link.length.dtype).at[0].set(1.0)
     return add_inertia(bodies, where, mass, jnp.zeros_like(bodies.moment), inertia)

@@ -35,15 +35,20 @@ def snapshot(term, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
     (th, _), (w, _), (alpha, _) = term.split(mech.q), term.split(mech.v), term.split(a)
     acceleration = inverse.acceleration + term.chain.gravity[None]
     fields = jnp.concatenate(
-        [position[:-1], velocity[:-1], acceleration, th[:, None], w[:, None], alpha[:, None]], axis=1
+        [position[:-1], velocity[:-1], acceleration, th[:, None], w[:, None], alpha[:, None]],
+        axis=1,
     )
     by_link = {span.link: _along(term, span, fields, moment, s) for span in lay.spans}
     rows = [by_link[i] for i in range(len(robot.links))]
-    frames, twist, acc, deflection, strain, root = (jnp.stack([r[k] for r in rows]) for k in range(6))
+    frames, twist, acc, deflection, strain, root = (
+        jnp.stack([r[k] for r in rows]) for k in range(6)
+    )
     q, qd = link_side(term, p, target)
     xm, _ = motor_side(term, p, target)
     motor_acc = motor_accelerations(term, a, target, ground)
-    share = jnp.where(kinds.driven_motor | kinds.given_motor, term.chain.connections.joint_share[kinds.first], 0.0)
+    share = jnp.where(
+        kinds.driven_motor | kinds.given_motor, term.chain.connections.joint_share[kinds.first], 0.0
+    )
     qdd = motor_acc + share * (term.relative(a, ground.acceleration)[kinds.first] - motor_acc)
     order = sorted(lay.spans, key=lambda span: span.joint)
     first = np.array([span.first for span in order])
@@ -92,9 +97,14 @@ def _along(term, span: Span, fields, moment, s):
         local = jnp.stack(on_segment(link, span.count, (u - k) * link.length / span.count)[:2], -1)
         root = th[0] - bodies.turn_in[first] - half * moment[first] * bodies.bend_in[first]
         tip = th[-1] + bodies.turn_out[last] + half * moment[last + 1] * bodies.bend_out[last]
-        knots = jnp.asarray(np.concatenate([[0.0], np.arange(span.count) + 0.5, [span.count]]), th.dtype)
+        knots = jnp.asarray(
+            np.concatenate([[0.0], np.arange(span.count) + 0.5, [span.count]]), th.dtype
+        )
         pad = jnp.stack(
-            [jnp.concatenate([root[None], th, tip[None]]), *(jnp.concatenate([x[:1], x, x[-1:]]) for x in (w, alpha))]
+            [
+                jnp.concatenate([root[None], th, tip[None]]),
+                *(jnp.concatenate([x[:1], x, x[-1:]]) for x in (w, alpha)),
+            ]
         )
         j = jnp.clip(jnp.floor(u + 0.5), 0, span.count).astype(int)
         share = (u - knots[j]) / (knots[j + 1] - knots[j])
@@ -111,7 +121,14 @@ def _along(term, span: Span, fields, moment, s):
     frames = jnp.stack([r[:, 0], r[:, 1], zero, sign * c, zero, zero, sign * sn], -1)
     off = rotate(-root + zero, r - own[:1, :2]) - jnp.stack([s * link.length, zero], -1)
     deflection = jnp.stack([zero, zero, zero] if span.rigid else [off[:, 0], off[:, 1], zero], -1)
-    return frames, _spatial(v, spin), _spatial(acc, turn), deflection, _spatial(jnp.zeros_like(local), bent), root
+    return (
+        frames,
+        _spatial(v, spin),
+        _spatial(acc, turn),
+        deflection,
+        _spatial(jnp.zeros_like(local), bent),
+        root,
+    )
 
 
 def _spatial(v, spin) -> Array:

@@ -8,9 +8,22 @@ single precision it is useless.
 import equinox as eqx
 import jax.numpy as jnp
 
-from flexjax.formulation.transfer_matrix._laws import Ground, joint_laws, load_wrenches, on_connections, targets
+from flexjax.formulation.transfer_matrix._laws import (
+    Ground,
+    joint_laws,
+    load_wrenches,
+    on_connections,
+    targets,
+)
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
-from flexjax.formulation.transfer_matrix._term import Carried, TransferTerm, before, cross, perp, turned
+from flexjax.formulation.transfer_matrix._term import (
+    Carried,
+    TransferTerm,
+    before,
+    cross,
+    perp,
+    turned,
+)
 from flexjax.term import AbstractChainStepTerm, Mechanical, State
 
 LINEARISATIONS = ("newton", "extrapolated", "frozen")
@@ -52,7 +65,10 @@ class PaperTerm(AbstractChainStepTerm):
         w = self.inner.split(mech.v)[0]
         q = jnp.concatenate([mech.q, x[:-1].reshape(-1), (x[:-1] + to_com).reshape(-1)])
         return Mechanical(
-            q, jnp.concatenate([mech.v, v[:-1].reshape(-1), (v[:-1] + w[:, None] * perp(to_com)).reshape(-1)])
+            q,
+            jnp.concatenate(
+                [mech.v, v[:-1].reshape(-1), (v[:-1] + w[:, None] * perp(to_com)).reshape(-1)]
+            ),
         )
 
     def _centres(self, th):
@@ -130,18 +146,29 @@ class PaperTerm(AbstractChainStepTerm):
         parent = before(A * (th - small.q[:n]), ground.acceleration)
         motors = laws.motor_acceleration(turn_acc, parent)
         q1 = jnp.concatenate(
-            [th, predicted.q[n : self.angles] + beta * dt**2 * motors, sol.e[:, :2].reshape(-1), centre.reshape(-1)]
+            [
+                th,
+                predicted.q[n : self.angles] + beta * dt**2 * motors,
+                sol.e[:, :2].reshape(-1),
+                centre.reshape(-1),
+            ]
         )
         a1 = A * (q1 - predicted.q)
         v1 = predicted.v + gamma * dt * a1
         fixed = inner.impose(t1, args, Mechanical(q1[: self.angles], v1[: self.angles]), ground)
-        mech = Mechanical(jnp.concatenate([fixed.q, q1[self.angles :]]), jnp.concatenate([fixed.v, v1[self.angles :]]))
+        mech = Mechanical(
+            jnp.concatenate([fixed.q, q1[self.angles :]]),
+            jnp.concatenate([fixed.v, v1[self.angles :]]),
+        )
         return inner.finish(t1, y, carried, args, beta, dt, mech, a1, fixed)
 
     def _positions(self, laws, t, args, small: Mechanical, ground: Ground, A):
         """The connections' laws in terms of rotations instead of accelerations: al = A (th - predicted)."""
         inner = self.inner
-        turn, parent = inner.relative(small.q, ground.angle), before(inner.split(small.q)[0], ground.angle)
+        turn, parent = (
+            inner.relative(small.q, ground.angle),
+            before(inner.split(small.q)[0], ground.angle),
+        )
         stiffness, coupling, inertia = A * laws.stiffness, A * laws.coupling, A * laws.inertia
         value = on_connections(inner, targets(inner, t, args))[0] + inner.chain.connections.rest
         return eqx.tree_at(

@@ -47,7 +47,9 @@ def _segments(link: Link, count: int) -> dict[str, Array]:
     edges = jnp.asarray(np.arange(2 * count + 1) / (2 * count), dtype)
     ends = jnp.zeros(1, dtype)
     if link.pieces:
-        ends = jnp.concatenate([ends, jnp.cumsum(jnp.stack([p.fraction for p in link.pieces]))[:-1]])
+        ends = jnp.concatenate(
+            [ends, jnp.cumsum(jnp.stack([p.fraction for p in link.pieces]))[:-1]]
+        )
     ends = jnp.concatenate([ends, jnp.ones(1, dtype)])
     low = jnp.clip(ends[:-1, None], edges[None, :-1], edges[None, 1:])
     high = jnp.clip(ends[1:, None], edges[None, :-1], edges[None, 1:])
@@ -64,7 +66,11 @@ def _segments(link: Link, count: int) -> dict[str, Array]:
         return jnp.sum(halves(x), axis=1)
 
     give = jnp.stack([halves(1 / k) for k in (props.GJ, props.EIy, props.EIz)], -1)
-    tau = jnp.zeros((), dtype) if link.damping is None or link.damping.strain_rate is None else link.damping.strain_rate
+    tau = (
+        jnp.zeros((), dtype)
+        if link.damping is None or link.damping.strain_rate is None
+        else link.damping.strain_rate
+    )
     zero = jnp.zeros(count, dtype)
     second = whole(props.rhoA * along**2)
     spin = [whole(props.rhoIx), second + whole(props.rhoIy), second + whole(props.rhoIz)]
@@ -96,7 +102,10 @@ def _matrix(inertia, dtype) -> Array:
 def _add(rows, where, mass, at, inertia):
     """A rigid mass at ``at`` (n, 3) on the bodies weighted by ``where`` (n,)."""
     m = where * mass
-    spread = jnp.sum(at**2, axis=1)[:, None, None] * jnp.eye(3, dtype=at.dtype)[None] - at[:, :, None] * at[:, None]
+    spread = (
+        jnp.sum(at**2, axis=1)[:, None, None] * jnp.eye(3, dtype=at.dtype)[None]
+        - at[:, :, None] * at[:, None]
+    )
     return rows | dict(
         mass=rows["mass"] + m,
         moment=rows["moment"] + m[:, None] * at,
@@ -121,10 +130,15 @@ def _link_rows(robot: Robot, joint: Joint, span) -> dict[str, Array]:
             where, along = locate(span.count, payload.s, link.length)
             at = along[:, None] * jnp.asarray([[1.0, 0.0, 0.0]], dtype) + offset[None]
         rows = _add(rows, where, payload.mass, at, about)
-    mass, about = jnp.zeros((), dtype) if joint.mass is None else joint.mass, jnp.zeros((3, 3), dtype)
+    mass, about = (
+        jnp.zeros((), dtype) if joint.mass is None else joint.mass,
+        jnp.zeros((3, 3), dtype),
+    )
     if joint.hub is not None:
         mass, about = mass + joint.hub.mass, _matrix(joint.hub.inertia, dtype)
-        if joint.hub.inertia is not None and joint.hub.inertia.ndim == 0:  # one number: about the joint's axis
+        if (
+            joint.hub.inertia is not None and joint.hub.inertia.ndim == 0
+        ):  # one number: about the joint's axis
             axis = jnp.asarray([0.0, 0.0, 1.0], dtype) if joint.axis is None else joint.axis
             about = joint.hub.inertia * axis[:, None] * axis[None] / jnp.sum(axis**2)
     first = jnp.zeros(rows["mass"].shape[0], dtype).at[0].set(1.0)
@@ -142,15 +156,23 @@ def spatial_chain(robot: Robot, layout: Layout) -> SpatialChain:
     offset = jnp.zeros(3, dtype)
     damping, coulomb, v_eps, stops = [], [], [], []
     for joint in robot.tree_joints:
-        damping += [joint.damping if joint.damping is not None and not joint.flexible else 0.0] * joint.dofs
+        damping += [
+            joint.damping if joint.damping is not None and not joint.flexible else 0.0
+        ] * joint.dofs
         coulomb += [0.0 if joint.friction is None else joint.friction.coulomb] * joint.dofs
         v_eps += [1.0 if joint.friction is None else joint.friction.v_eps] * joint.dofs
         stop = joint.stops
-        row = [-jnp.inf, jnp.inf, 0.0, 0.0] if stop is None else [stop.lower, stop.upper, stop.stiffness, stop.damping]
+        row = (
+            [-jnp.inf, jnp.inf, 0.0, 0.0]
+            if stop is None
+            else [stop.lower, stop.upper, stop.stiffness, stop.damping]
+        )
         stops += [jnp.stack([jnp.asarray(z, dtype) for z in row])] * joint.dofs
     for k, span in enumerate(layout.spans):
         joint = robot.joints[span.joint]
-        turn = jnp.eye(3, dtype=dtype) if joint.rotation is None else se3.rotation_exp(joint.rotation)
+        turn = (
+            jnp.eye(3, dtype=dtype) if joint.rotation is None else se3.rotation_exp(joint.rotation)
+        )
         shift = jnp.zeros(3, dtype) if joint.offset is None else joint.offset
         before = jnp.eye(3, dtype=dtype)
         if k > 0:

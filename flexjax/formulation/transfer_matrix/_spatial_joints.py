@@ -102,12 +102,29 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
     outer_slow = jnp.concatenate([jnp.zeros((1, 3), w.dtype), chain.slow_out[:-1]])
     free = jnp.asarray(sites.free, R.dtype)
 
-    def one(Q, R, w_rel, fix, axes, angle, rate, free, give, give_out, slow, slow_out, joint_give, joint_slow):
+    def one(
+        Q,
+        R,
+        w_rel,
+        fix,
+        axes,
+        angle,
+        rate,
+        free,
+        give,
+        give_out,
+        slow,
+        slow_out,
+        joint_give,
+        joint_slow,
+    ):
         first, second = (se3.rotation_exp(axes[j] * angle[j]) for j in (0, 1))
         turn = matmul(first, second)
         bend = se3.rotation_log(matmul(turn.T, Q))
         back = se3.so3_dexp_inv(bend)
-        A = matmul(se3.rotation_exp(-bend), jnp.stack([matvec(second.T, axes[0]), axes[1]], -1))  # body axes
+        A = matmul(
+            se3.rotation_exp(-bend), jnp.stack([matvec(second.T, axes[0]), axes[1]], -1)
+        )  # body axes
         across = matmul(fix, turn)
 
         def parents(other):
@@ -133,12 +150,36 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
         bend_rate = matvec(of_bend, w_rel) - matvec(turned, held)
         rate = held + matvec(of_angle, w_rel)
         damping = matmul(matmul(K, late), K)
-        return angle, rate, bend, bend_rate, of_bend, of_angle, matmul(R, A), K, damping, axis_give, drag
+        return (
+            angle,
+            rate,
+            bend,
+            bend_rate,
+            of_bend,
+            of_angle,
+            matmul(R, A),
+            K,
+            damping,
+            axis_give,
+            drag,
+        )
 
     return Bends(
         *jax.vmap(one)(
-            Q, R, w_rel, chain.fix, chain.axes, angle, rate, free, chain.give_in, outer, chain.slow_in, outer_slow,
-            chain.joint_give, chain.joint_slow,
+            Q,
+            R,
+            w_rel,
+            chain.fix,
+            chain.axes,
+            angle,
+            rate,
+            free,
+            chain.give_in,
+            outer,
+            chain.slow_in,
+            outer_slow,
+            chain.joint_give,
+            chain.joint_slow,
         )  # fmt: skip
     )
 

@@ -87,11 +87,15 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     pressed, _, damped = term.stops(b)
     pressed = pressed + damped * sites.gather(b.angle_rate)
     torque = sites.spread(jnp.where(sites.given, 0.0, effort - lost + pressed))
-    moment = matvec(transpose(b.of_angle), torque) - matvec(transpose(b.of_bend), matvec(b.stiffness, b.bend))
+    moment = matvec(transpose(b.of_angle), torque) - matvec(
+        transpose(b.of_bend), matvec(b.stiffness, b.bend)
+    )
     fields = (R, position[:-1], velocity[:-1], acc, w, alpha, matvec(transpose(R), moment))
     by_link = {span.link: _along(term, span, fields, s) for span in lay.spans}
     rows = [by_link[i] for i in range(len(robot.links))]
-    frames, twist, rate, deflection, strain, root = (jnp.stack([r[k] for r in rows]) for k in range(6))
+    frames, twist, rate, deflection, strain, root = (
+        jnp.stack([r[k] for r in rows]) for k in range(6)
+    )
     value, _, _ = term.drive.motion(robot, t, args)
     (q, qd), (_, qdd) = _link_side(term, t, args, y.mech, alpha)
     # Between a joint that is free to turn and the bodies beside it stand the half segments.
@@ -117,7 +121,10 @@ def _link_side(term: SpatialTerm, t, args, mech: Mechanical, alpha):
 
     def coordinates(t, mech):
         b = term.bends(t, args, term.rotations(mech.q), mech.v.reshape(-1, 3))
-        angle, rate = b.angle + spring(b.stiffness, b.bend), b.angle_rate + spring(b.stiffness, b.bend_rate)
+        angle, rate = (
+            b.angle + spring(b.stiffness, b.bend),
+            b.angle_rate + spring(b.stiffness, b.bend_rate),
+        )
         return sites.gather(angle), sites.gather(rate)
 
     tangent = term.ambient(mech, Mechanical(mech.v, alpha.reshape(-1)))
@@ -150,17 +157,22 @@ def _along(term: SpatialTerm, span: Span, fields, s):
         nodes = jnp.concatenate([moment, over[None]])
         root = R[0] @ se3.rotation_exp(moment[0] * chain.give_in[first])
         tip = R[-1] @ se3.rotation_exp(-over * chain.give_out[last])
-        knots = jnp.asarray(np.concatenate([[0.0], np.arange(span.count) + 0.5, [span.count]]), s.dtype)
+        knots = jnp.asarray(
+            np.concatenate([[0.0], np.arange(span.count) + 0.5, [span.count]]), s.dtype
+        )
         ends = jnp.concatenate([root[None], R, tip[None]])
         steps = jax.vmap(se3.rotation_log)(jnp.matmul(transpose(ends[:-1]), ends[1:]))
         j = jnp.clip(jnp.floor(u + 0.5), 0, span.count).astype(int)
         share = ((u - knots[j]) / (knots[j + 1] - knots[j]))[:, None]
         section = jnp.matmul(ends[j], jax.vmap(se3.rotation_exp)(share * steps[j]))
         spin, turn = (
-            (1 - share) * z[jnp.maximum(j - 1, 0)] + share * z[jnp.minimum(j, span.count - 1)] for z in (w, alpha)
+            (1 - share) * z[jnp.maximum(j - 1, 0)] + share * z[jnp.minimum(j, span.count - 1)]
+            for z in (w, alpha)
         )
         props = beam_properties(link, s)
-        bent = -((1 - part) * nodes[k] + part * nodes[k + 1]) / jnp.stack([props.GJ, props.EIy, props.EIz], -1)
+        bent = -((1 - part) * nodes[k] + part * nodes[k + 1]) / jnp.stack(
+            [props.GJ, props.EIy, props.EIz], -1
+        )
         shape = s[:, None] * ahead * link.length
     point = matvec(R[k], local)
     r = x[k] + point
@@ -170,5 +182,9 @@ def _along(term: SpatialTerm, span: Span, fields, s):
     twist = jnp.concatenate([vel, matvec(inner, spin)], axis=1)
     rate = jnp.concatenate([acc, matvec(inner, turn)], axis=1)
     frames = jnp.concatenate([r, jax.vmap(se3.matrix_to_quat)(section)], axis=1)
-    deflection = zero if shape is None else matvec(jnp.broadcast_to(root.T[None], section.shape), r - x[:1]) - shape
+    deflection = (
+        zero
+        if shape is None
+        else matvec(jnp.broadcast_to(root.T[None], section.shape), r - x[:1]) - shape
+    )
     return frames, twist, rate, deflection, jnp.concatenate([zero, bent], axis=1), root

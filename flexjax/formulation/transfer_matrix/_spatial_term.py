@@ -60,15 +60,21 @@ class SpatialTerm(AbstractChainStepTerm):
 
     def moved(self, q, turn):
         """``q`` moved by rotation vectors in world axes."""
-        quat = jax.vmap(se3.quat_multiply)(jax.vmap(se3.quat_exp)(turn.reshape(-1, 3)), q.reshape(-1, 4))
+        quat = jax.vmap(se3.quat_multiply)(
+            jax.vmap(se3.quat_exp)(turn.reshape(-1, 3)), q.reshape(-1, 4)
+        )
         return (quat / jnp.sqrt(jnp.sum(quat**2, axis=1))[:, None]).reshape(-1)
 
     def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
         return Mechanical(self.moved(mech.q, dx.q), mech.v + dx.v)
 
     def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
-        spin = jnp.concatenate([jnp.zeros((self.layout.n, 1), dx.q.dtype), dx.q.reshape(-1, 3)], axis=1)
-        return Mechanical(0.5 * jax.vmap(se3.quat_multiply)(spin, mech.q.reshape(-1, 4)).reshape(-1), dx.v)
+        spin = jnp.concatenate(
+            [jnp.zeros((self.layout.n, 1), dx.q.dtype), dx.q.reshape(-1, 3)], axis=1
+        )
+        return Mechanical(
+            0.5 * jax.vmap(se3.quat_multiply)(spin, mech.q.reshape(-1, 4)).reshape(-1), dx.v
+        )
 
     def bends(self, t, args, R, w) -> Bends:
         value, rate, _ = self.drive.motion(self.robot, t, args)
@@ -78,7 +84,9 @@ class SpatialTerm(AbstractChainStepTerm):
     def stops(self, b: Bends) -> tuple[Array, Array, Array]:
         """(D,) torque of the end stops, its slopes (taken positive) in angle and rate; none where a Motion holds."""
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
-        torque, by_angle, by_rate = (jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain, x, xd))
+        torque, by_angle, by_rate = (
+            jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain, x, xd)
+        )
         return torque, by_angle, by_rate
 
     @property
@@ -90,7 +98,9 @@ class SpatialTerm(AbstractChainStepTerm):
         c, sites = self.chain, self.sites
         x, xd = sites.gather(b.angle), sites.gather(b.angle_rate)
         losses = c.damping, c.coulomb, c.v_eps
-        return in_series(self.drive, self.robot, t, args, memory, x, xd, sites.gather(b.give), losses, lag)
+        return in_series(
+            self.drive, self.robot, t, args, memory, x, xd, sites.gather(b.give), losses, lag
+        )
 
     def sweep(self, t, args, memory, R, w, turn_ahead, w_ahead, c2, c1, lag=None):
         """(e (n, 6) of the bodies' inboard points, f (n, 6) on the bodies there) at rotations R and angular velocities
@@ -103,13 +113,19 @@ class SpatialTerm(AbstractChainStepTerm):
         spun = matvec(inertia, w)
         gyro_slope, gyro = matmul(skew(w), inertia) - skew(spun), jnp.cross(w, spun)
         if self.linearisation == "extrapolated":
-            swing, push_slope, gyro_slope = (jnp.zeros_like(x) for x in (swing, push_slope, gyro_slope))
+            swing, push_slope, gyro_slope = (
+                jnp.zeros_like(x) for x in (swing, push_slope, gyro_slope)
+            )
         known, push, gyro = (
-            x + matvec(s, w_ahead) for x, s in ((known, swing), (push, push_slope), (gyro, gyro_slope))
+            x + matvec(s, w_ahead)
+            for x, s in ((known, swing), (push, push_slope), (gyro, gyro_slope))
         )
         force, torque = load_wrenches(self, t, args, R)
         push, gyro = push - force, gyro - torque
-        eye, zero = jnp.broadcast_to(jnp.eye(3, dtype=R.dtype)[None], (n, 3, 3)), jnp.zeros((n, 3, 3), R.dtype)
+        eye, zero = (
+            jnp.broadcast_to(jnp.eye(3, dtype=R.dtype)[None], (n, 3, 3)),
+            jnp.zeros((n, 3, 3), R.dtype),
+        )
         r, s = skew(reach), skew(moment)
         column = jnp.zeros((n, 3, 1), R.dtype)
         right = _blocks([[eye, -r + c1 * swing, known[:, :, None]], [zero, eye, column]])
@@ -149,7 +165,10 @@ class SpatialTerm(AbstractChainStepTerm):
         turn, spin = _across(turn_ahead), _across(w_ahead)
         own = self.own_effort(t, args, memory, b, lag)
         push, ks, cs = self.stops(b)
-        tau, kx, kd = (sites.spread(x) for x in (own.effort - own.lost + push, own.of_angle + ks, own.of_rate + cs))
+        tau, kx, kd = (
+            sites.spread(x)
+            for x in (own.effort - own.lost + push, own.of_angle + ks, own.of_rate + cs)
+        )
         tau = tau - b.drag  # of_angle takes the free axes only
         bend = b.bend + matvec(b.of_bend, turn)
         rate = b.bend_rate + matvec(b.of_bend, spin)
@@ -164,7 +183,11 @@ class SpatialTerm(AbstractChainStepTerm):
         """(rotations, angular velocities, e, f) of a state."""
         R, w = self.rotations(y.mech.q), y.mech.v.reshape(-1, 3)
         zero = jnp.zeros((), w.dtype)
-        return R, w, *self.sweep(t, args, y.memory, R, w, jnp.zeros_like(w), jnp.zeros_like(w), zero, zero)
+        return (
+            R,
+            w,
+            *self.sweep(t, args, y.memory, R, w, jnp.zeros_like(w), jnp.zeros_like(w), zero, zero),
+        )
 
     def rate(self, t, y: State, args) -> Mechanical:
         return Mechanical(y.mech.v, self.solve(t, y, args)[2][:, 3:].reshape(-1))
@@ -215,7 +238,11 @@ class SpatialTerm(AbstractChainStepTerm):
         effort, lost = self.efforts(t, args, y.memory, b, lag)
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
         viscous = matvec(b.damping, b.bend_rate).reshape(-1)
-        loss = [(viscous, b.bend.reshape(-1), b.bend_rate.reshape(-1)), (lost, x, xd), (self.stops(b)[2] * xd, x, xd)]
+        loss = [
+            (viscous, b.bend.reshape(-1), b.bend_rate.reshape(-1)),
+            (lost, x, xd),
+            (self.stops(b)[2] * xd, x, xd),
+        ]
         gain = [(effort, x, xd)]
         if self.drive.loads:
             force, torque = load_wrenches(self, t, args, self.rotations(y.mech.q))
@@ -224,10 +251,16 @@ class SpatialTerm(AbstractChainStepTerm):
             # Torques act along quaternions: M . w = 2 ((0, M) q) . q', smooth however far a body turns.
             on_quat = 4 * self.ambient(y.mech, Mechanical(torque.reshape(-1), y.mech.v)).q
             gain.append((on_quat, y.mech.q, self.ambient(y.mech, Mechanical(y.mech.v, y.mech.v)).q))
-        columns = [jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)]
+        columns = [
+            jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)
+        ]
         torque = jnp.where(self.sites.given, 0.0, effort - lost)
         place = x + self.sites.gather(b.give) * torque
-        joint = jnp.stack([place, xd if lag is None else lag.at(place)]) if self.has_lag else jnp.zeros(0, x.dtype)
+        joint = (
+            jnp.stack([place, xd if lag is None else lag.at(place)])
+            if self.has_lag
+            else jnp.zeros(0, x.dtype)
+        )
         return Exchange(*columns, joint)
 
     def power(self, t, y: State, args):
@@ -251,13 +284,17 @@ class SpatialTerm(AbstractChainStepTerm):
         position, velocity = self.points(y.mech)
         moment, v = matvec(R, c.moment), velocity[:-1]
         inner = matvec(transpose(R), w)
-        kinetic = 0.5 * jnp.sum(c.mass * jnp.sum(v**2, axis=1)) + 0.5 * jnp.sum(inner * matvec(c.inertia, inner))
+        kinetic = 0.5 * jnp.sum(c.mass * jnp.sum(v**2, axis=1)) + 0.5 * jnp.sum(
+            inner * matvec(c.inertia, inner)
+        )
         kinetic = kinetic + jnp.sum(v * jnp.cross(w, moment))
         b = self.bends(t, args, R, w)
         gravity = -jnp.sum((c.mass[:, None] * position[:-1] + moment) * c.gravity[None])
         lower, upper, ks, _ = c.stops.T
         x = self.sites.gather(b.angle)
-        over = jnp.where(ks > 0, jnp.minimum(x - lower, 0.0) ** 2 + jnp.maximum(x - upper, 0.0) ** 2, 0.0)
+        over = jnp.where(
+            ks > 0, jnp.minimum(x - lower, 0.0) ** 2 + jnp.maximum(x - upper, 0.0) ** 2, 0.0
+        )
         pressed = 0.5 * jnp.sum(jnp.where(self.sites.given, 0.0, ks * over))
         return kinetic, 0.5 * jnp.sum(b.bend * matvec(b.stiffness, b.bend)) + pressed, gravity
 

@@ -58,7 +58,9 @@ def _maps(el: Elements) -> tuple[Array, Array]:
         return jnp.stack([jnp.stack(r, 1) for r in rows], 1)
 
     (cx, cy), (rx, ry), (sx, sy) = ((v[:, 0], v[:, 1]) for v in (el.column, el.row, el.shift))
-    right = matrix([[one, zero, cx, sx], [zero, one, cy, sy], [zero, zero, one, zero], [zero, zero, zero, one]])
+    right = matrix(
+        [[one, zero, cx, sx], [zero, one, cy, sy], [zero, zero, one, zero], [zero, zero, zero, one]]
+    )
     return right, matrix([[one, zero, zero], [zero, one, zero], [rx, ry, one]])
 
 
@@ -77,14 +79,19 @@ def _swept(el: Elements, root) -> tuple[Array, Array]:
     last, third, unit = fixed(0.0, 0.0, 0.0, 1.0), fixed(0.0, 0.0, 1.0), fixed(0.0, 0.0, 1.0, 0.0)
     hinge = jnp.stack([el.stiffness, el.torque, el.free, el.given, el.coupling], 1)
     # The rotor's coupling acts in row and column of al alike; where no connection has one these are zeros.
-    after = third[None, :, None] * (el.inertia[:, None] * unit[None] - el.pull[:, None] * last[None])[:, None]
+    after = (
+        third[None, :, None]
+        * (el.inertia[:, None] * unit[None] - el.pull[:, None] * last[None])[:, None]
+    )
 
     def inwards(Z, x):
         right, left, mass, hinge, after = x
         X = jnp.sum(Z[:, :, None] * right[None], axis=1)
         X = jnp.sum(left[:, :, None] * X[None], axis=1) + mass
         soft = hinge[2] / (hinge[0] + X[2, 2])
-        w = (last * hinge[1][None] - X[2] - hinge[4][None] * unit) * soft[None] + last * hinge[3][None]
+        w = (last * hinge[1][None] - X[2] - hinge[4][None] * unit) * soft[None] + last * hinge[3][
+            None
+        ]
         return X + (X[:, 2] + hinge[4][None] * third)[:, None] * w[None] + after, X
 
     start = jnp.zeros((3, 4, *root.shape[1:]), dtype)
@@ -112,7 +119,11 @@ def _sweep_many(size, batched, el: Elements, root):
     in front. The sweep gains a factor of two by it."""
 
     def behind(x, is_batched):
-        return jnp.moveaxis(x, 0, -1) if is_batched else jnp.broadcast_to(x[..., None], (*x.shape, size))
+        return (
+            jnp.moveaxis(x, 0, -1)
+            if is_batched
+            else jnp.broadcast_to(x[..., None], (*x.shape, size))
+        )
 
     X, e = _swept(*jax.tree.map(behind, (el, root), tuple(batched)))
     return (jnp.moveaxis(X, -1, 0), jnp.moveaxis(e, -1, 0)), (True, True)
@@ -167,7 +178,9 @@ def _riccati_jvp(primals, tangents):
     # What the perturbed coefficients add to the right-hand sides, at the solution.
     shift = d.shift + d.column * e[:, 2:]
     bias = jnp.sum(d.mass[:, :, :3] * e[:, None], axis=2) + d.mass[:, :, 3]
-    bias = bias + jnp.stack([jnp.zeros_like(D), jnp.zeros_like(D), jnp.sum(d.row * known.behind, axis=1)], -1)
+    bias = bias + jnp.stack(
+        [jnp.zeros_like(D), jnp.zeros_like(D), jnp.sum(d.row * known.behind, axis=1)], -1
+    )
     torque = d.torque - d.stiffness * D - d.coupling * al
     pull = d.pull - d.coupling * D - d.inertia * al
     return known.solution, swept_again(el, known, shift, bias, torque, d.given, pull, d_root)
@@ -283,7 +296,9 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
     S1, p1 = jnp.concatenate([S[1:], zero3]), jnp.concatenate([p[1:], zero3[:, 0]])
     # Row of n behind the connection i.
     rows = M[:, 2] + jnp.sum(left[:, 2, :, None] * mul(S1, T), axis=1)
-    rows = jnp.concatenate([rows, (b[:, 2] + jnp.sum(left[:, 2] * (vec(S1, t) + p1), axis=1))[:, None]], axis=1)
+    rows = jnp.concatenate(
+        [rows, (b[:, 2] + jnp.sum(left[:, 2] * (vec(S1, t) + p1), axis=1))[:, None]], axis=1
+    )
     turn = _turn(el, rows)
     step, shift = T + T[:, :, 2:] * turn[:, None, :3], t + T[:, :, 2] * turn[:, 3:]
 
@@ -306,7 +321,14 @@ def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array,
     back = left.at[:, 2, :2].set(-el.row)
     body = eye.at[:, :3, :3].set(right[:, :3, :3]).at[:, :3, 6].set(right[:, :3, 3])
     pushed = jnp.sum(back[:, :, :, None] * el.mass[:, None], axis=2)
-    body = body.at[:, 3:6, 3:6].set(back).at[:, 3:6, :3].set(-pushed[:, :, :3]).at[:, 3:6, 6].set(-pushed[:, :, 3])
+    body = (
+        body.at[:, 3:6, 3:6]
+        .set(back)
+        .at[:, 3:6, :3]
+        .set(-pushed[:, :, :3])
+        .at[:, 3:6, 6]
+        .set(-pushed[:, :, 3])
+    )
     # D = (torque - n - coupling al) / stiffness; n is what the body gets: n_I less the rotor's share.
     soft = el.free / jnp.where(el.free > 0, el.stiffness, 1.0)
     bend = (

@@ -119,16 +119,20 @@ class TransferTerm(AbstractChainStepTerm):
             target = targets(self, t, args)
         if kinds.given_motor.any():
             of, given = kinds.dof_of_motor, kinds.given_motor[kinds.dof_of_motor]
-            q, v = (jnp.concatenate([x[:n], jnp.where(given, target[k, of], x[n:])]) for k, x in enumerate((q, v)))
+            q, v = (
+                jnp.concatenate([x[:n], jnp.where(given, target[k, of], x[n:])])
+                for k, x in enumerate((q, v))
+            )
         if kinds.rigid.any():
             leader, inside = kinds.groups
             value, rate, _ = on_connections(self, target, kinds.given_joint)
-            held = jnp.where(kinds.rigid[None], jnp.stack([value + self.chain.connections.rest, rate]), 0.0)
-            th, w = self.split(q)[0], self.split(v)[0]
-            led = (
-                jnp.stack([before(th, ground.angle, True)[leader], before(w, ground.rate, True)[leader]])
-                + held @ jnp.asarray(inside.T, held.dtype)
+            held = jnp.where(
+                kinds.rigid[None], jnp.stack([value + self.chain.connections.rest, rate]), 0.0
             )
+            th, w = self.split(q)[0], self.split(v)[0]
+            led = jnp.stack(
+                [before(th, ground.angle, True)[leader], before(w, ground.rate, True)[leader]]
+            ) + held @ jnp.asarray(inside.T, held.dtype)
             q = jnp.concatenate([jnp.where(kinds.rigid, led[0], th), q[n:]])
             v = jnp.concatenate([jnp.where(kinds.rigid, led[1], w), v[n:]])
         if kinds.idle_motor.any():
@@ -154,7 +158,18 @@ class TransferTerm(AbstractChainStepTerm):
         )
 
     # --- dynamics
-    def segments(self, t, args, memory, star: Mechanical, predicted: Mechanical, ground: Ground, c2, c1, lag=None):
+    def segments(
+        self,
+        t,
+        args,
+        memory,
+        star: Mechanical,
+        predicted: Mechanical,
+        ground: Ground,
+        c2,
+        c1,
+        lag=None,
+    ):
         """The chain's elements at the configuration ``star``, in the numbers they are made of; springs act at ``predicted``
         + (c2, c1) times the acceleration, and so does the spin in the centrifugal terms, expanded about that of ``star``."""
         b, reach = self.chain.bodies, self.chain.reach
@@ -185,17 +200,28 @@ class TransferTerm(AbstractChainStepTerm):
             force_x=force[0],
             force_y=force[1],
             load=torque,
-            **{k: getattr(laws, k) for k in ("stiffness", "torque", "free", "given", "coupling", "inertia", "pull")},
+            **{
+                k: getattr(laws, k)
+                for k in ("stiffness", "torque", "free", "given", "coupling", "inertia", "pull")
+            },
         )
         return seg, laws
 
-    def solve(self, seg: Segments, laws, ground: Ground, known: bool = False) -> tuple[Array, Solution]:
+    def solve(
+        self, seg: Segments, laws, ground: Ground, known: bool = False
+    ) -> tuple[Array, Solution]:
         """Accelerations of bodies and motors. ``known``: no torque depends on them, so that connections have no transfer
         matrices, and the product is replaced by the sweep."""
-        root = jnp.concatenate([ground.point_acceleration - self.chain.gravity, ground.acceleration[None]])
+        root = jnp.concatenate(
+            [ground.point_acceleration - self.chain.gravity, ground.acceleration[None]]
+        )
         sweep = "riccati" if known and self.sweep == "product" else self.sweep
         with jax.named_scope(f"transfer_matrix_{sweep}"):
-            sol = riccati_segments(seg, root) if sweep == "riccati" else SWEEPS[sweep](seg.elements(), root)
+            sol = (
+                riccati_segments(seg, root)
+                if sweep == "riccati"
+                else SWEEPS[sweep](seg.elements(), root)
+            )
         alpha = sol.e[:, 2]
         return jnp.concatenate([alpha, laws.motor_acceleration(sol.turn, alpha - sol.turn)]), sol
 
@@ -247,8 +273,12 @@ class TransferTerm(AbstractChainStepTerm):
         lag = carried.lag(dt)
 
         mech = star
-        for _ in range(self.passes):  # copies: a loop of two takes longer to compile, and stores what reverse mode needs twice
-            seg, laws = self.segments(t1, args, y.memory, mech, predicted, ground, beta * dt**2, gamma * dt, lag)
+        for _ in range(
+            self.passes
+        ):  # copies: a loop of two takes longer to compile, and stores what reverse mode needs twice
+            seg, laws = self.segments(
+                t1, args, y.memory, mech, predicted, ground, beta * dt**2, gamma * dt, lag
+            )
             a1, _ = self.solve(seg, laws, ground)
             mech = Mechanical(predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1)
             mech = self.impose(t1, args, mech, ground)
@@ -271,7 +301,11 @@ class TransferTerm(AbstractChainStepTerm):
         world axes."""
         (th, _), (w, _) = self.split(mech.q), self.split(mech.v)
         reach = turned(th, self.chain.reach)
-        return _along(ground.point, reach), _along(ground.point_velocity, w[:, None] * perp(reach)), reach
+        return (
+            _along(ground.point, reach),
+            _along(ground.point_velocity, w[:, None] * perp(reach)),
+            reach,
+        )
 
     def forces(self, t, args, mech: Mechanical, a, ground: Ground, rotor_acceleration) -> Forces:
         """Inverse dynamics at given accelerations, by sums along the chain."""
@@ -280,9 +314,12 @@ class TransferTerm(AbstractChainStepTerm):
         reach, moment = turned(th, self.chain.reach), turned(th, b.moment)
         force, torque = load_wrenches(self, t, args, th)
         acc = _along(
-            ground.point_acceleration - self.chain.gravity, alpha[:, None] * perp(reach) - (w**2)[:, None] * reach
+            ground.point_acceleration - self.chain.gravity,
+            alpha[:, None] * perp(reach) - (w**2)[:, None] * reach,
         )[:-1]
-        own = b.mass[:, None] * acc + alpha[:, None] * perp(moment) - (w**2)[:, None] * moment - force
+        own = (
+            b.mass[:, None] * acc + alpha[:, None] * perp(moment) - (w**2)[:, None] * moment - force
+        )
         q = jnp.cumsum(own[::-1], axis=0)[::-1]
         behind = jnp.concatenate([q[1:], jnp.zeros((1, 2), q.dtype)])
         rotor = rotor_acceleration(before(alpha, ground.acceleration))
@@ -306,8 +343,13 @@ class TransferTerm(AbstractChainStepTerm):
         kinds = self.kinds
         zero = jnp.zeros((), y.mech.q.dtype)
         at = np.where(kinds.motor >= 0, self.layout.n + kinds.motor, kinds.first)
-        x, xd = self.relative(y.mech.q, zero) - self.chain.connections.rest, self.relative(y.mech.v, zero)
-        return jnp.concatenate([x, self.split(y.mech.q)[1]])[at], jnp.concatenate([xd, self.split(y.mech.v)[1]])[at]
+        x, xd = (
+            self.relative(y.mech.q, zero) - self.chain.connections.rest,
+            self.relative(y.mech.v, zero),
+        )
+        return jnp.concatenate([x, self.split(y.mech.q)[1]])[at], jnp.concatenate(
+            [xd, self.split(y.mech.v)[1]]
+        )[at]
 
 
 def _along(start, steps):
