@@ -2,7 +2,7 @@
 
 import inspect
 
-from flexjax import signal
+from flexjax.drive import signal
 from flexjax.io._drive import SIGNALS
 from flexjax.robot import robot_schema
 

@@ -8,8 +8,8 @@ import numpy as np
 
 import flexjax as fx
 from flexjax.formulation import Start
+from flexjax.numerics.term import State
 from flexjax.simulate._readings import read
-from flexjax.term import State
 
 BAR = {"section": fx.Rectangle(0.02, 0.005), "material": fx.Material.named("aluminium")}
 ROUND = {"section": fx.Circle(0.01), "material": fx.Material.named("aluminium")}

@@ -19,17 +19,18 @@ _EXPORTS: dict[str, str] = {
             Rectangle Circle Tube IBeam GivenSection Friction Hub Lowpass Motor Stops RobotError
             load_robot save_robot load_urdf paths examples describe robot_schema
         """,
-        "flexjax.signal": """
+        "flexjax.drive.signal": """
             constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid spin_up spline
             recorded step ramp sine polynomial chirp shift stack
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
         "flexjax.formulation": "RigidArm ScrewSynthesis FiniteElement MovingBeam TransferMatrix PortHamiltonian Start cite",
-        "flexjax.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark ImplicitMidpoint TRBDF2",
-        "flexjax.trajectory": "Trajectory Energy measure",
+        "flexjax.numerics.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark ImplicitMidpoint TRBDF2",
+        "flexjax.simulate.trajectory": "Trajectory measure",
+        "flexjax.mechanism": "Energy Snapshot",
         "flexjax._results": "Status SimulationError",
         "flexjax.simulate": "simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics",
-        "flexjax.identify": "Experiment Modal FrequencyResponse Free identify design sample_posterior datasets load_dataset",
+        "flexjax.study.identify": "Experiment Modal FrequencyResponse Free identify design sample_posterior datasets load_dataset",
         "flexjax.io": "load_drive to_dataset save_trajectory load_trajectory to_csv to_mat",
         "flexjax.viz": "plot plot_style animate identification_report",
     }.items()

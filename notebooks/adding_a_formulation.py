@@ -31,15 +31,15 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.beam import beam_properties
-from flexjax.chain import (
+from flexjax.mechanism import beam_properties
+from flexjax.mechanism.chain import (
     AbstractLinks, ChainTerm, Layout, Mass, Parameters, Tip, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals,
 )  # fmt: skip
 from flexjax.formulation import REGISTRY, AbstractFormulation, AbstractModel
-from flexjax.screw import se3
-from flexjax.solver import DiscreteGradient, GeneralisedAlpha
-from flexjax.term import Mechanical, State
-from flexjax.trajectory import Energy
+from flexjax.numerics.screw import se3
+from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.numerics.term import Mechanical, State
+from flexjax.mechanism import Energy
 
 jax.config.update("jax_enable_x64", True)
 SHORT = bool(os.environ.get("FLEXJAX_SHORT"))

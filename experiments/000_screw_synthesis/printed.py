@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.chain._kinematics import behind, gather, mtv, mv
 from flexjax.formulation.screw_synthesis._chain import _positions, _slices
-from flexjax.screw import se3
+from flexjax.mechanism.chain._kinematics import behind, gather, mtv, mv
+from flexjax.numerics.screw import se3
 
 AREA = 4.5e-3  # [m^2] of the link in config.toml, from its ratios of inertias
 FLAGS = {

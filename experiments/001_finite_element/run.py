@@ -21,7 +21,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import flexjax as fx  # noqa: E402
-from flexjax.term import Mechanical, State  # noqa: E402
+from flexjax.numerics.term import Mechanical, State  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 EXPECTED = json.loads((HERE / "expected.json").read_text())

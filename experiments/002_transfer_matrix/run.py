@@ -24,7 +24,7 @@ import equinox as eqx  # noqa: E402
 
 import flexjax as fx  # noqa: E402
 from flexjax.formulation import Start  # noqa: E402
-from flexjax.term import Mechanical, State  # noqa: E402
+from flexjax.numerics.term import Mechanical, State  # noqa: E402
 from tests.transfer_matrix.cases import Seamless, extended_sweep, marcher  # noqa: E402
 
 

@@ -7,7 +7,7 @@ from tools import CONFIG, first_mode, integrate, tip
 
 import flexjax as fx
 from flexjax.formulation import Start
-from flexjax.term import Mechanical, State
+from flexjax.numerics.term import Mechanical, State
 
 
 def _rod(planar, EIy=1.0):

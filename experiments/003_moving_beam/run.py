@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 
 import flexjax as fx  # noqa: E402
 from flexjax.formulation import Start  # noqa: E402
-from flexjax.term import Mechanical, State  # noqa: E402
+from flexjax.numerics.term import Mechanical, State  # noqa: E402
 
 sys.path.insert(0, str(HERE))
 import resonance  # noqa: E402

@@ -82,8 +82,8 @@ def run(args: Args):
     if args.band and len(args.band) != 2:
         raise ValueError(f"band: {args.band}; expected two frequencies, e.g. --band 0.5 20.")
     _common.start()
-    from flexjax.identify import Experiment, Modal, datasets, identify, load_dataset
     from flexjax.robot import load_robot, save_robot
+    from flexjax.study.identify import Experiment, Modal, datasets, identify, load_dataset
 
     options = _read_options(args)
     data, checks = (
@@ -168,7 +168,7 @@ def _pairs(field: str, texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _free(text: str):
-    from flexjax.identify import Free
+    from flexjax.study.identify import Free
 
     path, equals, bounds = text.partition("=")
     if not equals:
@@ -204,7 +204,7 @@ def _read_options(args: Args) -> dict:
 
 
 def _read(path: str, args: Args, options: dict):
-    from flexjax.identify import Experiment
+    from flexjax.study.identify import Experiment
 
     found = Experiment.read(path, **options)
     if args.resample:

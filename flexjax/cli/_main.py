@@ -12,7 +12,7 @@ from flexjax import __version__
 # command: (module, one line about it). `flexjax --help` prints this table and imports nothing else.
 COMMANDS = {
     "demo": (
-        "flexjax.cli._demo",
+        "flexjax.cli.demo._demo",
         "a tour: one arm in every formulation, ends with a report to open",
     ),
     "simulate": (

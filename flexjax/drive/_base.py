@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float
-from flexjax.screw import se3
-from flexjax.signal import AbstractSignal
+from flexjax.drive.signal import AbstractSignal
+from flexjax.numerics.screw import se3
 
 
 class Load(eqx.Module):

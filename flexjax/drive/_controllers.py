@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import as_float, as_float_or_none
-from flexjax.signal import AbstractSignal
+from flexjax.drive.signal import AbstractSignal
 
 
 class AbstractActuation(eqx.Module):

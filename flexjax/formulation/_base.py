@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 
 from flexjax._types import as_float
 from flexjax.drive import Drive
+from flexjax.mechanism import Energy, Snapshot
+from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot
-from flexjax.term import AbstractTerm, State
-from flexjax.trajectory import Energy, Snapshot
 
 
 class Start(eqx.Module):

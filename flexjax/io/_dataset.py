@@ -9,8 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax.io._tree import NotPlain, flatten, restore
+from flexjax.mechanism import Energy
 from flexjax.robot import Robot, robot_from_dict, robot_to_toml
-from flexjax.trajectory import Energy, Trajectory
+from flexjax.simulate.trajectory import Trajectory
 
 if TYPE_CHECKING:
     import xarray

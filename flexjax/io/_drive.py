@@ -7,8 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from flexjax import signal
-from flexjax.drive import PD, Drive, Effort, Load, Motion
+from flexjax.drive import PD, Drive, Effort, Load, Motion, signal
 
 SIGNALS = (
     "constant", "quintic", "step_acceleration", "bang_bang", "piecewise_constant", "trapezoid", "cosine", "cycloid", "spin_up", "spline", "recorded",

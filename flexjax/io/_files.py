@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from flexjax.io._dataset import from_dataset, to_dataset
-from flexjax.trajectory import Trajectory
+from flexjax.simulate.trajectory import Trajectory
 
 NETCDF = (".nc", ".nc4", ".netcdf", ".h5")
 ZARR = (".zarr",)

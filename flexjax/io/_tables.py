@@ -10,7 +10,7 @@ import numpy as np
 from flexjax.io._dataset import check_single
 from flexjax.io._files import write_whole
 from flexjax.robot import sensor_unit
-from flexjax.trajectory import Trajectory, measure
+from flexjax.simulate.trajectory import Trajectory, measure
 
 
 def channels(traj: Trajectory, action: str, *, key=None) -> list[tuple[str, str, np.ndarray]]:

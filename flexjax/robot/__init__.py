@@ -1,9 +1,7 @@
 """The description of a robot: links, joints, payloads, sensors; files, paths, examples. No equations."""
 
-from flexjax.robot._check import RobotError as RobotError
 from flexjax.robot._describe import describe as describe
 from flexjax.robot._examples import examples as examples
-from flexjax.robot._file import robot_schema as robot_schema
 from flexjax.robot._joint import (
     JOINT_DOFS as JOINT_DOFS,
     Friction as Friction,
@@ -24,12 +22,6 @@ from flexjax.robot._link import (
     Material as Material,
     Piece as Piece,
 )
-from flexjax.robot._load import (
-    load_robot as load_robot,
-    robot_from_dict as robot_from_dict,
-    robot_to_toml as robot_to_toml,
-    save_robot as save_robot,
-)
 from flexjax.robot._paths import (
     find_leaves as find_leaves,
     get_path as get_path,
@@ -47,4 +39,12 @@ from flexjax.robot._section import (
     Tube as Tube,
 )
 from flexjax.robot._units import effort_unit as effort_unit, sensor_unit as sensor_unit
-from flexjax.robot._urdf import load_urdf as load_urdf
+from flexjax.robot.check._check import RobotError as RobotError
+from flexjax.robot.files._file import robot_schema as robot_schema
+from flexjax.robot.files._load import (
+    load_robot as load_robot,
+    robot_from_dict as robot_from_dict,
+    robot_to_toml as robot_to_toml,
+    save_robot as save_robot,
+)
+from flexjax.robot.files._urdf import load_urdf as load_urdf

@@ -6,7 +6,6 @@ import dataclasses
 import jax
 import numpy as np
 
-from flexjax.robot._document import plain
 from flexjax.robot._fault import UNKNOWN, RobotError
 from flexjax.robot._frequencies import (
     Constants,
@@ -18,7 +17,8 @@ from flexjax.robot._frequencies import (
 from flexjax.robot._joint import Payload
 from flexjax.robot._link import Link
 from flexjax.robot._robot import GROUND, Robot
-from flexjax.robot._table import columns
+from flexjax.robot.files._document import plain
+from flexjax.robot.files._table import columns
 
 
 @dataclasses.dataclass(frozen=True)

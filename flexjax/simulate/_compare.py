@@ -12,7 +12,7 @@ from flexjax.formulation import formulations_for
 from flexjax.robot import Robot
 from flexjax.simulate._linear import modes
 from flexjax.simulate._simulate import simulate
-from flexjax.trajectory import Trajectory
+from flexjax.simulate.trajectory import Trajectory
 
 
 class Row(eqx.Module):

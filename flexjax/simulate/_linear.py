@@ -8,11 +8,11 @@ from jaxtyping import Array, Float
 
 from flexjax._types import ravel
 from flexjax.drive import AbstractActuation, Drive, Effort, Load, Motion
+from flexjax.drive.signal import constant, stack
 from flexjax.formulation import AbstractModel, Start
+from flexjax.numerics.term import State
 from flexjax.robot import effort_unit, sensor_unit
-from flexjax.signal import constant, stack
 from flexjax.simulate._readings import read
-from flexjax.term import State
 
 
 class Modes(eqx.Module):

@@ -11,8 +11,8 @@ import jax.tree_util as jtu
 from jax import lax
 
 from flexjax._results import Status
+from flexjax.numerics.term import State
 from flexjax.simulate._grid import TimeGrid, time_grid
-from flexjax.term import State
 
 
 class Lane(eqx.Module):

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
-from flexjax.trajectory import Statistics, Trajectory, measure
+from flexjax.simulate.trajectory import Statistics, Trajectory, measure
 
 
 def read(model, drive, t, y, stations: int = 21):

@@ -15,11 +15,11 @@ from jaxtyping import Array, Float
 
 from flexjax._results import SimulationError, Status
 from flexjax.drive import Drive, Sampled
+from flexjax.drive.signal import prepare as prepare_signals
 from flexjax.formulation import AbstractModel, Start
-from flexjax.signal import prepare as prepare_signals
+from flexjax.numerics.term import State
 from flexjax.simulate._march import Lane, march
-from flexjax.term import State
-from flexjax.trajectory import Statistics, Trajectory
+from flexjax.simulate.trajectory import Statistics, Trajectory
 
 # Bytes of stored steps above which reverse mode recomputes each output interval instead of storing it (1.2x against 2.3x the forward time).
 STORE_LIMIT = 2e9

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from flexjax.io._files import write_whole
-from flexjax.trajectory import Trajectory
+from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._film import write_film
 from flexjax.viz._pages import asset, embedded_json, render
 from flexjax.viz._plot import as_runs

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from flexjax.trajectory import Trajectory
+from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._style import Picture, look, style
 
 SPEEDS = (1.0, 0.5, 0.25, 0.1, 0.05)

@@ -1,6 +1,6 @@
 """The report of an identification: estimates, how far to trust them, fits."""
 
-from flexjax.identify import Comparison, Experiment, FrequencyResponse, Identification, Modal
+from flexjax.study.identify import Comparison, Experiment, FrequencyResponse, Identification, Modal
 from flexjax.viz._identify_plots import autocorrelation, correlations, fits, history, responses
 from flexjax.viz._report import Report
 from flexjax.viz._style import style

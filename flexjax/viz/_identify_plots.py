@@ -3,8 +3,8 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from flexjax.identify import Experiment, FrequencyResponse, Identification
 from flexjax.robot import sensor_unit
+from flexjax.study.identify import Experiment, FrequencyResponse, Identification
 from flexjax.viz._style import COLOURS, look, new_figure
 
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from flexjax._types import ravel
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
+from flexjax.numerics.term import State
 from flexjax.simulate import Comparison, Linear, Modes
-from flexjax.term import State
 from flexjax.viz._style import COLOURS, legend_above, look, new_figure
 from flexjax.viz._time_plots import above_zero
 

@@ -4,10 +4,10 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from flexjax.identify import Identification
 from flexjax.io._dataset import check_single
 from flexjax.simulate import Comparison, Linear, Modes
-from flexjax.trajectory import Trajectory
+from flexjax.simulate.trajectory import Trajectory
+from flexjax.study.identify import Identification
 from flexjax.viz import _identify_plots, _model_plots, _time_plots
 from flexjax.viz._style import style
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from flexjax.robot import AbstractSection, Link
-from flexjax.trajectory import Trajectory
+from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._style import COLOURS
 
 # Bytes of numbers in a page: with the viewer (about 0.6 MB) a page stays below 2 MB after base64.

@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from flexjax.io._dataset import dof_names, dof_units
 from flexjax.robot import Robot
-from flexjax.trajectory import Trajectory
+from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._style import COLOURS, legend_above, look, new_figure
 
 Runs = dict[str, Trajectory]

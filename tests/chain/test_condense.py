@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from flexjax.chain._condense import _root, admittance, small_inverse
+from flexjax.mechanism.chain._condense import _root, admittance, small_inverse
 
 
 def _semidefinite(rng, rank, n=6):

@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 
 import flexjax as fx
-from flexjax.beam import bspline_cubics, hermite_cubics
+from flexjax.numerics.beam import bspline_cubics, hermite_cubics
 from tests.finite_element.lagrangian import Arm, Piece, from_table
 
 TYPES = {"R": "revolute", "Pa": "sliding", "Pb": "prismatic"}

@@ -5,7 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 
 import flexjax as fx
-from flexjax.beam import beam_properties, link_quadrature, rigid_inertia
+from flexjax.mechanism import beam_properties, link_quadrature, rigid_inertia
 
 
 def arm() -> fx.Robot:

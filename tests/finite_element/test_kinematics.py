@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.beam import bspline_cubics, hermite_cubics
-from flexjax.chain import kinematics
-from flexjax.chain._kinematics import pad_shapes, poses
+from flexjax.mechanism.chain import kinematics
+from flexjax.mechanism.chain._kinematics import pad_shapes, poses
+from flexjax.numerics.beam import bspline_cubics, hermite_cubics
 
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "001_kinematics.json").read_text())[
     "cases"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.term import Mechanical, State
+from flexjax.numerics.term import Mechanical, State
 from tests.finite_element.arms import both, coordinates, model_of
 from tests.finite_element.lagrangian import turn
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.term import Mechanical, State
+from flexjax.numerics.term import Mechanical, State
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "001_finite_element.json").read_text()

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.identify import _fit
-from flexjax.identify._bootstrap import repeat
-from flexjax.identify._problem import Sought, build, measure_data
+from flexjax.study.identify import _fit
+from flexjax.study.identify._bootstrap import repeat
+from flexjax.study.identify._problem import Sought, build, measure_data
 from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record, study
 
 # The shipped data set, as the command line's test takes it: one compiled program serves both.

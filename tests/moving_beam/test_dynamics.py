@@ -12,8 +12,8 @@ import flexjax as fx
 from flexjax.formulation.moving_beam import _link
 from flexjax.formulation.moving_beam._matrices import Flow, Reference, element_inertia
 from flexjax.formulation.moving_beam._shapes import Shapes
+from flexjax.numerics.term import Mechanical, State
 from flexjax.simulate._march import march
-from flexjax.term import Mechanical, State
 from tests.moving_beam.samples import ORDER, SAMPLE, unknowns
 
 

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from flexjax.beam._polynomial import CUBIC, LINEAR, QUINTIC, differentiate, product_integrals
 from flexjax.formulation.moving_beam._generator import dense_energy, strain_energy, tables
 from flexjax.formulation.moving_beam._matrices import element_strain
 from flexjax.formulation.moving_beam._terms import (
@@ -20,7 +19,14 @@ from flexjax.formulation.moving_beam._terms import (
     resolve,
     table,
 )
-from flexjax.screw import se3
+from flexjax.numerics.beam._polynomial import (
+    CUBIC,
+    LINEAR,
+    QUINTIC,
+    differentiate,
+    product_integrals,
+)
+from flexjax.numerics.screw import se3
 from tests.moving_beam.samples import ORDER, REFERENCE, SAMPLE, STIFFNESS, gauss_energies, unknowns
 
 

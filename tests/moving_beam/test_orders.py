@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 import flexjax as fx
 from flexjax.formulation.moving_beam import ORDERS, Term
-from flexjax.screw import se3
+from flexjax.numerics.screw import se3
 from tests.moving_beam.samples import STIFFNESS
 from tests.moving_beam.test_generator import _density
 

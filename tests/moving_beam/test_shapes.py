@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.beam._polynomial import CUBIC, ShapeSet
 from flexjax.formulation.moving_beam import _link, _solve
 from flexjax.formulation.moving_beam._generator import dense_energy, strain_energy, tables
 from flexjax.formulation.moving_beam._shapes import Shapes, field_rows
 from flexjax.formulation.moving_beam._start import inextensible
 from flexjax.formulation.moving_beam._terms import LINEAR_TERMS, ORDERS
+from flexjax.numerics.beam._polynomial import CUBIC, ShapeSet
 from tests.moving_beam.samples import STIFFNESS
 
 CHOICES = {

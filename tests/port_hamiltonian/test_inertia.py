@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.beam import beam_properties, centreline_pose, link_quadrature
 from flexjax.formulation.port_hamiltonian._algebra import ad, cayley_screw
 from flexjax.formulation.port_hamiltonian._forces import _on_the_arc
 from flexjax.formulation.port_hamiltonian._inertia import element_table
 from flexjax.formulation.port_hamiltonian._parameters import _station_weights
-from flexjax.screw import se3
+from flexjax.mechanism import beam_properties, centreline_pose, link_quadrature
+from flexjax.numerics.screw import se3
 
 SOFT = fx.Material(E=2e9, nu=0.3, rho=1200.0)
 TAPER = dict(

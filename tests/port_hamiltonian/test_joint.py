@@ -6,7 +6,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation.port_hamiltonian import _joint
-from flexjax.screw import se3
+from flexjax.numerics.screw import se3
 from tests.port_hamiltonian import zoo
 
 COLUMNS = {"universal": 2, "prismatic": 1, "spherical": 3, "free": 6}

@@ -8,7 +8,7 @@ from jax.flatten_util import ravel_pytree
 
 import flexjax as fx
 from flexjax.formulation import Start
-from flexjax.solver._implicit_midpoint import solve_stage
+from flexjax.numerics.solver._implicit_midpoint import solve_stage
 from tests.port_hamiltonian import zoo
 from tests.screw.laws import quick_jit
 

@@ -232,7 +232,7 @@ def test_closed_chain_and_its_gradient(parallelogram, record_number):
 
 def test_turned_problem_gives_turned_answer(record_number):
     """The same free swing in space, the whole problem turned: gravity, base and answer."""
-    from flexjax.screw import se3
+    from flexjax.numerics.screw import se3
 
     link = fx.Link("link", 0.8, constants=zoo.constants(), curvature=(0.3, 0.5, -0.4))
     turn = jnp.array([0.4, -0.7, 0.9])

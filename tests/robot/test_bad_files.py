@@ -2,8 +2,9 @@
 
 import pytest
 
-from flexjax.robot import RobotError, _load
-from flexjax.robot._load import load_robot, robot_from_toml
+from flexjax.robot import RobotError
+from flexjax.robot.files import _load
+from flexjax.robot.files._load import load_robot, robot_from_toml
 
 GOOD = """
 schema = 1

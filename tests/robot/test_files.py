@@ -36,8 +36,8 @@ from flexjax.robot import (
     robot_to_toml,
     save_robot,
 )
-from flexjax.robot._file import SCHEMA_FILE, file_model
-from flexjax.robot._load import robot_from_toml
+from flexjax.robot.files._file import SCHEMA_FILE, file_model
+from flexjax.robot.files._load import robot_from_toml
 
 
 def everything() -> Robot:
@@ -139,7 +139,7 @@ def test_traced_robot_is_not_saved(tmp_path):
 
 def test_published_schema_is_up_to_date():
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == robot_schema(), (
-        "write json.dumps(robot_schema(), indent=2, ensure_ascii=False) to flexjax/robot/robot.schema.json"
+        "write json.dumps(robot_schema(), indent=2, ensure_ascii=False) to flexjax/robot/files/robot.schema.json"
     )
 
 

@@ -22,7 +22,7 @@ from flexjax.robot import (
     examples,
     load_robot,
 )
-from flexjax.robot._check import check_robot
+from flexjax.robot.check._check import check_robot
 
 STEEL = Material.named("steel")
 

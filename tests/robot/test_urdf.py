@@ -5,8 +5,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from flexjax.robot import RobotError, load_urdf, robot_to_toml
-from flexjax.robot._load import robot_from_toml
-from flexjax.robot._urdf import robot_from_urdf
+from flexjax.robot.files._load import robot_from_toml
+from flexjax.robot.files._urdf import robot_from_urdf
 
 ARM = """<?xml version="1.0"?>
 <robot name="arm">

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import given, settings
 
-from flexjax.screw import se2, se3
+from flexjax.numerics.screw import se2, se3
 from tests.screw.laws import Laws, check_laws, fit, quick_jit, twists
 
 PLANE = np.array([0, 1, 5])  # where vx, vy, omega stand in a spatial twist

@@ -6,7 +6,7 @@ import scipy.linalg
 from hypothesis import given, settings
 from scipy.spatial.transform import Rotation
 
-from flexjax.screw import se3
+from flexjax.numerics.screw import se3
 from tests.screw.laws import Laws, check_laws, quick_jit, twists
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.screw._trig import sincos
+from flexjax.numerics.screw._trig import sincos
 
 
 def test_sine_and_cosine(record_number):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.beam import beam_properties, shape_functions
+from flexjax.mechanism import beam_properties
+from flexjax.numerics.beam import shape_functions
 from tests.screw_synthesis.arms import CONSTANTS, SLENDER, arm, frequencies
 
 

@@ -12,8 +12,8 @@ from jax import lax
 
 import flexjax as fx
 from benchmarks.many_links import fall, many_links
-from flexjax.chain._kinematics import gather
 from flexjax.formulation import Start
+from flexjax.mechanism.chain._kinematics import gather
 from tests.screw_synthesis.arms import REFERENCE, arm
 
 SWING = fx.load_robot("yaqubi-two-link")

@@ -8,7 +8,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation import Start
-from flexjax.screw import se3
+from flexjax.numerics.screw import se3
 from tests.screw_synthesis.arms import CONSTANTS
 
 ALONG, ABOUT = np.array([0.6, 0.8, 0.0]), (0.2, 1.0, 0.3)

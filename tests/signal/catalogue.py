@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-import flexjax.signal as fs
+import flexjax.drive.signal as fs
 
 TIMES, VALUES = [0.1, 0.5, 1.2, 1.9, 2.5], [0.2, 1.0, 0.5, 2.0, 1.4]
 TABLE = np.stack([VALUES, np.sin(VALUES)], 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.interpolate
 
-import flexjax.signal as fs
+import flexjax.drive.signal as fs
 from tests.screw.laws import quick_jit
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import flexjax.signal as fs
+import flexjax.drive.signal as fs
 from tests.screw.laws import quick_jit
 from tests.signal.catalogue import INSTANTS, SIGNALS
 

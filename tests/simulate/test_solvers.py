@@ -74,7 +74,7 @@ def test_first_order_when_newmark_damps(record_number):
 
 def test_rotations_stay_rotations(record_number):
     """Quaternions are moved on the group: no drift in 1e5 steps."""
-    from flexjax.screw import se3
+    from flexjax.numerics.screw import se3
 
     turn = jnp.array([3e-3, -2e-3, 1e-3])
     quat = jax.jit(

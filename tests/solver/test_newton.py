@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from flexjax.solver._krylov import residual_minimising
-from flexjax.solver._newton import implicit_solve
+from flexjax.numerics.linalg._krylov import residual_minimising
+from flexjax.numerics.solver._newton import implicit_solve
 
 
 def system(n, poor, seed=0):

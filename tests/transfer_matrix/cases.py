@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.signal import AbstractSignal
+from flexjax.drive.signal import AbstractSignal
 
 REFERENCE = Path(__file__).parent.parent / "reference" / "002_transfer_matrix.json"
 
@@ -47,7 +47,7 @@ def single_drive() -> fx.Drive:
 def bent_state(model, drive, speed=2.0):
     """A smooth bent and moving state with plausible accelerations, whatever the number of segments."""
     from flexjax.formulation import Start
-    from flexjax.term import Mechanical, State
+    from flexjax.numerics.term import Mechanical, State
 
     y = model.initial_state(drive, jnp.asarray(0.0), Start())
     n = model.layout.n

@@ -8,7 +8,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation import Start
-from flexjax.term import State
+from flexjax.numerics.term import State
 
 
 def equipped_arm(rigid=True) -> fx.Robot:

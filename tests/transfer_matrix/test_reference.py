@@ -8,7 +8,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation import Start
-from flexjax.term import Mechanical, State
+from flexjax.numerics.term import Mechanical, State
 from tests.transfer_matrix.cases import reference, single_drive, three_drive
 
 TS = jnp.linspace(0.0, 1.0, 21)

@@ -8,7 +8,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation import Start
-from flexjax.term import State
+from flexjax.numerics.term import State
 
 SOFT = fx.Material(E=5e9, nu=0.3, rho=1200.0)
 

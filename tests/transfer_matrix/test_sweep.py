@@ -10,7 +10,7 @@ import flexjax as fx
 from flexjax.formulation.transfer_matrix._lanes import Segments, riccati_segments
 from flexjax.formulation.transfer_matrix._paper import PaperTerm
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
-from flexjax.term import Mechanical
+from flexjax.numerics.term import Mechanical
 from tests.transfer_matrix.cases import bent_state, dense_solve, extended_sweep, single_drive
 
 

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.beam import rigid_inertia
 from flexjax.formulation.transfer_matrix._link import segment_bodies
 from flexjax.formulation.transfer_matrix._turns import cos_sin
+from flexjax.mechanism import rigid_inertia
 
 
 def test_cosines_of_many_angles(record_number):

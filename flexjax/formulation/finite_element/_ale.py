@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import Cubics
 from flexjax.formulation.finite_element._banded import to_band, to_vector
+from flexjax.numerics.beam import Cubics
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 

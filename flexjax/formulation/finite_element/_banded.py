@@ -14,7 +14,7 @@ import numpy as np
 from jax import custom_derivatives, lax
 from jaxtyping import Array, Float
 
-from flexjax.beam import BAND
+from flexjax.numerics.beam import BAND
 
 BLOCK = 3
 

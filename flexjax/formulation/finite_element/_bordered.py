@@ -4,13 +4,13 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from flexjax.chain._kinematics import mtv, mv
 from flexjax.formulation.finite_element._banded import (
     BandFactors,
     band_apply,
     band_factor,
     band_solve,
 )
+from flexjax.mechanism.chain._kinematics import mtv, mv
 
 
 class Bordered(eqx.Module):

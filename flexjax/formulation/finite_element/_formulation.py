@@ -9,8 +9,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from flexjax.beam import Cubics, bspline_cubics, hermite_cubics
-from flexjax.chain import (
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
+from flexjax.formulation.finite_element._link import FiniteElementLinks
+from flexjax.formulation.finite_element._refusals import is_elastic, refusals
+from flexjax.formulation.finite_element._spin import spin_remarks
+from flexjax.mechanism import Energy
+from flexjax.mechanism.chain import (
     ChainTerm,
     Layout,
     Parameters,
@@ -22,16 +28,10 @@ from flexjax.chain import (
     serial_layout,
     serial_refusals,
 )
-from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
-from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
-from flexjax.formulation.finite_element._link import FiniteElementLinks
-from flexjax.formulation.finite_element._refusals import is_elastic, refusals
-from flexjax.formulation.finite_element._spin import spin_remarks
+from flexjax.numerics.beam import Cubics, bspline_cubics, hermite_cubics
+from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
-from flexjax.solver import DiscreteGradient, GeneralisedAlpha
-from flexjax.term import Mechanical, State
-from flexjax.trajectory import Energy
 
 BASES = {"hermite": hermite_cubics, "bspline": bspline_cubics}
 
@@ -173,7 +173,7 @@ def _lend(
 
 
 class FiniteElementModel(AbstractModel):
-    """The chain with finite-element links; all equations are those of ``flexjax.chain``."""
+    """The chain with finite-element links; all equations are those of ``flexjax.mechanism.chain``."""
 
     robot: Robot
     formulation: FiniteElement

@@ -9,13 +9,14 @@ import jax.tree_util as jtu
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import Cubics, beam_properties, rigid_inertia
-from flexjax.chain import Layout
-from flexjax.chain._alike import map_alike
-from flexjax.chain._parameters import PLANAR, payload_inertia
 from flexjax.formulation.finite_element._banded import to_band, to_vector
+from flexjax.mechanism import beam_properties, rigid_inertia
+from flexjax.mechanism._grouping import map_alike
+from flexjax.mechanism.chain import Layout
+from flexjax.mechanism.chain._parameters import PLANAR, payload_inertia
+from flexjax.numerics.beam import Cubics
+from flexjax.numerics.screw import se3
 from flexjax.robot import Link, Payload, Robot
-from flexjax.screw import se3
 
 GAUSS = 6  # exact for products of cubics with sections that taper linearly in both dimensions
 

@@ -11,10 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import BAND, Cubics
-from flexjax.chain import AbstractLinks, Mass, Tip
-from flexjax.chain._kinematics import mtv, mv
-from flexjax.chain._links import mass_form_gradient, tip_form_gradient
 from flexjax.formulation.finite_element._ale import (
     Pinned,
     contact_node,
@@ -37,7 +33,11 @@ from flexjax.formulation.finite_element._bordered import (
     inverse2,
 )
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
-from flexjax.screw import se2, se3
+from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
+from flexjax.mechanism.chain._kinematics import mtv, mv
+from flexjax.mechanism.chain._links import mass_form_gradient, tip_form_gradient
+from flexjax.numerics.beam import BAND, Cubics
+from flexjax.numerics.screw import se2, se3
 
 
 class Station(eqx.Module):

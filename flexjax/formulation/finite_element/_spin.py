@@ -4,7 +4,7 @@ it diverges, where a real beam gets stiffer. Host only, after a run."""
 import numpy as np
 import scipy.linalg
 
-from flexjax.beam import BAND, Cubics
+from flexjax.numerics.beam import BAND, Cubics
 
 
 def first_frequency(

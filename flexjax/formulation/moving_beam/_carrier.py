@@ -5,14 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import beam_properties, centreline_pose, rigid_inertia
-from flexjax.chain._parameters import hub_inertia, payload_inertia, spread_inertia
 from flexjax.formulation.moving_beam._layout import Layout
 from flexjax.formulation.moving_beam._link import Arm
+from flexjax.mechanism import beam_properties, centreline_pose, rigid_inertia
+from flexjax.mechanism.chain._parameters import hub_inertia, payload_inertia, spread_inertia
+from flexjax.numerics.screw import se3
+from flexjax.numerics.screw._pose import matmul, matvec
+from flexjax.numerics.screw._quaternion import outer, skew
 from flexjax.robot import Robot
-from flexjax.screw import se3
-from flexjax.screw._pose import matmul, matvec
-from flexjax.screw._quaternion import outer, skew
 
 
 class Carrier(eqx.Module):

@@ -18,10 +18,10 @@ from flexjax.formulation.moving_beam._carrier import Carrier, Tip
 from flexjax.formulation.moving_beam._generator import Tables
 from flexjax.formulation.moving_beam._layout import Layout
 from flexjax.formulation.moving_beam._link import Arm, Rates
+from flexjax.numerics.screw import se3
+from flexjax.numerics.solver._newton import stop
+from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State
 from flexjax.robot import Robot
-from flexjax.screw import se3
-from flexjax.solver._newton import stop
-from flexjax.term import AbstractSecondOrderTerm, Mechanical, State
 
 
 class Hardware(eqx.Module):

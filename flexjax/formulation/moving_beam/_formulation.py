@@ -11,7 +11,6 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax._results import Status
-from flexjax.beam._polynomial import ShapeSet
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.moving_beam import _carrier, _layout
@@ -23,10 +22,11 @@ from flexjax.formulation.moving_beam._observe import snapshot
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._start import inextensible
 from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
+from flexjax.mechanism import Energy
+from flexjax.numerics.beam._polynomial import ShapeSet
+from flexjax.numerics.solver import DiscreteGradient
+from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
-from flexjax.solver import DiscreteGradient
-from flexjax.term import Mechanical, State
-from flexjax.trajectory import Energy
 
 
 def _as_order(order: str | Iterable[str | Term]):

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam._polynomial import coefficient_matrix, product_integrals
 from flexjax.formulation.moving_beam._shapes import SPATIAL, Shapes, field_rows, length_powers
 from flexjax.formulation.moving_beam._terms import LETTERS, STIFFNESSES, Term
+from flexjax.numerics.beam._polynomial import coefficient_matrix, product_integrals
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam._polynomial import hilbert
 from flexjax.formulation.moving_beam import _still
 from flexjax.formulation.moving_beam._generator import (
     Tables,
@@ -29,6 +28,7 @@ from flexjax.formulation.moving_beam._shapes import (
     shape_matrices,
     shift_matrix,
 )
+from flexjax.numerics.beam._polynomial import hilbert
 
 
 def origin(powers: int) -> np.ndarray:

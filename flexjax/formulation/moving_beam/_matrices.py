@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from flexjax.beam._polynomial import hilbert
 from flexjax.formulation.moving_beam import _carrier
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
 from flexjax.formulation.moving_beam._generator import of_degree, scaled, strain_energy, tables
@@ -23,6 +22,7 @@ from flexjax.formulation.moving_beam._shapes import (
     shift_matrix,
 )
 from flexjax.formulation.moving_beam._terms import Term
+from flexjax.numerics.beam._polynomial import hilbert
 
 
 class Matrices(eqx.Module):

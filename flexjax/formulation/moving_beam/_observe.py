@@ -6,12 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import centreline_pose
 from flexjax.formulation.moving_beam import _carrier, _link
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
-from flexjax.screw import se3
-from flexjax.term import State
-from flexjax.trajectory import Snapshot
+from flexjax.mechanism import Snapshot, centreline_pose
+from flexjax.numerics.screw import se3
+from flexjax.numerics.term import State
 
 
 def _section(term: MovingBeamTerm, d, y, tube: int, s):

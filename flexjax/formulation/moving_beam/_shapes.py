@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from flexjax.beam._polynomial import (
+from flexjax.numerics.beam._polynomial import (
     CUBIC,
     LINEAR,
     QUINTIC,

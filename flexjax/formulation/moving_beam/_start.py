@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from flexjax.beam._polynomial import hilbert
 from flexjax.formulation.moving_beam._generator import multiply, scaled
 from flexjax.formulation.moving_beam._link import element_unknowns, monomials, polynomials
 from flexjax.formulation.moving_beam._shapes import (
@@ -15,6 +14,7 @@ from flexjax.formulation.moving_beam._shapes import (
     derivative_matrix,
     field_rows,
 )
+from flexjax.numerics.beam._polynomial import hilbert
 
 
 def _derivative(f: Callable, order: int) -> Callable:

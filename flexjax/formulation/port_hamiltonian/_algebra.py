@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.screw import se2, se3
-from flexjax.screw._trig import sincos
+from flexjax.numerics.screw import se2, se3
+from flexjax.numerics.screw._trig import sincos
 
 
 def _constants(space) -> np.ndarray:

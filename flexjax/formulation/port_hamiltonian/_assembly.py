@@ -23,9 +23,9 @@ from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan
 from flexjax.formulation.port_hamiltonian._nodes import momentum
 from flexjax.formulation.port_hamiltonian._parameters import Numbers
 from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.numerics.screw import se3
+from flexjax.numerics.term import PortState, PortTangent
 from flexjax.robot import Robot
-from flexjax.screw import se3
-from flexjax.term import PortState, PortTangent
 
 
 class Assembly(eqx.Module):

@@ -6,7 +6,7 @@ from flexjax.drive import Drive, Feedback
 from flexjax.formulation.port_hamiltonian import _dynamics, _loops, _newton, _stage
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
-from flexjax.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
+from flexjax.numerics.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
 
 
 class PortTerm(AbstractPortHamiltonianTerm):

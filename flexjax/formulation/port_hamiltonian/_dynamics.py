@@ -23,9 +23,9 @@ from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forc
 from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._link import strain_rate
-from flexjax.screw import se3
-from flexjax.solver._block_tridiagonal import LinkedBlocks, apply_linked, solve_linked
-from flexjax.term import PortState, PortTangent
+from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, apply_linked, solve_linked
+from flexjax.numerics.screw import se3
+from flexjax.numerics.term import PortState, PortTangent
 
 
 class Accelerations(eqx.Module):

@@ -6,7 +6,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import centreline_pose
 from flexjax.formulation.port_hamiltonian._algebra import space_of
 from flexjax.formulation.port_hamiltonian._inertia import curved
 from flexjax.formulation.port_hamiltonian._lanes import (
@@ -20,6 +19,7 @@ from flexjax.formulation.port_hamiltonian._lanes import (
     transpose,
 )
 from flexjax.formulation.port_hamiltonian._parameters import _station_weights
+from flexjax.mechanism import centreline_pose
 
 
 class NodeForces(eqx.Module):

@@ -29,10 +29,10 @@ from flexjax.formulation.port_hamiltonian._structure import (
     refusals,
     structure,
 )
+from flexjax.mechanism import Energy
+from flexjax.numerics.solver import ImplicitMidpoint
+from flexjax.numerics.term import State
 from flexjax.robot import Robot
-from flexjax.solver import ImplicitMidpoint
-from flexjax.term import State
-from flexjax.trajectory import Energy
 
 
 class PortHamiltonian(AbstractFormulation):

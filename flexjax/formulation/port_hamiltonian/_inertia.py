@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import beam_properties, centreline_pose
+from flexjax.mechanism import beam_properties, centreline_pose
+from flexjax.numerics.screw import se3
 from flexjax.robot import Link
-from flexjax.screw import se3
 
 # Gauss points on every part of an element in one piece: a tapered section's rotary inertia is quartic in s, times two linear shape functions.
 _POINTS = 5

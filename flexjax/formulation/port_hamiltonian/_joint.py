@@ -21,8 +21,8 @@ from flexjax.formulation.port_hamiltonian._algebra import (
     turn_matrix,
 )
 from flexjax.formulation.port_hamiltonian._structure import Structure
-from flexjax.screw import se3
-from flexjax.screw._stumpff import stumpff
+from flexjax.numerics.screw import se3
+from flexjax.numerics.screw._stumpff import stumpff
 
 
 class JointNumbers(eqx.Module):

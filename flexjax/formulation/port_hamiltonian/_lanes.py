@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax.formulation.port_hamiltonian._algebra import STRUCTURE, sinc_of_square
-from flexjax.screw import se3
-from flexjax.screw._trig import sincos
+from flexjax.numerics.screw import se3
+from flexjax.numerics.screw._trig import sincos
 
 
 def lanes(x, count: int = 1):

@@ -25,7 +25,7 @@ from flexjax.formulation.port_hamiltonian._lanes import (
     transpose,
     unlanes,
 )
-from flexjax.solver._batch_last import written
+from flexjax.numerics.linalg._batch_last import written
 
 # Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
 _NODES, _WEIGHTS = (tuple(map(float, x)) for x in np.polynomial.legendre.leggauss(4))

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import centreline_pose
 from flexjax.formulation.port_hamiltonian._algebra import lever_cross, mm, mv, rotate_by, sinc
 from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.mechanism import centreline_pose
+from flexjax.numerics.screw import se3
 from flexjax.robot import Robot
-from flexjax.screw import se3
 
 
 @dataclasses.dataclass(frozen=True)

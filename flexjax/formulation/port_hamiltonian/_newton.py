@@ -22,8 +22,8 @@ from flexjax.formulation.port_hamiltonian._stage import (
     residual,
     sides,
 )
-from flexjax.solver._batch_last import vmap_last, widened
-from flexjax.solver._block_tridiagonal import LinkedBlocks, solve_grounded
+from flexjax.numerics.linalg._batch_last import vmap_last, widened
+from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, solve_grounded
 
 
 def linearise(arm: Assembly, stage: Stage, u: Unknowns) -> tuple[Unknowns, NewtonMatrix]:

@@ -5,14 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import centreline_pose
-from flexjax.chain._observe import point_acceleration, spatial_pose, spatial_vector
 from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
-from flexjax.screw import se3
-from flexjax.term import State
-from flexjax.trajectory import Snapshot
+from flexjax.mechanism import Snapshot, centreline_pose
+from flexjax.mechanism.chain._observe import point_acceleration, spatial_pose, spatial_vector
+from flexjax.numerics.screw import se3
+from flexjax.numerics.term import State
 
 
 def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], a: Accelerations) -> Snapshot:

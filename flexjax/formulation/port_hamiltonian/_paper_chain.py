@@ -30,7 +30,7 @@ from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
 from flexjax.formulation.port_hamiltonian._forces import joint_forces
 from flexjax.formulation.port_hamiltonian._lanes import lanes
 from flexjax.formulation.port_hamiltonian._stage import Evaluation, Stage, Unknowns
-from flexjax.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
+from flexjax.numerics.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
 
 
 class DenseMatrix(eqx.Module):

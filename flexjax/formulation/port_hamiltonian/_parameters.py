@@ -7,15 +7,15 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.beam import centreline_pose, rigid_inertia
-from flexjax.chain._parameters import PLANAR, hub_inertia, payload_inertia
 from flexjax.formulation.port_hamiltonian._algebra import cayley_screw
 from flexjax.formulation.port_hamiltonian._inertia import curved, element_table
 from flexjax.formulation.port_hamiltonian._joint import JointNumbers
 from flexjax.formulation.port_hamiltonian._link import Elements
 from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.mechanism import centreline_pose, rigid_inertia
+from flexjax.mechanism.chain._parameters import PLANAR, hub_inertia, payload_inertia
+from flexjax.numerics.screw import se3
 from flexjax.robot import Joint, Robot
-from flexjax.screw import se3
 
 
 class Numbers(eqx.Module):

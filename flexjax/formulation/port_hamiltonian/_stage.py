@@ -14,8 +14,8 @@ from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import Side
 from flexjax.formulation.port_hamiltonian._nodes import Nodes, momentum
-from flexjax.solver._block_tridiagonal import LinkedBlocks, solve_linked
-from flexjax.term import PortState
+from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, solve_linked
+from flexjax.numerics.term import PortState
 
 
 class Unknowns(eqx.Module):

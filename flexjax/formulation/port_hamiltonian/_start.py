@@ -10,8 +10,8 @@ from flexjax.formulation.port_hamiltonian import _loops
 from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._dynamics import assemble, rigid_twists
-from flexjax.screw import se3
-from flexjax.term import PortState
+from flexjax.numerics.screw import se3
+from flexjax.numerics.term import PortState
 
 # Newton's method on the closure of loops: quadratic, and a start is close to closed.
 _CLOSURE_ITERATIONS = 12

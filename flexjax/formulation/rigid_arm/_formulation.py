@@ -6,7 +6,10 @@ import diffrax
 import equinox as eqx
 from jaxtyping import Array
 
-from flexjax.chain import (
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.mechanism import Energy
+from flexjax.mechanism.chain import (
     ChainTerm,
     Layout,
     Parameters,
@@ -18,12 +21,9 @@ from flexjax.chain import (
     serial_layout,
     serial_refusals,
 )
-from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
-from flexjax.solver import DiscreteGradient, GeneralisedAlpha
-from flexjax.term import Mechanical, State
-from flexjax.trajectory import Energy
 
 
 class RigidArm(AbstractFormulation):

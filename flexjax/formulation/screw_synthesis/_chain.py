@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.chain import ChainTerm
-from flexjax.chain._kinematics import behind, mv, pad, pad_shapes
+from flexjax.mechanism.chain import ChainTerm
+from flexjax.mechanism.chain._kinematics import behind, mv, pad, pad_shapes
 
 
 class Stacked(eqx.Module):

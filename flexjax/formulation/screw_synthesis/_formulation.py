@@ -9,8 +9,13 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from flexjax.beam import shape_functions
-from flexjax.chain import (
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation.screw_synthesis._frame import FramedLinks
+from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
+from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
+from flexjax.mechanism import Energy
+from flexjax.mechanism.chain import (
     AbstractLinks,
     ChainTerm,
     Layout,
@@ -23,15 +28,10 @@ from flexjax.chain import (
     serial_layout,
     serial_refusals,
 )
-from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
-from flexjax.formulation.screw_synthesis._frame import FramedLinks
-from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
-from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
+from flexjax.numerics.beam import shape_functions
+from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Link, Robot
-from flexjax.solver import DiscreteGradient, GeneralisedAlpha
-from flexjax.term import Mechanical, State
-from flexjax.trajectory import Energy
 
 WIDER = 5  # polynomials beyond the number of modes, in which a link's own modes are sought
 

@@ -9,10 +9,10 @@ The recursion does not notice.
 import jax
 import jax.numpy as jnp
 
-from flexjax.chain import AbstractLinks, Mass, Tip
-from flexjax.chain._kinematics import mtv, mv
 from flexjax.formulation.screw_synthesis._link import ModalLinks
-from flexjax.screw import se3
+from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
+from flexjax.mechanism.chain._kinematics import mtv, mv
+from flexjax.numerics.screw import se3
 
 
 def _t(a):

@@ -9,10 +9,6 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 
-from flexjax.beam import ShapeFunctions, beam_properties, link_quadrature
-from flexjax.chain import AbstractLinks, Layout, Parameters
-from flexjax.chain._alike import map_alike
-from flexjax.chain._parameters import spread_inertia
 from flexjax.formulation.screw_synthesis._link import (
     LEVI_CIVITA,
     Integrals,
@@ -20,8 +16,13 @@ from flexjax.formulation.screw_synthesis._link import (
     Stretch,
     fields,
 )
+from flexjax.mechanism import beam_properties, link_quadrature
+from flexjax.mechanism._grouping import map_alike
+from flexjax.mechanism.chain import AbstractLinks, Layout, Parameters
+from flexjax.mechanism.chain._parameters import spread_inertia
+from flexjax.numerics.beam import ShapeFunctions
+from flexjax.numerics.screw import se3
 from flexjax.robot import Link, Payload, Robot
-from flexjax.screw import se3
 
 
 @jax.custom_jvp

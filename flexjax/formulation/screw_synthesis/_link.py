@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import ShapeFunctions
-from flexjax.chain import AbstractLinks, Mass, Tip
-from flexjax.chain._kinematics import mtv, mv
-from flexjax.screw import se3
+from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
+from flexjax.mechanism.chain._kinematics import mtv, mv
+from flexjax.numerics.beam import ShapeFunctions
+from flexjax.numerics.screw import se3
 
 LEVI_CIVITA = np.zeros((3, 3, 3))
 LEVI_CIVITA[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0

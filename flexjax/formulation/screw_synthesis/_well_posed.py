@@ -12,9 +12,9 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.chain import ChainTerm, kinematics
-from flexjax.chain._kinematics import pad_shapes
 from flexjax.formulation.screw_synthesis._chain import stacked_system
+from flexjax.mechanism.chain import ChainTerm, kinematics
+from flexjax.mechanism.chain._kinematics import pad_shapes
 
 
 @dataclasses.dataclass(frozen=True)

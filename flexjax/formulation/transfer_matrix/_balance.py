@@ -17,7 +17,7 @@ from flexjax.formulation.transfer_matrix._laws import (
     stop_torque,
     targets,
 )
-from flexjax.term import Mechanical
+from flexjax.numerics.term import Mechanical
 
 
 class Springs(NamedTuple):

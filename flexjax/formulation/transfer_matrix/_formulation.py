@@ -28,10 +28,10 @@ from flexjax.formulation.transfer_matrix._spatial_chain import spatial_chain
 from flexjax.formulation.transfer_matrix._spatial_model import SpatialTransferMatrixModel
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS
 from flexjax.formulation.transfer_matrix._term import LINEARISATIONS, TransferTerm
+from flexjax.mechanism import Energy
+from flexjax.numerics.solver import ChainNewmark
+from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
-from flexjax.solver import ChainNewmark
-from flexjax.term import Mechanical, State
-from flexjax.trajectory import Energy
 
 VARIANTS = {"acceleration": LINEARISATIONS, "paper": PAPER_LINEARISATIONS}
 

@@ -356,7 +356,7 @@ def station(term, span, s, th, bodies) -> tuple[Array, Array, Array]:
     section's angle.
 
     Sections turn linearly between the middles of segments, where the segments' angles are theirs."""
-    from flexjax.beam import centreline_pose
+    from flexjax.mechanism import centreline_pose
 
     link = term.robot.links[span.link]
     sl = slice(span.start, span.start + span.count)

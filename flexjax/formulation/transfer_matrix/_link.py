@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import beam_properties, centreline_pose, rigid_inertia
+from flexjax.mechanism import beam_properties, centreline_pose, rigid_inertia
 from flexjax.robot import Joint, Link, Payload, Robot
 
 # A hub without rotary inertia between two springs has no equation of motion of its own; this share of the first

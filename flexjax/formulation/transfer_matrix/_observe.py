@@ -5,13 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import beam_properties, centreline_pose
 from flexjax.formulation.transfer_matrix._balance import efforts, motor_accelerations, springs
 from flexjax.formulation.transfer_matrix._chain import Span
 from flexjax.formulation.transfer_matrix._laws import link_side, motor_side, targets
 from flexjax.formulation.transfer_matrix._link import on_segment
-from flexjax.term import State
-from flexjax.trajectory import Snapshot
+from flexjax.mechanism import Snapshot, beam_properties, centreline_pose
+from flexjax.numerics.term import State
 
 
 def rotate(angle, v):

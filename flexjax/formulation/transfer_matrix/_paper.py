@@ -24,7 +24,7 @@ from flexjax.formulation.transfer_matrix._term import (
     perp,
     turned,
 )
-from flexjax.term import AbstractChainStepTerm, Mechanical, State
+from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 
 LINEARISATIONS = ("newton", "extrapolated", "frozen")
 

@@ -6,11 +6,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.beam import beam_properties, centreline_pose, rigid_inertia
 from flexjax.formulation.transfer_matrix._chain import Layout
 from flexjax.formulation.transfer_matrix._link import locate
+from flexjax.mechanism import beam_properties, centreline_pose, rigid_inertia
+from flexjax.numerics.screw import se3
 from flexjax.robot import Joint, Link, Robot
-from flexjax.screw import se3
 
 
 class SpatialChain(eqx.Module):

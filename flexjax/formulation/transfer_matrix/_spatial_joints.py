@@ -9,8 +9,8 @@ from jaxtyping import Array
 
 from flexjax.formulation.transfer_matrix._chain import Layout
 from flexjax.formulation.transfer_matrix._sweep import _inverse3 as inverse3
+from flexjax.numerics.screw import se3
 from flexjax.robot import Robot
-from flexjax.screw import se3
 
 
 class Sites:

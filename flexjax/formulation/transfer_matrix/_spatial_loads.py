@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from flexjax.beam import centreline_pose
 from flexjax.formulation.transfer_matrix._link import locate
 from flexjax.formulation.transfer_matrix._spatial_joints import matvec
-from flexjax.screw import se3
+from flexjax.mechanism import centreline_pose
+from flexjax.numerics.screw import se3
 
 
 def load_wrenches(term, t, args, R) -> tuple[Array, Array]:

@@ -8,18 +8,17 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._results import Status
-from flexjax.beam import beam_properties, centreline_pose
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.transfer_matrix._chain import Layout, Span
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
 from flexjax.formulation.transfer_matrix._spatial_joints import matvec, transpose
 from flexjax.formulation.transfer_matrix._spatial_term import SpatialTerm
+from flexjax.mechanism import Energy, Snapshot, beam_properties, centreline_pose
+from flexjax.numerics.screw import se3
+from flexjax.numerics.solver import ChainNewmark
+from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
-from flexjax.screw import se3
-from flexjax.solver import ChainNewmark
-from flexjax.term import Mechanical, State
-from flexjax.trajectory import Energy, Snapshot
 
 
 class SpatialTransferMatrixModel(AbstractModel):

@@ -27,9 +27,9 @@ from flexjax.formulation.transfer_matrix._spatial_joints import (
 )
 from flexjax.formulation.transfer_matrix._spatial_loads import load_wrenches
 from flexjax.formulation.transfer_matrix._term import Carried
+from flexjax.numerics.screw import se3
+from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 from flexjax.robot import Robot
-from flexjax.screw import se3
-from flexjax.term import AbstractChainStepTerm, Mechanical, State
 
 skew = jax.vmap(se3.skew)
 

@@ -26,8 +26,8 @@ from flexjax.formulation.transfer_matrix._laws import (
 )
 from flexjax.formulation.transfer_matrix._sweep import KEPT, SWEEPS, Solution
 from flexjax.formulation.transfer_matrix._turns import cos_sin
+from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 from flexjax.robot import Robot
-from flexjax.term import AbstractChainStepTerm, Mechanical, State
 
 LINEARISATIONS = ("history", "extrapolated")
 

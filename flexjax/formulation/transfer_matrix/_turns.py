@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from flexjax.screw._trig import sincos
+from flexjax.numerics.screw._trig import sincos
 
 
 @jax.custom_jvp

@@ -1,0 +1,183 @@
+"""Signals without jumps in value, velocity and acceleration: no breaks, and t alone says where on the curve."""
+
+from math import pi
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from flexjax._types import Scalar, Value, Vector, as_float
+from flexjax.drive.signal._base import AbstractSignal, no_breaks
+from flexjax.drive.signal._check import (
+    check_broadcast,
+    check_finite,
+    check_positive,
+    check_scalar,
+    refuse,
+)
+
+
+def unit_time(t, begin, duration):
+    """(t - begin)/duration, kept in [0, 1]. Two `where`s: clip would halve derivatives at the ends."""
+    u = (t - begin) / duration
+    return jnp.where(u < 0.0, 0.0, jnp.where(u > 1.0, 1.0, u))
+
+
+class Quintic(AbstractSignal):
+    """See `quintic`."""
+
+    start: Value = eqx.field(converter=as_float)
+    end: Value = eqx.field(converter=as_float)
+    duration: Scalar = eqx.field(converter=as_float)
+    begin: Scalar = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_positive("quintic", duration=self.duration)
+        check_scalar("quintic", begin=self.begin)
+        check_broadcast("quintic", start=self.start, end=self.end)
+
+    def evaluate(self, t, at=None):
+        u, way = unit_time(t, self.begin, self.duration), self.end - self.start
+        value = self.start + way * (u**3 * (10.0 + u * (6.0 * u - 15.0)))
+        velocity = way * (30.0 * u**2 * (1.0 - u) ** 2 / self.duration)
+        return value, velocity, way * (60.0 * u * (1.0 + u * (2.0 * u - 3.0)) / self.duration**2)
+
+    def breaks(self):
+        return no_breaks(self.begin)
+
+
+class Cycloid(AbstractSignal):
+    """See `cycloid`."""
+
+    end: Value = eqx.field(converter=as_float)
+    duration: Scalar = eqx.field(converter=as_float)
+    start: Value = eqx.field(converter=as_float, default=0.0)
+    begin: Scalar = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_positive("cycloid", duration=self.duration)
+        check_scalar("cycloid", begin=self.begin)
+        check_broadcast("cycloid", start=self.start, end=self.end)
+
+    def evaluate(self, t, at=None):
+        u, way = unit_time(t, self.begin, self.duration), self.end - self.start
+        sine, cosine = jnp.sin(2 * pi * u), jnp.cos(2 * pi * u)
+        value = self.start + way * (u - sine / (2 * pi))
+        return (
+            value,
+            way * ((1.0 - cosine) / self.duration),
+            way * (2 * pi * sine / self.duration**2),
+        )
+
+    def breaks(self):
+        return no_breaks(self.begin)
+
+
+class SpinUp(AbstractSignal):
+    """See `spin_up`."""
+
+    speed: Value = eqx.field(converter=as_float)
+    duration: Scalar = eqx.field(converter=as_float)
+    begin: Scalar = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_positive("spin_up", duration=self.duration)
+        check_scalar("spin_up", begin=self.begin)
+        check_finite("spin_up", speed=self.speed)
+
+    def evaluate(self, t, at=None):
+        u = unit_time(t, self.begin, self.duration)
+        sine, cosine = jnp.sin(2 * pi * u), jnp.cos(2 * pi * u)
+        past = t - self.begin - self.duration
+        angle = self.duration * (0.5 * u**2 + (cosine - 1.0) / (2 * pi) ** 2) + jnp.where(
+            past > 0.0, past, 0.0
+        )
+        return (
+            self.speed * angle,
+            self.speed * (u - sine / (2 * pi)),
+            self.speed * (1.0 - cosine) / self.duration,
+        )
+
+    def breaks(self):
+        return no_breaks(self.begin)
+
+
+class Sine(AbstractSignal):
+    """See `sine`."""
+
+    amplitude: Value = eqx.field(converter=as_float)
+    frequency: Value = eqx.field(converter=as_float)
+    phase: Value = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_broadcast(
+            "sine", amplitude=self.amplitude, frequency=self.frequency, phase=self.phase
+        )
+
+    def evaluate(self, t, at=None):
+        w = 2 * pi * self.frequency
+        value = self.amplitude * jnp.sin(w * t + self.phase)
+        return value, self.amplitude * w * jnp.cos(w * t + self.phase), -(w**2) * value
+
+    def breaks(self):
+        return no_breaks(self.frequency)
+
+
+class Polynomial(AbstractSignal):
+    """See `polynomial`."""
+
+    coefficients: Vector = eqx.field(converter=as_float)
+
+    def __check_init__(self):
+        shape = self.coefficients.shape
+        if len(shape) < 1 or shape[0] < 1:
+            refuse(
+                "polynomial",
+                "shape of coefficients",
+                shape,
+                "(n,), n >= 1",
+                "Give a list, constant term first.",
+            )
+        check_finite("polynomial", coefficients=self.coefficients)
+
+    def evaluate(self, t, at=None):
+        value = self.coefficients[-1] + jnp.zeros_like(t)
+        velocity = half = jnp.zeros_like(value)
+        for c in self.coefficients[-2::-1]:
+            half = half * t + velocity
+            velocity = velocity * t + value
+            value = value * t + c
+        return value, velocity, 2.0 * half
+
+    def breaks(self):
+        return no_breaks(self.coefficients)
+
+
+def quintic(start, end, duration, begin=0.0) -> Quintic:
+    """From rest to rest with zero velocity and acceleration at both ends; holds before and after.
+
+    Paper 004, the manoeuvres PP: start + (end - start) u^3 (10 - 15 u + 6 u^2).
+    """
+    return Quintic(start, end, duration, begin)
+
+
+def cycloid(end, duration, start=0.0, begin=0.0) -> Cycloid:
+    """From rest to rest, start + (end - start) (u - sin(2 pi u)/(2 pi)); holds before and after."""
+    return Cycloid(end, duration, start, begin)
+
+
+def spin_up(speed, duration, begin=0.0) -> SpinUp:
+    """An angle that goes smoothly from rest to a constant speed, the classical test of centrifugal stiffening.
+
+    Paper 003: speed/T (t^2/2 + (T/2 pi)^2 (cos(2 pi t/T) - 1)) for t < T, then speed (t - T/2).
+    """
+    return SpinUp(speed, duration, begin)
+
+
+def sine(amplitude, frequency, phase=0.0) -> Sine:
+    """amplitude sin(2 pi frequency t + phase), frequency in Hz, at all times."""
+    return Sine(amplitude, frequency, phase)
+
+
+def polynomial(coefficients) -> Polynomial:
+    """coefficients[0] + coefficients[1] t + coefficients[2] t^2 + ..., at all times."""
+    return Polynomial(coefficients)

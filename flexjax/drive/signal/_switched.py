@@ -1,0 +1,195 @@
+"""Signals with jumps: a few pieces of constant acceleration each, changed at the breaks."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from flexjax._types import Scalar, Times, Value, as_float
+from flexjax.drive.signal._base import AbstractSignal, Motion
+from flexjax.drive.signal._check import (
+    as_concrete,
+    check_broadcast,
+    check_finite,
+    check_positive,
+    check_same_length,
+    check_scalar,
+    check_times,
+    refuse,
+)
+
+
+def pick(rows: jax.Array, k: jax.Array) -> jax.Array:
+    return jax.lax.dynamic_index_in_dim(rows, k, axis=0, keepdims=False)
+
+
+def parabolas(t, at, times: Times, position, velocity, acceleration) -> Motion:
+    """n times separate n + 1 pieces; row k of the other arrays is the motion at the start of piece k."""
+    k = jnp.sum((t if at is None else at) >= times)
+    dt = t - pick(times, jnp.maximum(k - 1, 0))
+    p, v, a = pick(position, k), pick(velocity, k), pick(acceleration, k)
+    return p + dt * (v + 0.5 * dt * a), v + dt * a, a
+
+
+def rows(*values) -> jax.Array:
+    return jnp.stack(jnp.broadcast_arrays(*values))
+
+
+class StepAcceleration(AbstractSignal):
+    """See `step_acceleration`."""
+
+    start: Value = eqx.field(converter=as_float)
+    end: Value = eqx.field(converter=as_float)
+    duration: Scalar = eqx.field(converter=as_float)
+    begin: Scalar = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_positive("step_acceleration", duration=self.duration)
+        check_scalar("step_acceleration", begin=self.begin)
+        check_broadcast("step_acceleration", start=self.start, end=self.end)
+
+    def evaluate(self, t, at=None):
+        way = self.end - self.start
+        zero, a = jnp.zeros_like(way), 4.0 * way / self.duration**2
+        position = rows(self.start, self.start, self.start + 0.5 * way, self.end)
+        velocity = rows(zero, zero, 2.0 * way / self.duration, zero)
+        return parabolas(t, at, self.breaks(), position, velocity, rows(zero, a, -a, zero))
+
+    def breaks(self):
+        return self.begin + self.duration * jnp.asarray([0.0, 0.5, 1.0], self.duration.dtype)
+
+
+class Trapezoid(AbstractSignal):
+    """See `trapezoid`."""
+
+    start: Value = eqx.field(converter=as_float)
+    end: Value = eqx.field(converter=as_float)
+    duration: Scalar = eqx.field(converter=as_float)
+    ramp: Scalar = eqx.field(converter=as_float)
+    begin: Scalar = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_positive("trapezoid", duration=self.duration, ramp=self.ramp)
+        check_scalar("trapezoid", begin=self.begin)
+        check_broadcast("trapezoid", start=self.start, end=self.end)
+        duration, ramp = as_concrete(self.duration), as_concrete(self.ramp)
+        if duration is not None and ramp is not None and ramp > 0.5 * duration * (1 + 1e-6):
+            expected = f"at most half of duration = {float(duration)}"
+            refuse(
+                "trapezoid", "ramp", ramp, expected, "Shorten the ramp or lengthen the duration."
+            )
+
+    def evaluate(self, t, at=None):
+        way = self.end - self.start
+        zero, cruise = jnp.zeros_like(way), way / (self.duration - self.ramp)
+        a, ramped = cruise / self.ramp, 0.5 * cruise * self.ramp
+        position = rows(self.start, self.start, self.start + ramped, self.end - ramped, self.end)
+        return parabolas(
+            t,
+            at,
+            self.breaks(),
+            position,
+            rows(zero, zero, cruise, cruise, zero),
+            rows(zero, a, zero, -a, zero),
+        )
+
+    def breaks(self):
+        zero = jnp.zeros_like(self.duration)
+        return self.begin + rows(zero, self.ramp, self.duration - self.ramp, self.duration)
+
+
+class Ramp(AbstractSignal):
+    """See `ramp`."""
+
+    value: Value = eqx.field(converter=as_float)
+    duration: Scalar = eqx.field(converter=as_float)
+    begin: Scalar = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_positive("ramp", duration=self.duration)
+        check_scalar("ramp", begin=self.begin)
+        check_finite("ramp", value=self.value)
+
+    def evaluate(self, t, at=None):
+        zero = jnp.zeros_like(self.value)
+        velocity = rows(zero, self.value / self.duration, zero)
+        return parabolas(
+            t, at, self.breaks(), rows(zero, zero, self.value), velocity, jnp.zeros_like(velocity)
+        )
+
+    def breaks(self):
+        return rows(self.begin, self.begin + self.duration)
+
+
+class PiecewiseConstant(AbstractSignal):
+    """See `piecewise_constant`."""
+
+    times: Times = eqx.field(converter=as_float)
+    values: Value = eqx.field(converter=as_float)
+
+    def __check_init__(self):
+        check_times("piecewise_constant", 1, times=self.times)
+        check_same_length("piecewise_constant", self.times, self.values)
+
+    def evaluate(self, t, at=None):
+        k = jnp.sum((t if at is None else at) >= self.times)
+        value = pick(jnp.concatenate([jnp.zeros_like(self.values[:1]), self.values]), k)
+        zero = jnp.zeros_like(value)
+        return value, zero, zero
+
+    def breaks(self):
+        return self.times
+
+
+class BangBang(AbstractSignal):
+    """See `bang_bang`."""
+
+    amplitude: Value = eqx.field(converter=as_float)
+    times: Times = eqx.field(converter=as_float)
+
+    def __check_init__(self):
+        check_finite("bang_bang", amplitude=self.amplitude)
+        check_times("bang_bang", 2, times=self.times)
+
+    def evaluate(self, t, at=None):
+        k = jnp.sum((t if at is None else at) >= self.times)
+        sign = jnp.where(
+            (k == 0) | (k == self.times.shape[0]), 0.0, jnp.where(k % 2 == 1, 1.0, -1.0)
+        )
+        zero = jnp.zeros_like(self.amplitude)
+        return sign.astype(self.amplitude.dtype) * self.amplitude, zero, zero
+
+    def breaks(self):
+        return self.times
+
+
+def step_acceleration(start, end, duration, begin=0.0) -> StepAcceleration:
+    """Constant acceleration 4 (end - start)/duration^2 for half the time, its opposite for the rest; then holds.
+
+    Paper 004, the manoeuvres ST.
+    """
+    return StepAcceleration(start, end, duration, begin)
+
+
+def trapezoid(start, end, duration, ramp, begin=0.0) -> Trapezoid:
+    """Trapezoidal velocity from rest to rest: `ramp` seconds of acceleration, cruise, `ramp` seconds of braking."""
+    return Trapezoid(start, end, duration, ramp, begin)
+
+
+def ramp(value, duration, begin=0.0) -> Ramp:
+    """From zero to `value` at constant rate, then holds."""
+    return Ramp(value, duration, begin)
+
+
+def step(value, time=0.0) -> PiecewiseConstant:
+    """Zero before `time`, `value` from then on."""
+    return PiecewiseConstant(as_float(time)[None], as_float(value)[None])
+
+
+def piecewise_constant(times, values) -> PiecewiseConstant:
+    """values[k] from times[k] on, until the next time; zero before the first, the last holds."""
+    return PiecewiseConstant(times, values)
+
+
+def bang_bang(amplitude, times) -> BangBang:
+    """+amplitude between the first two times, -amplitude between the next two, and so on; zero outside."""
+    return BangBang(amplitude, times)

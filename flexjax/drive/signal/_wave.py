@@ -1,0 +1,93 @@
+"""Waves that begin and end: inside they are smooth, at both ends something jumps."""
+
+from math import pi
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from flexjax._types import Scalar, Times, Value, as_float
+from flexjax.drive.signal._base import AbstractSignal, Motion
+from flexjax.drive.signal._check import check_broadcast, check_finite, check_positive, check_scalar
+
+
+def between(t, at, breaks: Times, inside: Motion, after: Value) -> Motion:
+    """Zero before the first break, `inside` up to the second, then `after` at rest."""
+    at = t if at is None else at
+    on, past = (at >= breaks[0]) & (at < breaks[1]), at >= breaks[1]
+    value, velocity, acceleration = inside
+    value = jnp.where(on, value, jnp.where(past, after, 0.0))
+    return value, jnp.where(on, velocity, 0.0), jnp.where(on, acceleration, 0.0)
+
+
+class Cosine(AbstractSignal):
+    """See `cosine`."""
+
+    amplitude: Value = eqx.field(converter=as_float)
+    period: Scalar = eqx.field(converter=as_float)
+    begin: Scalar = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_positive("cosine", period=self.period)
+        check_scalar("cosine", begin=self.begin)
+        check_finite("cosine", amplitude=self.amplitude)
+
+    def evaluate(self, t, at=None):
+        w = 2 * pi / self.period
+        sine, cosine = jnp.sin(w * (t - self.begin)), jnp.cos(w * (t - self.begin))
+        inside = (
+            self.amplitude * (1.0 - cosine),
+            self.amplitude * (w * sine),
+            self.amplitude * (w**2 * cosine),
+        )
+        return between(t, at, self.breaks(), inside, 2.0 * self.amplitude)
+
+    def breaks(self):
+        return jnp.stack([self.begin, self.begin + 0.5 * self.period])
+
+
+class Chirp(AbstractSignal):
+    """See `chirp`."""
+
+    amplitude: Value = eqx.field(converter=as_float)
+    first: Value = eqx.field(converter=as_float)
+    last: Value = eqx.field(converter=as_float)
+    duration: Scalar = eqx.field(converter=as_float)
+    phase: Value = eqx.field(converter=as_float, default=0.0)
+    begin: Scalar = eqx.field(converter=as_float, default=0.0)
+
+    def __check_init__(self):
+        check_positive("chirp", duration=self.duration)
+        check_scalar("chirp", begin=self.begin)
+        check_broadcast(
+            "chirp", amplitude=self.amplitude, first=self.first, last=self.last, phase=self.phase
+        )
+
+    def evaluate(self, t, at=None):
+        tau = t - self.begin
+        rate = 2 * pi * (self.last - self.first) / self.duration
+        w = 2 * pi * self.first + rate * tau
+        angle = (2 * pi * self.first + 0.5 * rate * tau) * tau + self.phase
+        sine, cosine = self.amplitude * jnp.sin(angle), self.amplitude * jnp.cos(angle)
+        return between(
+            t,
+            at,
+            self.breaks(),
+            (sine, w * cosine, rate * cosine - w**2 * sine),
+            jnp.zeros_like(sine),
+        )
+
+    def breaks(self):
+        return jnp.stack([self.begin, self.begin + self.duration])
+
+
+def cosine(amplitude, period, begin=0.0) -> Cosine:
+    """amplitude (1 - cos(2 pi t/period)) for half a period, then holds 2 amplitude; accelerations jump at both ends.
+
+    Paper 002, eq. 17, which prints the held value as `amplitude`: the curve itself ends at twice that.
+    """
+    return Cosine(amplitude, period, begin)
+
+
+def chirp(amplitude, first, last, duration, phase=0.0, begin=0.0) -> Chirp:
+    """A sine whose frequency goes linearly from `first` to `last` (Hz) within `duration`; zero before and after."""
+    return Chirp(amplitude, first, last, duration, phase, begin)

@@ -1,0 +1,40 @@
+"""What a model reports at one instant: always spatial, world frame, SI units."""
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+
+class Energy(eqx.Module):
+    """Energies [J] at one instant or along a run; ``dissipated`` and ``work`` (of drive, loads and moving base) count from the start."""
+
+    kinetic: Array
+    elastic: Array
+    gravity: Array
+    dissipated: Array
+    work: Array
+
+    @property
+    def mechanical(self) -> Array:
+        return self.kinetic + self.elastic + self.gravity
+
+    @property
+    def balance(self) -> Array:
+        """kinetic + elastic + gravity + dissipated - work: constant in an exact solution."""
+        return self.mechanical + self.dissipated - self.work
+
+
+class Snapshot(eqx.Module):
+    """One instant: D joint coordinates (robot order), L links, S stations, J joints. Twists [linear; angular] and wrenches [force; moment] are in the
+    axes of the section (link quantities) or of the child (reactions)."""
+
+    q: Float[Array, " D"]  # link side; rotation vector for spherical joints
+    qd: Float[Array, " D"]
+    qdd: Float[Array, " D"]
+    motor: Float[Array, " D"]  # motor side: q where the joint is rigid
+    effort: Float[Array, " D"]  # of the drive, motor side
+    frames: Float[Array, "L S 7"]  # x y z qw qx qy qz
+    velocity: Float[Array, "L S 6"]
+    acceleration: Float[Array, "L S 6"]  # of the point, without gravity; angular acceleration
+    deflection: Float[Array, "L S 3"]  # from the tangent at the link's base, in the axes there
+    strain: Float[Array, "L S 6"]  # axial, shear y, shear z, torsion, curvature y, curvature z
+    reaction: Float[Array, "J 6"]  # parent on child, at the joint

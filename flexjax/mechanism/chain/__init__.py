@@ -1,0 +1,28 @@
+"""Floating-frame chains: bodies and flexible links along a serial arm, joints as screws, elimination from tip to base
+at a cost linear in their number."""
+
+from flexjax.mechanism.chain._condense import Condensed as Condensed, condense as condense
+from flexjax.mechanism.chain._coordinates import chain_start as chain_start
+from flexjax.mechanism.chain._kinematics import Kinematics as Kinematics, kinematics as kinematics
+from flexjax.mechanism.chain._layout import (
+    Layout as Layout,
+    serial_layout as serial_layout,
+    serial_refusals as serial_refusals,
+)
+from flexjax.mechanism.chain._links import AbstractLinks as AbstractLinks, Mass as Mass, Tip as Tip
+from flexjax.mechanism.chain._observe import (
+    chain_look as chain_look,
+    chain_snapshot as chain_snapshot,
+    ran_off_link as ran_off_link,
+)
+from flexjax.mechanism.chain._parameters import (
+    Parameters as Parameters,
+    chain_parameters as chain_parameters,
+)
+from flexjax.mechanism.chain._recursion import (
+    Factors as Factors,
+    Loads as Loads,
+    factorise as factorise,
+    solve as solve,
+)
+from flexjax.mechanism.chain._term import ChainTerm as ChainTerm

@@ -1,0 +1,110 @@
+"""Coordinates of a chain: plain numbers and quaternions of balls, prescribed ones, motors of flexible joints."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax.mechanism.chain._layout import Layout
+from flexjax.numerics.screw import se3
+
+
+def move(layout: Layout, q, dx):
+    """``q`` displaced by ``dx`` (nv,)."""
+    table = layout.q_of_v()
+    if not layout.balls:
+        return q + dx
+    plain = table >= 0
+    q1 = q.at[table[plain]].add(dx[plain])
+    for s in layout.balls:
+        old = q[s.q_start : s.q_start + 4]
+        q1 = q1.at[s.q_start : s.q_start + 4].set(
+            se3.quat_retract(old, dx[s.v_start : s.v_start + 3])
+        )
+    return q1
+
+
+def ambient_rate(layout: Layout, q, v):
+    """Time derivative of the numbers in q at the rates v."""
+    table = layout.q_of_v()
+    plain = table >= 0
+    rate = jnp.zeros_like(q).at[table[plain]].set(v[plain])
+    for s in layout.balls:
+        spin = jnp.concatenate([jnp.zeros(1, v.dtype), v[s.v_start : s.v_start + 3]])
+        rate = rate.at[s.q_start : s.q_start + 4].set(
+            0.5 * se3.quat_multiply(q[s.q_start : s.q_start + 4], spin)
+        )
+    return rate
+
+
+def locked(layout: Layout, prescribed: np.ndarray) -> np.ndarray:
+    """(nv,) static: a Motion fixes the motor of a flexible joint, and the joint itself elsewhere."""
+    mask = np.zeros(layout.nv, bool)
+    mask[: layout.dofs] = prescribed
+    for k, dof in enumerate(layout.motors):
+        mask[layout.dofs + k], mask[dof] = prescribed[dof], False
+    return mask
+
+
+def to_v(layout: Layout, per_dof):
+    """(D,) motor-side numbers placed in v: flexible joints' at their motors."""
+    if not layout.motors:
+        return jnp.pad(per_dof, (0, layout.nv - layout.dofs))
+    motors = np.array(layout.motors, int)
+    on_joint = jnp.zeros(layout.nv, per_dof.dtype).at[: layout.dofs].set(per_dof)
+    return on_joint.at[motors].set(0.0).at[layout.v_motors].set(per_dof[motors])
+
+
+def joint_coordinates(layout: Layout, q):
+    """Link-side joint coordinates (D,): rotation vectors for balls."""
+    table = layout.q_of_v()[: layout.dofs]
+    if not layout.balls:
+        return q[: layout.dofs]
+    out = q[np.maximum(table, 0)]
+    for s in layout.balls:
+        out = out.at[s.v_start : s.v_start + 3].set(se3.quat_log(q[s.q_start : s.q_start + 4]))
+    return out
+
+
+def motor_side(layout: Layout, q, v):
+    """Motor-side joint coordinates and rates (D,)."""
+    if not layout.motors:
+        return joint_coordinates(layout, q), v[: layout.dofs]
+    motors = np.array(layout.motors, int)
+    return joint_coordinates(layout, q).at[motors].set(q[layout.q_motors]), v[: layout.dofs].at[
+        motors
+    ].set(v[layout.v_motors])
+
+
+def chain_start(term, t0, start):
+    """Configuration and velocity of a chain at t0: as ``start`` (joint coordinates and rates by name) says, prescribed
+    coordinates as the drive says,
+    links undeformed."""
+    lay = term.layout
+    x, xd, xm = start.vectors(term.robot)
+    motors = jnp.array(lay.motors, int)
+    q = jnp.zeros(lay.nq, x.dtype)
+    for s in lay.stages:
+        if s.kind == "ball":
+            q = q.at[s.q_start : s.q_start + 4].set(se3.quat_exp(x[s.v_start : s.v_start + 3]))
+        elif s.dofs or s.extends or s.rides:
+            dofs = max(s.dofs, 1)
+            q = q.at[s.q_start : s.q_start + dofs].set(x[s.v_start : s.v_start + dofs])
+    if lay.motors:
+        q = q.at[lay.q_motors].set(xm[motors])
+    v = jnp.concatenate(
+        [xd, xd[motors] if lay.motors else xd[:0], jnp.zeros(sum(lay.shapes), xd.dtype)]
+    )
+    mask, q_p, v_p, _ = term.prescribed(t0, None)
+    # Under a Motion a flexible joint starts unstretched on its motor unless the start names it.
+    q = term.impose(q, q_p)
+    v = jnp.where(mask, v_p, v)
+    for k, dof in enumerate(lay.motors):
+        name = next(
+            j.name
+            for j, sl in zip(term.robot.tree_joints, term.robot.dof_slices().values(), strict=True)
+            if sl.start == dof and j.dofs
+        )
+        if mask[lay.dofs + k] and name not in start.joints:
+            q = q.at[lay.q_of_v()[dof]].set(q_p[lay.dofs + k])
+        if mask[lay.dofs + k] and name not in start.rates:
+            v = v.at[dof].set(v_p[lay.dofs + k])
+    return q, v

@@ -1,0 +1,173 @@
+"""What a chain asks of its flexible links: all answers are stacked over stages (B) and padded to the same number m of
+shape coordinates.
+
+A link has a frame at its base with body twist z, shape coordinates eta, and a tip section that the next joint hangs on.
+Stages without a flexible link
+(massless bodies, rigid links) answer with zeros, an identity tip, and a unit mass matrix in the padded places, so that
+padding never moves.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PyTree
+
+from flexjax.numerics.screw import se3
+
+Eta = Float[Array, "B m"]
+Twists = Float[Array, "B dim"]
+
+
+class Tip(eqx.Module):
+    """The section that the next joint hangs on: its pose in the link's frame and its body twist per shape rate."""
+
+    pose: se3.Pose
+    S: Float[Array, "B dim m"]
+
+
+class Mass(eqx.Module):
+    """Kinetic energy z^T zz z / 2 + z^T ze eta_dot + eta_dot^T (ee eta_dot) / 2; ``ee`` stays in the form that the link
+    likes (dense, banded)."""
+
+    zz: Float[Array, "B dim dim"]
+    ze: Float[Array, "B dim m"]
+    ee: PyTree
+
+
+class AbstractLinks(eqx.Module):
+    """Flexible links of a chain, vectorised over stages."""
+
+    @abc.abstractmethod
+    def tip(self, eta: Eta) -> Tip:
+        """Pose and Jacobian of the tip sections."""
+
+    @abc.abstractmethod
+    def mass(self, eta: Eta) -> Mass:
+        """Mass matrices about the frames."""
+
+    @abc.abstractmethod
+    def apply(self, mass: Mass, x: Eta) -> Eta:
+        """M_ee x."""
+
+    @abc.abstractmethod
+    def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
+        """Velocity products of the inertia: what z and eta rows need beyond mass times acceleration (component
+        derivatives of z), without gravity."""
+
+    @abc.abstractmethod
+    def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
+        """Strain energy of every link."""
+
+    @abc.abstractmethod
+    def elastic_force(self, eta: Eta) -> Eta:
+        """Gradient of the strain energy."""
+
+    @abc.abstractmethod
+    def damping_force(self, eta: Eta, rate: Eta) -> Eta:
+        """Resistance of the material, D(eta) eta_dot."""
+
+    @abc.abstractmethod
+    def factor(self, eta: Eta, mass: Mass, cv, cq) -> PyTree:
+        """Factors of M_ee + cv D + cq K."""
+
+    @abc.abstractmethod
+    def solve(self, factors: PyTree, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
+        """The solution for every column."""
+
+    @abc.abstractmethod
+    def section(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
+        """Pose and Jacobian of the sections at stations ``s``, one on every link."""
+
+    @abc.abstractmethod
+    def strain(
+        self, eta: Eta, s: Float[Array, " B"]
+    ) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
+        """(deflection from the tangent at the base, strains) at stations ``s``."""
+
+    def kinetic_gradient(
+        self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
+    ) -> Eta:
+        """Gradient by eta of half the mass form of two motions (z, eta_dot); where it counts, links write it out."""
+        return mass_form_gradient(self, eta, z, rate)
+
+    def tip_gradient(
+        self,
+        eta: Eta,
+        z: Float[Array, "2 B dim"],
+        rate: Float[Array, "2 B m"],
+        wrench: Float[Array, "2 B dim"],
+        space,
+    ) -> Eta:
+        """Gradient by eta of half the sum of ``wrench`` times the twists of the tips in two motions."""
+        return tip_form_gradient(self, eta, z, rate, wrench, space)
+
+    def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
+        """The sections that joints which slide along the links hang on."""
+        return self.section(eta, s)
+
+    def along(self, eta: Eta, s: Float[Array, " B"]) -> Twists:
+        """Body twist of the contact at ``s`` per unit of s, in its own axes: what a joint that slides along the link
+        moves with."""
+        tip, rate = jax.jvp(lambda s: self.contact(eta, s).pose, (s,), (jnp.ones_like(s),))
+        back = jnp.swapaxes(tip.rotation, 1, 2)
+        spin = jnp.sum(back[:, :, :, None] * rate.rotation[:, None, :, :], axis=2)
+        linear = jnp.sum(back * rate.position[:, None, :], axis=2)
+        if spin.shape[1] == 2:
+            return jnp.concatenate([linear, spin[:, 1, :1]], axis=1)
+        return jnp.concatenate(
+            [linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1
+        )
+
+    def returned(self) -> Float[Array, "B dim dim"] | None:
+        """Inertia that links carry for the bodies behind their contacts, about the frames of those bodies; None if none."""
+        return None
+
+    def kink(
+        self, eta: Eta, s: Float[Array, " B"], eta_rate: Eta, s_rate: Float[Array, " B"]
+    ) -> Float[Array, " B"]:
+        """The first fraction of a path, along which shape and contact change by ``eta_rate`` and ``s_rate``, at which the
+        contact meets a border of the link's functions; 1 if it meets none."""
+        return jnp.ones_like(s)
+
+    def stiffen(self, mass: Mass, extra: Eta) -> Mass:
+        """``mass`` with ``extra`` on the diagonal of ee, for Newton matrices; asked only of links that run through
+        their joints."""
+        raise NotImplementedError(f"{type(self).__name__} has no links that run through a joint")
+
+    def tip_rate(self, eta: Eta, rate: Eta) -> Twists:
+        """S_dot eta_dot."""
+        return jax.jvp(
+            lambda x: jnp.sum(self.tip(x).S * rate[:, None, :], axis=2), (eta,), (rate,)
+        )[1]
+
+
+def mass_form_gradient(
+    links: AbstractLinks, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
+) -> Eta:
+    """By differentiation of the mass matrices, whatever they are."""
+
+    def form(eta):
+        mass = links.mass(eta)
+        wrench = jnp.sum(mass.zz * z[1][:, None, :], axis=2) + jnp.sum(
+            mass.ze * rate[1][:, None, :], axis=2
+        )
+        shape = jnp.sum(mass.ze * z[1][:, :, None], axis=1) + links.apply(mass, rate[1])
+        return 0.5 * (jnp.sum(z[0] * wrench) + jnp.sum(rate[0] * shape))
+
+    return jax.grad(form)(eta)
+
+
+def tip_form_gradient(links: AbstractLinks, eta: Eta, z, rate, wrench, space) -> Eta:
+    """By differentiation of the tips, wherever they are."""
+
+    def form(eta):
+        tip = links.tip(eta)
+        X = jax.vmap(space.adjoint_inverse)(tip.pose)
+        twist = jnp.sum(X[None] * z[:, :, None, :], axis=3) + jnp.sum(
+            tip.S[None] * rate[:, :, None, :], axis=3
+        )
+        return 0.5 * jnp.sum(wrench * twist)
+
+    return jax.grad(form)(eta)

@@ -1,0 +1,202 @@
+"""What a chain shows at one instant."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax._results import Status
+from flexjax.mechanism import Energy, Snapshot
+from flexjax.mechanism.chain._kinematics import mv
+from flexjax.mechanism.chain._motion import Motion, Needs
+from flexjax.mechanism.chain._term import ChainTerm
+from flexjax.numerics.screw import se3
+from flexjax.numerics.term import State
+from flexjax.robot import Robot
+
+
+def spatial_pose(pose, planar: bool):
+    """A pose of the plane as one of space."""
+    if not planar:
+        return pose
+    up = jnp.asarray(np.diag([0.0, 0.0, 1.0]), pose.position.dtype)
+    return se3.Pose(jnp.pad(pose.rotation, (0, 1)) + up, jnp.pad(pose.position, (0, 1)))
+
+
+def spatial_vector(z, planar: bool):
+    """A planar twist or wrench (..., 3) as a spatial one (..., 6)."""
+    if not planar:
+        return z
+    none = [(0, 0)] * (z.ndim - 1)
+    return jnp.pad(z[..., :2], [*none, (0, 4)]) + jnp.pad(z[..., 2:], [*none, (5, 0)])
+
+
+def point_acceleration(z, z_dot):
+    """[acceleration of the point; angular acceleration] in body axes, from the body twist and its component
+    derivative."""
+    return z_dot + ahead(jnp.cross(z[..., 3:], z[..., :3]))
+
+
+def ahead(linear):
+    """Linear parts (..., 3) as vectors of six."""
+    return jnp.pad(linear, [(0, 0)] * (linear.ndim - 1) + [(0, 3)])
+
+
+def pick(x, index):
+    """Rows of x; a program for it only where they are not all rows in order."""
+    return x if len(index) == x.shape[0] and np.all(index == np.arange(len(index))) else x[index]
+
+
+def chain_look(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> tuple[Snapshot, Energy]:
+    """Snapshot and energies of one motion: apart, their sweeps would be compiled twice."""
+    motion = term.motion(t, y.mech.q, y.mech.v, at)
+    energies = term.energies(t, y.mech.q, y.mech.v, at, motion)
+    return chain_snapshot(term, t, y, s, at, motion), Energy(*energies, y.dissipated, y.work)
+
+
+def chain_snapshot(
+    term: ChainTerm, t, y: State, s: Float[Array, " S"], at, motion: Motion | None = None
+) -> Snapshot:
+    lay, robot, planar = term.layout, term.robot, term.layout.planar
+    q, v = y.mech.q, y.mech.v
+    motion = term.motion(t, q, v, at) if motion is None else motion
+    a, frames_acceleration = term.forward(t, motion, at, y.memory)
+    needs = term.backward(t, motion, a, at, frames_acceleration)
+    gap = needs.tau - sum(term._coordinate_forces(t, q, v, at, y.memory))
+    xm, xmd = term.motor_coordinates(y)
+    effort = term.drive.effort(robot, t, at, xm, xmd, y.memory)
+    wanted = gap[: lay.dofs].at[np.array(lay.motors, int)].set(gap[lay.v_motors])
+    effort = jnp.where(term.drive.prescribed(robot), wanted, effort)
+    frames, velocity, acceleration, deflection, strain = jax.vmap(
+        lambda s: _sections(term, needs, s), out_axes=1
+    )(s)
+    return Snapshot(
+        q=term.coordinates(q),
+        qd=v[: lay.dofs],
+        qdd=a[: lay.dofs],
+        motor=xm,
+        effort=effort,
+        frames=frames,
+        velocity=velocity,
+        acceleration=acceleration,
+        deflection=deflection,
+        strain=strain,
+        reaction=_reactions(term, spatial_vector(_wrenches(term, needs), planar), q),
+    )
+
+
+def _unstressed(robot: Robot, s):
+    """Poses of the sections at station ``s`` of every link (L), undeformed; written for all links at once so that the
+    trace does not grow with them."""
+    zero = jnp.zeros(3, robot.gravity.dtype)
+    length = jnp.stack([link.length for link in robot.links])
+    if all(link.curvature is None for link in robot.links):
+        straight = jnp.broadcast_to(jnp.eye(3, dtype=zero.dtype), (len(robot.links), 3, 3))
+        return se3.Pose(straight, jnp.pad((length * s)[:, None], ((0, 0), (0, 2))))
+    curvature = jnp.stack(
+        [zero if link.curvature is None else link.curvature for link in robot.links]
+    )
+    ahead = jnp.zeros_like(curvature).at[:, 0].set(1.0)
+    return jax.vmap(se3.exp)(jnp.concatenate([ahead, curvature], axis=1) * (length * s)[:, None])
+
+
+def _sections(term: ChainTerm, needs: Needs, s):
+    """(pose7, velocity, acceleration, deflection, strain) of the section at station ``s`` of every link."""
+    lay, robot, planar, m = term.layout, term.robot, term.layout.planar, needs.motion
+    stage = np.array(
+        [
+            next(i for i, st in enumerate(lay.stages) if st.link == k)
+            for k in range(len(robot.links))
+        ]
+    )
+    world = jax.vmap(lambda p: spatial_pose(p, planar))(
+        jax.tree_util.tree_map(lambda x: pick(x, stage), m.world)
+    )
+    z, acc = (spatial_vector(pick(x, stage), planar) for x in (m.z, needs.acceleration))
+    # Undo the trick that made weight out of the base's acceleration.
+    acc = acc + ahead(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
+    section = _unstressed(robot, s)
+    bend = bend_rate = jnp.zeros_like(z)
+    deflection, strain = jnp.zeros_like(section.position), jnp.zeros_like(z)
+    if term.links is not None:
+        everywhere = jnp.broadcast_to(s, (len(lay.stages),))
+
+        def twist(eta):
+            tip = term.links.section(eta, everywhere)
+            return mv(tip.S, m.rate), tip
+
+        bend, bend_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
+        bend_rate = bend_rate + mv(tip.S, needs.shape_acceleration)
+        bend, bend_rate = (spatial_vector(pick(x, stage), planar) for x in (bend, bend_rate))
+        bent = jax.vmap(lambda p: spatial_pose(p, planar))(
+            jax.tree_util.tree_map(lambda x: pick(x, stage), tip.pose)
+        )
+        flexible = np.array(lay.shapes)[stage] > 0
+        section = jax.tree_util.tree_map(
+            lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b),
+            bent,
+            section,
+        )
+        deflection, strain = (pick(x, stage) for x in term.links.strain(m.eta, everywhere))
+    back = jax.vmap(se3.adjoint_inverse)(section)
+    carried = mv(back, z)
+    zs = carried + bend
+    turning = jax.vmap(lambda a, b: se3.ad(a) @ b)(carried, bend)
+    accs = mv(back, acc) + turning + bend_rate
+    pose = jax.vmap(lambda a, b: se3.to_pose7(se3.compose(a, b)))(world, section)
+    return pose, zs, point_acceleration(zs, accs), deflection, strain
+
+
+def _wrenches(term: ChainTerm, needs: Needs) -> Array:
+    """Of parents on children, with what the children lent to their carriers."""
+    lent = None if term.links is None else term.links.returned()
+    if lent is None:
+        return needs.W
+    z = needs.motion.z
+    turning = jax.vmap(lambda z, p: term.par.space.ad_star(z) @ p)(z, mv(lent, z))
+    return needs.W + mv(lent, needs.acceleration) - turning
+
+
+def _reactions(term: ChainTerm, W, q) -> Array:
+    """Wrenches of parent on child at the joints, child axes (J, 6)."""
+    stages, robot = term.layout.stages, term.robot
+    last = [
+        max((i for i, s in enumerate(stages) if s.joint == k), default=0)
+        for k in range(len(robot.joints))
+    ]
+    out = pick(W, np.array(last))
+    for k, joint in enumerate(robot.joints):
+        if joint.type == "prismatic" and joint.axis is None and not stages[last[k]].extends:
+            # The link's frame is at its rear end; the joint stands length - free length ahead of it.
+            ahead = robot.links[stages[last[k]].link].length - q[stages[last[k]].q_start]
+            lever = jnp.zeros(3, q.dtype).at[0].set(ahead)
+            out = out.at[k, 3:].add(-jnp.cross(lever, out[k, :3]))
+    return out
+
+
+def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
+    """(status, joint index): a sliding joint must stay on its link, a prismatic link in its joint."""
+    robot, q = term.robot, term.coordinates(y.mech.q)
+    code, where = jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
+    slices = robot.dof_slices()
+    for i, joint in enumerate(robot.joints):
+        if joint.type == "sliding" and joint.parent != "ground":
+            end = robot.links[robot.link_index(joint.parent)].length
+        elif joint.type == "prismatic" and joint.axis is None:
+            end = robot.links[robot.link_index(joint.child)].length
+        else:
+            continue
+        d = q[slices[joint.name].start]
+        start = jnp.zeros_like(d)
+        if joint.type == "sliding":
+            # A carrier that itself runs through a joint carries on its free length only.
+            through = [
+                j
+                for j in robot.tree_joints
+                if j.child == joint.parent and j.type == "prismatic" and j.axis is None
+            ]
+            start = end - q[slices[through[0].name].start] if through else start
+        off = (d < start) | (d > end)
+        code = jnp.where(off, int(Status.ran_off_link), code)
+        where = jnp.where(off, i, where)
+    return jax.lax.stop_gradient((code.astype(jnp.int32), where.astype(jnp.int32)))

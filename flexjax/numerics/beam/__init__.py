@@ -1,0 +1,12 @@
+"""Shape functions of beams and their quadrature."""
+
+from flexjax.numerics.beam._bspline import bspline_cubics as bspline_cubics
+from flexjax.numerics.beam._hermite import (
+    BAND as BAND,
+    Cubics as Cubics,
+    hermite_cubics as hermite_cubics,
+)
+from flexjax.numerics.beam._modal import (
+    ShapeFunctions as ShapeFunctions,
+    shape_functions as shape_functions,
+)

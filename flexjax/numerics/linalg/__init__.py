@@ -1,0 +1,1 @@
+"""Structured linear algebra: blocks, chains, Krylov iterations, batches."""

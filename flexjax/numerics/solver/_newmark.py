@@ -1,0 +1,164 @@
+"""Newmark's family and the generalised-alpha method for second-order terms, on vectors and rotations alike.
+
+Reference: Chung, Hulbert (1993); Arnold, Brüls (2007) for the form with an auxiliary acceleration, which keeps second order for a mass matrix that
+depends on the configuration; Simo, Vu-Quoc (1988) for Newmark on the rotation group.
+"""
+
+from typing import ClassVar
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+import jax.tree_util as jtu
+from jax import lax
+from jaxtyping import Array, Float
+
+from flexjax._types import as_float
+from flexjax.numerics.solver._newton import implicit_solve, stop
+from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
+
+
+class Accelerations(eqx.Module):
+    """Solver state: the true acceleration at the last time, the averaged one of the generalised-alpha method, and the powers there."""
+
+    true: Float[Array, " nv"]
+    averaged: Float[Array, " nv"]
+    power: Float[Array, ""]
+    dissipation: Float[Array, ""]
+
+
+def _start(term, t0, y0, args) -> Accelerations:
+    q, v = y0.mech.q, y0.mech.v
+    a = term.accelerate(t0, q, v, args, y0.memory)
+    return Accelerations(a, a, *term.power_at(t0, q, v, a, args, y0.memory))
+
+
+def _after_jump(made_jump, term, t0, y0, args, state) -> Accelerations:
+    """Accelerations jump with the drive; a grid without breaks says so with a plain False and saves the code for it."""
+    if made_jump is False:
+        return state
+    return lax.cond(made_jump, lambda: _start(term, t0, y0, args), lambda: state)
+
+
+# A function of its own: Newton and its derivative need it several times, and it is traced once.
+@eqx.filter_jit
+def _balance(term: AbstractSecondOrderTerm, *args):
+    return term.balance(*args)
+
+
+def _step(
+    term: AbstractSecondOrderTerm,
+    t0,
+    t1,
+    y0: State,
+    args,
+    old: Accelerations,
+    beta,
+    gamma,
+    alpha_m,
+    alpha_f,
+):
+    dt = t1 - t0
+    q0, v0 = y0.mech.q, y0.mech.v
+    mask, q_p, v_p, a_p = term.prescribed(t1, args)
+
+    def advance(acc):
+        averaged = ((1 - alpha_f) * acc + alpha_f * old.true - alpha_m * old.averaged) / (
+            1 - alpha_m
+        )
+        q1 = term.move(q0, dt * v0 + dt**2 * ((0.5 - beta) * old.averaged + beta * averaged))
+        v1 = v0 + dt * ((1 - gamma) * old.averaged + gamma * averaged)
+        return term.impose(q1, q_p), jnp.where(mask, v_p, v1), averaged
+
+    def residual(acc):
+        q1, v1, _ = advance(acc)
+        return jnp.where(mask, acc - a_p, _balance(term, t1, q1, v1, acc, args, y0.memory))
+
+    guess = stop(jnp.where(mask, a_p, old.true))
+    share = (1 - alpha_f) / (1 - alpha_m)
+    q_guess, v_guess, _ = stop(advance(guess))
+    fixed = stop(term)
+    factors = fixed.preconditioner(
+        *stop((t1, q_guess, v_guess, 1.0, gamma * dt * share, beta * dt**2 * share)), stop(args)
+    )
+    # A displacement of one unit of length per step belongs to an acceleration 1/dt^2: below round-off of that nothing can be resolved.
+    floor = lax.stop_gradient(1e-3 / dt**2)
+    acc, _, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
+    q1, v1, averaged = advance(acc)
+    power, dissipation = term.power_at(t1, q1, v1, acc, args, y0.memory)
+    work = y0.work + 0.5 * dt * (old.power + power)
+    dissipated = y0.dissipated + 0.5 * dt * (old.dissipation + dissipation)
+    y1 = State(Mechanical(q1, v1), work, dissipated, y0.memory)
+    # Zienkiewicz and Xie's estimate: the cubic term that a constant mean acceleration leaves out.
+    missed = dt**2 * (1 / 6 - beta) * (averaged - old.averaged)
+    zero = jnp.zeros_like(work)
+    error = State(
+        term.ambient(y0.mech, Mechanical(missed, missed / dt)),
+        zero,
+        zero,
+        jtu.tree_map(jnp.zeros_like, y0.memory),
+    )
+    return y1, error, Accelerations(acc, averaged, power, dissipation), ok
+
+
+def _finish(y0, y1, error, state, ok):
+    result = diffrax.RESULTS.where(
+        ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
+    )
+    return y1, error, dict(y0=y0, y1=y1), state, result
+
+
+class Newmark(diffrax.AbstractSolver):
+    """Newmark's method with free ``beta`` and ``gamma``: (1/4, 1/2) is the trapezoidal rule, second order; gamma > 1/2 damps and is first order.
+
+    >>> import flexjax as fx
+    >>> solver = fx.Newmark(beta=0.3025, gamma=0.6)
+    """
+
+    term_structure: ClassVar = AbstractSecondOrderTerm
+    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
+    beta: Float[Array, ""] = eqx.field(converter=as_float, default=0.25)
+    gamma: Float[Array, ""] = eqx.field(converter=as_float, default=0.5)
+
+    def order(self, terms):
+        return 2
+
+    def init(self, terms, t0, t1, y0, args):
+        return _start(unwrap(terms), t0, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        term = unwrap(terms)
+        old = _after_jump(made_jump, term, t0, y0, args, solver_state)
+        y1, error, state, ok = _step(term, t0, t1, y0, args, old, self.beta, self.gamma, 0.0, 0.0)
+        return _finish(y0, y1, error, state, ok)
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)
+
+
+class GeneralisedAlpha(diffrax.AbstractSolver):
+    """Generalised-alpha method: second order, unconditionally stable for linear systems, with the damping of the highest frequencies chosen by
+    ``spectral_radius`` (1: none, 0: they vanish in one step)."""
+
+    term_structure: ClassVar = AbstractSecondOrderTerm
+    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
+    spectral_radius: Float[Array, ""] = eqx.field(converter=as_float, default=0.8)
+
+    def order(self, terms):
+        return 2
+
+    def init(self, terms, t0, t1, y0, args):
+        return _start(unwrap(terms), t0, y0, args)
+
+    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+        term = unwrap(terms)
+        rho = self.spectral_radius
+        alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
+        gamma = 0.5 - alpha_m + alpha_f
+        beta = 0.25 * (1 - alpha_m + alpha_f) ** 2
+        old = _after_jump(made_jump, term, t0, y0, args, solver_state)
+        y1, error, state, ok = _step(term, t0, t1, y0, args, old, beta, gamma, alpha_m, alpha_f)
+        return _finish(y0, y1, error, state, ok)
+
+    def func(self, terms, t0, y0, args):
+        return terms.vf(t0, y0, args)

@@ -1,0 +1,159 @@
+"""Newton's iteration of an implicit step, with an approximate (structured, symmetric) matrix and exact implicit-function gradients.
+
+The iteration is never differentiated: the derivative of the root follows from that of the residual in forward and reverse mode and to any order, at the
+cost of one linear solve with the exact Jacobian, in which the approximate matrix only speeds up the convergence: the gradient is exact although the
+matrix is not. (``lax.custom_root`` gives the same, but traces the linear solve even where nothing is differentiated: seconds of every first call.)
+"""
+
+import functools
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jaxtyping import Array, Bool, Float, Int
+
+from flexjax.numerics.linalg._krylov import residual_minimising
+
+MAX_ITERATIONS = 30
+DENSE_BELOW = 16
+SECANTS = 8
+
+
+class _Secants(eqx.Module):
+    """What the iteration has learnt of the preconditioned Jacobian: steps and the changes of the residual that they made, the latter orthonormal.
+
+    Where the approximate matrix neglects much (velocity products on an axis of little inertia, unresolved modes) plain iterations contract slowly or not at
+    all; on what the secants span the correction is that of the exact matrix. This is Anderson's acceleration, equal to GMRES where the residual is linear.
+    """
+
+    steps: Float[Array, "m n"]
+    changes: Float[Array, "m n"]
+
+    @classmethod
+    def none(cls, x: Float[Array, " n"]) -> "_Secants":
+        zeros = jnp.zeros((max(1, min(SECANTS, x.shape[0])), x.shape[0]), x.dtype)
+        return cls(zeros, zeros)
+
+    def step(self, gap: Float[Array, " n"]) -> Float[Array, " n"]:
+        """The correction for a preconditioned residual ``gap``."""
+        known = self.changes @ gap
+        return known @ (self.changes - self.steps) - gap
+
+    def learn(
+        self, step: Float[Array, " n"], change: Float[Array, " n"], count: Int[Array, ""]
+    ) -> "_Secants":
+        """With the ``count``-th step and what it changed; the oldest makes room. Nothing before the first step, nor from a change already known."""
+        here = (jnp.arange(self.steps.shape[0]) == (count - 1) % self.steps.shape[0])[:, None]
+        steps, changes = jnp.where(here, 0.0, self.steps), jnp.where(here, 0.0, self.changes)
+        known = changes @ change
+        p, q = step - known @ steps, change - known @ changes
+        length = jnp.linalg.norm(q)
+        scale = jnp.where((count > 0) & (length > 1e-3 * jnp.linalg.norm(change)), 1 / length, 0.0)
+        return _Secants(
+            jnp.where(here, scale * p[None], steps), jnp.where(here, scale * q[None], changes)
+        )
+
+
+class _Iteration(eqx.Module):
+    x: Float[Array, " n"]
+    step: Float[Array, " n"]  # that led to x
+    gap: Float[Array, " n"]  # preconditioned residual before it
+    secants: _Secants
+    best: Float[Array, ""]  # least correction so far
+    rate: Float[Array, ""]  # of the last correction to the least before it
+    close: Bool[Array, ""]
+    stalled: Int[Array, ""]  # corrections since the last that was clearly smaller
+    count: Int[Array, ""]
+    going: Bool[Array, ""]
+
+
+@eqx.filter_custom_jvp
+def _root(residual, precondition, guess, floor, noise):
+    """(root, number of iterations, whether they converged)."""
+    eps = jnp.finfo(guess.dtype).eps
+    # Round-off of a residual grows with the number of terms that it sums: corrections of 100 links in space (500 unknowns) end in noise of 2e4 eps, and
+    # waiting for less took them half as many iterations again. In single precision 4096 eps would be above what counts as converged.
+    tight, near, loose = 16 * eps, min(max(4096, 64 * guess.shape[0]) * eps, eps**0.5), eps**0.5
+
+    def size(x):
+        return jnp.max(jnp.abs(x), initial=0.0)
+
+    def body(s: _Iteration) -> _Iteration:
+        gap = precondition(residual(s.x))
+        secants = s.secants.learn(s.step, gap - s.gap, s.count)
+        step = secants.step(gap)
+        x, now = s.x + step, size(step)
+        scale = size(x) + floor
+        # Corrections below ``quiet`` may be round-off, and an error below ``still`` surely is: noise is told a few times too large.
+        unsure = jnp.minimum(noise, loose * scale)
+        quiet, still = jnp.maximum(near * scale, unsure), jnp.maximum(tight * scale, unsure / 8)
+        # A correction leaves an error of its own size times the rate at which they shrink, for which the worse of the last two is taken. Near round-off
+        # slow shrinking is noise; further away it takes three corrections that do not shrink, for accelerated ones do not do so one by one.
+        rate = jnp.where(s.count > 0, now / s.best, jnp.inf)
+        stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
+        reached = (now <= still) | (now * jnp.maximum(rate, s.rate) <= still)
+        done = reached | ((rate > 0.1) & (now <= quiet)) | ((stalled > 3) & (now <= loose * scale))
+        best, close, going = (
+            jnp.minimum(now, s.best),
+            reached | (now <= loose * scale),
+            ~done & jnp.isfinite(now),
+        )
+        return _Iteration(x, step, gap, secants, best, rate, close, stalled, s.count + 1, going)
+
+    zero, zeros, yes = jnp.zeros((), jnp.int32), jnp.zeros_like(guess), jnp.asarray(True)
+    big = jnp.asarray(jnp.inf, guess.dtype)
+    first = _Iteration(guess, zeros, zeros, _Secants.none(guess), big, big, ~yes, zero, zero, yes)
+    end = lax.while_loop(lambda s: s.going & (s.count < MAX_ITERATIONS), body, first)
+    return end.x, end.count, end.close
+
+
+@_root.def_jvp
+def _root_jvp(primals, tangents):
+    residual, precondition, guess, floor, noise = primals
+    # The root itself is asked for again, so that a second derivative finds it depending on the same numbers.
+    x, count, close = _root(residual, precondition, guess, floor, noise)
+    return (x, count, close), (_slope(residual, precondition, x, tangents[0]), None, None)
+
+
+# Reverse mode keeps the root and evaluates the residual once more, instead of keeping all that its derivative needs from every step of a run.
+@functools.partial(eqx.filter_checkpoint, prevent_cse=False)
+def _slope(residual, precondition, x, tangent):
+    """The root's derivative: -J^-1 times the residual's own change."""
+    _, change = eqx.filter_jvp(lambda f: f(x), (residual,), (tangent,))
+    _, jacobian = jax.linearize(residual, x)
+    if x.shape[0] <= DENSE_BELOW:
+        # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
+        return jnp.linalg.solve(
+            jax.vmap(jacobian, out_axes=1)(jnp.eye(x.shape[0], dtype=x.dtype)), -change
+        )
+    solve = functools.partial(residual_minimising, precondition)
+    return lax.custom_linear_solve(jacobian, -change, solve, solve)
+
+
+def implicit_solve(
+    residual: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    guess: Float[Array, " n"],
+    floor: Float[Array, ""],
+    noise: Float[Array, ""] | None = None,
+) -> tuple[Float[Array, " n"], Int[Array, ""], Bool[Array, ""]]:
+    """Root of ``residual``, the number of iterations, and whether they converged.
+
+    ``precondition(r)`` applies a symmetric approximate inverse of the Jacobian, so corrections are in the units of the unknown and the
+    tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size;
+    ``noise`` a few times the size that corrections have by round-off of the residual, where more is known of it than that it grows with the unknowns.
+    """
+    noise = jnp.zeros((), guess.dtype) if noise is None else lax.stop_gradient(noise)
+    # What the functions close over becomes part of them, so that derivatives by it are found.
+    functions = (
+        eqx.filter_closure_convert(residual, guess),
+        eqx.filter_closure_convert(precondition, guess),
+    )
+    return _root(*functions, lax.stop_gradient(guess), floor, noise)
+
+
+def stop(tree):
+    """Values without their derivatives, for Newton matrices and first guesses."""
+    return jax.tree_util.tree_map(lax.stop_gradient, tree)

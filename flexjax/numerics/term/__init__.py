@@ -1,0 +1,15 @@
+"""The mathematical forms that a solver accepts."""
+
+from flexjax.numerics.term._base import (
+    AbstractTerm as AbstractTerm,
+    Mechanical as Mechanical,
+    State as State,
+    unwrap as unwrap,
+)
+from flexjax.numerics.term._chain_step import AbstractChainStepTerm as AbstractChainStepTerm
+from flexjax.numerics.term._port_hamiltonian import (
+    AbstractPortHamiltonianTerm as AbstractPortHamiltonianTerm,
+    PortState as PortState,
+    PortTangent as PortTangent,
+)
+from flexjax.numerics.term._second_order import AbstractSecondOrderTerm as AbstractSecondOrderTerm

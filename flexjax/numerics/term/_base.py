@@ -1,0 +1,81 @@
+"""State and term: what makes simulate, modes, equilibrium and linearise one code for every formulation."""
+
+import abc
+from typing import Any
+
+import diffrax
+import equinox as eqx
+import jax.numpy as jnp
+import jax.tree_util as jtu
+from jaxtyping import Array, Float, PyTree
+
+
+class State(eqx.Module):
+    """State of a simulation: the formulation's own ``mech``, the work done by the drive and the energy dissipated since the start, and what
+    sampled controllers remember. ``traj.final`` is one; pass it as ``start`` to go on."""
+
+    mech: PyTree
+    work: Float[Array, ""]
+    dissipated: Float[Array, ""]
+    memory: PyTree = ()
+
+    @classmethod
+    def fresh(cls, mech: PyTree, dtype, memory: PyTree = ()) -> "State":
+        zero = jnp.zeros((), dtype)
+        return cls(mech, zero, zero, memory)
+
+
+class Mechanical(eqx.Module):
+    """Second-order mechanics: configuration ``q`` (nq,) and generalised velocity ``v`` (nv,). nq exceeds nv where q holds quaternions.
+    Its tangent is a Mechanical too, with both parts of length nv."""
+
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+
+
+class AbstractTerm(diffrax.AbstractTerm):
+    """The right-hand side of one model under one drive. ``args`` of every method is the time that picks the piece of a piecewise signal
+    (the midpoint of a step), or None for the time itself."""
+
+    drive: eqx.AbstractVar[PyTree]
+
+    @abc.abstractmethod
+    def rate(self, t, y: State, args) -> PyTree:
+        """Tangent of ``y.mech`` with every constraint solved."""
+
+    @abc.abstractmethod
+    def retract(self, mech: PyTree, dx: PyTree) -> PyTree:
+        """``mech`` moved along the tangent ``dx``: vector addition, or the group's exponential."""
+
+    @abc.abstractmethod
+    def ambient(self, mech: PyTree, dx: PyTree) -> PyTree:
+        """The tangent ``dx`` as the time derivative of the numbers in ``mech`` (for explicit diffrax solvers)."""
+
+    @abc.abstractmethod
+    def power(self, t, y: State, args) -> tuple[Array, Array]:
+        """(power of the drive, power dissipated)."""
+
+    @abc.abstractmethod
+    def motor_coordinates(self, y: State) -> tuple[Array, Array]:
+        """Motor-side joint coordinates and rates (D,), for sampled controllers."""
+
+    def held(self, t, dx: PyTree) -> PyTree:
+        """Masks like the tangent ``dx``: coordinates that a Motion holds. None unless the term keeps them in its state."""
+        return jtu.tree_map(lambda x: jnp.zeros(x.shape, bool), dx)
+
+    # diffrax's side: an ordinary differential equation in the ambient numbers.
+    def vf(self, t, y: State, args) -> State:
+        drive_power, dissipation = self.power(t, y, args)
+        memory = jtu.tree_map(jnp.zeros_like, y.memory)
+        return State(self.ambient(y.mech, self.rate(t, y, args)), drive_power, dissipation, memory)
+
+    def contr(self, t0, t1, **kwargs):
+        return t1 - t0
+
+    def prod(self, vf: State, control) -> State:
+        return jtu.tree_map(lambda x: control * x, vf)
+
+
+def unwrap(terms: Any) -> Any:
+    """The flexjax term inside what ``diffeqsolve`` hands to a solver (it wraps terms in a private class to run time backwards)."""
+    return terms.term if isinstance(terms, diffrax._term.WrapTerm) else terms

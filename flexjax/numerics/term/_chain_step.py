@@ -1,0 +1,23 @@
+"""A chain advanced from one time to the next by itself: the form of transfer-matrix methods, which have no global
+matrices."""
+
+import abc
+from typing import Any
+
+from jaxtyping import Array
+
+from flexjax.numerics.term._base import AbstractTerm, State
+
+
+class AbstractChainStepTerm(AbstractTerm):
+    """Mechanics whose implicit step is one sweep along a chain. ``carried`` is what a step hands to the next besides
+    the state (accelerations,
+    powers): the solver keeps it and never looks inside."""
+
+    @abc.abstractmethod
+    def start(self, t, y: State, args) -> Any:
+        """``carried`` at the state ``y``, as the equations of motion give it there."""
+
+    @abc.abstractmethod
+    def advance(self, t0, t1, y: State, carried, args, beta, gamma) -> tuple[State, Any, Array]:
+        """(state at t1, carried, whether all is well), by Newmark's rule with ``beta`` and ``gamma``."""

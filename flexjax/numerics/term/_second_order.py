@@ -1,0 +1,119 @@
+"""M(q) v' + h(q, v) = Q(t, q, v) with some coordinates prescribed: the form of floating-frame chains."""
+
+import abc
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from flexjax.numerics.term._base import AbstractTerm, Mechanical, State
+
+
+class AbstractSecondOrderTerm(AbstractTerm):
+    """Second-order mechanics on configurations q with velocities v (both flat arrays).
+
+    Rows of prescribed coordinates are imposed by the solver; ``balance`` in such a row is the effort that the prescription takes.
+    """
+
+    @abc.abstractmethod
+    def accelerate(self, t, q, v, args, memory) -> Array:
+        """v' with prescribed rows as the drive says."""
+
+    @abc.abstractmethod
+    def balance(self, t, q, v, a, args, memory) -> Array:
+        """M a + h - Q (nv,): zero in free rows when a is the acceleration."""
+
+    @abc.abstractmethod
+    def preconditioner(self, t, q, v, cm, cv, cq, args) -> PyTree:
+        """Factors of a symmetric approximation P of cm M + cv dQ/dv + cq dQ/dq (signs turned), unit rows where prescribed."""
+
+    @abc.abstractmethod
+    def precondition(self, factors: PyTree, r: Array) -> Array:
+        """P^-1 r, at a cost linear in the length of the chain."""
+
+    @abc.abstractmethod
+    def move(self, q: Array, dx: Array) -> Array:
+        """The configuration ``q`` displaced by ``dx`` (nv,)."""
+
+    @abc.abstractmethod
+    def prescribed(self, t, args) -> tuple[np.ndarray, Array, Array, Array]:
+        """(static mask (nv,), then coordinate, rate and acceleration (nv,) there; zero elsewhere)."""
+
+    @abc.abstractmethod
+    def impose(self, q: Array, target: Array) -> Array:
+        """``q`` with prescribed coordinates replaced by ``target`` (nv,)."""
+
+    @abc.abstractmethod
+    def displacement(self, q: Array, target: Array) -> Array:
+        """``target - q`` (nv,) in the prescribed coordinates; zero elsewhere."""
+
+    # What the energy-conserving step needs.
+    @abc.abstractmethod
+    def momentum(self, q, v) -> Array:
+        """M(q) v."""
+
+    @abc.abstractmethod
+    def kinetic_gradient(self, q, va, vb) -> Array:
+        """Body gradient of va^T M(q) vb / 2 with respect to q (nv,)."""
+
+    @abc.abstractmethod
+    def potential_gradient(self, q) -> Array:
+        """Body gradient of the potential energy (gravity, springs) (nv,)."""
+
+    @abc.abstractmethod
+    def gyration(self, v, p) -> Array:
+        """ad*_v p (nv,): the transport of momenta that are measured in turning axes; zero for plain coordinates."""
+
+    @abc.abstractmethod
+    def forces(self, t, q, v, args, memory) -> tuple[Array, Array]:
+        """Generalised forces without potential (nv,): (of drive and loads, of dampers and friction)."""
+
+    # Written once in terms of the methods above; a term may give faster forms.
+    def lagrangian(self, q, va, vb) -> tuple[Array, Array, Array]:
+        """(M va, M vb, body gradient of va^T M(q) vb / 2 - V(q)) at one configuration."""
+        return (
+            self.momentum(q, va),
+            self.momentum(q, vb),
+            self.kinetic_gradient(q, va, vb) - self.potential_gradient(q),
+        )
+
+    def lagrangian_on_ground(
+        self, s, t0, dt, q, va, vb, args
+    ) -> tuple[Array, Array, Array, tuple[Array, Array, Array] | None]:
+        """``lagrangian`` at the fraction ``s`` of a step from t0, and what a ground that moves by itself takes part with: the products of its mean twist
+        with its momenta (of va, of vb), and the power of weight on it. None: the ground is at rest, or the term does not know its motion."""
+        return (*self.lagrangian(q, va, vb), None)
+
+    def kinks(self, q, dx) -> Array:
+        """Fractions (k,) of the straight path from q along dx at which the gradient of the Lagrangian jumps; 1 where it does not."""
+        return jnp.zeros(0, q.dtype)
+
+    def roundoff(self, factors: PyTree, q, v) -> Array | None:
+        """A few times what round-off of the momenta makes of velocities when ``precondition`` divides them by their inertia; None where they are of the
+        usual size."""
+        return None
+
+    def power_at(self, t, q, v, a, args, memory) -> tuple[Array, Array]:
+        """(power of the drive, power dissipated) when the acceleration is known already."""
+        driven, damped = self.forces(t, q, v, args, memory)
+        locked = self.prescribed(t, args)[0]
+        power = jnp.sum(driven * v)
+        if locked.any():
+            power = power + jnp.sum(
+                jnp.where(locked, self.balance(t, q, v, a, args, memory) * v, 0.0)
+            )
+        return power, -jnp.sum(damped * v)
+
+    def power(self, t, y: State, args) -> tuple[Array, Array]:
+        q, v = y.mech.q, y.mech.v
+        return self.power_at(t, q, v, self.accelerate(t, q, v, args, y.memory), args, y.memory)
+
+    def held(self, t, dx: Mechanical) -> Mechanical:
+        mask = jnp.asarray(self.prescribed(t, None)[0])
+        return Mechanical(mask, mask)
+
+    def rate(self, t, y: State, args) -> Mechanical:
+        return Mechanical(y.mech.v, self.accelerate(t, y.mech.q, y.mech.v, args, y.memory))
+
+    def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
+        return Mechanical(self.move(mech.q, dx.q), mech.v + dx.v)

@@ -1,0 +1,1 @@
+"""Every rule that a robot must meet."""

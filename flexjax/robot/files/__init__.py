@@ -1,0 +1,1 @@
+"""Robot files: TOML, JSON, URDF, and their schema."""

@@ -1,0 +1,287 @@
+"""The structure of a robot file: pydantic models made from the description classes, the JSON schema, and faults of
+structure in our words.
+
+The only place where pydantic is used. Whether the numbers make sense is checked by :mod:`flexjax.robot.check._check`, for
+files and Python alike.
+"""
+
+import difflib
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union
+
+import pydantic
+from pydantic import ConfigDict, Discriminator, Field, Tag, create_model
+
+from flexjax.robot._fault import Faults, items
+from flexjax.robot._fields import NUMBERS, RULES, Number, Part, class_of, parts, unit_of
+from flexjax.robot._joint import JOINT_DOFS, SENSOR_KINDS, Joint, Payload, Sensor
+from flexjax.robot._link import MATERIALS, Link, Material
+from flexjax.robot._robot import Robot
+from flexjax.robot._section import SECTIONS, AbstractSection
+
+SCHEMA_FILE = Path(__file__).with_name("robot.schema.json")
+STRICT = ConfigDict(extra="forbid", strict=True)
+CHOICES = {
+    ("Joint", "type"): tuple(JOINT_DOFS),
+    ("Sensor", "kind"): SENSOR_KINDS,
+    ("Joint", "child_at"): ("base", "tip"),
+}
+TAGS = frozenset(
+    {"~number", "~list", "~name", "~table", *SECTIONS}
+)  # how pydantic names the branches of our unions
+
+
+@cache
+def file_model() -> type[pydantic.BaseModel]:
+    """The model of a whole robot file."""
+    lists = {
+        "links": (Link, ...),
+        "joints": (Joint, ...),
+        "payloads": (Payload, []),
+        "sensors": (Sensor, []),
+    }
+    about = {
+        "links": "the links, each along its local +x from base to tip",
+        "joints": "the joints, from parent (a link or ground) to child",
+        "payloads": "rigid bodies fixed to links",
+        "sensors": "what is measured",
+    }
+    fields: dict[str, Any] = {
+        "schema_": (Literal[1], Field(..., alias="schema", description="version of this format")),
+        "name": (str, Field(..., description="name of the robot")),
+        "gravity": _with_default(
+            _number_type(NUMBERS["Robot"]["gravity"]),
+            [0.0, -9.81, 0.0],
+            NUMBERS["Robot"]["gravity"],
+        ),
+        "planar": (
+            bool,
+            Field(
+                False,
+                description="the robot moves in the plane z = 0; left out, this is read off the axes",
+            ),
+        ),
+    }
+    for key, (cls, default) in lists.items():
+        fields[key] = (list[_model(cls)], Field(default, description=about[key]))
+    return create_model(
+        "Robot", __config__=STRICT, __doc__="A flexible robot. SI units, angles in rad.", **fields
+    )
+
+
+@cache
+def _model(cls: type) -> type[pydantic.BaseModel]:
+    fields: dict[str, Any] = {}
+    if issubclass(cls, AbstractSection):
+        fields["shape"] = (Literal[cls.shape], ... if cls.shape != "given" else "given")
+    for part in parts(cls):
+        if part.number is not None:
+            default = (
+                ...
+                if part.required
+                else list(part.default)
+                if isinstance(part.default, tuple)
+                else part.default
+            )
+            fields[part.name] = _with_default(_number_type(part.number), default, part.number)
+        else:
+            fields[part.name] = _other(cls, part)
+    doc = (
+        (cls.__doc__ or cls.__name__)
+        .strip()
+        .split("\n\n")[0]
+        .replace("``", "")
+        .replace(":class:", "")
+    )
+    return create_model(cls.__name__, __config__=STRICT, __doc__=" ".join(doc.split()), **fields)
+
+
+def _with_default(annotation, default, number: Number):
+    units = " or ".join(dict.fromkeys((unit_of(number), unit_of(number, "sliding"))))
+    return annotation, Field(default, description=number.about + (f" [{units}]" if units else ""))
+
+
+def _number_type(number: Number):
+    # The rule is published in the schema and checked by flexjax.robot.check._check, which tells more than pydantic does.
+    one = Annotated[float, Field(json_schema_extra=RULES[number.rule].schema)]
+    sizes = [shape[0] for shape in number.shapes if shape]
+    if not sizes:
+        return one
+    many = Annotated[list[one], Field(min_length=min(sizes), max_length=max(sizes))]
+    if () not in number.shapes:
+        return many
+    kinds = Union[Annotated[one, Tag("~number")], Annotated[many, Tag("~list")]]  # noqa: UP007
+    return Annotated[kinds, Discriminator(lambda v: "~list" if isinstance(v, list) else "~number")]
+
+
+def _other(cls: type, part: Part):
+    if (cls.__name__, part.name) in CHOICES:
+        # Published as an enumeration, checked (with the list of choices in the message) by flexjax.robot.check._check.
+        extra: Any = {"enum": list(CHOICES[cls.__name__, part.name])}
+        return str, Field(... if part.required else part.default, json_schema_extra=extra)
+    if part.text is not None:
+        # A payload without a name is called by its place in the list.
+        return part.text, "" if (
+            cls is Payload and part.name == "name"
+        ) else ... if part.required else part.default
+    if part.cls is AbstractSection:
+        return _section(), None
+    if part.cls is Material:
+        return _material(), None
+    return (list[_model(part.cls)], []) if part.many else (_model(part.cls), None)
+
+
+@cache
+def _section():
+    kinds = Union[tuple(Annotated[_model(cls), Tag(shape)] for shape, cls in SECTIONS.items())]  # noqa: UP007
+    return Annotated[kinds, Discriminator(_shape_of)]
+
+
+def _shape_of(section) -> str:
+    shape = section.get("shape", "given") if isinstance(section, dict) else "given"
+    return shape if isinstance(shape, str) else repr(shape)  # no such tag, which is then told
+
+
+@cache
+def _material():
+    name = Annotated[str, Field(json_schema_extra={"enum": list(MATERIALS)}), Tag("~name")]
+    kinds = Union[name, Annotated[_model(Material), Tag("~table")]]  # noqa: UP007
+    return Annotated[kinds, Discriminator(lambda v: "~name" if isinstance(v, str) else "~table")]
+
+
+def robot_schema() -> dict:
+    """The JSON schema of robot files (published beside this module as ``robot.schema.json``)."""
+    schema = _tidy(file_model().model_json_schema(by_alias=True))
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "flexjax robot file, schema 1",
+    }
+
+
+def _tidy(node: Any) -> Any:
+    """Without the titles that pydantic makes up and without null, which TOML does not have."""
+    if isinstance(node, dict):
+        made_up = {
+            key
+            for key, v in node.items()
+            if (key == "default" and v is None) or (key == "title" and isinstance(v, str))
+        }
+        return {key: _tidy(v) for key, v in node.items() if key not in made_up}
+    return [_tidy(v) for v in node] if isinstance(node, list) else node
+
+
+# ---- faults of the structure, from pydantic's words to ours ----------------------------------------------------------
+
+EXPECTED = {
+    "float_type": "a number",
+    "float_parsing": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "model_type": "a table { ... }",
+    "model_attributes_type": "a table { ... }",
+    "dict_type": "a table { ... }",
+    "literal_error": "1, the version of the format",
+}
+
+
+MISSING = {
+    "schema": "schema = 1 at the top of the file",
+    "name": "a name",
+    "links": "at least one [[links]] table",
+    "joints": "at least one [[joints]] table",
+    "length": "the length in m",
+    "type": f"the type of the joint, one of {', '.join(JOINT_DOFS)}",
+    "parent": "the name of a link, or ground",
+    "child": "the name of a link",
+    "link": "the name of a link",
+    "kind": f"the kind of the sensor, one of {', '.join(SENSOR_KINDS)}",
+    "on": "the name of the joint or link that the sensor is on",
+    "mass": "the mass in kg",
+    "E": "Young's modulus in Pa",
+    "rho": "the density in kg/m3",
+}
+
+
+# Words that people try, and what they may have meant: no spelling leads there.
+OTHER_WORDS = {
+    "angle": {
+        "home": "the coordinate at the start",
+        "rotation": "how the child is mounted, a rotation vector",
+    },
+    "position": {"offset": "a shift of the mounting", "home": "the coordinate at the start"},
+    "spring": {"stiffness": "of the joint spring"},
+    "density": {"rho": "in kg/m3"},
+    "youngs_modulus": {"E": "in Pa"},
+    "modulus": {"E": "in Pa"},
+    "radius": {"diameter": "twice the radius"},
+    "thickness": {"height": "along local y", "wall": "of a tube"},
+}
+
+
+def structure_faults(document) -> Faults:
+    """Unknown keys, missing keys and wrong types of a robot document."""
+    faults = Faults()
+    try:
+        file_model().model_validate(document)
+    except pydantic.ValidationError as error:
+        for fault in error.errors(include_url=False, include_context=True):
+            _add_structure_fault(faults, document, fault)
+    return faults
+
+
+def _add_structure_fault(faults: Faults, document, fault: Any) -> None:
+    path, known = _locate(document, fault["loc"])
+    kind, value = fault["type"], fault["input"]
+    if kind == "extra_forbidden":
+        key = str(fault["loc"][-1])
+        near = difflib.get_close_matches(key, known, 1, cutoff=0.6)
+        other = [
+            f"{name} ({about})" for name, about in OTHER_WORDS.get(key, {}).items() if name in known
+        ]
+        hint = (
+            f"did you mean {' or '.join(other) or repr(near[0])}?"
+            if other or near
+            else f"the keys here are {', '.join(known)}."
+        )
+        faults.tell(path, value, f"unknown key; {hint}")
+    elif kind == "missing":
+        faults.add(path, None, MISSING.get(path.rsplit(".", 1)[-1], "a value"), "Add it.")
+    elif kind in ("too_short", "too_long"):
+        limits = fault.get("ctx", {})
+        faults.add(
+            path, value, f"a list of {limits.get('max_length', limits.get('min_length'))} numbers"
+        )
+    elif kind == "union_tag_invalid":
+        expected = fault.get("ctx", {}).get("expected_tags", "")
+        faults.add(
+            f"{path}.shape",
+            value.get("shape") if isinstance(value, dict) else value,
+            f"one of {expected}".replace("'", ""),
+        )
+    else:
+        faults.add(path, value, EXPECTED.get(kind) or str(fault["msg"]))
+
+
+def _locate(document, loc: tuple) -> tuple[str, list[str]]:
+    """The path of a fault in words (names instead of indices), and the keys that are known where it lies."""
+    words, here, cls, part = [], document, Robot, None
+    for step in loc:
+        if isinstance(here, list) and isinstance(step, int) and step < len(here):
+            labels = {id(row): path for path, row in items({"x": here}, "x")}
+            words.append(labels.get(id(here[step]), f".{step}").split(".", 1)[1])
+            here = here[step]
+            cls = part.cls if part else cls
+        elif step in TAGS and not (isinstance(here, dict) and step in here):
+            continue
+        else:
+            words.append(str(step))
+            part = next((p for p in parts(cls) if p.name == step), None) if cls else None
+            here = here.get(step) if isinstance(here, dict) else None
+            if part is not None and not part.many:
+                cls = class_of(part, here)
+    known = [p.name for p in parts(cls)] if cls else []
+    known = ["shape", *known] if cls and issubclass(cls, AbstractSection) else known
+    return ".".join(words), ["schema", *known] if cls is Robot else known

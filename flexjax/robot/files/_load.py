@@ -1,0 +1,95 @@
+"""Robots from and to TOML files. Every fault of a file is told at once, before anything is compiled."""
+
+import difflib
+import os
+import tempfile
+import tomllib
+from pathlib import Path
+
+from flexjax.robot._examples import example_path, examples
+from flexjax.robot._fault import RobotError
+from flexjax.robot._robot import Robot
+from flexjax.robot.check._check import document_faults
+from flexjax.robot.check._tree import is_planar
+from flexjax.robot.files._document import from_document, to_document
+from flexjax.robot.files._file import structure_faults
+from flexjax.robot.files._toml import document_to_toml
+
+
+def load_robot(robot: str | os.PathLike) -> Robot:
+    """Load a robot from a TOML file, or one of the shipped examples by its name (:func:`examples` lists them).
+
+    >>> import flexjax as fx
+    >>> fx.load_robot("metal-link").links[0].name
+    'link'
+    """
+    path = example_path(robot) or Path(robot)
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        near = difflib.get_close_matches(str(robot), examples(), 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise RobotError(
+            f"robot file {str(robot)!r}",
+            [f"cannot be read ({error.strerror}); {hint}the examples are: {', '.join(examples())}"],
+        ) from None
+    except UnicodeDecodeError as error:
+        raise RobotError(
+            f"robot file {str(robot)!r}",
+            [f"is not UTF-8 text ({error.reason} at byte {error.start})"],
+        ) from None
+    return robot_from_toml(text, where=f"robot file {str(robot)!r}")
+
+
+def robot_from_toml(text: str, *, where: str = "robot") -> Robot:
+    """The robot of a TOML text."""
+    try:
+        document = tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
+        raise RobotError(where, [f"is not valid TOML: {error}"]) from None
+    except RecursionError:
+        raise RobotError(where, ["is not valid TOML: nested too deeply"]) from None
+    return robot_from_dict(document, where=where)
+
+
+def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
+    """The robot of a document: the tree of a robot file as dicts, lists, numbers and text."""
+    if not isinstance(document, dict):
+        raise RobotError(
+            where, [f"{document!r}: expected a table with schema, name, links and joints"]
+        )
+    faults = structure_faults(document)
+    faults.extend(document_faults(document))
+    faults.raise_as(where)
+    document = {**document, "planar": document.get("planar", is_planar(document))}
+    payloads = document.get("payloads", [])
+    document["payloads"] = [
+        {**payload, "name": payload.get("name") or f"payload{i + 1}"}
+        for i, payload in enumerate(payloads)
+    ]
+    return from_document(Robot, document)
+
+
+def robot_to_toml(robot: Robot) -> str:
+    """The TOML text of a robot; :func:`load_robot` of it gives the same robot, bit for bit."""
+    document = to_document(robot)
+    return document_to_toml(
+        {"schema": 1, "name": document.pop("name"), "planar": robot.planar, **document}
+    )
+
+
+def save_robot(robot: Robot, path: str | os.PathLike) -> Path:
+    """Write a robot file. The file appears whole or not at all."""
+    text, path = robot_to_toml(robot), Path(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner can read
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path

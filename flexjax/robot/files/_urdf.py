@@ -1,0 +1,297 @@
+"""URDF import: rigid links from the file, with a flexible block for the links that bend.
+
+The base link of the file is the ground. A link's local x axis runs from its own joint to the joint of its first child
+(for a last link: to its centre of mass), so that a flexible block fits in its place; axes, inertias and offsets are
+turned accordingly.
+"""
+
+import os
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+from xml.parsers import expat
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from flexjax.robot._fault import Faults, RobotError
+from flexjax.robot._robot import GROUND, Robot
+from flexjax.robot.files._load import robot_from_dict
+
+TYPES = {
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+}
+TINY = 1e-9  # m; joints closer than this are at the same place
+
+
+def load_urdf(
+    path: str | os.PathLike, *, flexible: dict[str, dict] | None = None, gravity=(0.0, 0.0, -9.81)
+) -> Robot:
+    """A robot from a URDF file. ``flexible`` gives the links that bend: ``{link: {"section": ..., "material":
+    ...}}``, blocks as in a robot file; their length is the distance to the next joint unless given. URDF has z up,
+    hence the default of ``gravity``.
+
+    Limits of effort become the motor's limit; limits of position are not taken over, because an end stop needs a
+    stiffness.
+    """
+    where = f"URDF file {str(path)!r}"
+    try:
+        text = Path(path).read_bytes()
+    except OSError as error:
+        raise RobotError(where, [f"cannot be read ({error.strerror})"]) from None
+    return robot_from_urdf(text, flexible=flexible, gravity=gravity, where=where)
+
+
+def robot_from_urdf(
+    text: str | bytes,
+    *,
+    flexible: dict[str, dict] | None = None,
+    gravity=(0.0, 0.0, -9.81),
+    where: str = "URDF",
+) -> Robot:
+    """:func:`load_urdf` for a text."""
+    root = _parse(text, where)
+    faults, flexible = Faults(), flexible or {}
+    links = {link.get("name", ""): link for link in root.findall("link")}
+    joints = [_joint(joint, links, faults) for joint in root.findall("joint")]
+    for name in flexible:
+        if name not in links:
+            faults.add(f"flexible.{name}", name, f"the name of a link ({', '.join(links)})")
+    children = [joint["child"] for joint in joints]
+    bases = [name for name in links if name not in children]
+    if len(bases) != 1:
+        faults.add(
+            "robot",
+            ", ".join(bases) or None,
+            "exactly one link that is no joint's child (the base)",
+        )
+    faults.raise_as(where)
+    joints = [j for j in joints if not _is_frame(j, joints, links, flexible)]
+    frames = {
+        name: _frame(
+            links[name], [j for j in joints if j["parent"] == name], flexible.get(name, {})
+        )
+        for name in links
+    }
+    frames[bases[0]] = (
+        Rotation.identity(),
+        0.0,
+    )  # the ground keeps the axes of the file and has no length
+    kept = [name for name in links if name in [j["child"] for j in joints]]
+    document: dict[str, Any] = {
+        "schema": 1,
+        "name": root.get("name") or "urdf",
+        "gravity": [float(g) for g in gravity],
+    }
+    document["links"] = [
+        _link_block(links[name], frames[name], flexible.get(name), faults) for name in kept
+    ]
+    document["joints"] = [_joint_block(joint, bases[0], frames) for joint in joints]
+    faults.raise_as(where)
+    return robot_from_dict(document, where=where)
+
+
+def _parse(text: str | bytes, where: str) -> ElementTree.Element:
+    """The root element. Document types and entities are refused: they can read files and blow up memory, and no URDF
+    needs them."""
+
+    def refuse(*_):
+        raise RobotError(
+            where,
+            [
+                "holds a <!DOCTYPE ...> or <!ENTITY ...> declaration; expected plain URDF without any"
+            ],
+        )
+
+    guard = expat.ParserCreate()
+    guard.StartDoctypeDeclHandler = refuse
+    guard.EntityDeclHandler = refuse
+    try:
+        guard.Parse(text, True)
+        root = ElementTree.fromstring(text)
+    except (expat.ExpatError, ElementTree.ParseError) as error:
+        raise RobotError(where, [f"is not valid XML: {error}"]) from None
+    if root.tag != "robot":
+        raise RobotError(where, [f"has the root element <{root.tag}>; expected <robot>"])
+    return root
+
+
+def _numbers(
+    element: ElementTree.Element | None, key: str, default: tuple, path: str, faults: Faults
+) -> np.ndarray:
+    text = element.get(key) if element is not None else None
+    if text is None:
+        return np.array(default, float)
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError:
+        values = np.zeros(0)
+    if values.size != len(default) or not np.all(np.isfinite(values)):
+        faults.add(
+            f"{path}.{key}", text, f"{len(default)} finite number{'s' if len(default) > 1 else ''}"
+        )
+        return np.array(default, float)
+    return values
+
+
+def _pose(
+    element: ElementTree.Element | None, path: str, faults: Faults
+) -> tuple[np.ndarray, Rotation]:
+    origin = element.find("origin") if element is not None else None
+    xyz = _numbers(origin, "xyz", (0, 0, 0), f"{path}.origin", faults)
+    rpy = _numbers(origin, "rpy", (0, 0, 0), f"{path}.origin", faults)
+    if np.any(np.abs(rpy) > 2 * np.pi + 1e-6):
+        faults.add(
+            f"{path}.origin.rpy",
+            rpy.tolist(),
+            "angles within one turn",
+            "Angles are in rad; these look like degrees.",
+        )
+    return xyz, Rotation.from_euler("xyz", rpy)
+
+
+def _joint(joint: ElementTree.Element, links: dict, faults: Faults) -> dict[str, Any]:
+    name, kind = joint.get("name", ""), joint.get("type", "")
+    path = f"joint.{name}"
+    if kind not in TYPES:
+        faults.add(
+            f"{path}.type",
+            kind,
+            f"one of {', '.join(TYPES)}",
+            "Other joint types have no counterpart here.",
+        )
+    mimic = joint.find("mimic")
+    if mimic is not None:
+        mend = "Coupled joints are not supported: remove it."
+        faults.add(f"{path}.mimic", mimic.get("joint"), "no mimic element", mend)
+    ends = {}
+    for key in ("parent", "child"):
+        element = joint.find(key)
+        ends[key] = element.get("link", "") if element is not None else None
+        if ends[key] not in links:
+            faults.add(f"{path}.{key}", ends[key], f"the name of a link ({', '.join(links)})")
+    xyz, turn = _pose(joint, path, faults)
+    axis = _numbers(joint.find("axis"), "xyz", (1, 0, 0), f"{path}.axis", faults)
+    dynamics, limit = joint.find("dynamics"), joint.find("limit")
+    return {
+        "name": name,
+        "type": TYPES.get(kind, kind),
+        **ends,
+        "xyz": xyz,
+        "turn": turn,
+        "axis": axis,
+        "damping": float(_numbers(dynamics, "damping", (0,), f"{path}.dynamics", faults)[0]),
+        "friction": float(_numbers(dynamics, "friction", (0,), f"{path}.dynamics", faults)[0]),
+        "effort": float(_numbers(limit, "effort", (0,), f"{path}.limit", faults)[0]),
+    }
+
+
+def _is_frame(joint: dict, joints: list[dict], links: dict, flexible: dict) -> bool:
+    """A link without mass that is fixed and carries nothing is a mere frame (a tool centre, a camera) and is left
+    out."""
+    name = joint["child"]
+    last = all(j["parent"] != name for j in joints)
+    return (
+        joint["type"] == "fixed"
+        and last
+        and links[name].find("inertial") is None
+        and name not in flexible
+    )
+
+
+def _frame(link: ElementTree.Element, outgoing: list[dict], block: dict) -> tuple[Rotation, float]:
+    """The link's own axes, with x towards the next joint, in those of the file, and the length of the link."""
+    unread = Faults()  # told when the link block is made
+    ends = [j["xyz"] for j in outgoing if np.linalg.norm(j["xyz"]) > TINY]
+    if not ends and not outgoing:
+        com, _ = _pose(link.find("inertial"), "", unread)
+        ends = [2 * com] if np.linalg.norm(com) > TINY else []
+    if not ends:
+        return Rotation.identity(), block.get("length", 0.0)
+    distance = float(np.linalg.norm(ends[0]))
+    direction, length = (
+        ends[0] / distance,
+        block.get("length", distance),
+    )  # a shorter link leaves a rigid stub to the joint
+    # The smallest turn that brings x there keeps a planar robot planar; half a turn is about z.
+    if direction[0] < -1 + 1e-12:
+        return Rotation.from_rotvec([0, 0, np.pi]), length
+    half = np.array([1.0, 0, 0]) + direction
+    half /= np.linalg.norm(half)
+    axis = np.cross([1.0, 0, 0], half)
+    return Rotation.from_quat([*axis, half[0]]), length
+
+
+def _link_block(
+    link: ElementTree.Element, frame: tuple[Rotation, float], block: dict | None, faults: Faults
+) -> dict:
+    name, (turn, length) = link.get("name", ""), frame
+    path = f"link.{name}"
+    if block is not None:
+        if length == 0:
+            faults.add(
+                f"flexible.{name}.length",
+                None,
+                "the length of the link",
+                "The file does not say where this link ends.",
+            )
+        return {"name": name, "length": length, **block}
+    inertial = link.find("inertial")
+    if inertial is None:
+        faults.add(
+            f"{path}.inertial",
+            None,
+            "mass and inertia",
+            "Add <inertial>, or give the link in flexible=.",
+        )
+        return {"name": name}
+    com, axes = _pose(inertial, f"{path}.inertial", faults)
+    mass = float(_numbers(inertial.find("mass"), "value", (0,), f"{path}.inertial.mass", faults)[0])
+    if inertial.find("mass") is None:
+        faults.add(f"{path}.inertial.mass", None, "a mass")
+    xx, yy, zz, xy, xz, yz = (
+        float(_numbers(inertial.find("inertia"), key, (0,), f"{path}.inertial.inertia", faults)[0])
+        for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
+    )
+    R = turn.inv().as_matrix() @ axes.as_matrix()
+    inertia = _clean(R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T)
+    values = [inertia[i][j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    return {
+        "name": name,
+        "length": length,
+        "rigid": True,
+        "body": {"mass": mass, "com": _clean(turn.inv().apply(com)), "inertia": values},
+    }
+
+
+def _joint_block(joint: dict, base: str, frames: dict) -> dict:
+    parent_turn, parent_length = frames[joint["parent"]]
+    child_turn, _ = frames[joint["child"]]
+    offset = _clean(parent_turn.inv().apply(joint["xyz"]) - [parent_length, 0, 0])
+    rotation = _clean((parent_turn.inv() * joint["turn"] * child_turn).as_rotvec())
+    block = {
+        "name": joint["name"],
+        "type": joint["type"],
+        "parent": GROUND if joint["parent"] == base else joint["parent"],
+        "child": joint["child"],
+    }
+    if joint["type"] in ("revolute", "prismatic"):
+        block["axis"] = _clean(child_turn.inv().apply(joint["axis"]))
+    block |= {"offset": offset} if any(offset) else {}
+    block |= {"rotation": rotation} if any(rotation) else {}
+    if joint["type"] != "fixed":
+        block |= {"damping": joint["damping"]} if joint["damping"] else {}
+        block |= {"friction": {"coulomb": joint["friction"]}} if joint["friction"] else {}
+        block |= {"motor": {"limit": joint["effort"]}} if joint["effort"] > 0 else {}
+    return block
+
+
+def _clean(values) -> list:
+    """Rounding residues of rotations set to zero, so that planar robots are seen to be planar."""
+    values = np.asarray(values)
+    scale = max(np.max(np.abs(values)), 1e-300)
+    return np.where(np.abs(values) < 1e-14 * max(scale, 1.0) + 1e-15 * scale, 0.0, values).tolist()

@@ -1,0 +1,107 @@
+"""Sensors evaluated on a trajectory, also inside a loss: pure functions of the trajectory and the robot's sensor descriptions."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from flexjax.robot import Robot, Sensor
+from flexjax.simulate.trajectory._trajectory import Trajectory
+
+
+def _at_station(values, stations, s):
+    """Values (T, S, k) at station s, linear between stations."""
+    return jax.vmap(jax.vmap(lambda column: jnp.interp(s, stations, column), in_axes=1), in_axes=0)(
+        values
+    )
+
+
+def _rotations(frames):
+    w, x, y, z = jnp.moveaxis(frames[..., 3:], -1, 0)
+    return jnp.stack(
+        [
+            jnp.stack([1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)], -1),
+            jnp.stack([2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)], -1),
+            jnp.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], -1),
+        ],
+        -2,
+    )
+
+
+def _raw(sensor: Sensor, robot: Robot, traj: Trajectory) -> Array:
+    """The quantity itself, (T,)."""
+    if sensor.kind in ("encoder", "motor_encoder", "torque"):
+        column = robot.dof_slices()[sensor.on].start
+        return {"encoder": traj.q, "motor_encoder": traj.motor, "torque": traj.effort}[sensor.kind][
+            :, column
+        ]
+    link = robot.link_index(sensor.on)
+    if sensor.kind == "tip":
+        direction = (
+            jnp.array([1.0, 0.0, 0.0], traj.ts.dtype)
+            if sensor.direction is None
+            else sensor.direction
+        )
+        return _at_station(traj.frames[:, link, :, :3], traj.stations, sensor.s) @ direction
+    if sensor.kind == "strain_gauge":
+        e = _at_station(traj.strain[:, link], traj.stations, sensor.s)
+        y, z = jnp.zeros(2, traj.ts.dtype) if sensor.position is None else sensor.position
+        # eps = u' - y v'' - z w''; curvature about z is v'', about y it is -w''.
+        return e[:, 0] - y * e[:, 5] + z * e[:, 4]
+    if sensor.kind == "flex":
+        R = _rotations(traj.frames[:, link])
+        ahead = R[..., :, 0]
+        a = _at_station(ahead, traj.stations, sensor.span[0])
+        b = _at_station(ahead, traj.stations, sensor.span[1])
+        up = _at_station(R[..., :, 2], traj.stations, sensor.span[0])
+        return jnp.arctan2(jnp.sum(jnp.cross(a, b) * up, -1), jnp.sum(a * b, -1))
+    direction = (
+        jnp.array([0.0, 1.0, 0.0], traj.ts.dtype) if sensor.direction is None else sensor.direction
+    )
+    R = _rotations(traj.frames[:, link])
+    felt = traj.acceleration[:, link, :, :3] - jnp.einsum("tsji,j->tsi", R, robot.gravity)
+    return _at_station(felt, traj.stations, sensor.s) @ direction
+
+
+def _lowpass(ts, x, frequency, zeta):
+    """Second-order low-pass, started in steady state, exact for input that is linear between samples."""
+    w = 2 * jnp.pi * frequency
+    A = jnp.array([[0.0, 1.0], [0.0, 0.0]], ts.dtype) + jnp.stack(
+        [jnp.zeros(2, ts.dtype), jnp.stack([-(w**2), -2 * zeta * w])]
+    )
+    b = jnp.stack([jnp.zeros((), ts.dtype), w**2])
+    # Augmented with the input and its slope, one matrix exponential per step is the exact solution.
+    full = jnp.zeros((4, 4), ts.dtype).at[:2, :2].set(A).at[:2, 2].set(b).at[2, 3].set(1.0)
+
+    # All of them before the loop, side by side: inside it they would be computed one after the other.
+    dts = jnp.diff(ts)
+    moves = jax.vmap(lambda dt: jax.scipy.linalg.expm(full * dt)[:2])(dts)
+
+    def step(state, row):
+        move, u0, slope = row
+        new = move @ jnp.concatenate([state, jnp.stack([u0, slope])])
+        return new, new[0]
+
+    start = jnp.stack([x[0], jnp.zeros_like(x[0])])
+    _, rest = jax.lax.scan(step, start, (moves, x[:-1], jnp.diff(x) / dts))
+    return jnp.concatenate([x[:1], rest])
+
+
+def measure(traj: Trajectory, robot: Robot | None = None, *, key=None) -> dict[str, Array]:
+    """Readings (T,) of the robot's sensors on a trajectory, by name. ``robot`` overrides the sensors' numbers (gains, offsets) inside a loss;
+    ``key`` (a jax random key) adds each sensor's noise.
+
+    >>> import flexjax as fx
+    >>> readings = fx.measure(traj)  # doctest: +SKIP
+    """
+    robot = traj.robot if robot is None else robot
+    out = {}
+    for i, sensor in enumerate(robot.sensors):
+        x = sensor.gain * _raw(sensor, robot, traj) + sensor.offset
+        if sensor.lowpass is not None:
+            x = _lowpass(traj.ts, x, sensor.lowpass.frequency, sensor.lowpass.zeta)
+        if sensor.delay is not None:
+            x = jnp.interp(traj.ts - sensor.delay, traj.ts, x)
+        if key is not None and sensor.noise is not None:
+            x = x + sensor.noise * jax.random.normal(jax.random.fold_in(key, i), x.shape, x.dtype)
+        out[sensor.name] = x
+    return out

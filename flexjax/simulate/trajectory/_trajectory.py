@@ -1,0 +1,81 @@
+"""A run: always spatial, world frame, SI units; planar arms lie in z = 0."""
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from flexjax._results import Status
+from flexjax.mechanism import Energy
+from flexjax.numerics.term import State
+from flexjax.robot import Robot
+
+
+class Statistics(eqx.Module):
+    """How the run went: steps taken, Newton iterations where known, the solver's name and the step."""
+
+    steps: Int[Array, ""]
+    dt: Float[Array, ""]
+    solver: str = eqx.field(static=True)
+    formulation: str = eqx.field(static=True)
+
+
+class Trajectory(eqx.Module):
+    """A simulated motion at T output times; see :class:`Snapshot` for the shapes behind the leading T.
+
+    ``status`` is 0 where all went well; otherwise outputs after ``t_fail`` are NaN and ``where`` is the index of the joint concerned (-1: none).
+    ``final`` continues the run: ``simulate(model, drive, ts, start=traj.final)``.
+    """
+
+    ts: Float[Array, " T"]
+    q: Float[Array, "T D"]
+    qd: Float[Array, "T D"]
+    qdd: Float[Array, "T D"]
+    motor: Float[Array, "T D"]
+    effort: Float[Array, "T D"]
+    frames: Float[Array, "T L S 7"]
+    velocity: Float[Array, "T L S 6"]
+    acceleration: Float[Array, "T L S 6"]
+    deflection: Float[Array, "T L S 3"]
+    strain: Float[Array, "T L S 6"]
+    reaction: Float[Array, "T J 6"]
+    energy: Energy
+    status: Int[Array, ""]
+    t_fail: Float[Array, ""]
+    where: Int[Array, ""]
+    stats: Statistics
+    final: State
+    stations: Float[Array, " S"]
+    robot: Robot
+
+    @property
+    def tip(self) -> Float[Array, "T 3"]:
+        """World position of the last link's tip."""
+        return self.frames[..., -1, -1, :3]
+
+    @property
+    def ok(self) -> bool:
+        return int(self.status) == Status.ok
+
+    def __str__(self) -> str:
+        if isinstance(self.ts, jax.core.Tracer):
+            return f"Trajectory({self.robot.name}, inside a traced function)"
+        t, tip = np.asarray(self.ts), np.asarray(self.tip)
+        if self.status.ndim:
+            return f"Trajectory({self.robot.name}: batch of shape {self.status.shape}, {int(np.sum(np.asarray(self.status) == 0))} ok)"
+        balance = np.asarray(self.energy.balance)
+        scale = np.max(
+            np.abs(
+                [
+                    np.asarray(getattr(self.energy, k))
+                    for k in ("kinetic", "elastic", "gravity", "work")
+                ]
+            ),
+            initial=1e-300,
+        )
+        return (
+            f"{self.robot.name}: {self.stats.formulation}, {self.stats.solver}, t = {t[0]:g} .. {t[-1]:g} s, {len(t)} outputs, "
+            f"{int(self.stats.steps)} steps of {float(self.stats.dt):.3g} s\n"
+            f"status {Status(int(self.status)).name}; tip at the end ({', '.join(f'{x:.6g}' for x in tip[-1])}) m; "
+            f"energy balance within {np.nanmax(np.abs(balance - balance[0])) / scale:.1e} of the largest energy"
+        )

@@ -1,0 +1,84 @@
+"""The whole procedure repeated on simulated records: do the intervals mean what they say?"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+from flexjax.study.identify._batch import solve_batch
+from flexjax.study.identify._statistics import noise_factors, precision, rows_of
+
+
+class Bootstrap(NamedTuple):
+    """``values``: estimates from each record, (n, p); ``intervals``: (n, p, 2); ``coverage``: share of intervals that hold the true number, (p,)."""
+
+    truth: np.ndarray
+    values: np.ndarray
+    intervals: np.ndarray
+    coverage: np.ndarray
+
+
+@eqx.filter_jit
+def readings_at(problem, zs):
+    """Readings of every group for each row of ``zs``."""
+    return jax.lax.map(lambda z: problem.predict(z)[0], zs)
+
+
+def repeat(
+    problem,
+    measured,
+    z,
+    noise: dict[str, float],
+    *,
+    n: int,
+    seed: int = 0,
+    level: float = 0.95,
+    max_steps: int = 30,
+) -> Bootstrap:
+    """Records at ``z`` (p,) or (n, p) with normal noise of these standard deviations, fitted from z = 0 each."""
+    if not problem.groups or problem.others or measured.lines is not None:
+        raise ValueError("bootstrap: expected time series compared in time only.")
+    truth = np.broadcast_to(np.asarray(z), (n, problem.parameters.size))
+    clean = readings_at(problem, jnp.asarray(truth))
+    failed = [k for k in range(n) if not all(bool(jnp.all(jnp.isfinite(y[k]))) for y in clean)]
+    if failed:
+        # A record that ends early would be compared with nothing, and its search would stay where it starts.
+        raise ValueError(
+            f"bootstrap: {len(failed)} of {n} runs that make the records failed (first: {failed[0]}); take a smaller dt, or a gentler drive."
+        )
+    values, weights = [], []
+    for k, (group, y) in enumerate(zip(problem.groups, clean, strict=True)):
+        sd = np.array([noise[s] for s in group.sensors])
+        draw = jax.random.normal(jax.random.fold_in(jax.random.key(seed), k), y.shape, y.dtype)
+        values.append(y + draw * sd[None, None, None, :])
+        # Relative weights of the sensors are those of the noise; without noise, those of the readings.
+        size = np.where(sd > 0, sd, 0.01 * np.asarray(jnp.std(y, axis=(0, 1, 2))))
+        weights.append((measured.weights[k] > 0) / size[None, None, :])
+    data = eqx.tree_at(lambda m: (m.values, m.weights), measured, (tuple(values), tuple(weights)))
+    zs, r, J = (
+        np.asarray(x)
+        for x in solve_batch(
+            problem, data, jnp.zeros_like(jnp.asarray(truth)), max_steps, over_data=True
+        )
+    )
+    rows = rows_of(problem, data)
+    half = np.empty_like(zs)
+    one = np.ones(problem.parameters.size)
+    for i in range(n):
+        factors = noise_factors(r[i], rows, zs.shape[1])
+        scale = np.ones(r.shape[1])
+        for k, s in enumerate(rows.names):
+            scale[rows.channel == k] = 1 / factors[s] if factors[s] > 0 else 1.0
+        covariance = precision(J[i] * scale[:, None], rows.channel >= 0, one).covariance
+        half[i] = stats.t.ppf(0.5 + level / 2, r.shape[1] - 2 * zs.shape[1]) * np.sqrt(
+            np.diag(covariance)
+        )
+    to_values = jax.vmap(problem.parameters.values)
+    values, low, high, true = (
+        np.asarray(to_values(jnp.asarray(x))) for x in (zs, zs - half, zs + half, truth)
+    )
+    coverage = np.mean((low <= true) & (true <= high), axis=0)
+    return Bootstrap(true, values, np.stack([low, high], axis=-1), coverage)

@@ -1,0 +1,164 @@
+"""Which experiment tells most? Candidate drives compared by the information that their readings would hold."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax.drive import Drive
+from flexjax.formulation import AbstractModel
+from flexjax.study.identify._experiment import Experiment
+from flexjax.study.identify._free import Free, Parameters, as_free, parameters
+from flexjax.study.identify._problem import Problem, build, measure_data, residuals_and_jacobian
+
+
+class Candidate(NamedTuple):
+    """``score``: logarithm of the determinant of the information about relative changes; higher by one, the region of confidence has 0.61 times the volume.
+    ``errors``: relative standard error of every sought number."""
+
+    name: str
+    drive: Drive
+    score: float
+    errors: np.ndarray
+
+
+class Design(NamedTuple):
+    """Candidates, best first."""
+
+    names: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def best(self) -> Candidate:
+        return self.candidates[0]
+
+    def __str__(self) -> str:
+        width = max(len(c.name) for c in self.candidates)
+        head = "expected relative standard errors: " + ", ".join(self.names)
+        rows = [
+            f"{c.name:<{width}}  score {c.score:8.3f}   " + "  ".join(f"{e:.2e}" for e in c.errors)
+            for c in self.candidates
+        ]
+        return "\n".join([head, *rows])
+
+
+def design(
+    model: AbstractModel,
+    free: Any,
+    candidates: Mapping[str, Drive],
+    ts,
+    *,
+    noise: Mapping[str, float],
+    tune: Any = None,
+    dt: float = 1e-3,
+    steps: int = 10,
+) -> Design:
+    """Order candidate drives by what they would tell about the sought numbers (D-optimality), at the model's present numbers.
+
+    ``noise``: standard deviations of the sensors that will be recorded. ``tune``: paths of numbers of the drive ("joints.shoulder.signal.amplitude",
+    or :class:`Free` with bounds) that are then changed, by the gradient of the score, to make the best candidate better still; that one is added to the
+    list as "<name>, tuned".
+    """
+    if not candidates:
+        raise ValueError("candidates: none; expected {name: fx.Drive(...)}.")
+    if not noise:
+        raise ValueError(
+            "noise: none; expected {sensor: standard deviation} of the sensors that will be recorded."
+        )
+    ts = np.asarray(ts, float)
+    problems = {
+        name: _problem(model, free, drive, ts, noise, dt) for name, drive in candidates.items()
+    }
+    rows = [_row(name, candidates[name], *p) for name, p in problems.items()]
+    rows.sort(key=lambda c: -c.score)
+    if tune is not None:
+        best = rows[0]
+        rows.append(_tuned(best, *problems[best.name], tune, steps))
+        rows.sort(key=lambda c: -c.score)
+    return Design(next(iter(problems.values()))[0].parameters.names, tuple(rows))
+
+
+def _problem(model, free, drive, ts, noise, dt):
+    blank = Experiment(ts, {s: 0 * ts for s in noise}, drive=drive, noise=dict(noise))
+    problem = build(model, [blank], free, dt=dt)
+    return problem, measure_data(problem, [blank])[0]
+
+
+def _information(problem: Problem, measured, drive: Drive | None = None):
+    """Fisher information about relative changes of the sought numbers."""
+    if drive is not None:
+        problem = eqx.tree_at(lambda p: p.groups[0].drives, problem, (drive,))
+    par = problem.parameters
+    z = jnp.zeros(par.size, par.start.dtype)
+    _, J, _ = residuals_and_jacobian(z, problem, measured)
+    slope = jnp.diag(jax.jacfwd(par.values)(z))
+    size = jnp.where(par.start != 0, jnp.abs(par.start), par.scale)
+    J = J[: J.shape[0] - par.size] * (size / slope)[None, :]  # without the rows of priors
+    return J.T @ J
+
+
+def _row(name, drive, problem, measured) -> Candidate:
+    info = np.asarray(_information(problem, measured))
+    sign, score = np.linalg.slogdet(info)
+    with np.errstate(invalid="ignore"):
+        errors = (
+            np.sqrt(np.diag(np.linalg.pinv(info, hermitian=True)))
+            if sign > 0
+            else np.full(len(info), np.inf)
+        )
+    return Candidate(name, drive, float(score) if sign > 0 else -np.inf, errors)
+
+
+def _tuned(best: Candidate, problem, measured, tune, steps) -> Candidate:
+    from scipy.optimize import minimize
+
+    tuning = _tuning(tune, problem, best.drive)
+    base = problem.groups[0].drives[0]
+
+    @eqx.filter_jit
+    def score(z, problem, measured):
+        drive = tuning.place(base, "drive", tuning.values(z))
+        return -jnp.linalg.slogdet(_information(problem, measured, drive))[1]
+
+    # Few numbers of the drive: forward mode over the forward mode of the Jacobian.
+    slope = eqx.filter_jit(lambda z, p, m: (score(z, p, m), jax.jacfwd(score)(z, p, m)))
+
+    def fun(x):
+        value, gradient = slope(jnp.asarray(x), problem, measured)
+        return float(value), np.asarray(gradient, float)
+
+    found = minimize(
+        fun, np.zeros(tuning.size), jac=True, method="BFGS", options={"maxiter": steps}
+    )
+    drive = tuning.place(best.drive, "drive", tuning.values(jnp.asarray(found.x)))
+    name = f"{best.name}, tuned"
+    changed = eqx.tree_at(
+        lambda p: p.groups[0].drives,
+        problem,
+        (tuning.place(base, "drive", tuning.values(jnp.asarray(found.x))),),
+    )
+    return _row(name, drive, changed, measured)
+
+
+def _tuning(tune, problem: Problem, drive: Drive) -> Parameters:
+    items = (
+        [tune]
+        if isinstance(tune, str | Free)
+        else list(tune.items())
+        if isinstance(tune, dict)
+        else list(tune)
+    )
+    items = [as_free(item) for item in items]
+    items = [
+        dataclasses.replace(
+            i, path=i.path if str(i.path).startswith("drive.") else f"drive.{i.path}"
+        )
+        for i in items
+    ]
+    return parameters(
+        items, problem.model.robot, [drive], [problem.groups[0].starts[0]], ["design"], {}
+    )

@@ -1,0 +1,463 @@
+"""An experiment: what was recorded, in SI units, and which joint or sensor of the robot each column belongs to."""
+
+import dataclasses
+import difflib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from flexjax.drive import Drive, Effort, Motion
+from flexjax.drive.signal import Scaled
+from flexjax.formulation import Start
+from flexjax.robot import Robot
+from flexjax.study.identify._read import Column, read_columns
+from flexjax.study.identify._track import Hold, track
+from flexjax.study.identify._units import parse_unit
+
+TIME_NAMES = ("time", "t", "ts", "t_s", "time_s", "Time", "seconds")
+ROLES = {"motion": "motions", "effort": "efforts", "current": "currents"}
+Channels = dict[str, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Experiment:
+    """Time series of one run: inputs of joints and readings of sensors, in SI units on one time grid.
+
+    ``sensors``: readings by the sensor's name; NaN is a gap. ``motions``: recorded joint coordinates that the model's joints (motor side)
+    follow; ``efforts``: torques or forces; ``currents``: motor currents [A], which the joint's ``motor.torque_constant`` turns into efforts.
+    Inputs have no gaps. ``drive``: everything else that acts (controllers, loads, a moving base, inputs given as formulas). ``start``: where
+    the run starts (:class:`Start` or a dict of joint coordinates), or "rest": in equilibrium under the inputs at the first instant.
+    ``noise``: standard deviations of sensors where they are known. ``hold``: how efforts and currents run between samples.
+
+    >>> import numpy as np, flexjax as fx
+    >>> t = np.linspace(0.0, 1.0, 101)
+    >>> print(fx.Experiment(t, {"gauge": np.sin(t)}, efforts={"pin": np.cos(t)}))
+    experiment: 101 samples, 0 .. 1 s, about 100 Hz; inputs effort pin; sensors gauge
+    """
+
+    ts: np.ndarray
+    sensors: Channels
+    motions: Channels = dataclasses.field(default_factory=dict)
+    efforts: Channels = dataclasses.field(default_factory=dict)
+    currents: Channels = dataclasses.field(default_factory=dict)
+    drive: Drive = dataclasses.field(default_factory=Drive)
+    start: Any = None
+    noise: dict[str, float] = dataclasses.field(default_factory=dict)
+    hold: Hold = "cubic"
+    name: str = "experiment"
+    kinds: dict[str, str] = dataclasses.field(
+        default_factory=dict
+    )  # what the units of sensors measure, where they were given
+
+    def __post_init__(self):
+        set_ = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
+        set_("ts", np.array(self.ts, float))
+        for field in ("sensors", "motions", "efforts", "currents"):
+            set_(
+                field,
+                {
+                    name: np.array(values, float)
+                    for name, values in dict(getattr(self, field)).items()
+                },
+            )
+        faults = _time_faults(self.ts) or self._channel_faults()
+        if faults:
+            raise ValueError(f"experiment {self.name!r}:\n" + "\n".join(f"  - {f}" for f in faults))
+
+    def _channel_faults(self) -> list[str]:
+        faults, n = [], len(self.ts)
+        for field in ("sensors", "motions", "efforts", "currents"):
+            for name, values in getattr(self, field).items():
+                where = f"{field}.{name}"
+                if values.shape != (n,):
+                    faults.append(
+                        f"{where}: shape {values.shape}; expected ({n},), one value for each time."
+                    )
+                elif np.all(np.isnan(values)):
+                    faults.append(f"{where}: holds no number at all; leave the channel out.")
+                elif np.any(np.isinf(values)):
+                    faults.append(
+                        f"{where}: infinite at t = {self.ts[np.isinf(values)][0]:g} s; expected numbers, or NaN for gaps."
+                    )
+                elif field != "sensors" and np.any(np.isnan(values)):
+                    faults.append(
+                        f"{where}: {int(np.isnan(values).sum())} gaps; an input has none. Fill them: experiment.read(..., fill=0.05)."
+                    )
+        if not self.sensors:
+            faults.append("sensors: none; expected the readings of at least one sensor.")
+        driven = [
+            name for field in ("motions", "efforts", "currents") for name in getattr(self, field)
+        ]
+        for name in sorted(
+            {x for x in driven if driven.count(x) > 1} | (set(driven) & set(self.drive.joints))
+        ):
+            faults.append(
+                f"joint {name!r}: driven twice; expected one of motions, efforts, currents, drive.joints."
+            )
+        faults += [
+            f"noise.{k}: no such sensor here; expected one of {', '.join(self.sensors)}."
+            for k in self.noise
+            if k not in self.sensors
+        ]
+        faults += [
+            f"noise.{k}: {v}; expected a positive number."
+            for k, v in self.noise.items()
+            if not v > 0
+        ]
+        if not (self.start is None or isinstance(self.start, dict | Start) or self.start == "rest"):
+            faults.append(
+                f"start: {self.start!r}; expected fx.Start, a dict of joint coordinates, or 'rest'."
+            )
+        return faults
+
+    # ---- from files ----------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def read(
+        cls,
+        path: str | os.PathLike,
+        *,
+        time: str | None = None,
+        rate: float | None = None,
+        sensors: dict[str, str] | None = None,
+        motions: dict[str, str] | None = None,
+        efforts: dict[str, str] | None = None,
+        currents: dict[str, str] | None = None,
+        units: dict[str, str] | None = None,
+        offset: float = 0.0,
+        fill: float = 0.0,
+        name: str | None = None,
+        **others,
+    ) -> "Experiment":
+        """Read CSV (or any separated text), MAT, NPZ or netCDF.
+
+        ``sensors``, ``motions``, ``efforts``, ``currents``: name in the robot -> column of the file. Without them a column called
+        ``motion.<joint>``, ``effort.<joint>`` or ``current.<joint>`` is that input, and every other one the sensor of its name. ``units``:
+        column -> unit, where the file does not say it in its header ("tip [mm]") or attributes; without either it is SI. ``time``: the time
+        column (or ``rate`` in Hz where there is none); ``offset`` [s] is added to it. ``fill``: gaps of inputs up to this long [s] are
+        interpolated. ``others``: drive, start, noise, hold.
+        """
+        columns, where = read_columns(path), f"data file {str(path)!r}"
+        table = _Table(columns, dict(units or {}), where)
+        ts, used = table.time(time, rate)
+        given = {"sensors": sensors, "motions": motions, "efforts": efforts, "currents": currents}
+        if motions is None and efforts is None and currents is None:
+            for role, field in ROLES.items():
+                given[field] = {c[len(role) + 1 :]: c for c in columns if c.startswith(role + ".")}
+        if sensors is None:
+            taken = {c for m in given.values() if m for c in m.values()} | {used}
+            given["sensors"] = {
+                c: c
+                for c in columns
+                if c not in taken and not c.startswith(tuple(r + "." for r in ROLES))
+            }
+        channels = {field: table.pick(field, mapping or {}) for field, mapping in given.items()}
+        kinds = {
+            k: unit.kind for k, c in given["sensors"].items() if (unit := table.unit(c)) is not None
+        }
+        ts = ts + offset
+        if not _time_faults(ts):
+            for field in ROLES.values():
+                channels[field] = {k: _filled(ts, v, fill) for k, v in channels[field].items()}
+        return cls(ts=ts, **channels, kinds=kinds, name=name or Path(path).stem, **others)
+
+    @classmethod
+    def simulated(
+        cls, traj, drive: Drive | None = None, *, key=None, name: str = "simulated", **others
+    ) -> "Experiment":
+        """The readings of a simulated run as if they were measured; ``key`` adds the noise that the robot's sensors say."""
+        from flexjax.simulate.trajectory import measure
+
+        readings = {k: np.asarray(v) for k, v in measure(traj, key=key).items()}
+        return cls(
+            np.asarray(traj.ts),
+            readings,
+            drive=Drive() if drive is None else drive,
+            name=name,
+            **others,
+        )
+
+    # ---- changed copies ------------------------------------------------------------------------------------------------
+
+    def window(self, begin: float, end: float) -> "Experiment":
+        """The part from ``begin`` to ``end`` [s]."""
+        keep = (self.ts >= begin - 1e-9) & (self.ts <= end + 1e-9)
+        if keep.sum() < 2:
+            raise ValueError(
+                f"experiment {self.name!r}: no samples from {begin:g} to {end:g} s; it spans {self.ts[0]:g} to {self.ts[-1]:g} s."
+            )
+        return self._mapped(lambda x: x[keep], ts=self.ts[keep])
+
+    def split(self, time: float) -> tuple["Experiment", "Experiment"]:
+        """Two experiments, before and after a time: one to fit, one to check."""
+        return self.window(self.ts[0], time), self.window(time, self.ts[-1])
+
+    def windows(self, n: int) -> list["Experiment"]:
+        """``n`` experiments of equal length, one after the other. A long or chaotic record is fitted by short runs whose starts are sought with the rest
+        (``free=[..., "start.joints.*", "start.rates.*"]``): errors cannot grow over the whole of it."""
+        size = len(self.ts) // n
+        if n < 1 or size < 2:
+            raise ValueError(
+                f"windows: {n} of a record of {len(self.ts)} samples; expected at least 1, with two samples each."
+            )
+        parts = [slice(k * size, (k + 1) * size) for k in range(n)]
+        return [
+            dataclasses.replace(
+                self._mapped(lambda x, p=p: x[p], ts=self.ts[p]), name=f"{self.name}/{k + 1}"
+            )
+            for k, p in enumerate(parts)
+        ]
+
+    def without(self, begin: float, end: float, *sensors: str) -> "Experiment":
+        """The readings (of these sensors, or of all) from ``begin`` to ``end`` made a gap: the model runs through it, the loss does not see it."""
+        gap = (self.ts >= begin - 1e-9) & (self.ts <= end + 1e-9)
+        new = {
+            k: np.where(gap & (not sensors or k in sensors), np.nan, v)
+            for k, v in self.sensors.items()
+        }
+        return dataclasses.replace(self, sensors=new)
+
+    def resample(self, step: float) -> "Experiment":
+        """On an even grid of ``step`` [s]. Coarser than the record: averaged over each step first, so that nothing folds down. Gaps stay gaps."""
+        n = int(np.floor((self.ts[-1] - self.ts[0]) / step * (1 + 1e-9))) + 1
+        if n < 2:
+            raise ValueError(
+                f"resample: {step:g} s; expected less than the record's length, {self.ts[-1] - self.ts[0]:g} s."
+            )
+        grid = self.ts[0] + step * np.arange(n)
+        return self._mapped(lambda x: _resampled(self.ts, x, grid, step), ts=grid)
+
+    def shift(self, offset: float) -> "Experiment":
+        """Its times moved by ``offset`` [s]."""
+        return dataclasses.replace(self, ts=self.ts + offset)
+
+    def smooth(self, frequency: float, *names: str) -> "Experiment":
+        """Inputs (these, or all) low-passed at ``frequency`` [Hz] forwards and backwards, without delay: an encoder's steps have no acceleration to follow."""
+        from scipy.signal import butter, sosfiltfilt
+
+        step = np.diff(self.ts)
+        if np.ptp(step) > 1e-3 * step.mean():
+            raise ValueError(
+                f"experiment {self.name!r}: smooth needs even times (steps {step.min():g} to {step.max():g} s); resample(...) first."
+            )
+        if not 0 < frequency < 0.5 / step.mean():
+            raise ValueError(
+                f"smooth: {frequency:g} Hz; expected above zero and below half the sampling rate, {0.5 / step.mean():g} Hz."
+            )
+        sos = butter(4, frequency * 2 * step.mean(), output="sos")
+        change = lambda d: {
+            k: sosfiltfilt(sos, v) if not names or k in names else v for k, v in d.items()
+        }  # noqa: E731
+        return dataclasses.replace(
+            self,
+            motions=change(self.motions),
+            efforts=change(self.efforts),
+            currents=change(self.currents),
+        )
+
+    def _mapped(self, fn, ts) -> "Experiment":
+        fields = {
+            f: {k: fn(v) for k, v in getattr(self, f).items()}
+            for f in ("sensors", "motions", "efforts", "currents")
+        }
+        return dataclasses.replace(self, ts=ts, **fields)
+
+    # ---- for the model -------------------------------------------------------------------------------------------------
+
+    def faults(self, robot: Robot) -> list[str]:
+        """What of it does not fit a robot: names, kinds of units."""
+        from flexjax.study.identify._readings import sensor_kind
+
+        known = {s.name: s for s in robot.sensors}
+        faults = []
+        for name in self.sensors:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, 1)
+                hint = (
+                    f"did you mean {near[0]!r}?"
+                    if near
+                    else f"the robot has {', '.join(known) or 'none: add [[sensors]] to its file'}."
+                )
+                faults.append(
+                    f"sensors.{name}: no such sensor; {hint} Map columns with sensors={{...}}."
+                )
+                continue
+            kind, wanted = self.kinds.get(name), sensor_kind(known[name], robot)
+            if (
+                kind
+                and wanted != "any"
+                and kind not in (wanted, "reading")
+                and float(known[name].gain) == 1.0
+            ):
+                faults.append(
+                    f"sensors.{name}: recorded as {kind}, but a sensor of kind {known[name].kind} gives {wanted}; correct the unit or the mapping."
+                )
+        joints = {j.name: j for j in robot.tree_joints}
+        for field in ("motions", "efforts", "currents"):
+            for name in getattr(self, field):
+                if name not in joints:
+                    near = difflib.get_close_matches(name, joints, 1)
+                    faults.append(
+                        f"{field}.{name}: no such joint; {f'did you mean {near[0]!r}?' if near else 'the robot has ' + ', '.join(joints) + '.'}"
+                    )
+                elif field == "currents" and (
+                    joints[name].motor is None or joints[name].motor.torque_constant is None
+                ):
+                    faults.append(
+                        f"currents.{name}: needs joints.{name}.motor.torque_constant [N m/A] in the robot."
+                    )
+        return faults
+
+    def full_drive(self, robot: Robot, drive: Drive | None = None) -> Drive:
+        """The drive with the recorded inputs in it; torque constants are the robot's, which may be traced."""
+        drive = self.drive if drive is None else drive
+        acts = dict(drive.joints)
+        acts |= {k: Motion(track(self.ts, v)) for k, v in self.motions.items()}
+        acts |= {k: Effort(track(self.ts, v, self.hold)) for k, v in self.efforts.items()}
+        for k, v in self.currents.items():
+            constant = robot.joints[robot.joint_index(k)].motor.torque_constant
+            acts[k] = Effort(Scaled(constant, track(self.ts, v, self.hold)))
+        return Drive(acts, drive.loads, drive.base)
+
+    def full_start(self, robot: Robot) -> Start:
+        """Where the model starts. A flexible joint whose motor is recorded starts unstretched."""
+        given = (
+            Start()
+            if self.start is None or self.start == "rest"
+            else Start(joints=self.start)
+            if isinstance(self.start, dict)
+            else self.start
+        )
+        joints, rates = dict(given.joints), dict(given.rates)
+        for name, values in self.motions.items():
+            if robot.joints[robot.joint_index(name)].flexible:
+                joints.setdefault(name, values[0])
+                rates.setdefault(name, float(track(self.ts, values).pieces[0, 1]))
+        return Start(joints, rates, given.motors)
+
+    def __str__(self) -> str:
+        inputs = [f"{role} {k}" for role, field in ROLES.items() for k in getattr(self, field)] + [
+            f"drive of {k}" for k in self.drive.joints
+        ]
+        gaps = int(sum(np.isnan(v).sum() for v in self.sensors.values()))
+        rate = (len(self.ts) - 1) / (self.ts[-1] - self.ts[0])
+        return (
+            f"{self.name}: {len(self.ts)} samples, {self.ts[0]:g} .. {self.ts[-1]:g} s, about {rate:.4g} Hz; inputs {', '.join(inputs) or 'none'}; "
+            f"sensors {', '.join(self.sensors)}" + (f"; {gaps} gaps" if gaps else "")
+        )
+
+
+def _time_faults(ts: np.ndarray) -> list[str]:
+    if ts.ndim != 1 or len(ts) < 2:
+        return [f"ts: shape {ts.shape}; expected at least two times in one dimension."]
+    bad = np.flatnonzero(~np.isfinite(ts))
+    if len(bad):
+        return [f"ts: row {bad[0]} is {ts[bad[0]]}; expected a time in seconds in every row."]
+    back = np.flatnonzero(np.diff(ts) <= 0)
+    if len(back):
+        k = back[0]
+        return [
+            f"ts: goes from {ts[k]:g} to {ts[k + 1]:g} s at row {k + 1} ({len(back)} such rows); expected increasing times. Sort or clean the record."
+        ]
+    return []
+
+
+def _filled(ts, values, longest: float) -> np.ndarray:
+    """Gaps of at most this length interpolated along straight lines; longer ones stay."""
+    good = np.isfinite(values)
+    if good.all() or not good.any():
+        return values
+    filled = np.interp(ts, ts[good], values[good])
+    edges = np.flatnonzero(good)
+    before = edges[np.clip(np.searchsorted(edges, np.arange(len(ts)), side="right") - 1, 0, None)]
+    after = edges[np.clip(np.searchsorted(edges, np.arange(len(ts))), None, len(edges) - 1)]
+    return np.where(good | (ts[after] - ts[before] <= longest), filled, values)
+
+
+def _resampled(ts, values, grid, step) -> np.ndarray:
+    good = np.isfinite(values)
+    spacing = float(np.median(np.diff(ts)))
+    if step > 1.5 * spacing:
+        # Mean over one step around each grid time; a step with no sample in it is a gap.
+        index = np.floor((ts - grid[0]) / step + 0.5).astype(int)
+        inside = good & (index >= 0) & (index < len(grid))
+        count = np.bincount(index[inside], minlength=len(grid))
+        total = np.bincount(index[inside], weights=values[inside], minlength=len(grid))
+        # The samples of a step may lie to one side of its middle: move the mean along the local slope.
+        centre = np.bincount(index[inside], weights=ts[inside], minlength=len(grid))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean, at = total / count, centre / count
+        known = count > 0
+        slope = (
+            np.interp(grid, at[known], np.gradient(mean[known], at[known]))
+            if known.sum() > 1
+            else np.zeros(len(grid))
+        )
+        return np.where(known, mean + slope * (grid - np.where(known, at, grid)), np.nan)
+    new = np.interp(grid, ts[good], values[good])
+    near = np.clip(np.searchsorted(ts, grid), 1, len(ts) - 1)
+    return np.where(
+        good[near] & good[near - 1] | (good[near - 1] & np.isclose(ts[near - 1], grid)), new, np.nan
+    )
+
+
+class _Table:
+    """The columns of a file, looked up by name with their units applied."""
+
+    def __init__(self, columns: dict[str, Column], units: dict[str, str], where: str):
+        self.columns, self.units, self.where = columns, units, where
+        unknown = [u for u in units if u not in columns]
+        if unknown:
+            raise ValueError(
+                f"{where}: units.{unknown[0]}: no such column; {self._has(unknown[0])}"
+            )
+
+    def _has(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self.columns, 1)
+        return f"did you mean {near[0]!r}?" if near else f"the file has {', '.join(self.columns)}."
+
+    def unit(self, column: str):
+        text = self.units.get(column, self.columns[column].unit)
+        return None if text is None else parse_unit(text, f"{self.where}, column {column!r}")
+
+    def values(self, column: str, field: str) -> np.ndarray:
+        if column not in self.columns:
+            raise ValueError(
+                f"{self.where}: {field}: there is no column {column!r}; {self._has(column)}"
+            )
+        unit = self.unit(column)
+        return self.columns[column].values * (1.0 if unit is None else unit.factor)
+
+    def time(self, name: str | None, rate: float | None) -> tuple[np.ndarray, str]:
+        if rate is not None:
+            if not rate > 0:
+                raise ValueError(f"rate: {rate}; expected a positive sampling rate in Hz.")
+            return np.arange(len(next(iter(self.columns.values())).values)) / rate, ""
+        name = name or next((n for n in TIME_NAMES if n in self.columns), None)
+        if name is None:
+            raise ValueError(
+                f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has {', '.join(self.columns)}. "
+                "Name it (time=..., on the command line --time), or give the sampling rate in Hz (rate=..., --rate)."
+            )
+        values, unit = self.values(name, "time"), self.unit(name)
+        if unit is not None and unit.kind != "time":
+            raise ValueError(
+                f"{self.where}: time: column {name!r} is in units of {unit.kind}; expected seconds."
+            )
+        return values, name
+
+    def pick(self, field: str, mapping: dict[str, str]) -> Channels:
+        wanted = {
+            "motions": ("angle", "length"),
+            "efforts": ("torque", "force"),
+            "currents": ("current",),
+        }.get(field)
+        for name, column in mapping.items():
+            unit = self.unit(column) if column in self.columns else None
+            if wanted and unit is not None and unit.kind not in wanted:
+                raise ValueError(
+                    f"{self.where}: {field}.{name}: column {column!r} is in units of {unit.kind}; expected {' or '.join(wanted)}."
+                )
+        return {name: self.values(column, f"{field}.{name}") for name, column in mapping.items()}

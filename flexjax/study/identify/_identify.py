@@ -1,0 +1,263 @@
+"""identify: numbers of a robot from measured data, with their uncertainty."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax.formulation import AbstractModel
+from flexjax.study.identify import _fit
+from flexjax.study.identify._batch import solve_batch
+from flexjax.study.identify._data import FrequencyResponse, Modal
+from flexjax.study.identify._experiment import Experiment
+from flexjax.study.identify._problem import Problem, build, measure_data
+from flexjax.study.identify._result import Comparison, Identification
+from flexjax.study.identify._statistics import noise_factors, precision, robust_covariance, rows_of
+
+Data = Experiment | Modal | FrequencyResponse
+
+
+def identify(
+    model: AbstractModel,
+    experiments: Data | Sequence[Data],
+    free: Any,
+    *,
+    validation: Data | Sequence[Data] = (),
+    dt: float = 1e-3,
+    solver=None,
+    band: tuple[float, float] | None = None,
+    method: Any = "lm",
+    max_steps: int = 50,
+    rtol: float = 1e-8,
+    atol: float = 1e-8,
+    starts: int = 1,
+    spread: float = 0.3,
+    batch: int | None = None,
+    reweight: int = 2,
+    seed: int = 0,
+    progress: bool = False,
+    checkpoint=None,
+) -> Identification:
+    """Find numbers of a robot (and of its drive, sensors, start) that make a model reproduce measured data.
+
+    ``experiments``: :class:`Experiment` (time series), :class:`Modal` (natural frequencies), :class:`FrequencyResponse`, one or several, mixed
+    at will. ``free``: paths, :class:`Free`, or ``{path: (lower, upper)}``; the search starts from the model's own numbers.
+    ``validation``: data that are only predicted.
+
+    Time series are compared sample by sample, weighted by the noise of each sensor (``Experiment.noise`` or the robot's ``noise``; where neither
+    is given it is estimated, in ``reweight`` rounds where there are several sensors); with ``band`` = (low, high) [Hz] their spectra are compared
+    instead. ``dt``: largest step of the simulation.
+
+    ``method``: "lm" (Levenberg-Marquardt), or an optax optimiser such as ``optax.adam(1e-2)`` for very many numbers; with the latter ``batch``
+    experiments are drawn at random in each of ``max_steps`` steps. ``starts``: searches from that many points at once (under vmap), drawn
+    around the start with relative standard deviation ``spread``; the best goes on. Interruption (Ctrl-C) returns the best so far;
+    ``checkpoint`` (a name ending in .npz) keeps it on disk, and a later call with the same name goes on from there.
+
+    >>> import flexjax as fx
+    >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-single-link"))
+    >>> result = fx.identify(model, fx.Modal([6.05]), "links.link.material.E")
+    >>> 66e9 < result.values[0] < 70e9
+    True
+    """
+    begin = time.perf_counter()
+    data, checks = _listed("experiments", experiments), _listed("validation", validation)
+    if not data:
+        raise ValueError(
+            "experiments: none; expected fx.Experiment, fx.Modal or fx.FrequencyResponse."
+        )
+    problem = build(model, data, free, dt=dt, solver=solver)
+    checked = (
+        build(model, checks, free, dt=dt, solver=solver, like=problem.parameters)
+        if checks
+        else None
+    )
+    if checked is not None and any(
+        t.root == "start" for row in problem.parameters.targets for t in row
+    ):
+        _same_starts(problem)
+    measured, known = measure_data(problem, data, band=band)
+    rows = rows_of(problem, measured)
+    if not np.any(rows.channel >= 0):
+        raise ValueError(
+            "experiments: no measured sample is left; expected at least one reading that is not NaN."
+        )
+    z0, history = _fit.resume(checkpoint, problem) or (np.zeros(problem.parameters.size), [])
+    finals = None
+    if starts > 1:
+        z0, finals = _multi_start(problem, measured, starts, spread, seed, max_steps)
+    search = _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint)
+    with _bar(progress, max_steps, model.robot.name) as bar:
+        fit = search(problem, measured, z0, history, bar, starts == 1 and not history)
+        sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
+        noise = dict.fromkeys(rows.names, 1.0)
+        for _ in range(
+            reweight if sum(not k for k in known.values()) > 1 and fit.status == "converged" else 0
+        ):
+            # Each sensor by its own noise, once the first fit has shown it; a residual of pure rounding is no noise.
+            factors = noise_factors(fit.residual, rows, problem.parameters.size)
+            new = {s: noise[s] * (1.0 if known[s] else max(factors[s], 1e-7)) for s in rows.names}
+            if all(f < 1e-6 for f in factors.values()) or all(
+                abs(new[s] / noise[s] - 1) < 0.02 for s in rows.names
+            ):
+                break
+            noise = new
+            measured, _ = measure_data(
+                problem, data, noise={s: noise[s] * sizes[s] for s in noise}, band=band
+            )
+            again = search(problem, measured, fit.z, fit.history, bar, False)
+            fit = again._replace(evaluations=fit.evaluations + again.evaluations)
+    return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
+
+
+def _listed(field: str, data) -> list:
+    data = [data] if isinstance(data, Data) else list(data)
+    for item in data:
+        if not isinstance(item, Data):
+            raise ValueError(
+                f"{field}: {type(item).__name__}; expected fx.Experiment, fx.Modal or fx.FrequencyResponse."
+            )
+    return data
+
+
+def _same_starts(problem: Problem) -> None:
+    raise ValueError(
+        "validation: starts are sought for each experiment, so data that are only predicted would have none; leave validation out."
+    )
+
+
+def _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint):
+    if method == "lm":
+        if batch is not None:
+            raise ValueError(
+                "batch: needs method=optax...; Levenberg-Marquardt takes all data at once."
+            )
+        return lambda problem, measured, z, history, bar, grow: _fit.levenberg_marquardt(
+            problem,
+            measured,
+            z,
+            max_steps=max_steps,
+            rtol=rtol,
+            atol=atol,
+            bar=bar,
+            checkpoint=checkpoint,
+            history=history,
+            grow=grow,
+        )
+    if not (hasattr(method, "init") and hasattr(method, "update")):
+        raise ValueError(
+            f"method: {method!r}; expected 'lm' or an optax optimiser, e.g. optax.adam(1e-2)."
+        )
+    return lambda problem, measured, z, history, bar, grow: _fit.gradient_descent(
+        problem,
+        measured,
+        z,
+        method,
+        max_steps=max_steps,
+        batch=batch,
+        key=jax.random.key(seed),
+        bar=bar,
+        checkpoint=checkpoint,
+        history=history,
+    )
+
+
+def _multi_start(problem, measured, starts, spread, seed, max_steps):
+    z0 = _fit.spread_starts(problem, starts, spread, jax.random.key(seed))
+    zs, r, _ = solve_batch(problem, measured, z0, min(max_steps, 30))
+    losses = 0.5 * np.sum(np.asarray(r) ** 2, axis=1)
+    losses = np.where(np.isfinite(losses), losses, np.inf)
+    return np.asarray(zs)[int(np.argmin(losses))], np.sort(losses)
+
+
+class _bar:
+    """A bar with the loss, or nothing."""
+
+    def __init__(self, shown: bool, total: int, name: str):
+        self.shown, self.total, self.name, self.bar = shown, total, name, None
+
+    def __enter__(self):
+        if not self.shown:
+            return None
+        from tqdm.auto import tqdm
+
+        self.bar = tqdm(total=self.total, desc=f"identify {self.name}", unit="step")
+        return self.update
+
+    def update(self, n: int, loss: float) -> None:
+        self.bar.update(1)
+        self.bar.set_postfix_str(f"loss {loss:.6g}")
+
+    def __exit__(self, *error):
+        if self.bar is not None:
+            self.bar.close()
+
+
+def _weight_size(problem, measured, channel: str) -> float:
+    """One over the weight of a channel, as it is now."""
+    for group, w in zip(problem.groups, measured.weights, strict=True):
+        if channel in group.sensors:
+            column = np.asarray(w)[..., group.sensors.index(channel)]
+            if column.max() > 0:
+                return float(1 / column.max())
+    return 1.0
+
+
+@eqx.filter_jit
+def _values_and_slopes(par, z):
+    """Numbers in their units, and the derivative of each by its own z. Compiled: piece by piece it took a twentieth of a search."""
+    return par.values(z), jnp.diagonal(jax.jacfwd(par.values)(z))
+
+
+def _finish(
+    model, data, checks, problem, checked, measured, known, fit, finals, band, begin
+) -> Identification:
+    par = problem.parameters
+    z = jnp.asarray(fit.z)
+    r, J = fit.residual, fit.jacobian
+    rows = rows_of(problem, measured)
+    factors = noise_factors(r, rows, par.size)
+    noise = {
+        s: _weight_size(problem, measured, s) * (1.0 if known[s] else factors[s])
+        for s in rows.names
+    }
+    # Rows in units of the noise: what was estimated is divided out.
+    scale = np.ones(len(r))
+    for k, s in enumerate(rows.names):
+        if not known[s] and factors[s] > 0:
+            scale[rows.channel == k] = 1 / factors[s]
+    r, J = r * scale, J * scale[:, None]
+    J[rows.channel == -2] = 0.0
+    values, slope = (np.asarray(x) for x in _values_and_slopes(par, z))
+    sizes = np.where(np.abs(values) > 0, np.abs(values), np.asarray(par.scale))
+    known_rows = precision(J, rows.channel >= 0, sizes / slope)
+    robust = robust_covariance(J, r, rows, known_rows.covariance)
+    fitted = model.rebind(par.place(model.robot, "robot", jnp.asarray(values)))
+    outer = np.outer(slope, slope)
+    return Identification(
+        names=par.names, units=par.units, start=np.asarray(par.start), values=values, covariance=known_rows.covariance * outer,
+        robust_covariance=robust * outer,
+        noise=noise, model=fitted, training=_compare(problem, data, fit.predicted),
+        validation=() if checked is None else _compare(checked, checks, checked.predict(z)),
+        singular_values=known_rows.singular, directions=known_rows.directions, sizes=sizes, loss=fit.loss, history=fit.history, status=fit.status,
+        evaluations=fit.evaluations, seconds=time.perf_counter() - begin, samples=int((rows.channel >= 0).sum()), noise_known=all(known.values()),
+        starts=finals, problem=problem,
+        measured=measured, z=np.asarray(fit.z), z_covariance=known_rows.covariance, z_robust=robust,
+    )  # fmt: skip
+
+
+def _compare(problem: Problem, data, predicted) -> tuple[Comparison, ...]:
+    runs, others = predicted
+    experiments = [d for d in data if isinstance(d, Experiment)]
+    found: dict[int, Comparison] = {}
+    for group, run in zip(problem.groups, runs, strict=True):
+        for row, k in enumerate(group.members):
+            found[id(experiments[k])] = Comparison(
+                experiments[k], {s: np.asarray(run[row, :, c]) for c, s in enumerate(group.sensors)}
+            )
+    for d, prediction in zip(problem.others, others, strict=True):
+        found[id(d)] = Comparison(d, d.shown(prediction))
+    return tuple(found[id(d)] for d in data)

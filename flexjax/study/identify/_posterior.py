@@ -1,0 +1,103 @@
+"""The posterior by Hamiltonian Monte Carlo (blackjax, an extra) on the likelihood that identification uses."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax.study.identify._problem import residuals
+from flexjax.study.identify._result import Identification
+from flexjax.study.identify._statistics import noise_factors, rows_of
+
+
+class Posterior(NamedTuple):
+    """``values``: (chains, draws, p) samples of the sought numbers; ``names``; ``accepted``: mean acceptance; ``divergent``: divergent transitions."""
+
+    names: tuple[str, ...]
+    values: np.ndarray
+    accepted: float
+    divergent: int
+
+    def intervals(self, level: float = 0.95) -> np.ndarray:
+        """(p, 2): equal-tailed intervals."""
+        flat = self.values.reshape(-1, self.values.shape[-1])
+        return np.quantile(flat, [0.5 - level / 2, 0.5 + level / 2], axis=0).T
+
+    def __str__(self) -> str:
+        flat = self.values.reshape(-1, self.values.shape[-1])
+        rows = [
+            f"{n:<36}{m:14.7g}{s:12.2g}   [{lo:.6g}, {hi:.6g}]"
+            for n, m, s, (lo, hi) in zip(
+                self.names, flat.mean(0), flat.std(0), self.intervals(), strict=True
+            )
+        ]
+        return "\n".join([f"{'number':<36}{'mean':>14}{'std. dev.':>12}   95 % interval", *rows])
+
+
+def sample_posterior(
+    result: Identification, draws: int = 500, *, warmup: int = 200, chains: int = 2, seed: int = 0
+) -> Posterior:
+    """Draw from the posterior of the sought numbers with the no-U-turn sampler: the noise is held at its estimate, priors are those of ``free``,
+    elsewhere flat in the transformed number (of a logarithm: flat in it). Starts at the estimates with their covariance as metric.
+
+    Needs blackjax: ``pip install 'flexjax[bayes]'``.
+    """
+    try:
+        import blackjax  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError(
+            "sample_posterior needs the package blackjax: pip install 'flexjax[bayes]'."
+        ) from None
+    problem, measured = result.problem, result.measured
+    rows = rows_of(problem, measured)
+    scale = np.ones(len(rows.channel))
+    if not result.noise_known:
+        factors = noise_factors(
+            np.asarray(residuals(jnp.asarray(result.z), problem, measured)[0]),
+            rows,
+            problem.parameters.size,
+        )
+        for k, s in enumerate(rows.names):
+            scale[rows.channel == k] = 1 / factors[s] if factors[s] > 0 else 1.0
+    scale = jnp.asarray(scale)
+    metric = jnp.asarray(result.z_covariance)
+
+    def density(z):
+        return -0.5 * jnp.sum((scale * residuals(z, problem, measured)[0]) ** 2)
+
+    @eqx.filter_jit
+    def chain(key):
+        first, second, third = jax.random.split(key, 3)
+        start = jax.random.multivariate_normal(first, jnp.asarray(result.z), metric)
+        # The metric is known; only the step size is sought, by dual averaging.
+        init, update, final = blackjax.adaptation.step_size.dual_averaging_adaptation(0.8)
+        kernel = blackjax.nuts.build_kernel()
+
+        def warm(carry, key):
+            state, adaptation = carry
+            state, info = kernel(key, state, density, jnp.exp(adaptation.log_step_size), metric)
+            return (state, update(adaptation, info.acceptance_rate)), None
+
+        state = blackjax.nuts.init(start, density)
+        (state, adaptation), _ = jax.lax.scan(
+            warm, (state, init(1.0)), jax.random.split(second, warmup)
+        )
+        step = final(adaptation)
+
+        def draw(state, key):
+            state, info = kernel(key, state, density, step, metric)
+            return state, (state.position, info.acceptance_rate, info.is_divergent)
+
+        return jax.lax.scan(draw, state, jax.random.split(third, draws))[1]
+
+    found = [chain(key) for key in jax.random.split(jax.random.key(seed), chains)]
+    z = jnp.stack([f[0] for f in found])
+    values = jax.vmap(jax.vmap(problem.parameters.values))(z)
+    return Posterior(
+        result.names,
+        np.asarray(values),
+        float(np.mean([np.mean(f[1]) for f in found])),
+        int(sum(np.sum(f[2]) for f in found)),
+    )

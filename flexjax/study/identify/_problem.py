@@ -1,0 +1,385 @@
+"""The least-squares problem: from the vector of sought numbers to weighted residuals. Everything traced; the structure is static."""
+
+import math
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from flexjax.drive import Drive
+from flexjax.formulation import AbstractModel, Start
+from flexjax.study.identify._experiment import Experiment
+from flexjax.study.identify._free import Parameters, parameters
+from flexjax.study.identify._readings import readings, stations_for
+
+FAILED = 1e6  # residual of a sample that the simulation did not reach: any step back is better
+
+
+# Noise relative to the size of the readings, until the first fit has shown it. It sets how far the first steps of the search dare to go.
+ASSUMED = 0.01
+
+
+class Group(eqx.Module):
+    """Experiments of one shape, run together under vmap."""
+
+    ts: Float[Array, "E T"]
+    drives: tuple[Drive, ...]
+    starts: tuple[Start, ...]
+    members: tuple[int, ...] = eqx.field(static=True)
+    sensors: tuple[str, ...] = eqx.field(static=True)
+    currents: tuple[str, ...] = eqx.field(static=True)
+    substeps: int = eqx.field(static=True)
+    rest: bool = eqx.field(static=True)
+
+    def reached(self, share):
+        """Intervals in this part of the record."""
+        return jnp.ceil(share * (self.ts.shape[1] - 1) - 1e-6).astype(jnp.int32)
+
+
+class Measured(eqx.Module):
+    """What the model is compared with: values and weights (one over the standard deviation, zero in gaps) of every group and of every
+    other set of data. ``lines``: weights of the DFT's lines where the loss is that of spectra."""
+
+    values: tuple[Float[Array, "E T S"], ...]
+    weights: tuple[Float[Array, "E T S"], ...]
+    other_values: tuple[Float[Array, " n"], ...]
+    other_weights: tuple[Float[Array, " n"], ...]
+    lines: tuple[Float[Array, " k"], ...] | None
+
+
+class Problem(eqx.Module):
+    model: AbstractModel
+    parameters: Parameters
+    groups: tuple[Group, ...]
+    stations: Float[Array, " S"]
+    solver: diffrax.AbstractSolver | None
+    others: tuple = eqx.field(static=True)  # Modal, FrequencyResponse
+
+    def rebound(self, z) -> AbstractModel:
+        return self.model.rebind(
+            self.parameters.place(self.model.robot, "robot", self.parameters.values(z))
+        )
+
+    @eqx.filter_jit
+    def predict(self, z, share=None) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        """Readings of every group (E, T, S), and the predictions of the other data. ``share``: only this part of every record is run (forward mode
+        only), the rest is NaN."""
+        model = self.rebound(z)
+        values = self.parameters.values(z)
+        return tuple(self._run(model, values, g, share) for g in self.groups), tuple(
+            data.predict(model) for data in self.others
+        )
+
+    def drive_of(self, model, values, group: Group, k: int) -> Drive:
+        """The drive of a group's k-th experiment with the sought numbers in it, and the robot's torque constants where currents were recorded."""
+        drive = self.parameters.place(group.drives[k], "drive", values)
+        for joint in group.currents:
+            constant = model.robot.joints[model.robot.joint_index(joint)].motor.torque_constant
+            drive = eqx.tree_at(lambda d: d.joints[joint].signal.factor, drive, constant)  # noqa: B023
+        return drive
+
+    def _run(self, model, values, group: Group, share=None):
+        intervals = None if share is None else group.reached(share)
+
+        def run(ts, drive, start):
+            return readings(
+                model, drive, start, ts, sensors=group.sensors, substeps=group.substeps, stations=self.stations, solver=self.solver, rest=group.rest,
+                intervals=intervals,
+            )  # fmt: skip
+
+        def inputs(k):
+            return self.drive_of(model, values, group, k), self.parameters.place(
+                group.starts[k], "start", values, group.members[k]
+            )
+
+        pairs = [inputs(k) for k in range(len(group.members))]
+        if len(pairs) == 1:
+            # Without vmap a step that need not be taken is skipped, and not computed and thrown away.
+            return run(group.ts[0], *pairs[0])[None]
+        drives, starts = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *pairs)
+        return jax.vmap(run)(group.ts, drives, starts)
+
+
+def residuals(z: Float[Array, " p"], problem: Problem, measured: Measured, share=None):
+    """All weighted residuals in one vector (N,), priors last; and what the model predicts. ``share``: only the first part of every record counts."""
+    runs, others = predicted = problem.predict(z, share)
+    parts = []
+    for k, (run, value, weight) in enumerate(
+        zip(runs, measured.values, measured.weights, strict=True)
+    ):
+        if share is not None:
+            weight = jnp.where(
+                (jnp.arange(run.shape[1]) <= problem.groups[k].reached(share))[None, :, None],
+                weight,
+                0.0,
+            )
+        good = jnp.isfinite(run)
+        error = jnp.where(good, run - value, FAILED) * jnp.where(good, weight, (weight > 0) * 1.0)
+        if measured.lines is not None:
+            lines = (
+                jnp.fft.rfft(error, axis=1)
+                * jnp.sqrt(2.0 / error.shape[1])
+                * measured.lines[k][None, :, None]
+            )
+            error = jnp.stack([lines.real, lines.imag])
+        parts.append(error.reshape(-1))
+    for prediction, value, weight in zip(
+        others, measured.other_values, measured.other_weights, strict=True
+    ):
+        good = jnp.isfinite(prediction)
+        parts.append(jnp.where(good, (prediction - value) * weight, FAILED))
+    parts.append(problem.parameters.prior_residual(problem.parameters.values(z)))
+    return jnp.concatenate(parts), predicted
+
+
+@eqx.filter_jit
+def residuals_and_jacobian(z, problem: Problem, measured: Measured, share=None):
+    """(N,), (N, p) and predictions: forward mode, one run of the model with all tangents beside it; nothing of the run is stored.
+
+    Under a jit of its own: solvers ask for it in several places, and tracing the model is the larger part of compiling it."""
+
+    def both(z):
+        r, predicted = residuals(z, problem, measured, share)
+        return r, (r, predicted)
+
+    jacobian, (r, predicted) = jax.jacfwd(both, has_aux=True)(z)
+    return r, jacobian, predicted
+
+
+class Sought(eqx.Module):
+    """The problem as a solver sees it: ``share`` of every record, and p more rows ``pull`` * u that hold on to the start ``z0``.
+
+    The solver moves u, the relative change of a number whose logarithm is z (and the change of z itself of any other): readings are nearly linear in a
+    stiffness or a damping, and not in its logarithm, in which a number that the data show to a third only took two more evaluations."""
+
+    problem: Problem
+    measured: Measured
+    z0: Float[Array, " p"]
+    share: Float[Array, ""]
+    pull: Float[Array, ""]
+
+    def at(self, u):
+        """z, and its derivative by u (p,). Below a half of where it starts a number goes on towards zero as an exponential, and so stays positive."""
+        log, kept = self.problem.parameters.mask("log"), jnp.maximum(u, -0.5)
+        change = jnp.where(
+            log, jnp.log1p(jnp.where(log, kept, 0.0)) + 2 * jnp.minimum(u + 0.5, 0.0), u
+        )
+        return self.z0 + change, jnp.where(log, 1 / (1 + kept), 1.0)
+
+    def evaluate(self, u):
+        """p + 1 numbers with the same sum of squares as all residuals and the same Gauss-Newton steps (an orthogonal transformation of them), their Jacobian;
+        and beside them the residuals, their Jacobian by z, and the predictions."""
+        z, slope = self.at(u)
+        r, jacobian, predicted = residuals_and_jacobian(z, self.problem, self.measured, self.share)
+        held = jnp.concatenate([r, self.pull * u])
+        q, upper = jnp.linalg.qr(
+            jnp.concatenate(
+                [jacobian * slope[None], self.pull * jnp.eye(u.shape[0], dtype=u.dtype)]
+            )
+        )
+        along = q.T @ held
+        rest = jnp.linalg.norm(held - q @ along)
+        return (
+            jnp.append(along, rest),
+            jnp.concatenate([upper, jnp.zeros((1, u.shape[0]), u.dtype)]),
+            (r, jacobian, predicted),
+        )
+
+
+@eqx.filter_custom_jvp
+def for_solver(u, args: Sought):
+    """Residuals with their derivative as a ready matrix, so that a solver that linearises does not store the run; what stands beside them is taken as
+    constant."""
+    r, _, beside = args.evaluate(u)
+    return r, beside
+
+
+@for_solver.def_jvp
+def _for_solver_jvp(primals, tangents):
+    (u, args), (du, _) = primals, tangents
+    r, jacobian, beside = args.evaluate(u)
+    return (r, beside), (jacobian @ du, jax.tree_util.tree_map(jnp.zeros_like, beside))
+
+
+# ---- building -----------------------------------------------------------------------------------------------------------
+
+
+def build(
+    model: AbstractModel, data, free, *, dt: float, solver=None, like: Parameters | None = None
+) -> Problem:
+    """Check data against the robot and put the problem together. ``like``: parameters of another problem, to predict other data with."""
+    robot = model.robot
+    experiments = [d for d in data if isinstance(d, Experiment)]
+    others = tuple(d for d in data if not isinstance(d, Experiment))
+    faults = [f"{d.name}: {fault}" for d in data for fault in d.faults(robot)]
+    if faults:
+        raise ValueError(
+            f"the data do not fit the robot {robot.name!r}:\n"
+            + "\n".join(f"  - {f}" for f in faults)
+        )
+    dtype = robot.gravity.dtype
+    drives = [e.full_drive(robot) for e in experiments]
+    for drive in drives:
+        drive.check(robot)
+    starts = [e.full_start(robot) for e in experiments]
+    free = () if free is None else free
+    starts = [_with_sought(s, free, robot) for s in starts]
+    if like is None:
+        sizes = {
+            f"sensors.{name}.offset": _size(v) for e in experiments for name, v in e.sensors.items()
+        }
+        like = parameters(
+            free,
+            robot,
+            [e.drive for e in experiments],
+            starts,
+            [e.name for e in experiments],
+            sizes,
+        )
+        _refuse_recorded(like, experiments)
+    cast = lambda tree: jax.tree_util.tree_map(
+        lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x, tree
+    )  # noqa: E731
+    drives, starts = [cast(d) for d in drives], [cast(s) for s in starts]
+    keys: dict = {}
+    for k, e in enumerate(experiments):
+        substeps = max(1, math.ceil(float(np.max(np.diff(e.ts))) / dt * (1 - 1e-6)))
+        shape = (
+            jax.tree_util.tree_structure((drives[k], starts[k])),
+            tuple(x.shape for x in jax.tree_util.tree_leaves((drives[k], starts[k]))),
+        )
+        keys.setdefault(
+            (len(e.ts), tuple(e.sensors), tuple(e.currents), substeps, e.start == "rest", shape), []
+        ).append(k)
+    groups = tuple(
+        Group(
+            jnp.asarray(np.stack([experiments[k].ts for k in members]), dtype), tuple(drives[k] for k in members), tuple(starts[k] for k in members),
+            tuple(members), key[1], key[2], key[3], bool(key[4]),
+        )
+        for key, members in keys.items()
+    )  # fmt: skip
+    names = {name for e in experiments for name in e.sensors}
+    stations = jnp.asarray(stations_for(robot, names, like.names), dtype)
+    return Problem(model, like, groups, stations, solver, others)
+
+
+def _size(values) -> float:
+    return float(np.nanstd(values)) or 1.0
+
+
+def _with_sought(start: Start, free, robot) -> Start:
+    """The start with an entry for every joint whose start is sought, so that there is a number to change."""
+    items = [free] if not isinstance(free, list | tuple | dict) else list(free)
+    wanted = [
+        p
+        for f in items
+        for p in (
+            [getattr(f, "path", f)]
+            if isinstance(getattr(f, "path", f), str)
+            else getattr(f, "path", ())
+        )
+    ]
+    fields = {
+        "joints": dict(start.joints),
+        "rates": dict(start.rates),
+        "motors": dict(start.motors),
+    }
+    moving = [j for j in robot.tree_joints if j.dofs == 1]
+    for path in wanted:
+        words = path.split(".") if isinstance(path, str) else []
+        if len(words) != 3 or words[0] != "start" or words[1] not in fields:
+            continue
+        for joint in moving:
+            if words[2] in ("*", joint.name):
+                home = 0.0 if joint.home is None or words[1] == "rates" else joint.home
+                fields[words[1]].setdefault(joint.name, home)
+    return Start(**fields)
+
+
+def _refuse_recorded(par: Parameters, experiments) -> None:
+    """A start that a recorded motion fixes cannot be sought."""
+    for name, targets in zip(par.names, par.targets, strict=True):
+        for t in targets:
+            if (
+                t.root == "start"
+                and t.experiment is not None
+                and t.steps[0] in ("joints", "rates")
+                and t.steps[1] in experiments[t.experiment].motions
+            ):
+                joint = t.steps[1]
+                raise ValueError(
+                    f"free {name!r}: the recorded motion of {joint!r} says where it starts; leave it out."
+                )
+
+
+def measure_data(
+    problem: Problem, data, noise: dict[str, float] | None = None, band=None
+) -> tuple[Measured, dict[str, bool]]:
+    """Values and weights of the data, and which channels have a known standard deviation. Without one, a channel is weighted by ``noise`` (if
+    given) or by a hundredth of the size of its own readings."""
+    experiments = [d for d in data if isinstance(d, Experiment)]
+    dtype = problem.model.robot.gravity.dtype
+    known_noise = {
+        s.name: float(s.noise)
+        for s in problem.model.robot.sensors
+        if s.noise is not None and float(s.noise) > 0
+    }
+    known: dict[str, bool] = {}
+    values, weights, lines = [], [], []
+    for group in problem.groups:
+        y = np.stack(
+            [
+                np.stack([experiments[k].sensors[s] for s in group.sensors], axis=-1)
+                for k in group.members
+            ]
+        )
+        w = np.empty_like(y)
+        for row, k in enumerate(group.members):
+            for col, s in enumerate(group.sensors):
+                given = experiments[k].noise.get(s, known_noise.get(s))
+                known[s] = known.get(s, True) and given is not None
+                size = _common_size(experiments, s)
+                w[row, :, col] = 1 / (
+                    given if given is not None else (noise or {}).get(s, ASSUMED * size)
+                )
+        gaps = np.isnan(y)
+        values.append(jnp.asarray(np.where(gaps, 0.0, y), dtype))
+        weights.append(jnp.asarray(np.where(gaps, 0.0, w), dtype))
+        if band is not None:
+            ts = np.asarray(group.ts[0])
+            f = np.fft.rfftfreq(len(ts), (ts[-1] - ts[0]) / (len(ts) - 1))
+            lines.append(
+                jnp.asarray(
+                    ((f >= band[0]) & (f <= band[1]))
+                    * np.where(
+                        (f == 0) | (2 * f >= 1 / (ts[1] - ts[0]) * (1 - 1e-9)), 0.5**0.5, 1.0
+                    ),
+                    dtype,
+                )
+            )
+            if not np.any(np.asarray(lines[-1])):
+                raise ValueError(
+                    f"band: {band} Hz holds no line of a record of {len(ts)} samples, which has {f[1]:g} to {f[-1]:g} Hz."
+                )
+    ov, ow = [], []
+    for d in problem.others:
+        v, sd = d.measured()
+        known[d.name] = d.absolute
+        ov.append(jnp.asarray(v, dtype))
+        ow.append(
+            jnp.asarray(1 / (sd * (1.0 if d.absolute else (noise or {}).get(d.name, 1.0))), dtype)
+        )
+    return Measured(
+        tuple(values),
+        tuple(weights),
+        tuple(ov),
+        tuple(ow),
+        tuple(lines) if band is not None else None,
+    ), known
+
+
+def _common_size(experiments, sensor: str) -> float:
+    return max(_size(e.sensors[sensor]) for e in experiments if sensor in e.sensors)

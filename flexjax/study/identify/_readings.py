@@ -1,0 +1,91 @@
+"""What a run of the model gives at the sensors that were recorded."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from flexjax.robot import Robot, Sensor
+from flexjax.simulate import equilibrium, simulate
+from flexjax.simulate.trajectory import measure
+
+
+def sensor_kind(sensor: Sensor, robot: Robot) -> str:
+    """What a sensor of gain one measures, in the words of the table of units."""
+    if sensor.kind in ("encoder", "motor_encoder", "torque"):
+        joint = robot.joints[robot.joint_index(sensor.on)].type
+        if joint == "free":
+            return "any"
+        linear = joint in ("sliding", "prismatic")
+        return {"torque": ("torque", "force")}.get(sensor.kind, ("angle", "length"))[linear]
+    return {
+        "tip": "length",
+        "strain_gauge": "number",
+        "flex": "angle",
+        "accelerometer": "acceleration",
+    }[sensor.kind]
+
+
+def stations_for(robot: Robot, names, free: tuple[str, ...] = ()) -> np.ndarray:
+    """The stations that these sensors need, so that nothing is interpolated; a fine grid where a station itself is sought."""
+    if any(
+        path.startswith("sensors.") and (path.endswith(".s") or ".span." in path) for path in free
+    ):
+        return np.linspace(0.0, 1.0, 41)
+    wanted = {0.0, 1.0}
+    for sensor in robot.sensors:
+        if sensor.name in names:
+            wanted |= {float(sensor.s)} | (
+                {float(x) for x in sensor.span} if sensor.span is not None else set()
+            )
+    return np.array(sorted(wanted))
+
+
+def readings(
+    model,
+    drive,
+    start,
+    ts,
+    *,
+    sensors,
+    substeps: int,
+    stations,
+    solver=None,
+    rest: bool = False,
+    intervals=None,
+):
+    """(T, S) readings of the named sensors, NaN after a failure and after the first ``intervals``."""
+    if rest:
+        start = equilibrium(model, drive, start, t=ts[0])
+    return read_run(
+        model,
+        drive,
+        start,
+        ts,
+        sensors=sensors,
+        substeps=substeps,
+        stations=stations,
+        solver=solver,
+        intervals=intervals,
+    )[0]
+
+
+def read_run(
+    model, drive, start, ts, *, sensors, substeps: int, stations, solver=None, intervals=None
+):
+    """The same, and the state at the end."""
+    traj = simulate(
+        model,
+        drive,
+        ts,
+        substeps=substeps,
+        solver=solver,
+        start=start,
+        stations=stations,
+        throw=False,
+        intervals=intervals,
+    )
+    robot = eqx.tree_at(
+        lambda r: r.sensors, model.robot, tuple(s for s in model.robot.sensors if s.name in sensors)
+    )
+    values = measure(traj, robot)
+    return jnp.stack([values[name] for name in sensors], axis=-1), traj.final
