@@ -20,8 +20,8 @@ from benchmarks._harness import fresh_compilations, measure, row, save, show_env
 
 jax.config.update("jax_enable_x64", True)
 
-import flexjax as fx  # noqa: E402
-from flexjax.formulation import Start  # noqa: E402
+import flexjax as fx
+from flexjax.formulation import Start
 
 SIZES = (2, 5, 10, 25, 50, 100)
 MODES = (1, 1, 1, 1)

@@ -20,9 +20,9 @@ from flexjax.formulation.moving_beam._generator import (
     scaled,
     strain_energy,
     tables,
-)  # noqa: E402
-from flexjax.formulation.moving_beam._shapes import Shapes  # noqa: E402
-from flexjax.formulation.moving_beam._terms import ORDERS, STIFFNESSES  # noqa: E402
+)
+from flexjax.formulation.moving_beam._shapes import Shapes
+from flexjax.formulation.moving_beam._terms import ORDERS, STIFFNESSES
 
 REPEATS = 200  # evaluations inside one compiled program, so that dispatch does not drown the work
 

@@ -13,12 +13,12 @@ import jax
 jax.config.update("jax_enable_x64", True)
 sys.path.insert(0, str(Path(__file__).parent))
 
-import _files  # noqa: E402
-import _probes  # noqa: E402
+import _files
+import _probes
 
-import flexjax as fx  # noqa: E402
-from flexjax.formulation import REGISTRY, formulation  # noqa: E402
-from flexjax.robot import examples, load_robot  # noqa: E402
+import flexjax as fx
+from flexjax.formulation import REGISTRY, formulation
+from flexjax.robot import examples, load_robot
 
 HERE = Path(__file__).parent
 

@@ -13,9 +13,9 @@ os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 )
 
-import hypothesis  # noqa: E402
-import jax  # noqa: E402
-import pytest  # noqa: E402
+import hypothesis
+import jax
+import pytest
 
 pytest_plugins = ["tests._report", "pytester"]
 

@@ -21,10 +21,10 @@ jax.config.update("jax_enable_x64", True)
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-import printed as study  # noqa: E402
+import printed as study
 
-import flexjax as fx  # noqa: E402
-from flexjax.formulation import Start  # noqa: E402
+import flexjax as fx
+from flexjax.formulation import Start
 
 RESULTS = HERE / "results"
 AXES = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0))

@@ -16,12 +16,12 @@ import jax
 
 jax.config.update("jax_enable_x64", True)
 
-import diffrax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
+import diffrax
+import jax.numpy as jnp
+import numpy as np
 
-import flexjax as fx  # noqa: E402
-from flexjax.numerics.term import Mechanical, State  # noqa: E402
+import flexjax as fx
+from flexjax.numerics.term import Mechanical, State
 
 HERE = Path(__file__).resolve().parent
 EXPECTED = json.loads((HERE / "expected.json").read_text())

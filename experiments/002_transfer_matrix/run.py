@@ -20,12 +20,12 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent))
 jax.config.update("jax_enable_x64", True)
 
-import equinox as eqx  # noqa: E402
+import equinox as eqx
 
-import flexjax as fx  # noqa: E402
-from flexjax.formulation import Start  # noqa: E402
-from flexjax.numerics.term import Mechanical, State  # noqa: E402
-from tests.transfer_matrix.cases import Seamless, extended_sweep, marcher  # noqa: E402
+import flexjax as fx
+from flexjax.formulation import Start
+from flexjax.numerics.term import Mechanical, State
+from tests.transfer_matrix.cases import Seamless, extended_sweep, marcher
 
 
 @eqx.filter_jit

@@ -14,18 +14,18 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(HERE.parent.parent / ".cache" / "xla"))
 
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
+import jax
+import jax.numpy as jnp
+import numpy as np
 
-import flexjax as fx  # noqa: E402
-from flexjax.formulation import Start  # noqa: E402
-from flexjax.numerics.term import Mechanical, State  # noqa: E402
+import flexjax as fx
+from flexjax.formulation import Start
+from flexjax.numerics.term import Mechanical, State
 
 sys.path.insert(0, str(HERE))
-import resonance  # noqa: E402
-import roller as moving_roller  # noqa: E402
-from tools import CONFIG, first_mode, integrate, tip  # noqa: E402
+import resonance
+import roller as moving_roller
+from tools import CONFIG, first_mode, integrate, tip
 
 jax.config.update("jax_enable_x64", True)
 warnings.filterwarnings("ignore", message=".*unbounded below.*")

@@ -12,8 +12,8 @@ import numpy as np
 
 jax.config.update("jax_enable_x64", True)
 
-import flexjax as fx  # noqa: E402
-from flexjax.study.identify import _dataset  # noqa: E402
+import flexjax as fx
+from flexjax.study.identify import _dataset
 
 TRUE = _dataset.TRUTH["bench-arm"]
 STEP, SAMPLES, NOISE = 0.01, 301, 0.02

@@ -17,9 +17,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 jax.config.update("jax_enable_x64", True)
 
-import identify_tools as tools  # noqa: E402
+import identify_tools as tools
 
-import flexjax as fx  # noqa: E402
+import flexjax as fx
 
 
 def main():

@@ -19,9 +19,9 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 jax.config.update("jax_enable_x64", True)
 
-import identify_tools as tools  # noqa: E402
+import identify_tools as tools
 
-import flexjax as fx  # noqa: E402
+import flexjax as fx
 
 CONFIG = tomllib.loads((HERE / "config.toml").read_text())
 RATE = CONFIG["rate"]
@@ -71,7 +71,7 @@ def subspace(record, lines, train):
     steady state, so the order is chosen by the response on these lines and not by a run from rest."""
     keep = np.zeros(len(record.ts) // 2 + 1)
     keep[lines] = 1
-    only = lambda x: np.tile(np.fft.irfft(keep * np.fft.rfft(x), len(x)), 2)  # noqa: E731
+    only = lambda x: np.tile(np.fft.irfft(keep * np.fft.rfft(x), len(x)), 2)
     u, y = only(record.currents["motor"]), only(record.sensors["acceleration"])
     return tools.n4sid(
         [(u, y)],

@@ -26,7 +26,7 @@ def main():
             len(rows), 2, squeeze=False, figsize=(10.5, 1.0 + 1.7 * len(rows)), sharex=True
         )
         for row, left, right in zip(rows, *axes.T, strict=True):
-            get = lambda key, row=row: data[f"{row['record']}.{key}"]  # noqa: E731
+            get = lambda key, row=row: data[f"{row['record']}.{key}"]
             left.plot(
                 get("t"), 1e3 * get("measured"), color="black", linewidth=1.0, label="measured"
             )

@@ -47,7 +47,7 @@ def run(args: Args):
     drive = _common.make_drive(args.drive, args.motion, robot)
     chosen = dict(_common.make_formulation(text, robot) for text in args.formulations) or None
     with _common.warnings_kept() as doubts:
-        tell = lambda name: _common.say(f"{name}: compiling, then two runs of {args.end:g} s")  # noqa: E731
+        tell = lambda name: _common.say(f"{name}: compiling, then two runs of {args.end:g} s")
         result = compare(robot, drive, ts, dt=args.dt, formulations=chosen, progress=tell)
     head = [
         "formulation",

@@ -91,7 +91,7 @@ def centres_in_robot(robot, q):
 
 def centres_in_file(q):
     """The same straight from the numbers of the file."""
-    rpy = lambda *angles: Rotation.from_euler("xyz", angles).as_matrix()  # noqa: E731
+    rpy = lambda *angles: Rotation.from_euler("xyz", angles).as_matrix()
     upper = pose(rpy(0, 0, 0.4), [0, 0, 0.3]) @ joint_motion("revolute", [0, 1, 0], q[0])
     fore = upper @ pose(rpy(0.3, 0, 0), [0, 0.1, 0.4]) @ joint_motion("revolute", [1, 0, 0], q[1])
     slider = fore @ pose(rpy(0, 0.5, 0), [0.2, 0, 0.1]) @ joint_motion("prismatic", [0, 0, 1], q[2])

@@ -31,7 +31,7 @@ def embed_pose(pose):
 
 @quick_jit
 def against_space(x, w):
-    block = lambda m: m[PLANE][:, PLANE]  # noqa: E731
+    block = lambda m: m[PLANE][:, PLANE]
     pose, spatial = se2.exp(x), se3.exp(embed(x))
     lifted = embed_pose(pose)
     return {

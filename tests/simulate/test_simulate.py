@@ -180,7 +180,7 @@ def test_sampled_controller_holds_and_delays():
 
     model = pair_model()
     ts = jnp.linspace(0.0, 0.05, 11)
-    run = lambda delay: fx.simulate(  # noqa: E731
+    run = lambda delay: fx.simulate(
         model,
         fx.Drive(joints={"joint1": fx.Sampled(law, 0.01, jnp.asarray(5.0), delay=delay)}),
         ts,

@@ -136,5 +136,5 @@ def prepare(tree: Any) -> Any:
 
     Inside the trace and not at construction, so that gradients in times and values stay whole.
     """
-    is_spline = lambda x: isinstance(x, Spline)  # noqa: E731
+    is_spline = lambda x: isinstance(x, Spline)
     return jax.tree.map(lambda x: x.prepared() if is_spline(x) else x, tree, is_leaf=is_spline)

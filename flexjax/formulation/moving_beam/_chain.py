@@ -323,15 +323,15 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             )
             lagrangian = lambda q: (
                 self.kinetic(q, v, v) - self.elastic_energy(q) - self.gravity_energy(q, pose)
-            )  # noqa: E731
+            )
         else:
-            momentum = lambda q, v, z: jax.grad(lambda v: self.kinetic(q, v, v, z, z))(v)  # noqa: E731
+            momentum = lambda q, v, z: jax.grad(lambda v: self.kinetic(q, v, v, z, z))(v)
             along = ((q, v, twist), (v, a, acc))
             lagrangian = lambda q: (
                 self.kinetic(q, v, v, twist, twist)
                 - self.elastic_energy(q)
                 - self.gravity_energy(q, pose)
-            )  # noqa: E731
+            )
         return jax.jvp(momentum, *along)[1] - jax.grad(lagrangian)(q) - driven - damped
 
     def accelerate(self, t, q, v, args, memory):

@@ -150,9 +150,9 @@ def _loop_terms(arm: Assembly, R, x, V, ground):
         rp, rc = jax.jacfwd(opening, argnums=(0, 1))(Vp, Vc, zero)
         drift = jax.jvp(lambda e: opening(Vp, Vc, e), (zero,), (jnp.ones_like(zero),))[1]  # noqa: B023
         Sides = [_loops.Side(*e) for e in ends]
-        wp, wc = jax.jacfwd(lambda value: _loops.wrenches(plan, n, zero, *Sides, value))(
+        wp, wc = jax.jacfwd(lambda value: _loops.wrenches(plan, n, zero, *Sides, value))(  # noqa: B023
             jnp.zeros(plan.count, V.dtype)
-        )  # noqa: B023
+        )
         for link, end, row, column in (
             (plan.parent, plan.parent_end, rp, wp),
             (plan.child, plan.child_end, rc, wc),

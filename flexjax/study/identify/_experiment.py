@@ -52,7 +52,7 @@ class Experiment:
     )  # what the units of sensors measure, where they were given
 
     def __post_init__(self):
-        set_ = lambda field, value: object.__setattr__(self, field, value)  # noqa: E731
+        set_ = lambda field, value: object.__setattr__(self, field, value)
         set_("ts", np.array(self.ts, float))
         for field in ("sensors", "motions", "efforts", "currents"):
             set_(
@@ -249,7 +249,7 @@ class Experiment:
         sos = butter(4, frequency * 2 * step.mean(), output="sos")
         change = lambda d: {
             k: sosfiltfilt(sos, v) if not names or k in names else v for k, v in d.items()
-        }  # noqa: E731
+        }
         return dataclasses.replace(
             self,
             motions=change(self.motions),

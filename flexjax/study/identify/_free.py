@@ -181,7 +181,7 @@ def parameters(
         raise ValueError(
             f"free: {', '.join(twice) or 'a number'} is named twice; expected each number once."
         )
-    column = lambda key: jnp.asarray([row[key] for row in rows], robot.gravity.dtype)  # noqa: E731
+    column = lambda key: jnp.asarray([row[key] for row in rows], robot.gravity.dtype)
     return Parameters(
         tuple(names), tuple(r["unit"] for r in rows), tuple(r["kind"] for r in rows), tuple(tuple(r["targets"]) for r in rows),
         *(column(k) for k in ("start", "lower", "upper", "scale", "prior_mean", "prior_sd")),

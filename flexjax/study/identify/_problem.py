@@ -242,7 +242,7 @@ def build(
         _refuse_recorded(like, experiments)
     cast = lambda tree: jax.tree_util.tree_map(
         lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x, tree
-    )  # noqa: E731
+    )
     drives, starts = [cast(d) for d in drives], [cast(s) for s in starts]
     keys: dict = {}
     for k, e in enumerate(experiments):
