@@ -155,7 +155,7 @@ def to_dataset(traj: Trajectory) -> "xarray.Dataset":
         "formulation": traj.stats.formulation,
         "solver": traj.stats.solver,
     }
-    for name in ("stats", "final"):
+    for name in ("stats", "final") if traj.ends is None else ("stats", "final", "ends"):
         arrays: list[np.ndarray] = []
         try:
             attrs[f"{name}_structure"] = json.dumps(flatten(getattr(traj, name), arrays))
@@ -196,7 +196,7 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
     )
     robot = jax.tree.map(lambda x: x.astype(ts.dtype), robot)
     trees = {}
-    for name in ("stats", "final"):
+    for name in ("stats", "final", "ends"):
         structure = dataset.attrs.get(f"{name}_structure")
         if structure is None:
             trees[name] = None
@@ -209,5 +209,5 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
         trees[name] = restore(json.loads(structure), [read(f"{name}_{i}") for i in range(count)])
     return Trajectory(
         ts=ts, **{name: read(name) for name in (*FIELDS, *SCALARS)}, energy=Energy(**{k: read(f"energy_{k}") for k in ENERGIES}),
-        stats=trees["stats"], final=trees["final"], stations=read("station"), robot=robot,
+        stats=trees["stats"], final=trees["final"], ends=trees["ends"], stations=read("station"), robot=robot,
     )  # fmt: skip

@@ -19,7 +19,7 @@ from flexjax.drive.signal import prepare as prepare_signals
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.simulate._march import Lane, march
-from flexjax.simulate.trajectory import Statistics, Trajectory
+from flexjax.simulate.trajectory import Sections, Statistics, Trajectory, read_stations
 
 # Bytes of stored steps above which reverse mode recomputes each output interval instead of storing it (1.2x against 2.3x the forward time).
 STORE_LIMIT = 2e9
@@ -51,6 +51,8 @@ def simulate(
     stands on every break of the drive. Gradients in forward and reverse mode, vmap and jit work through it without options.
 
     ``start``: a :class:`Start` (joint coordinates and rates by name), a dict ``{joint: coordinate}``, or the ``final`` state of another run.
+    ``stations``: how many evenly spaced sections of every link the trajectory stores, or their
+    increasing positions in [0, 1]. ``traj.tip`` is at s = 1 whatever they are.
     ``throw``: raise :class:`SimulationError` on failure when values are concrete; otherwise read ``traj.status``.
     ``progress``: show a bar (a separately compiled variant).
     ``adaptive``: a diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8, atol=1e-10)`` with ``solver=diffrax.Tsit5()`` or ``fx.Newmark()``;
@@ -77,11 +79,7 @@ def simulate(
     solver = model.default_solver(drive) if solver is None else solver
     _check_solver(solver, model, drive)
     start = _start(start, robot, drive, ts, dtype)
-    stations = (
-        jnp.linspace(0.0, 1.0, stations, dtype=dtype)
-        if isinstance(stations, int)
-        else jnp.asarray(stations, dtype)
-    )
+    stations = read_stations(stations, dtype)
     solver = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, solver)
     if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
         # diffrax's own default for the stages cannot be differentiated in forward mode.
@@ -202,7 +200,7 @@ def _raise_failure(traj: Trajectory):
 
 def _busiest(traj: Trajectory) -> str | None:
     """Where to look when a step failed as a whole: the fastest joint and the most bent link at the last good output."""
-    robot = traj.robot
+    robot, traj = traj.robot, traj.whole()
     good = np.flatnonzero(np.isfinite(np.asarray(traj.tip)).all(axis=1))
     if not len(good):
         return None
@@ -374,17 +372,22 @@ def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str, intervals=N
             lambda x: jnp.where(late.reshape((-1,) + (1,) * (x.ndim - 1)), x[:1], x), ys
         )
 
-    snap, energy = jax.vmap(lambda t, y, at: model.look(t, y, drive, stations, at))(ts, ys, middles)
+    stations, complete = stations
+    s = stations if complete else jnp.concatenate([stations, jnp.array([0.0, 1.0], ts.dtype)])
+    snap, energy = jax.vmap(lambda t, y, at: model.look(t, y, drive, s, at))(ts, ys, middles)
 
     def mask(x):
         return jnp.where(good.reshape((-1,) + (1,) * (x.ndim - 1)), x, jnp.nan)
 
     snap, energy = jtu.tree_map(mask, (snap, energy))
+    links = {f.name: getattr(snap, f.name) for f in dataclasses.fields(Sections)}
+    n = stations.shape[0]
+    ends = None if complete else Sections(**{k: x[:, :, n:] for k, x in links.items()})
+    links = {k: x[:, :, :n] for k, x in links.items()}
     stats = Statistics(
         lane.steps, jnp.asarray(dt, ts.dtype), solver, type(model.formulation).__name__
     )
     return Trajectory(
-        ts=ts, q=snap.q, qd=snap.qd, qdd=snap.qdd, motor=snap.motor, effort=snap.effort, frames=snap.frames, velocity=snap.velocity,
-        acceleration=snap.acceleration, deflection=snap.deflection, strain=snap.strain, reaction=snap.reaction, energy=energy,
-        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=lane.y, stations=stations, robot=model.robot,
+        ts=ts, q=snap.q, qd=snap.qd, qdd=snap.qdd, motor=snap.motor, effort=snap.effort, **links, reaction=snap.reaction, energy=energy,
+        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=lane.y, stations=stations, robot=model.robot, ends=ends,
     )  # fmt: skip

@@ -43,7 +43,7 @@ def as_runs(thing: Any, action: str) -> dict[str, Trajectory]:
         raise ValueError(f"{action}: an empty dict; expected at least one trajectory.")
     for traj in runs.values():
         check_single(traj, action)
-    runs = {name or traj.stats.formulation: traj for name, traj in runs.items()}
+    runs = {name or traj.stats.formulation: traj.whole() for name, traj in runs.items()}
     shapes = {tuple(link.name for link in traj.robot.links) for traj in runs.values()}
     if len(shapes) > 1:
         raise ValueError(

@@ -88,12 +88,14 @@ def _lowpass(ts, x, frequency, zeta):
 
 def measure(traj: Trajectory, robot: Robot | None = None, *, key=None) -> dict[str, Array]:
     """Readings (T,) of the robot's sensors on a trajectory, by name. ``robot`` overrides the sensors' numbers (gains, offsets) inside a loss;
-    ``key`` (a jax random key) adds each sensor's noise.
+    ``key`` (a jax random key) adds each sensor's noise. Between two stations of the
+    trajectory the quantities of a link are interpolated linearly.
 
     >>> import flexjax as fx
     >>> readings = fx.measure(traj)  # doctest: +SKIP
     """
     robot = traj.robot if robot is None else robot
+    traj = traj.whole()
     out = {}
     for i, sensor in enumerate(robot.sensors):
         x = sensor.gain * _raw(sensor, robot, traj) + sensor.offset

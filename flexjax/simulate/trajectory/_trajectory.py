@@ -1,9 +1,12 @@
 """A run: always spatial, world frame, SI units; planar arms lie in z = 0."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from flexjax._results import Status
 from flexjax.mechanism import Energy
@@ -20,11 +23,22 @@ class Statistics(eqx.Module):
     formulation: str = eqx.field(static=True)
 
 
+class Sections(eqx.Module):
+    """The quantities of a link's sections, at other stations than those of the trajectory."""
+
+    frames: Float[Array, "T L E 7"]
+    velocity: Float[Array, "T L E 6"]
+    acceleration: Float[Array, "T L E 6"]
+    deflection: Float[Array, "T L E 3"]
+    strain: Float[Array, "T L E 6"]
+
+
 class Trajectory(eqx.Module):
     """A simulated motion at T output times; see :class:`Snapshot` for the shapes behind the leading T.
 
     ``status`` is 0 where all went well; otherwise outputs after ``t_fail`` are NaN and ``where`` is the index of the joint concerned (-1: none).
     ``final`` continues the run: ``simulate(model, drive, ts, start=traj.final)``.
+    ``ends`` stores the sections at s = 0 and s = 1 where ``stations`` lack one of them.
     """
 
     ts: Float[Array, " T"]
@@ -48,14 +62,39 @@ class Trajectory(eqx.Module):
     stations: Float[Array, " S"]
     robot: Robot
 
-    @property
-    def tip(self) -> Float[Array, "T 3"]:
-        """World position of the last link's tip."""
-        return self.frames[..., -1, -1, :3]
+    ends: Sections | None = None
 
     @property
-    def ok(self) -> bool:
-        return int(self.status) == Status.ok
+    def tip(self) -> Float[Array, "T 3"]:
+        """World position of the last link's tip, s = 1, whatever the stations are."""
+        return (self if self.ends is None else self.ends).frames[..., -1, -1, :3]
+
+    @property
+    def ok(self) -> bool | Bool[Array, "..."]:
+        """Whether the run ended well; an array of a batch, and inside a traced function."""
+        good = self.status == Status.ok
+        return good if isinstance(good, jax.core.Tracer) or good.ndim else bool(good)
+
+    def whole(self) -> "Trajectory":
+        """The same run with both ends of every link among its stations."""
+        if self.ends is None:
+            return self
+        zero = jnp.zeros((1,), self.stations.dtype)
+        s = jnp.concatenate([zero, self.stations, zero + 1])
+        # An end that is among the stations is taken once; a traced one may appear twice.
+        once = None if isinstance(s, jax.core.Tracer) else np.unique(s, return_index=True)[1]
+
+        def join(name: str):
+            x, end = getattr(self, name), getattr(self.ends, name)
+            x = jnp.concatenate([end[..., :1, :], x, end[..., 1:, :]], axis=-2)
+            return x if once is None else x[..., once, :]
+
+        return dataclasses.replace(
+            self,
+            **{f.name: join(f.name) for f in dataclasses.fields(Sections)},
+            stations=s if once is None else s[once],
+            ends=None,
+        )
 
     def __str__(self) -> str:
         if isinstance(self.ts, jax.core.Tracer):

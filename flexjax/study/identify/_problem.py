@@ -54,7 +54,7 @@ class Problem(eqx.Module):
     model: AbstractModel
     parameters: Parameters
     groups: tuple[Group, ...]
-    stations: Float[Array, " S"]
+    stations: tuple[float, ...] = eqx.field(static=True)
     solver: diffrax.AbstractSolver | None
     others: tuple = eqx.field(static=True)  # Modal, FrequencyResponse
 
@@ -262,7 +262,7 @@ def build(
         for key, members in keys.items()
     )  # fmt: skip
     names = {name for e in experiments for name in e.sensors}
-    stations = jnp.asarray(stations_for(robot, names, like.names), dtype)
+    stations = tuple(stations_for(robot, names, like.names).tolist())
     return Problem(model, like, groups, stations, solver, others)
 
 

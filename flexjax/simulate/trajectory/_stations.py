@@ -1,0 +1,40 @@
+"""Stations: the positions along every link, s = 0 to 1, at which a trajectory stores its sections."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+EXPECTED = (
+    "expected a whole number of at least one, or increasing positions from 0 (base of a link) to 1"
+    " (its tip) in one dimension, e.g. stations=11 or stations=[0, 0.5, 1]"
+)
+# Positions that miss an end by rounding only (sums of 0.1, single precision) are that end.
+ROUNDING = 1e-6
+
+
+def read_stations(stations, dtype) -> tuple[jax.Array, bool]:
+    """The checked stations, and whether both ends of a link are known to be among them. Traced
+    stations are believed, and none of them is known to be an end."""
+    if isinstance(stations, int | np.integer) and not isinstance(stations, bool):
+        if stations < 1:
+            _refuse(stations)
+        return jnp.linspace(0.0, 1.0, int(stations), dtype=dtype), bool(stations > 1)
+    if isinstance(stations, jax.core.Tracer):
+        if stations.ndim != 1 or stations.shape[0] < 1:
+            _refuse(f"shape {stations.shape}")
+        return jnp.asarray(stations, dtype), False
+    try:
+        s = np.asarray(stations, float)
+    except (TypeError, ValueError):
+        _refuse(repr(stations))
+    if s.ndim != 1 or s.shape[0] < 1:
+        _refuse(s.tolist())
+    for end in (0.0, 1.0):
+        s = np.where(np.abs(s - end) <= ROUNDING, end, s)
+    if not (np.all((s >= 0) & (s <= 1)) and np.all(np.diff(s) > 0)):
+        _refuse(s.tolist())
+    return jnp.asarray(s, dtype), bool(s[0] == 0 and s[-1] == 1)
+
+
+def _refuse(value):
+    raise ValueError(f"stations: {value}; {EXPECTED}.")
