@@ -17,6 +17,7 @@ PACKAGE = ROOT / "flexjax"
 LAYERS = (
     "_types",
     "_results",
+    "_files",
     "numerics.screw",
     "numerics.linalg",
     "numerics.beam",

@@ -25,6 +25,7 @@ class Args:
 
 
 def run(args: Args):
+    from flexjax._files import write_whole
     from flexjax.robot._examples import example_path, examples
 
     if not args.copy:
@@ -42,5 +43,6 @@ def run(args: Args):
     _common.check_paths((target,), (".toml",), "file")
     if path.exists():
         raise ValueError(f"file: {target!r} exists; choose another name.")
-    path.write_bytes(example_path(name).read_bytes())
+    content = example_path(name).read_bytes()
+    write_whole(path, lambda part: part.write_bytes(content))
     return f"wrote {target}", {"file": target}, 0

@@ -1,11 +1,9 @@
 """Trajectories to and from files. A file appears whole or not at all."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
+from flexjax._files import write_whole
 from flexjax.io._dataset import from_dataset, to_dataset
 from flexjax.simulate.trajectory import Trajectory
 
@@ -78,24 +76,3 @@ def _need_zarr() -> None:
         raise ImportError(
             "zarr stores need the package zarr: pip install 'flexjax[zarr]'."
         ) from None
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> Path:
-    """Call ``write`` on a temporary name beside ``path``, then rename: what was there before stays until the new one is complete."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"path: {str(path)!r}; the folder {str(path.parent)!r} does not exist. Make it first."
-        )
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-        part = Path(folder) / path.name
-        write(part)
-        if path.is_dir() and not path.is_symlink():
-            if part.is_file() or not any(
-                (path / name).exists() for name in (".zgroup", "zarr.json")
-            ):
-                raise FileExistsError(
-                    f"path: {str(path)!r} is a folder with something else in it; choose another name."
-                )
-            shutil.move(path, Path(folder) / "before")  # removed with the temporary folder
-        os.replace(part, path)
-    return path

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
+from flexjax._files import write_whole
 from flexjax.io._dataset import check_single
-from flexjax.io._files import write_whole
 from flexjax.robot import sensor_unit
 from flexjax.simulate.trajectory import Trajectory, measure
 

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from flexjax.io._files import write_whole
+from flexjax._files import write_whole
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._film import write_film
 from flexjax.viz._pages import asset, embedded_json, render

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from flexjax import __version__
-from flexjax.io._files import write_whole
+from flexjax._files import write_whole
 from flexjax.viz._animate import Animation
 from flexjax.viz._markdown import to_html
 from flexjax.viz._pages import data_url, render

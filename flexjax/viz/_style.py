@@ -1,13 +1,17 @@
 """One style for all figures: colour-blind safe, readable in print, a unit on every axis. Global settings of matplotlib are not touched."""
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+
+from flexjax._files import write_whole
 
 # Okabe and Ito's colours (black last, yellow left out: it vanishes on paper), and a line style each, for grey printing.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -37,6 +41,18 @@ class Picture(Figure):
 
     def _repr_png_(self) -> bytes:
         return png(self)
+
+    def savefig(self, fname, **options) -> None:
+        """As matplotlib's; a file appears whole or not at all."""
+        if not isinstance(fname, str | os.PathLike):
+            super().savefig(fname, **options)
+            return
+        path = Path(fname)
+        if not path.suffix:  # matplotlib appends the format to a bare name
+            form = options.get("format") or matplotlib.rcParams["savefig.format"]
+            path = path.with_name(f"{path.name}.{form}")
+        save = super().savefig
+        write_whole(path, lambda part: save(part, **options))
 
 
 @contextmanager

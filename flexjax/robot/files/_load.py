@@ -2,10 +2,10 @@
 
 import difflib
 import os
-import tempfile
 import tomllib
 from pathlib import Path
 
+from flexjax._files import write_whole
 from flexjax.robot._examples import example_path, examples
 from flexjax.robot._fault import RobotError
 from flexjax.robot._robot import Robot
@@ -80,16 +80,5 @@ def robot_to_toml(robot: Robot) -> str:
 
 def save_robot(robot: Robot, path: str | os.PathLike) -> Path:
     """Write a robot file. The file appears whole or not at all."""
-    text, path = robot_to_toml(robot), Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner can read
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
+    content = robot_to_toml(robot).encode("utf-8")
+    return write_whole(path, lambda part: part.write_bytes(content))

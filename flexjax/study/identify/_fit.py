@@ -1,7 +1,5 @@
 """Search: Levenberg-Marquardt of optimistix on growing parts of the records, with a bar, interruption and checkpoints; optax for large problems."""
 
-import os
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
 
+from flexjax._files import write_whole
 from flexjax.study.identify._problem import (
     FAILED,
     Measured,
@@ -361,15 +360,15 @@ def _chosen(weights, batch: int, total: int, key):
 def _keep(path, problem: Problem, best, history) -> None:
     if path is None:
         return
-    path = Path(path)
-    with tempfile.NamedTemporaryFile(
-        dir=path.parent, prefix=f".{path.name}.", suffix=".npz", delete=False
-    ) as file:
-        np.savez(
-            file, z=best[1], loss=best[0], history=np.asarray(history), names=np.asarray(problem.parameters.names),
-            start=np.asarray(problem.parameters.start), time=time.time(),
-        )  # fmt: skip
-    os.replace(file.name, path)
+    content = {
+        "z": best[1],
+        "loss": best[0],
+        "history": np.asarray(history),
+        "names": np.asarray(problem.parameters.names),
+        "start": np.asarray(problem.parameters.start),
+        "time": time.time(),
+    }
+    write_whole(path, lambda part: np.savez(part, **content))
 
 
 def resume(path, problem: Problem) -> tuple[np.ndarray, list[float]] | None:

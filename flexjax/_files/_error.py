@@ -1,0 +1,26 @@
+"""One error for files that cannot be read."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class FileError(ValueError):
+    """A file is damaged, too large for what it declares, or refers to other files."""
+
+
+@contextmanager
+def reading(where: str, expected: str, remedy: str) -> Iterator[None]:
+    """Turn whatever a parser raises on a damaged file into a :class:`FileError`.
+
+    ``where`` names the file (``data file 'x.npz'``). The original exception stays as the cause.
+    """
+    try:
+        yield
+    except FileError:
+        raise
+    except Exception as error:  # a parser raises anything: EOFError, KeyError, struct.error, ...
+        first = str(error).strip().splitlines()[:1]
+        reason = ": ".join([type(error).__name__, *first])
+        raise FileError(
+            f"{where}: cannot be read ({reason}); expected {expected}. {remedy}"
+        ) from error

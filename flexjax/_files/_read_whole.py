@@ -1,0 +1,54 @@
+"""Reading what another process may replace meanwhile."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from flexjax._files._error import FileError
+from flexjax._files._write import recover
+
+Result = TypeVar("Result")
+ATTEMPTS = 20
+
+
+def read_whole(path: str | os.PathLike, read: Callable[[Path], Result]) -> Result:
+    """``read(path)`` of one state of a file or store: again, if it was replaced in the meantime."""
+    path = Path(path)
+    for attempt in range(ATTEMPTS):
+        before = _identity(path)
+        if before is None:
+            recover(path)
+            before = _identity(path)
+        try:
+            result = read(path)
+        except Exception:
+            if before is not None and _identity(path) == before:
+                raise
+            if before is None and not _being_replaced(path):
+                raise
+        else:
+            if _identity(path) == before:
+                return result
+        time.sleep(0.005 * attempt)
+    raise FileError(
+        f"file {str(path)!r}: replaced by another process during each of {ATTEMPTS} reads; "
+        "expected a file that stays for the time of a read. Read it when the other has ended."
+    )
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _being_replaced(path: Path) -> bool:
+    name = f".{path.name}."
+    return any(
+        entry.name.startswith(name) and entry.name.endswith(".part")
+        for entry in os.scandir(path.parent)
+    )
