@@ -29,6 +29,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax.simulate.trajectory": "Trajectory measure",
         "flexjax.mechanism": "Energy Snapshot",
         "flexjax._results": "Status SimulationError",
+        "flexjax._files": "FileError",
         "flexjax.simulate": "simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics",
         "flexjax.study.identify": "Experiment Modal FrequencyResponse Free identify design sample_posterior datasets load_dataset",
         "flexjax.io": "load_drive to_dataset save_trajectory load_trajectory to_csv to_mat",

@@ -1,5 +1,9 @@
 """Files of any kind: whole writes, and checks before a file from elsewhere is read. Imports no jax."""
 
 from flexjax._files._error import FileError as FileError, reading as reading
+from flexjax._files._hdf5 import check_hdf5 as check_hdf5
+from flexjax._files._mat import read_mat as read_mat
+from flexjax._files._npz import read_npz as read_npz
 from flexjax._files._read_whole import read_whole as read_whole
 from flexjax._files._write import recover as recover, write_whole as write_whole
+from flexjax._files._zarr import COMPLETE as COMPLETE, check_zarr as check_zarr

@@ -19,8 +19,8 @@ def reading(where: str, expected: str, remedy: str) -> Iterator[None]:
     except FileError:
         raise
     except Exception as error:  # a parser raises anything: EOFError, KeyError, struct.error, ...
-        first = str(error).strip().splitlines()[:1]
-        reason = ": ".join([type(error).__name__, *first])
+        kind = "" if isinstance(error, ValueError) else type(error).__name__
+        reason = ": ".join(filter(None, [kind, str(error).strip()[:1000]]))
         raise FileError(
             f"{where}: cannot be read ({reason}); expected {expected}. {remedy}"
         ) from error

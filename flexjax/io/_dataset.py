@@ -187,6 +187,17 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
             f"dataset: without {', '.join(missing)}; expected all that fx.save_trajectory writes. Is the file damaged?"
         )
 
+    wanted = {name: dims for name, (dims, _, _) in FIELDS.items()}
+    wanted |= {f"energy_{k}": ("time",) for k in ENERGIES} | dict.fromkeys(SCALARS, ())
+    wanted |= {"time": ("time",), "station": ("station",)}
+    for name, dims in wanted.items():
+        variable = dataset[name]
+        if variable.dims != dims or variable.dtype.kind not in "fiu":
+            raise ValueError(
+                f"dataset: {name} has the dimensions {variable.dims} of {variable.dtype}; "
+                f"expected numbers over {dims}. Is the file damaged?"
+            )
+
     def read(name: str):
         return jnp.asarray(dataset[name].values)
 

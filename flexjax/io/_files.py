@@ -3,7 +3,14 @@
 import os
 from pathlib import Path
 
-from flexjax._files import write_whole
+from flexjax._files import (
+    COMPLETE,
+    check_hdf5,
+    check_zarr,
+    read_whole,
+    reading,
+    write_whole,
+)
 from flexjax.io._dataset import from_dataset, to_dataset
 from flexjax.simulate.trajectory import Trajectory
 
@@ -21,8 +28,12 @@ def save_trajectory(traj: Trajectory, path: str | os.PathLike) -> Path:
     dataset = to_dataset(traj)
     if kind == "zarr":
         _need_zarr()
+        dataset.attrs[COMPLETE] = True  # a chunk that is missing later is a fault, and no zeros
         return write_whole(
-            path, lambda part: dataset.to_zarr(part, consolidated=False, zarr_format=2)
+            path,
+            lambda part: dataset.to_zarr(
+                part, consolidated=False, zarr_format=2, write_empty_chunks=True
+            ),
         )
     plain = {
         str(name): {"_FillValue": None}
@@ -36,28 +47,27 @@ def save_trajectory(traj: Trajectory, path: str | os.PathLike) -> Path:
 
 def load_trajectory(path: str | os.PathLike) -> Trajectory:
     """Read a trajectory that :func:`save_trajectory` wrote."""
+    kind = _kind(Path(path))
+    if kind == "zarr":
+        _need_zarr()
+    return read_whole(path, lambda path: _load(path, kind))
+
+
+def _load(path: Path, kind: str) -> Trajectory:
     import xarray
 
-    path = Path(path)
-    kind = _kind(path)
+    where = f"trajectory file {str(path)!r}"
     if not path.exists():
-        raise FileNotFoundError(f"trajectory file {str(path)!r}: no such file.")
+        raise FileNotFoundError(f"{where}: no such file.")
+    (check_zarr if kind == "zarr" else check_hdf5)(path, where)
     options: dict = (
         {"engine": "zarr", "consolidated": False} if kind == "zarr" else {"engine": "h5netcdf"}
     )
-    if kind == "zarr":
-        _need_zarr()
-    try:
-        dataset = xarray.open_dataset(path, decode_times=False, mask_and_scale=False, **options)
-    except (OSError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"trajectory file {str(path)!r}: cannot be read ({error}); expected what fx.save_trajectory writes."
-        ) from None
-    with dataset:
-        try:
-            return from_dataset(dataset.load())
-        except ValueError as error:
-            raise ValueError(f"trajectory file {str(path)!r}: {error}") from None
+    with (
+        reading(where, "a file that fx.save_trajectory wrote", "Save the trajectory again."),
+        xarray.open_dataset(path, decode_times=False, mask_and_scale=False, **options) as dataset,
+    ):
+        return from_dataset(dataset.load())
 
 
 def _kind(path: Path) -> str:

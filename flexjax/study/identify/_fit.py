@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
 
-from flexjax._files import write_whole
+from flexjax._files import read_npz, reading, write_whole
 from flexjax.study.identify._problem import (
     FAILED,
     Measured,
@@ -382,15 +382,14 @@ def resume(path, problem: Problem) -> tuple[np.ndarray, list[float]] | None:
         )
     if not path.exists():
         return None
-    with np.load(path, allow_pickle=False) as kept:
-        names, z, start, history = (
-            tuple(kept["names"].tolist()),
-            kept["z"],
-            kept["start"],
-            kept["history"].tolist(),
-        )
+    where = f"checkpoint {str(path)!r}"
+    kept = read_npz(path, where)
+    with reading(where, "a checkpoint of fx.identify", "Delete it or choose another name."):
+        names, history = tuple(kept["names"].tolist()), kept["history"].tolist()
+        z, start = kept["z"], kept["start"]
     par = problem.parameters
-    if names != par.names or not np.allclose(start, np.asarray(par.start), rtol=1e-12):
+    same = names == par.names and start.shape == z.shape == par.start.shape
+    if not same or not np.allclose(start, np.asarray(par.start), rtol=1e-12):
         raise ValueError(
             f"checkpoint {str(path)!r}: belongs to another problem ({', '.join(names)}); expected {', '.join(par.names)} from the same start. "
             "Delete it or choose another name."

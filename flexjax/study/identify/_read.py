@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flexjax._files import check_hdf5, read_mat, read_npz, reading
 from flexjax.study.identify._units import split_header
 
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "missing"}
@@ -31,10 +32,7 @@ def read_columns(path: str | os.PathLike) -> dict[str, Column]:
         )
     if not path.is_file():
         raise FileNotFoundError(f"data file {str(path)!r}: no such file.")
-    try:
-        columns = reader(path)
-    except (OSError, KeyError, NotImplementedError) as error:
-        raise ValueError(f"data file {str(path)!r}: cannot be read ({error}).") from None
+    columns = reader(path, f"data file {str(path)!r}")
     if not columns:
         raise ValueError(f"data file {str(path)!r}: holds no column of numbers.")
     return columns
@@ -47,12 +45,9 @@ def _number(cell: str) -> float | None:
         return np.nan if cell.strip().lower() in MISSING else None
 
 
-def _text(path: Path) -> dict[str, Column]:
-    where = f"data file {str(path)!r}"
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError:
-        raise ValueError(f"{where}: is not UTF-8 text.") from None
+def _text(path: Path, where: str) -> dict[str, Column]:
+    with reading(where, "UTF-8 text, one row per sample", "Save it again as UTF-8."):
+        lines = path.read_bytes().decode("utf-8-sig").splitlines()
     rows = [
         (i + 1, line)
         for i, line in enumerate(lines)
@@ -66,30 +61,25 @@ def _text(path: Path) -> dict[str, Column]:
     def cells(line: str) -> list[str]:
         if delimiter is None:
             return line.split()
-        found = [c.strip() for c in next(csv.reader([line], delimiter=delimiter))]
-        return (
-            found[:-1]
-            if found and found[-1] == "" and line.rstrip(" ").endswith(delimiter)
-            else found
-        )
+        return [c.strip() for c in next(csv.reader([line], delimiter=delimiter))]
 
-    head = cells(first)
-    if all(_number(c) is not None for c in head):
-        names = [str(k) for k in range(len(head))]
-    else:
-        names, rows = head, rows[1:]
-    values = np.empty((len(rows), len(names)))
-    for r, (line_number, line) in enumerate(rows):
-        row = cells(line)
+    with reading(where, "rows of numbers", "Look for a quote that is not closed."):
+        table = [(number, cells(line)) for number, line in rows]
+    names, table = _names(table)
+    for number, row in table:
         if len(row) != len(names):
             raise ValueError(
-                f"{where}, line {line_number}: {len(row)} values; expected {len(names)} as in the header."
+                f"{where}, line {number}: {len(row)} values; "
+                f"expected {len(names)} as in the header."
             )
+    values = np.empty((len(table), len(names)))
+    for r, (line_number, row) in enumerate(table):
         for c, cell in enumerate(row):
             number = _number(cell)
             if number is None:
                 raise ValueError(
-                    f"{where}, line {line_number}, column {names[c]!r}: {cell!r}; expected a number, or an empty cell for a gap."
+                    f"{where}, line {line_number}, column {names[c]!r}: {cell!r}; "
+                    "expected a number, or an empty cell for a gap."
                 )
             values[r, c] = number
     columns = {}
@@ -99,6 +89,26 @@ def _text(path: Path) -> dict[str, Column]:
             raise ValueError(f"{where}: two columns are called {name!r}; expected different names.")
         columns[name] = Column(values[:, c], unit)
     return columns
+
+
+def _names(table: list[tuple[int, list[str]]]) -> tuple[list[str], list]:
+    """Names of the columns, and the rows of numbers.
+
+    A delimiter at the end of a line makes an empty cell: a gap where the column has a name, nothing
+    where it has none.
+    """
+    head = table[0][1]
+    titled = any(_number(c) is None for c in head)
+    body = table[1:] if titled else table
+    width = len(head)
+    if head[-1] == "" and all(row[-1] == "" for _, row in body if len(row) >= width):
+        width -= 1
+    names = head[:width] if titled else [str(k) for k in range(width)]
+    trimmed = [
+        (number, row[:-1] if len(row) == width + 1 and row[-1] == "" else row)
+        for number, row in body
+    ]
+    return names, trimmed
 
 
 def _arrays(content: dict, units: dict) -> dict[str, Column]:
@@ -118,29 +128,25 @@ def _arrays(content: dict, units: dict) -> dict[str, Column]:
     return columns
 
 
-def _mat(path: Path) -> dict[str, Column]:
-    from scipy.io import loadmat
-
-    try:
-        content = loadmat(path, simplify_cells=True)
-    except NotImplementedError:
-        raise ValueError(
-            f"data file {str(path)!r}: is a MATLAB 7.3 file; save it with '-v7', or as CSV or netCDF."
-        ) from None
+def _mat(path: Path, where: str) -> dict[str, Column]:
+    content = read_mat(path, where)
     units = content.get("units", {})
     units = {k: str(v) for k, v in units.items()} if isinstance(units, dict) else {}
     return _arrays({k: v for k, v in content.items() if not k.startswith("__")}, units)
 
 
-def _npz(path: Path) -> dict[str, Column]:
-    with np.load(path, allow_pickle=False) as content:
-        return _arrays({k: content[k] for k in content.files}, {})
+def _npz(path: Path, where: str) -> dict[str, Column]:
+    return _arrays(read_npz(path, where), {})
 
 
-def _netcdf(path: Path) -> dict[str, Column]:
+def _netcdf(path: Path, where: str) -> dict[str, Column]:
     import xarray
 
-    with xarray.open_dataset(path, engine="h5netcdf", decode_times=False) as data:
+    check_hdf5(path, where)
+    with (
+        reading(where, "a netCDF-4 file with named dimensions", "Save it again, or as CSV."),
+        xarray.open_dataset(path, engine="h5netcdf", decode_times=False) as data,
+    ):
         units = {
             str(k): str(v.attrs["units"]) for k, v in data.variables.items() if "units" in v.attrs
         }

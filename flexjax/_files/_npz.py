@@ -1,0 +1,44 @@
+"""Arrays of an .npz archive, with bounded memory and without pickle."""
+
+import math
+import zipfile
+from pathlib import Path
+
+import numpy as np
+
+from flexjax._files._error import FileError, reading
+from flexjax._files._limit import check_declared
+
+EXPECTED = "an .npz archive of numeric arrays"
+REMEDY = "The file is damaged or of another kind; save it again with numpy.savez."
+
+
+def read_npz(path: Path, where: str) -> dict[str, np.ndarray]:
+    """The arrays of an archive by name."""
+    with reading(where, EXPECTED, REMEDY), zipfile.ZipFile(path) as archive:
+        members = [m for m in archive.infolist() if m.filename.endswith(".npy")]
+        check_declared(where, sum(m.file_size for m in members), path.stat().st_size)
+        return {m.filename.removesuffix(".npy"): _array(archive, m, where) for m in members}
+
+
+def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) -> np.ndarray:
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        head = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
+        shape, _, dtype = head(file)
+    if dtype.hasobject:
+        raise FileError(
+            f"{where}: {member.filename!r} holds Python objects; expected numbers. "
+            "Objects would be unpickled, which can run code: save numbers only."
+        )
+    if math.prod(shape) * dtype.itemsize > member.file_size:
+        raise FileError(
+            f"{where}: {member.filename!r} has shape {shape} of {dtype} in {member.file_size} bytes; "
+            f"expected {EXPECTED}. {REMEDY}"
+        )
+    with archive.open(member) as file:
+        return np.lib.format.read_array(file, allow_pickle=False)
