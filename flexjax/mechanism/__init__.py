@@ -1,5 +1,21 @@
-"""What every formulation shares: sections, rigid bodies, joint hardware, and what it reports."""
+"""What every formulation shares: the tree, joints and their hardware, sections, rigid bodies."""
 
+from flexjax.mechanism._hardware import (
+    JointHardware as JointHardware,
+    joint_hardware as joint_hardware,
+)
+from flexjax.mechanism._joints import (
+    PLANAR as PLANAR,
+    hub_inertia as hub_inertia,
+    inertia_tensor as inertia_tensor,
+    or_zero as or_zero,
+    payload_inertia as payload_inertia,
+    placement as placement,
+    rotation_axis as rotation_axis,
+    rotor_and_gear as rotor_and_gear,
+    shift_axis as shift_axis,
+    unit as unit,
+)
 from flexjax.mechanism._rigid_body import (
     centreline_pose as centreline_pose,
     rigid_inertia as rigid_inertia,
@@ -10,3 +26,8 @@ from flexjax.mechanism._sections import (
     link_quadrature as link_quadrature,
 )
 from flexjax.mechanism._snapshot import Energy as Energy, Snapshot as Snapshot
+from flexjax.mechanism._tree import (
+    chain_order as chain_order,
+    flexible_joint_refusals as flexible_joint_refusals,
+    serial_refusals as serial_refusals,
+)

@@ -104,6 +104,11 @@ class Joint(eqx.Module):
     def flexible(self) -> bool:
         return self.stiffness is not None
 
+    @property
+    def telescopes(self) -> bool:
+        """Whether the child slides along its own x axis through the joint (Pb)."""
+        return self.type == "prismatic" and self.axis is None
+
 
 class Payload(eqx.Module):
     """A rigid payload fixed to ``link`` at station ``s`` (1 = tip), its centre of mass at ``offset`` in the axes of

@@ -121,3 +121,8 @@ class Link(eqx.Module):
     curvature: Float[Array, "3"] | None = eqx.field(converter=as_float_or_none, default=None)
     damping: Damping | None = None
     rigid: bool = eqx.field(static=True, default=False)
+
+    @property
+    def elastic(self) -> bool:
+        """Whether the link deforms."""
+        return not self.rigid and self.body is None

@@ -13,9 +13,9 @@ from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
-from flexjax.formulation.finite_element._refusals import is_elastic, refusals
+from flexjax.formulation.finite_element._refusals import refusals
 from flexjax.formulation.finite_element._spin import spin_remarks
-from flexjax.mechanism import Energy
+from flexjax.mechanism import Energy, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     ChainTerm,
     Layout,
@@ -26,7 +26,6 @@ from flexjax.mechanism.chain import (
     chain_start,
     ran_off_link,
     serial_layout,
-    serial_refusals,
 )
 from flexjax.numerics.beam import Cubics, bspline_cubics, hermite_cubics
 from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
@@ -85,14 +84,14 @@ class FiniteElement(AbstractFormulation):
 
     def counts(self, robot: Robot) -> dict[str, int]:
         """Elements of every elastic link."""
-        elastic = [link.name for link in robot.links if is_elastic(link)]
+        elastic = [link.name for link in robot.links if link.elastic]
         if isinstance(self.elements, int):
             return {name: self.elements for name in elastic if self.elements}
         given = dict(self.elements)
         return {name: given.get(name, 5) for name in elastic if given.get(name, 5)}
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = serial_refusals(robot)
+        faults = serial_refusals(robot) + flexible_joint_refusals(robot)
         if not isinstance(self.elements, int):
             known = {link.name for link in robot.links}
             faults += [

@@ -10,10 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.formulation.finite_element._banded import to_band, to_vector
-from flexjax.mechanism import beam_properties, rigid_inertia
+from flexjax.mechanism import PLANAR, beam_properties, payload_inertia, rigid_inertia
 from flexjax.mechanism._grouping import map_alike
 from flexjax.mechanism.chain import Layout
-from flexjax.mechanism.chain._parameters import PLANAR, payload_inertia
 from flexjax.numerics.beam import Cubics
 from flexjax.numerics.screw import se3
 from flexjax.robot import Link, Payload, Robot
@@ -107,10 +106,7 @@ def folds(robot: Robot, payload, pinned: frozenset[str]) -> bool:
     """Whether a payload is a point of its link with constant coefficients: on the centreline, of a link whose mesh does not move."""
     if payload.link in pinned:
         return False
-    through = any(
-        j.child == payload.link and j.type == "prismatic" and j.axis is None
-        for j in robot.tree_joints
-    )
+    through = any(j.child == payload.link and j.telescopes for j in robot.tree_joints)
     return payload.offset is None and not through
 
 

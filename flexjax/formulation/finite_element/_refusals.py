@@ -1,10 +1,6 @@
 """What finite-element links cannot hold, from static facts."""
 
-from flexjax.robot import Link, Robot
-
-
-def is_elastic(link: Link) -> bool:
-    return not link.rigid and link.body is None
+from flexjax.robot import Robot
 
 
 def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: str) -> list[str]:
@@ -60,9 +56,7 @@ def _contact_faults(
     """Of a joint that slides along a link whose mesh knows about it."""
     link, where, faults = robot.links[robot.link_index(joint.parent)], f"joints.{joint.name}", []
     instead = f"contact={contact!r}; expected contact='fixed'"
-    if any(
-        j.child == link.name and j.type == "prismatic" and j.axis is None for j in robot.tree_joints
-    ):
+    if any(j.child == link.name and j.telescopes for j in robot.tree_joints):
         faults.append(
             f"{where}: slides along a link that itself runs through a joint, with {instead}"
         )

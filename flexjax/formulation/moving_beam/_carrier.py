@@ -7,8 +7,19 @@ from jaxtyping import Array, Float
 
 from flexjax.formulation.moving_beam._layout import Layout
 from flexjax.formulation.moving_beam._link import Arm
-from flexjax.mechanism import beam_properties, centreline_pose, rigid_inertia
-from flexjax.mechanism.chain._parameters import hub_inertia, payload_inertia, spread_inertia
+from flexjax.mechanism import (
+    beam_properties,
+    centreline_pose,
+    hub_inertia,
+    inertia_tensor,
+    or_zero,
+    payload_inertia,
+    placement,
+    rigid_inertia,
+    rotation_axis,
+    rotor_and_gear,
+    shift_axis,
+)
 from flexjax.numerics.screw import se3
 from flexjax.numerics.screw._pose import matmul, matvec
 from flexjax.numerics.screw._quaternion import outer, skew
@@ -36,10 +47,6 @@ class Tip(eqx.Module):
     inertia: tuple[Array, ...]
 
 
-def _zero(x, like, shape=()):
-    return jnp.zeros(shape, like.dtype) if x is None else jnp.asarray(x, like.dtype)
-
-
 def carrier(robot: Robot, lay: Layout) -> Carrier:
     like = robot.gravity
     before, screw, inertia, rotor, gear, axes = [], [], [], [], [], []
@@ -53,16 +60,8 @@ def carrier(robot: Robot, lay: Layout) -> Carrier:
                 if parent < 0
                 else centreline_pose(robot.links[parent], jnp.ones((), like.dtype))
             )
-            turn = (
-                jnp.eye(3, dtype=like.dtype)
-                if joint.rotation is None
-                else se3.rotation_exp(joint.rotation)
-            )
-            pose = se3.compose(tip, se3.Pose(turn, _zero(joint.offset, like, (3,))))
-        axis = joint.axis2 if stage.part == 1 else joint.axis
-        axis = (
-            jnp.array([0.0, 0.0, 1.0], like.dtype) if axis is None else axis / jnp.linalg.norm(axis)
-        )
+            pose = se3.compose(tip, placement(joint, like))
+        axis = rotation_axis(joint, stage.part, like) if stage.turns else shift_axis(joint, like)
         zero = jnp.zeros(3, like.dtype)
         column = (
             jnp.concatenate([zero, axis] if stage.turns else [axis, zero])
@@ -76,12 +75,12 @@ def carrier(robot: Robot, lay: Layout) -> Carrier:
             for payload in robot.payloads:
                 if payload.link == link.name:
                     body = body + payload_inertia(payload, centreline_pose(link, payload.s))
-        motor = joint.motor if stage.turns and joint.dofs == 1 else None
+        inertia_of_rotor, ratio = rotor_and_gear(joint, like)
         before.append(pose)
         screw.append(column)
         inertia.append(body)
-        rotor.append(_zero(None if motor is None else motor.rotor, like))
-        gear.append(jnp.ones((), like.dtype) if motor is None else motor.gear)
+        rotor.append(inertia_of_rotor if stage.turns else jnp.zeros((), like.dtype))
+        gear.append(ratio)
         axes.append(pose.rotation @ axis)
     return Carrier(tuple(before), *(jnp.stack(x) for x in (screw, inertia, rotor, gear, axes)))
 
@@ -94,8 +93,8 @@ def payloads(robot: Robot, lay: Layout) -> Tip:
         tuple(names.index(p.link) for p in mine),
         tuple(p.s for p in mine),
         tuple(p.mass for p in mine),
-        tuple(_zero(p.offset, like, (3,)) for p in mine),
-        tuple(spread_inertia(p.inertia, like) for p in mine),
+        tuple(or_zero(p.offset, like, (3,)) for p in mine),
+        tuple(inertia_tensor(p.inertia, like) for p in mine),
     )
 
 
@@ -149,8 +148,8 @@ def arm(robot: Robot, lay: Layout, rotary: bool) -> Arm:
                 middle = before + 0.5 * link.pieces[k].fraction
             p = beam_properties(link, middle[None])
             damping = link.damping
-            tau = _zero(None if damping is None else damping.strain_rate, like)
-            drag = _zero(None if damping is None else damping.mass, like)
+            tau = or_zero(None if damping is None else damping.strain_rate, like)
+            drag = or_zero(None if damping is None else damping.mass, like)
             K = jnp.stack([p.EA[0], p.GJ[0], p.EIy[0], p.EIz[0]])
             I = (
                 jnp.stack([p.rhoIx[0], p.rhoIy[0], p.rhoIz[0]])

@@ -18,43 +18,11 @@ from flexjax.formulation.moving_beam._carrier import Carrier, Tip
 from flexjax.formulation.moving_beam._generator import Tables
 from flexjax.formulation.moving_beam._layout import Layout
 from flexjax.formulation.moving_beam._link import Arm, Rates
+from flexjax.mechanism import JointHardware
 from flexjax.numerics.screw import se3
 from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State
 from flexjax.robot import Robot
-
-
-class Hardware(eqx.Module):
-    """Of the joints (D,): damping, friction, end stops."""
-
-    damping: Array
-    coulomb: Array
-    v_eps: Array
-    stops: Array  # (D, 4): lower, upper, stiffness, damping
-
-
-def joint_hardware(robot: Robot) -> Hardware:
-    like = robot.gravity
-    rows = []
-    for joint in robot.tree_joints:
-        zero, one = jnp.zeros((), like.dtype), jnp.ones((), like.dtype)
-        damping = zero if joint.damping is None else joint.damping
-        coulomb, v_eps = (
-            (zero, one)
-            if joint.friction is None
-            else (joint.friction.coulomb, joint.friction.v_eps)
-        )
-        s = joint.stops
-        stops = (
-            jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
-            if s is None
-            else jnp.stack([s.lower, s.upper, s.stiffness, s.damping])
-        )
-        rows += [(damping, coulomb, v_eps, stops)] * joint.dofs
-    if not rows:
-        none = jnp.zeros(0, like.dtype)
-        return Hardware(none, none, none, jnp.zeros((0, 4), like.dtype))
-    return Hardware(*(jnp.stack(x) for x in zip(*rows, strict=True)))
 
 
 class MovingBeamTerm(AbstractSecondOrderTerm):
@@ -65,7 +33,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     car: Carrier
     arm: Arm
     tip: Tip
-    hard: Hardware
+    hardware: JointHardware
     couplings: dict[str, Array]  # multiples of the strain energy's terms, by name
     layout: Layout = eqx.field(static=True)
     tab: Tables = eqx.field(static=True)
@@ -172,13 +140,8 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         return _link.elastic(self.arm, self.tab, d, y, self.couplings)
 
     def elastic_energy(self, q):
-        x = q[: self.layout.dofs]
-        lower, upper, k, _ = self.hard.stops.T
-        over = (
-            jnp.where(k > 0, jnp.minimum(x - lower, 0.0), 0.0) ** 2
-            + jnp.where(k > 0, jnp.maximum(x - upper, 0.0), 0.0) ** 2
-        )
-        return self.strain(q) + 0.5 * jnp.sum(k * over)
+        stops = self.hardware.stop_energy(q[: self.layout.dofs])
+        return self.strain(q) + jnp.sum(stops)
 
     def gravity_energy(self, q, base: se3.Pose):
         x, d, y = self.split(q)
@@ -252,13 +215,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
     # --- forces
     def forces(self, t, q, v, args, memory):
-        lay, h = self.layout, self.hard
+        lay, h = self.layout, self.hardware
         x, xd = q[: lay.dofs], v[: lay.dofs]
-        lower, upper, k, c = h.stops.T
-        touching = (k > 0) & ((x < lower) | (x > upper))
-        joint = (
-            -h.damping * xd - h.coulomb * jnp.tanh(xd / h.v_eps) - jnp.where(touching, c * xd, 0.0)
-        )
+        joint = -(h.damping + h.stop_slopes(x)[1]) * xd - h.friction(xd)
         rest = jnp.zeros(lay.nv - lay.dofs, q.dtype)
         driven = jnp.concatenate([self.drive.effort(self.robot, t, args, x, xd, memory), rest])
         if self.drive.loads:
@@ -359,7 +318,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         return known + x, jnp.where(locked, r + self.momentum(q, x), 0.0)
 
     def preconditioner(self, t, q, v, cm, cv, cq, args):
-        lay, h = self.layout, self.hard
+        lay, h = self.layout, self.hardware
         x, d, y = self.split(q)
         X, l = self.arm.mesh(d)
         E, H_length, H_lengths = self._element_matrices(d, y, l, cm, cv, cq)
@@ -380,13 +339,8 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             )
         kp, kd = self.drive.stiffness(self.robot)
         xd = v[: lay.dofs]
-        touching = (h.stops[:, 2] > 0) & ((x < h.stops[:, 0]) | (x > h.stops[:, 1]))
-        friction = h.coulomb / h.v_eps / jnp.cosh(jnp.clip(xd / h.v_eps, -20, 20)) ** 2
-        diagonal = (
-            cv * (h.damping + kd + friction)
-            + cq * kp
-            + jnp.where(touching, cq * h.stops[:, 2] + cv * h.stops[:, 3], 0.0)
-        )
+        stiffness, damping = h.stop_slopes(x)
+        diagonal = cv * (h.damping + kd + h.friction_slope(xd) + damping) + cq * (kp + stiffness)
         return _solve.factorise(
             lay.node, E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs]
         )

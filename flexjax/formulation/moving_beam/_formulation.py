@@ -14,7 +14,7 @@ from flexjax._results import Status
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.moving_beam import _carrier, _layout
-from flexjax.formulation.moving_beam._chain import Hardware, MovingBeamTerm, joint_hardware
+from flexjax.formulation.moving_beam._chain import MovingBeamTerm
 from flexjax.formulation.moving_beam._generator import tables
 from flexjax.formulation.moving_beam._link import Arm
 from flexjax.formulation.moving_beam._matrices import Matrices, global_matrices
@@ -22,7 +22,7 @@ from flexjax.formulation.moving_beam._observe import snapshot
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._start import inextensible
 from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
-from flexjax.mechanism import Energy
+from flexjax.mechanism import Energy, JointHardware, joint_hardware
 from flexjax.numerics.beam._polynomial import ShapeSet
 from flexjax.numerics.solver import DiscreteGradient
 from flexjax.numerics.term import Mechanical, State
@@ -119,7 +119,7 @@ class MovingBeamModel(AbstractModel):
     car: _carrier.Carrier
     arm: Arm
     tip: _carrier.Tip
-    hard: Hardware
+    hardware: JointHardware
     couplings: dict[str, Array]
 
     def term(self, drive: Drive) -> MovingBeamTerm:
@@ -131,7 +131,7 @@ class MovingBeamModel(AbstractModel):
             self.car,
             self.arm,
             self.tip,
-            self.hard,
+            self.hardware,
             self.couplings,
             self.layout,
             tab,

@@ -3,6 +3,7 @@
 import dataclasses
 
 from flexjax.formulation.moving_beam._shapes import SPATIAL, Shapes
+from flexjax.mechanism import chain_order, serial_refusals
 from flexjax.robot import Robot
 
 CARRIER_JOINTS = ("revolute", "universal", "fixed", "prismatic")
@@ -67,40 +68,18 @@ class Layout:
         return first + tuple(range(len(self.lengths)))
 
 
-def _order(robot: Robot) -> list[int]:
-    """Tree joints from the ground outwards, as far as they do not branch."""
-    by_parent: dict[str, list[int]] = {}
-    for i, joint in enumerate(robot.joints):
-        if not joint.loop:
-            by_parent.setdefault(joint.parent, []).append(i)
-    order, at = [], "ground"
-    while len(by_parent.get(at, [])) == 1:
-        order.append(by_parent[at][0])
-        at = robot.joints[order[-1]].child
-    return order
-
-
-def _is_rigid(link) -> bool:
-    return link.rigid or link.body is not None
-
-
-def _telescopes(joint) -> bool:
-    return joint.type == "prismatic" and joint.axis is None
-
-
 def split(robot: Robot) -> tuple[list[int], list[int]]:
     """(joints of the carrier, joints of the arm): the arm begins with the first elastic link."""
-    order = _order(robot)
+    order = chain_order(robot)
     for k, i in enumerate(order):
-        if not _is_rigid(robot.links[robot.link_index(robot.joints[i].child)]):
+        if robot.links[robot.link_index(robot.joints[i].child)].elastic:
             return order[:k], order[k:]
     return order, []
 
 
 def refusals(robot: Robot, elements: int) -> list[str]:
-    faults = [f"joints.{j.name}: closes a loop; expected a serial arm" for j in robot.loop_joints]
-    if len(_order(robot)) != len(robot.tree_joints):
-        faults.append("joints: the links branch; expected a serial arm")
+    faults = serial_refusals(robot)
+    if len(chain_order(robot)) != len(robot.tree_joints):
         return faults
     carrier, arm = split(robot)
     if not arm:
@@ -113,13 +92,13 @@ def refusals(robot: Robot, elements: int) -> list[str]:
             faults.append(
                 f"joints.{joint.name}.type: {joint.type}; expected one of {', '.join(CARRIER_JOINTS)} ahead of the beam"
             )
-        elif _telescopes(joint) and i in carrier:
+        elif joint.telescopes and i in carrier:
             faults.append(
                 f"joints.{joint.name}: a rigid link that slides through its joint; expected an axis (a plain shift)"
             )
     for i in arm[1:]:
         joint = robot.joints[i]
-        if not _telescopes(joint):
+        if not joint.telescopes:
             faults.append(
                 f"joints.{joint.name}: a {joint.type} joint behind an elastic link; expected only telescope joints there (prismatic without axis)"
             )
@@ -140,11 +119,11 @@ def refusals(robot: Robot, elements: int) -> list[str]:
 
 def _link_refusals(robot: Robot, arm: list[int]) -> list[str]:
     faults = []
-    slides = bool(arm) and _telescopes(robot.joints[arm[0]])
+    slides = bool(arm) and robot.joints[arm[0]].telescopes
     for k, i in enumerate(arm):
         link = robot.links[robot.link_index(robot.joints[i].child)]
         where = f"links.{link.name}"
-        if _is_rigid(link):
+        if not link.elastic:
             faults.append(f"{where}: a rigid link behind an elastic one; expected it as a payload")
             continue
         if link.curvature is not None:
@@ -187,7 +166,7 @@ def _segments(robot: Robot, arm: list[int], elements: int) -> tuple[Segment, ...
 def layout(robot: Robot, elements: int, shapes: Shapes = SPATIAL) -> Layout:
     start = {name: sl.start for name, sl in robot.dof_slices().items()}
     carrier, arm = split(robot)
-    slides = _telescopes(robot.joints[arm[0]])
+    slides = robot.joints[arm[0]].telescopes
     stages = []
     for i in carrier + arm[:1]:
         joint = robot.joints[i]

@@ -260,16 +260,10 @@ class Assembly(eqx.Module):
 
     def _joint_energy(self, q):
         """Energy in joint springs and end stops."""
-        num = self.num
+        hardware = self.num.hardware
         x = self.coordinates(q)
         xm, _ = self.motor_side(q, jnp.zeros(self.st.nv, q.dtype))
-        lower, upper, ks, _ = num.stops.T
-        held = ks > 0
-        over = (
-            jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0) ** 2
-            + jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0) ** 2
-        )
-        return 0.5 * jnp.sum(num.stiffness * (x - xm) ** 2) + 0.5 * jnp.sum(ks * over)
+        return jnp.sum(0.5 * hardware.stiffness * (x - xm) ** 2 + hardware.stop_energy(x))
 
 
 def pick(tree, i):

@@ -236,24 +236,18 @@ def joint_forces(arm, t, q, v, args, memory) -> JointForces:
     )
     if not arm.passive_hardware:
         return JointForces(jnp.zeros_like(v), driven, jnp.zeros_like(v))
-    lower, upper, ks, cs = num.stops.T
-    held = ks > 0
-    below, above = (
-        jnp.where(held, jnp.minimum(x - lower, 0.0), 0.0),
-        jnp.where(held, jnp.maximum(x - upper, 0.0), 0.0),
-    )
-    touching = (below < 0) | (above > 0)
+    hardware = num.hardware
     flexible = np.zeros(D, bool)
     flexible[[st.v_start[i] for i in st.motors]] = True
-    stretch = jnp.where(flexible, num.stiffness * (x - xm), 0.0)
-    damper = num.damping * jnp.where(flexible, xd - xmd, xd)
+    stretch = jnp.where(flexible, hardware.stiffness * (x - xm), 0.0)
+    damper = hardware.damping * jnp.where(flexible, xd - xmd, xd)
     pad = jnp.zeros(st.nv - D, v.dtype)
     on_motor = np.arange(st.nv) >= D
-    elastic = jnp.concatenate([-stretch - ks * (below + above), pad]) + jnp.where(
+    elastic = jnp.concatenate([hardware.stop_force(x) - stretch, pad]) + jnp.where(
         on_motor, arm.to_v(stretch), 0.0
     )
-    damped = jnp.concatenate([-damper - jnp.where(touching, cs * xd, 0.0), pad]) + jnp.where(
+    damped = jnp.concatenate([-damper - hardware.stop_slopes(x)[1] * xd, pad]) + jnp.where(
         on_motor, arm.to_v(damper), 0.0
     )
-    damped = damped - arm.to_v(num.coulomb * jnp.tanh(xmd / num.v_eps))
+    damped = damped - arm.to_v(hardware.friction(xmd))
     return JointForces(elastic, driven, damped)

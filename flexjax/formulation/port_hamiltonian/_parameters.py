@@ -12,8 +12,20 @@ from flexjax.formulation.port_hamiltonian._inertia import curved, element_table
 from flexjax.formulation.port_hamiltonian._joint import JointNumbers
 from flexjax.formulation.port_hamiltonian._link import Elements
 from flexjax.formulation.port_hamiltonian._structure import Structure
-from flexjax.mechanism import centreline_pose, rigid_inertia
-from flexjax.mechanism.chain._parameters import PLANAR, hub_inertia, payload_inertia
+from flexjax.mechanism import (
+    PLANAR,
+    JointHardware,
+    centreline_pose,
+    hub_inertia,
+    joint_hardware,
+    or_zero,
+    payload_inertia,
+    placement,
+    rigid_inertia,
+    rotation_axis,
+    rotor_and_gear,
+    shift_axis,
+)
 from flexjax.numerics.screw import se3
 from flexjax.robot import Joint, Robot
 
@@ -34,15 +46,7 @@ class Numbers(eqx.Module):
     drag: Float[Array, "L K d"] | None
     joints: JointNumbers
     gravity: Float[Array, " lin"]
-    stiffness: Float[Array, " D"]
-    damping: Float[Array, " D"]
-    coulomb: Float[Array, " D"]
-    v_eps: Float[Array, " D"]
-    stops: Float[Array, "D 4"]
-
-
-def _or_zero(x, like, shape=()):
-    return jnp.zeros(shape, like.dtype) if x is None else jnp.asarray(x, like.dtype)
+    hardware: JointHardware
 
 
 def _station_weights(s, n: int):
@@ -104,29 +108,20 @@ def _joint_numbers(robot: Robot, st: Structure, i: int) -> JointNumbers:
     like = robot.gravity
     joint, k = robot.joints[st.joint_of[i]], st.width
     eye, zero = jnp.eye(3, dtype=like.dtype), jnp.zeros(3, like.dtype)
-    pose = se3.Pose(
-        eye if joint.rotation is None else se3.rotation_exp(joint.rotation),
-        _or_zero(joint.offset, like, (3,)),
-    )
+    pose = placement(joint, like)
     parent = st.parents[i]
     if parent >= 0 and st.rigid[parent]:
         pose = se3.compose(centreline_pose(robot.links[parent], jnp.ones((), like.dtype)), pose)
 
-    def unit(axis, default):
-        axis = jnp.array(default, like.dtype) if axis is None else axis
-        return axis / jnp.linalg.norm(axis)
-
     turning = joint.type in ("revolute", "universal")
-    first = unit(joint.axis, [0.0, 0.0, 1.0]) if turning else zero
-    second = unit(joint.axis2, [0.0, 1.0, 0.0]) if joint.type == "universal" else zero
+    first = rotation_axis(joint, 0, like) if turning else zero
+    second = rotation_axis(joint, 1, like) if joint.type == "universal" else zero
     shift = jnp.zeros((3, k), like.dtype)
     if joint.type == "prismatic":
-        shift = shift.at[:, 0].set(unit(joint.axis, [1.0, 0.0, 0.0]))
+        shift = shift.at[:, 0].set(shift_axis(joint, like))
     if joint.type == "free":
         shift = shift.at[:, :3].set(eye)
-    motor = joint.motor if joint.dofs == 1 else None
-    rotor = _or_zero(None if motor is None else motor.rotor, like)
-    gear = jnp.ones((), like.dtype) if motor is None else motor.gear
+    rotor, gear = rotor_and_gear(joint, like)
     column = st.unknowns - 1 if joint.flexible else 0
     gears = jnp.zeros(st.unknowns, like.dtype).at[column].set(gear)
     ball = jnp.asarray(st.ball_columns()[i], like.dtype)
@@ -141,31 +136,6 @@ def _joint_numbers(robot: Robot, st: Structure, i: int) -> JointNumbers:
         gears,
         pose.rotation @ first,
     )
-
-
-def _per_dof(robot: Robot):
-    like = robot.gravity
-    rows = {name: [] for name in ("stiffness", "damping", "coulomb", "v_eps", "stops")}
-    for joint in robot.tree_joints:
-        stops = jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
-        if joint.stops is not None:
-            stops = jnp.stack(
-                [joint.stops.lower, joint.stops.upper, joint.stops.stiffness, joint.stops.damping]
-            )
-        for _ in range(joint.dofs):
-            rows["stiffness"].append(_or_zero(joint.stiffness, like))
-            rows["damping"].append(_or_zero(joint.damping, like))
-            rows["coulomb"].append(
-                _or_zero(None if joint.friction is None else joint.friction.coulomb, like)
-            )
-            rows["v_eps"].append(
-                jnp.ones((), like.dtype) if joint.friction is None else joint.friction.v_eps
-            )
-            rows["stops"].append(stops)
-    return {
-        k: jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype)
-        for k, v in rows.items()
-    }
 
 
 def mechanism_numbers(
@@ -192,7 +162,7 @@ def mechanism_numbers(
     lengths = jnp.stack([link.length for link in robot.links])
     ahead = jnp.array([1.0, 0.0, 0.0], like.dtype)
     shapes = jnp.stack(
-        [jnp.concatenate([ahead, _or_zero(link.curvature, like, (3,))]) for link in robot.links]
+        [jnp.concatenate([ahead, or_zero(link.curvature, like, (3,))]) for link in robot.links]
     )
     l = lengths / n
     shape = l[:, None] * shapes
@@ -231,12 +201,12 @@ def mechanism_numbers(
     if coupling is not None:
         per_length = _coupled(stiffness, coupling, st, like) / l[:, None, None, None]
     taus = [None if link.damping is None else link.damping.strain_rate for link in robot.links]
-    tau = None if all(t is None for t in taus) else jnp.stack([_or_zero(t, like) for t in taus])
+    tau = None if all(t is None for t in taus) else jnp.stack([or_zero(t, like) for t in taus])
     damped = [
         None if link.damping is None or link.rigid else link.damping.mass for link in robot.links
     ]
     deformation = (
-        None if all(m is None for m in damped) else jnp.stack([_or_zero(m, like) for m in damped])
+        None if all(m is None for m in damped) else jnp.stack([or_zero(m, like) for m in damped])
     )
     offset = (
         any(p.offset is not None for p in robot.payloads)
@@ -247,7 +217,7 @@ def mechanism_numbers(
     return Numbers(
         elements=Elements(l, rest, shape, per_length, tau, density), mass=mass, mass_off=off, inertia=inertia, alpha=alpha,
         weight=weight, moment=moment if offset else None,
-        deformation_damping=deformation, drag=dragged, joints=joints, gravity=gravity, **_per_dof(robot),
+        deformation_damping=deformation, drag=dragged, joints=joints, gravity=gravity, hardware=joint_hardware(robot),
     )  # fmt: skip
 
 

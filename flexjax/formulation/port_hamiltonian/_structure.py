@@ -117,7 +117,7 @@ def refusals(robot: Robot) -> list[str]:
     """What a mechanism of port-Hamiltonian links cannot hold."""
     faults = []
     for j in robot.joints:
-        if j.type == "sliding" or (j.type == "prismatic" and j.axis is None):
+        if j.type == "sliding" or j.telescopes:
             faults.append(
                 f"joints.{j.name}: a {j.type} joint that travels along a flexible link; expected a fixed axis, or another formulation"
             )

@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
-from flexjax.mechanism import Energy
+from flexjax.mechanism import Energy, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     ChainTerm,
     Layout,
@@ -19,7 +19,6 @@ from flexjax.mechanism.chain import (
     chain_start,
     ran_off_link,
     serial_layout,
-    serial_refusals,
 )
 from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.numerics.term import Mechanical, State
@@ -38,7 +37,7 @@ class RigidArm(AbstractFormulation):
     )
 
     def refusals(self, robot: Robot) -> list[str]:
-        return serial_refusals(robot)
+        return serial_refusals(robot) + flexible_joint_refusals(robot)
 
     def build(self, robot: Robot) -> "RigidArmModel":
         layout = serial_layout(robot)

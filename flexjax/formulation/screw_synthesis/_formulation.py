@@ -14,7 +14,7 @@ from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
-from flexjax.mechanism import Energy
+from flexjax.mechanism import Energy, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     AbstractLinks,
     ChainTerm,
@@ -26,18 +26,13 @@ from flexjax.mechanism.chain import (
     chain_start,
     ran_off_link,
     serial_layout,
-    serial_refusals,
 )
 from flexjax.numerics.beam import shape_functions
 from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.numerics.term import Mechanical, State
-from flexjax.robot import Link, Robot
+from flexjax.robot import Robot
 
 WIDER = 5  # polynomials beyond the number of modes, in which a link's own modes are sought
-
-
-def _is_flexible(link: Link) -> bool:
-    return not link.rigid and link.body is None
 
 
 def _frozen(basis):
@@ -111,8 +106,8 @@ class ScrewSynthesis(AbstractFormulation):
         return (counts[0], counts[1], 0, 0) if robot.planar else counts
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = serial_refusals(robot)
-        flexible = {link.name for link in robot.links if _is_flexible(link)}
+        faults = serial_refusals(robot) + flexible_joint_refusals(robot)
+        flexible = {link.name for link in robot.links if link.elastic}
         for link in robot.links:
             if link.name in flexible and link.curvature is not None:
                 faults.append(
@@ -124,7 +119,7 @@ class ScrewSynthesis(AbstractFormulation):
                 faults.append(
                     f"joints.{joint.name}: slides along the elastic link {joint.parent!r}; expected a rigid carrier"
                 )
-            if joint.type == "prismatic" and joint.axis is None and joint.child in flexible:
+            if joint.telescopes and joint.child in flexible:
                 faults.append(
                     f"joints.{joint.name}: the elastic link {joint.child!r} slides through it; "
                     "expected a prismatic joint with an axis, or a rigid link"
@@ -133,9 +128,7 @@ class ScrewSynthesis(AbstractFormulation):
 
     def build(self, robot: Robot) -> "ScrewSynthesisModel":
         counts = self.counts(robot)
-        shapes = {
-            link.name: sum(counts) for link in robot.links if _is_flexible(link) and sum(counts)
-        }
+        shapes = {link.name: sum(counts) for link in robot.links if link.elastic and sum(counts)}
         # Links move in space: a planar robot is one whose links bend in the plane only.
         layout = serial_layout(robot, shapes, planar=robot.planar and not shapes)
         par = chain_parameters(robot, layout)

@@ -16,10 +16,9 @@ from flexjax.formulation.screw_synthesis._link import (
     Stretch,
     fields,
 )
-from flexjax.mechanism import beam_properties, link_quadrature
+from flexjax.mechanism import beam_properties, inertia_tensor, link_quadrature
 from flexjax.mechanism._grouping import map_alike
 from flexjax.mechanism.chain import AbstractLinks, Layout, Parameters
-from flexjax.mechanism.chain._parameters import spread_inertia
 from flexjax.numerics.beam import ShapeFunctions
 from flexjax.numerics.screw import se3
 from flexjax.robot import Link, Payload, Robot
@@ -83,7 +82,7 @@ def link_integrals(
         offset = jnp.zeros(3, L.dtype) if payload.offset is None else payload.offset
         at = fields(basis, L, payload.s)
         mu = jnp.concatenate([mu, payload.mass[None]])
-        J = jnp.concatenate([J, spread_inertia(payload.inertia, payload.mass)[None]])
+        J = jnp.concatenate([J, inertia_tensor(payload.inertia, payload.mass)[None]])
         r0 = jnp.concatenate([r0, offset.at[0].add(L * (payload.s - origin))[None]])
         Phi = jnp.concatenate([Phi, (at.Phi - se3.skew(offset) @ at.Psi)[None]])
         Psi = jnp.concatenate([Psi, at.Psi[None]])

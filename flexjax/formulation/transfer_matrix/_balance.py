@@ -192,9 +192,5 @@ def energies(term, t, mech: Mechanical, args) -> tuple[Array, Array, Array]:
         kinetic = kinetic + 0.5 * jnp.sum(j.rotor * spin**2)
     if kinds.stops.any():
         q, _ = link_side(term, p, target)
-        lower, upper, ks, _ = j.stops.T
-        over = jnp.where(
-            ks > 0, jnp.minimum(q - lower, 0.0) ** 2 + jnp.maximum(q - upper, 0.0) ** 2, 0.0
-        )
-        elastic = elastic + 0.5 * jnp.sum(jnp.where(kinds.given_joint, 0.0, ks * over))
+        elastic = elastic + jnp.sum(jnp.where(kinds.given_joint, 0.0, j.stop_energy(q)))
     return kinetic, elastic, gravity

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.transfer_matrix._link import Bodies, is_rigid, link_bodies
+from flexjax.formulation.transfer_matrix._link import Bodies, link_bodies
+from flexjax.mechanism import JointHardware, chain_order, joint_hardware
 from flexjax.robot import Robot
 
 
@@ -65,17 +66,6 @@ class Layout:
         return mask
 
 
-def chain_order(robot: Robot) -> list[int]:
-    """Indices of the tree joints from the ground outwards; stops where the links branch."""
-    order, at = [], "ground"
-    while True:
-        next_joints = [i for i, j in enumerate(robot.joints) if not j.loop and j.parent == at]
-        if len(next_joints) != 1:
-            return order
-        order.append(next_joints[0])
-        at = robot.joints[order[-1]].child
-
-
 def chain_layout(robot: Robot, segments: tuple[int, ...], half: bool, hubs: bool = True) -> Layout:
     """``hubs``: a hub next to a half spring is a body of its own."""
     slices = robot.dof_slices()
@@ -84,7 +74,7 @@ def chain_layout(robot: Robot, segments: tuple[int, ...], half: bool, hubs: bool
     for i in chain_order(robot):
         joint = robot.joints[i]
         index = robot.link_index(joint.child)
-        rigid = is_rigid(robot.links[index])
+        rigid = not robot.links[index].elastic
         hub = 1 if joint.hub is not None and not rigid and half and hubs else 0
         count = 1 if rigid else segments[index]
         dof = slices[joint.name].start if joint.dofs else -1
@@ -106,57 +96,17 @@ class Connections(eqx.Module):
     joint_share: Float[Array, " n"]
 
 
-class Joints(eqx.Module):
-    """Hardware of the joints, (D,) in robot order; zero where absent."""
-
-    stiffness: Float[Array, " D"]
-    damping: Float[Array, " D"]
-    coulomb: Float[Array, " D"]
-    v_eps: Float[Array, " D"]
-    rotor: Float[Array, " D"]
-    gear: Float[Array, " D"]
-    stops: Float[Array, "D 4"]
-
-
 class Chain(eqx.Module):
     """Everything the equations need, from the robot's numbers."""
 
     bodies: Bodies
     connections: Connections
-    joints: Joints
+    joints: JointHardware
     reach: Float[
         Array, "n 2"
     ]  # from the inboard point of a body to that of the next: the lever and the offset of a joint behind it
     offset: Float[Array, "2"]  # of the first joint from the ground frame
     gravity: Float[Array, "2"]
-
-
-def _joint_hardware(robot: Robot) -> Joints:
-    dtype = robot.gravity.dtype
-    zero = jnp.zeros((), dtype)
-    rows = []
-    for j in robot.tree_joints:
-        if j.dofs == 0:
-            continue
-        motor = j.motor
-        stops = j.stops
-        rows.append(
-            [
-                zero if j.stiffness is None else j.stiffness,
-                zero if j.damping is None else j.damping,
-                zero if j.friction is None else j.friction.coulomb,
-                zero + 1 if j.friction is None else j.friction.v_eps,
-                zero if motor is None or motor.rotor is None else motor.rotor,
-                zero + 1 if motor is None else motor.gear,
-                *(
-                    [zero - jnp.inf, zero + jnp.inf, zero, zero]
-                    if stops is None
-                    else [stops.lower, stops.upper, stops.stiffness, stops.damping]
-                ),
-            ]
-        )
-    table = jnp.stack([jnp.stack(r) for r in rows], axis=1) if rows else jnp.zeros((10, 0), dtype)
-    return Joints(*table[:6], stops=table[6:].T)
 
 
 def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
@@ -169,7 +119,7 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
     bodies = Bodies(
         *(jnp.concatenate([getattr(p, k) for p in parts]) for k in Bodies.__annotations__)
     )
-    joints = _joint_hardware(robot)
+    joints = joint_hardware(robot)
     inside = layout.inside
     keep = jnp.asarray(inside if not layout.half else np.ones(layout.n, bool), dtype)
 

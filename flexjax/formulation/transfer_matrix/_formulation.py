@@ -16,9 +16,7 @@ from flexjax.formulation.transfer_matrix._chain import (
     Layout,
     build_chain,
     chain_layout,
-    chain_order,
 )
-from flexjax.formulation.transfer_matrix._link import is_rigid
 from flexjax.formulation.transfer_matrix._observe import snapshot
 from flexjax.formulation.transfer_matrix._paper import (
     LINEARISATIONS as PAPER_LINEARISATIONS,
@@ -28,7 +26,7 @@ from flexjax.formulation.transfer_matrix._spatial_chain import spatial_chain
 from flexjax.formulation.transfer_matrix._spatial_model import SpatialTransferMatrixModel
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS
 from flexjax.formulation.transfer_matrix._term import LINEARISATIONS, TransferTerm
-from flexjax.mechanism import Energy
+from flexjax.mechanism import Energy, serial_refusals
 from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
@@ -94,12 +92,7 @@ class TransferMatrix(AbstractFormulation):
             )
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = [
-            f"joints.{j.name}: closes a loop; a chain of transfer matrices has two ends"
-            for j in robot.loop_joints
-        ]
-        if len(chain_order(robot)) != len(robot.tree_joints):
-            faults.append("joints: the links branch; expected a serial arm")
+        faults = serial_refusals(robot)
         if not robot.planar:
             faults += spatial_refusals(self, robot)
         types = ("revolute", "fixed") if robot.planar else ("revolute", "universal", "fixed")
@@ -143,7 +136,7 @@ def spatial_refusals(method: TransferMatrix, robot: Robot) -> list[str]:
             )
     if method.half_springs is False or method.rotary is False:
         faults.append("half_springs, rotary: false; expected true or none for a robot in space")
-    rigid = {"ground": True} | {link.name: is_rigid(link) for link in robot.links}
+    rigid = {"ground": True} | {link.name: not link.elastic for link in robot.links}
     for link in robot.links:
         if link.curvature is not None and not rigid[link.name]:
             faults.append(f"links.{link.name}.curvature: expected straight flexible links in space")

@@ -160,13 +160,8 @@ def link_side(term, p: Point, target) -> tuple[Array, Array]:
 def stop_torque(joints, q, qd) -> tuple[Array, Array, Array]:
     """(D,) torque of the end stops on the child, its slopes (taken positive) in coordinate and rate, at link-side
     coordinates."""
-    lower, upper, ks, cs = joints.stops.T
-    below, above = (
-        jnp.where(ks > 0, jnp.minimum(q - lower, 0.0), 0.0),
-        jnp.where(ks > 0, jnp.maximum(q - upper, 0.0), 0.0),
-    )
-    touching = ((below < 0) | (above > 0)).astype(q.dtype)
-    return -ks * (below + above) - touching * cs * qd, touching * ks, touching * cs
+    stiffness, damping = joints.stop_slopes(q)
+    return joints.stop_force(q) - damping * qd, stiffness, damping
 
 
 class Lag(NamedTuple):
@@ -203,19 +198,17 @@ class Series(NamedTuple):
 
 def in_series(drive, robot, t, args, memory, x, xd, give, losses, lag: Lag | None) -> Series:
     """Torques at joints whose bodies have turned by ``x``: between these and the joint stand the half segments, springs
-    of compliance ``give`` (D,) in series with controllers, dampers and friction (``losses``: damping, Coulomb torque and
-    its speed). The joint itself has turned by x + give torque; without ``lag``, or where nothing gives, its rate is that of
+    of compliance ``give`` (D,) in series with controllers, dampers and friction (``losses``: damping and hardware). The joint itself has turned by x + give torque; without ``lag``, or where nothing gives, its rate is that of
     the bodies."""
-    damping, coulomb, v_eps = losses
+    damping, hardware = losses
     kp, kd = drive.stiffness(robot)
-    rubs = any(j.friction is not None for j in robot.tree_joints)
 
     def at(q, qd):
         effort = drive.effort(robot, t, args, q, qd, memory)
-        if not rubs:  # the slopes are then the same in all runs of a batch
+        if hardware.coulomb is None:  # the slopes are then the same in all runs of a batch
             return effort, damping * qd, kd + damping
-        grip = jnp.tanh(qd / v_eps)
-        return effort, damping * qd + coulomb * grip, kd + damping + coulomb / v_eps * (1 - grip**2)
+        lost = damping * qd + hardware.friction(qd)
+        return effort, lost, kd + damping + hardware.friction_slope(qd)
 
     if lag is None and not any(isinstance(a, PD) for a in drive.joints.values()):
         effort, lost, slope = at(x, xd)
@@ -255,7 +248,7 @@ def own_torque(term, t, args, memory, x, xd, lag: Lag | None = None) -> Series:
     """Of drive, dampers and friction at motor-side coordinates."""
     j, kinds = term.chain.joints, term.kinds
     give = jnp.where(kinds.free, term.chain.connections.give[kinds.first], 0.0)
-    losses = jnp.where(kinds.motor >= 0, 0.0, j.damping), j.coulomb, j.v_eps
+    losses = jnp.where(kinds.motor >= 0, 0.0, j.damping), j
     return in_series(term.drive, term.robot, t, args, memory, x, xd, give, losses, lag)
 
 

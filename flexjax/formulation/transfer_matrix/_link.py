@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.mechanism import beam_properties, centreline_pose, rigid_inertia
+from flexjax.mechanism import beam_properties, centreline_pose, hub_inertia, rigid_inertia
 from flexjax.robot import Joint, Link, Payload, Robot
 
 # A hub without rotary inertia between two springs has no equation of motion of its own; this share of the first
@@ -163,18 +163,11 @@ def add_payload(bodies: Bodies, link: Link, payload: Payload, rigid: bool) -> Bo
     return add_inertia(bodies, where, payload.mass, at, _planar(payload.inertia, dtype))
 
 
-def hub_numbers(joint: Joint, dtype) -> tuple[Array, Array]:
-    """(mass, inertia about z) of hub and joint mass."""
-    mass = jnp.zeros((), dtype) if joint.mass is None else joint.mass
-    if joint.hub is None:
-        return mass, jnp.zeros((), dtype)
-    return mass + joint.hub.mass, _planar(joint.hub.inertia, dtype)
-
-
 def hub_body(joint: Joint, first: Bodies) -> Bodies:
     """The hub as a body without length, between the joint and the first half spring."""
     dtype = first.mass.dtype
-    mass, inertia = hub_numbers(joint, dtype)
+    hub = hub_inertia(joint, first.mass)
+    mass, inertia = hub[0, 0], hub[5, 5]
     zero = jnp.zeros(1, dtype)
     return Bodies(
         lever=jnp.zeros((1, 2), dtype),
@@ -194,7 +187,7 @@ def link_bodies(robot: Robot, joint: Joint, count: int, rotary: bool, hub: bool)
     """Bodies of the link behind ``joint``, root to tip; ``hub``: with a body of its own for the hub."""
     i = robot.link_index(joint.child)
     link = robot.links[i]
-    rigid = is_rigid(link)
+    rigid = not link.elastic
     bodies = rigid_body(link) if rigid else segment_bodies(link, count, rotary)
     for payload in robot.payloads:
         if payload.link == link.name:
@@ -204,10 +197,7 @@ def link_bodies(robot: Robot, joint: Joint, count: int, rotary: bool, hub: bool)
         return Bodies(
             *(jnp.concatenate([getattr(b, k) for b in parts]) for k in Bodies.__annotations__)
         )
-    mass, inertia = hub_numbers(joint, link.length.dtype)
+    rigid_hub = hub_inertia(joint, link.length)
+    mass, inertia = rigid_hub[0, 0], rigid_hub[5, 5]
     where = jnp.zeros(bodies.mass.shape[0], link.length.dtype).at[0].set(1.0)
     return add_inertia(bodies, where, mass, jnp.zeros_like(bodies.moment), inertia)
-
-
-def is_rigid(link: Link) -> bool:
-    return link.rigid or link.body is not None

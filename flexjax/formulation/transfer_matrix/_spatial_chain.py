@@ -8,8 +8,18 @@ from jaxtyping import Array, Float
 
 from flexjax.formulation.transfer_matrix._chain import Layout
 from flexjax.formulation.transfer_matrix._link import locate
-from flexjax.mechanism import beam_properties, centreline_pose, rigid_inertia
-from flexjax.numerics.screw import se3
+from flexjax.mechanism import (
+    JointHardware,
+    beam_properties,
+    centreline_pose,
+    hub_inertia,
+    inertia_tensor,
+    joint_hardware,
+    or_zero,
+    placement,
+    rigid_inertia,
+    rotation_axis,
+)
 from flexjax.robot import Joint, Link, Robot
 
 
@@ -34,9 +44,7 @@ class SpatialChain(eqx.Module):
     joint_give: Float[Array, " n"]  # of a flexible joint about its first axis
     joint_slow: Float[Array, " n"]
     damping: Float[Array, " D"]
-    coulomb: Float[Array, " D"]
-    v_eps: Float[Array, " D"]
-    stops: Float[Array, "D 4"]  # lower, upper, stiffness, damping
+    joints: JointHardware
     offset: Float[Array, "3"]
     gravity: Float[Array, "3"]
 
@@ -92,13 +100,6 @@ def _rigid(link: Link) -> dict[str, Array]:
     )  # fmt: skip
 
 
-def _matrix(inertia, dtype) -> Array:
-    """An inertia given as nothing, one number or three, as a matrix."""
-    if inertia is None:
-        return jnp.zeros((3, 3), dtype)
-    return jnp.eye(3, dtype=dtype) * jnp.broadcast_to(inertia, (3,))[None]
-
-
 def _add(rows, where, mass, at, inertia):
     """A rigid mass at ``at`` (n, 3) on the bodies weighted by ``where`` (n,)."""
     m = where * mass
@@ -120,8 +121,8 @@ def _link_rows(robot: Robot, joint: Joint, span) -> dict[str, Array]:
     for payload in robot.payloads:
         if payload.link != link.name:
             continue
-        offset = jnp.zeros(3, dtype) if payload.offset is None else payload.offset
-        about = _matrix(payload.inertia, dtype)
+        offset = or_zero(payload.offset, link.length, (3,))
+        about = inertia_tensor(payload.inertia, link.length)
         if span.rigid:
             pose = centreline_pose(link, payload.s)
             where, at = jnp.ones(1, dtype), (pose.position + pose.rotation @ offset)[None]
@@ -130,19 +131,9 @@ def _link_rows(robot: Robot, joint: Joint, span) -> dict[str, Array]:
             where, along = locate(span.count, payload.s, link.length)
             at = along[:, None] * jnp.asarray([[1.0, 0.0, 0.0]], dtype) + offset[None]
         rows = _add(rows, where, payload.mass, at, about)
-    mass, about = (
-        jnp.zeros((), dtype) if joint.mass is None else joint.mass,
-        jnp.zeros((3, 3), dtype),
-    )
-    if joint.hub is not None:
-        mass, about = mass + joint.hub.mass, _matrix(joint.hub.inertia, dtype)
-        if (
-            joint.hub.inertia is not None and joint.hub.inertia.ndim == 0
-        ):  # one number: about the joint's axis
-            axis = jnp.asarray([0.0, 0.0, 1.0], dtype) if joint.axis is None else joint.axis
-            about = joint.hub.inertia * axis[:, None] * axis[None] / jnp.sum(axis**2)
+    hub = hub_inertia(joint, robot.gravity)
     first = jnp.zeros(rows["mass"].shape[0], dtype).at[0].set(1.0)
-    return _add(rows, first, mass, jnp.zeros_like(rows["moment"]), about)
+    return _add(rows, first, hub[0, 0], jnp.zeros_like(rows["moment"]), hub[3:, 3:])
 
 
 def spatial_chain(robot: Robot, layout: Layout) -> SpatialChain:
@@ -154,44 +145,35 @@ def spatial_chain(robot: Robot, layout: Layout) -> SpatialChain:
     axes = jnp.zeros((layout.n, 2, 3), dtype)
     give, slow = jnp.zeros((2, layout.n), dtype)
     offset = jnp.zeros(3, dtype)
-    damping, coulomb, v_eps, stops = [], [], [], []
-    for joint in robot.tree_joints:
-        damping += [
-            joint.damping if joint.damping is not None and not joint.flexible else 0.0
-        ] * joint.dofs
-        coulomb += [0.0 if joint.friction is None else joint.friction.coulomb] * joint.dofs
-        v_eps += [1.0 if joint.friction is None else joint.friction.v_eps] * joint.dofs
-        stop = joint.stops
-        row = (
-            [-jnp.inf, jnp.inf, 0.0, 0.0]
-            if stop is None
-            else [stop.lower, stop.upper, stop.stiffness, stop.damping]
-        )
-        stops += [jnp.stack([jnp.asarray(z, dtype) for z in row])] * joint.dofs
     for k, span in enumerate(layout.spans):
         joint = robot.joints[span.joint]
-        turn = (
-            jnp.eye(3, dtype=dtype) if joint.rotation is None else se3.rotation_exp(joint.rotation)
-        )
-        shift = jnp.zeros(3, dtype) if joint.offset is None else joint.offset
+        place = placement(joint, robot.gravity)
         before = jnp.eye(3, dtype=dtype)
         if k > 0:
             parent = layout.spans[k - 1]
             if parent.rigid:
                 before = centreline_pose(robot.links[parent.link], jnp.ones((), dtype)).rotation
-            rows["reach"] = rows["reach"].at[span.first - 1].add(before @ shift)
+            rows["reach"] = rows["reach"].at[span.first - 1].add(before @ place.position)
         else:
-            offset = shift
-        fix = fix.at[span.first].set(before @ turn)
-        for j, axis in enumerate((joint.axis, joint.axis2)[: joint.dofs]):
-            axis = jnp.asarray([0.0, 0.0, 1.0], dtype) if axis is None else axis
-            axes = axes.at[span.first, j].set(axis / jnp.linalg.norm(axis))
+            offset = place.position
+        fix = fix.at[span.first].set(before @ place.rotation)
+        for j in range(joint.dofs):
+            axes = axes.at[span.first, j].set(rotation_axis(joint, j, robot.gravity))
         if joint.flexible:
             give = give.at[span.first].set(1 / joint.stiffness)
             if joint.damping is not None:
                 slow = slow.at[span.first].set(joint.damping / joint.stiffness**2)
-    per_dof = [jnp.stack([jnp.asarray(x, dtype) for x in xs]) if xs else jnp.zeros(0, dtype)
-               for xs in (damping, coulomb, v_eps)]  # fmt: skip
-    return SpatialChain(**rows, fix=fix, axes=axes, joint_give=give, joint_slow=slow, damping=per_dof[0],
-                        coulomb=per_dof[1], v_eps=per_dof[2], stops=jnp.stack(stops) if stops else jnp.zeros((0, 4), dtype),
-                        offset=offset, gravity=robot.gravity)  # fmt: skip
+    joints = joint_hardware(robot)
+    # The damper of a flexible joint acts along its spring.
+    rigid = [not j.flexible for j in robot.tree_joints for _ in range(j.dofs)]
+    return SpatialChain(
+        **rows,
+        fix=fix,
+        axes=axes,
+        joint_give=give,
+        joint_slow=slow,
+        damping=jnp.where(np.array(rigid, bool), joints.damping, 0.0),
+        joints=joints,
+        offset=offset,
+        gravity=robot.gravity,
+    )

@@ -85,7 +85,7 @@ class SpatialTerm(AbstractChainStepTerm):
         """(D,) torque of the end stops, its slopes (taken positive) in angle and rate; none where a Motion holds."""
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
         torque, by_angle, by_rate = (
-            jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain, x, xd)
+            jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain.joints, x, xd)
         )
         return torque, by_angle, by_rate
 
@@ -97,7 +97,7 @@ class SpatialTerm(AbstractChainStepTerm):
         """Of drive, dampers and friction at the joints."""
         c, sites = self.chain, self.sites
         x, xd = sites.gather(b.angle), sites.gather(b.angle_rate)
-        losses = c.damping, c.coulomb, c.v_eps
+        losses = c.damping, c.joints
         return in_series(
             self.drive, self.robot, t, args, memory, x, xd, sites.gather(b.give), losses, lag
         )
@@ -290,12 +290,8 @@ class SpatialTerm(AbstractChainStepTerm):
         kinetic = kinetic + jnp.sum(v * jnp.cross(w, moment))
         b = self.bends(t, args, R, w)
         gravity = -jnp.sum((c.mass[:, None] * position[:-1] + moment) * c.gravity[None])
-        lower, upper, ks, _ = c.stops.T
-        x = self.sites.gather(b.angle)
-        over = jnp.where(
-            ks > 0, jnp.minimum(x - lower, 0.0) ** 2 + jnp.maximum(x - upper, 0.0) ** 2, 0.0
-        )
-        pressed = 0.5 * jnp.sum(jnp.where(self.sites.given, 0.0, ks * over))
+        stops = c.joints.stop_energy(self.sites.gather(b.angle))
+        pressed = jnp.sum(jnp.where(self.sites.given, 0.0, stops))
         return kinetic, 0.5 * jnp.sum(b.bend * matvec(b.stiffness, b.bend)) + pressed, gravity
 
 

@@ -7,7 +7,6 @@ from flexjax.mechanism.chain._kinematics import Kinematics as Kinematics, kinema
 from flexjax.mechanism.chain._layout import (
     Layout as Layout,
     serial_layout as serial_layout,
-    serial_refusals as serial_refusals,
 )
 from flexjax.mechanism.chain._links import AbstractLinks as AbstractLinks, Mass as Mass, Tip as Tip
 from flexjax.mechanism.chain._observe import (

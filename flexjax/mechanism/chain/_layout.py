@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 
+from flexjax.mechanism._tree import chain_order
 from flexjax.robot import Robot
 
 # Types of tree joints as stages: (kind, degrees of freedom, numbers in q). A massless body stands between two stages of
@@ -149,34 +150,6 @@ class Layout:
         return table
 
 
-def _chain_order(robot: Robot) -> list[int]:
-    """Indices of the tree joints from the ground outwards."""
-    by_parent = {}
-    for i, joint in enumerate(robot.joints):
-        if not joint.loop:
-            by_parent.setdefault(joint.parent, []).append(i)
-    order, at = [], "ground"
-    while len(by_parent.get(at, [])) == 1:
-        order.append(by_parent[at][0])
-        at = robot.joints[order[-1]].child
-    return order
-
-
-def serial_refusals(robot: Robot) -> list[str]:
-    """Why a serial chain cannot hold this robot; empty if it can."""
-    faults = [
-        f"joints.{j.name}: closes a loop; a serial chain cannot hold it" for j in robot.loop_joints
-    ]
-    if len(_chain_order(robot)) != len(robot.tree_joints):
-        faults.append("joints: the links branch; expected a serial arm")
-    for j in robot.tree_joints:
-        if j.flexible and j.dofs != 1:
-            faults.append(
-                f"joints.{j.name}.stiffness: a flexible {j.type} joint; expected a joint with one degree of freedom"
-            )
-    return faults
-
-
 def serial_layout(
     robot: Robot,
     shapes: dict[str, int] | None = None,
@@ -195,11 +168,11 @@ def serial_layout(
         q += sum(n for _, _, n in _STAGES[joint.type])
     flexible = tuple(v_start[i] for i, j in enumerate(robot.joints) if not j.loop and j.flexible)
     stages, elastic = [], shapes or {}
-    for i in _chain_order(robot):
+    for i in chain_order(robot):
         joint = robot.joints[i]
         parts = _STAGES[joint.type]
         dv, dq = v_start[i], q_start[i]
-        if joint.type == "prismatic" and joint.axis is None and joint.child in elastic:
+        if joint.telescopes and joint.child in elastic:
             stages.append(
                 Stage(
                     i,

@@ -166,7 +166,7 @@ def _reactions(term: ChainTerm, W, q) -> Array:
     ]
     out = pick(W, np.array(last))
     for k, joint in enumerate(robot.joints):
-        if joint.type == "prismatic" and joint.axis is None and not stages[last[k]].extends:
+        if joint.telescopes and not stages[last[k]].extends:
             # The link's frame is at its rear end; the joint stands length - free length ahead of it.
             ahead = robot.links[stages[last[k]].link].length - q[stages[last[k]].q_start]
             lever = jnp.zeros(3, q.dtype).at[0].set(ahead)
@@ -182,7 +182,7 @@ def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
     for i, joint in enumerate(robot.joints):
         if joint.type == "sliding" and joint.parent != "ground":
             end = robot.links[robot.link_index(joint.parent)].length
-        elif joint.type == "prismatic" and joint.axis is None:
+        elif joint.telescopes:
             end = robot.links[robot.link_index(joint.child)].length
         else:
             continue
@@ -190,11 +190,7 @@ def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
         start = jnp.zeros_like(d)
         if joint.type == "sliding":
             # A carrier that itself runs through a joint carries on its free length only.
-            through = [
-                j
-                for j in robot.tree_joints
-                if j.child == joint.parent and j.type == "prismatic" and j.axis is None
-            ]
+            through = [j for j in robot.tree_joints if j.child == joint.parent and j.telescopes]
             start = end - q[slices[through[0].name].start] if through else start
         off = (d < start) | (d > end)
         code = jnp.where(off, int(Status.ran_off_link), code)

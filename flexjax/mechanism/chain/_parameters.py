@@ -8,16 +8,23 @@ import dataclasses
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.mechanism import centreline_pose, rigid_inertia
 from flexjax.mechanism._grouping import map_alike
+from flexjax.mechanism._hardware import JointHardware, joint_hardware
+from flexjax.mechanism._joints import (
+    PLANAR,
+    hub_inertia,
+    payload_inertia,
+    placement,
+    rotation_axis,
+    rotor_and_gear,
+    shift_axis,
+)
 from flexjax.mechanism.chain._layout import Layout, Stage
 from flexjax.numerics.screw import se2, se3
-from flexjax.robot import Joint, Payload, Robot
-
-PLANAR = np.array([0, 1, 5])  # rows of a spatial twist that a planar one keeps
+from flexjax.robot import Joint, Robot
 
 
 class Parameters(eqx.Module):
@@ -35,32 +42,11 @@ class Parameters(eqx.Module):
     rotor: Float[Array, " B"]  # inertia of the rotor about its axis
     gear: Float[Array, " B"]
     rotor_axis: Float[Array, "B dim"]  # a pure rotation about the joint axis, in parent body axes
-    stiffness: Float[Array, " D"]  # spring of a flexible joint, zero elsewhere
-    damping: Float[Array, " D"]
-    coulomb: (
-        Float[Array, " D"] | None
-    )  # None, like the stops, where no joint has any: what is absent costs no code
-    v_eps: Float[Array, " D"] | None
-    stops: Float[Array, "D 4"] | None  # lower, upper, stiffness, damping
+    hardware: JointHardware
 
     @property
     def space(self):
         return se2 if self.gravity.shape[0] == 2 else se3
-
-
-def _or_zero(x, like, shape=()):
-    return jnp.zeros(shape, like.dtype) if x is None else jnp.asarray(x, like.dtype)
-
-
-def _placement(joint: Joint, like) -> se3.Pose:
-    rotation = (
-        jnp.eye(3, dtype=like.dtype) if joint.rotation is None else se3.rotation_exp(joint.rotation)
-    )
-    return se3.Pose(rotation, _or_zero(joint.offset, like, (3,)))
-
-
-def _unit(axis):
-    return axis / jnp.linalg.norm(axis)
 
 
 def _screw(joint: Joint, stage: Stage, like) -> Array:
@@ -73,52 +59,9 @@ def _screw(joint: Joint, stage: Stage, like) -> Array:
         return jnp.zeros((6, 0), like.dtype)
     if stage.slides:
         return jnp.zeros((6, 1), like.dtype)  # the carrier's shape gives it
-    if joint.type == "universal":
-        axis = joint.axis2 if stage.part == 1 else joint.axis
-        axis = jnp.array([0.0, 0.0, 1.0], like.dtype) if axis is None else axis
-        return jnp.concatenate([zeros, _unit(axis)])[:, None]
-    default = jnp.array(
-        [0.0, 0.0, 1.0] if joint.type == "revolute" else [1.0, 0.0, 0.0], like.dtype
-    )
-    axis = default if joint.axis is None or joint.type == "sliding" else _unit(joint.axis)
-    return jnp.concatenate([zeros, axis] if joint.type == "revolute" else [axis, zeros])[:, None]
-
-
-def _point_inertia(pose: se3.Pose, mass, about_com) -> Array:
-    """Inertia of a body whose centre of mass frame is at ``pose``."""
-    back = se3.adjoint_inverse(pose)
-    return back.T @ se3.body_inertia(mass, jnp.zeros(3, mass.dtype), about_com) @ back
-
-
-def spread_inertia(inertia, like) -> Array:
-    """One number: the same about every axis; three: about x, y, z."""
-    value = _or_zero(inertia, like)
-    return jnp.diag(jnp.broadcast_to(value, (3,)))
-
-
-def payload_inertia(payload: Payload, pose: se3.Pose) -> Array:
-    """6 x 6 about the link's base, for a payload on the section at ``pose``."""
-    like = payload.mass
-    at = se3.compose(
-        pose, se3.Pose(jnp.eye(3, dtype=like.dtype), _or_zero(payload.offset, like, (3,)))
-    )
-    return _point_inertia(at, payload.mass, spread_inertia(payload.inertia, like))
-
-
-def hub_inertia(joint: Joint, like) -> Array:
-    """6 x 6 of hub and joint mass about the joint, in child axes."""
-    mass = _or_zero(joint.mass, like)
-    about = jnp.zeros((3, 3), like.dtype)
-    if joint.hub is not None:
-        mass = mass + joint.hub.mass
-        if joint.hub.inertia.ndim == 0 and joint.type == "revolute":
-            axis = (
-                jnp.array([0.0, 0.0, 1.0], like.dtype) if joint.axis is None else _unit(joint.axis)
-            )
-            about = joint.hub.inertia * jnp.outer(axis, axis)
-        else:
-            about = spread_inertia(joint.hub.inertia, like)
-    return se3.body_inertia(mass, jnp.zeros(3, like.dtype), about)
+    if joint.type in ("revolute", "universal"):
+        return jnp.concatenate([zeros, rotation_axis(joint, stage.part, like)])[:, None]
+    return jnp.concatenate([shift_axis(joint, like), zeros])[:, None]
 
 
 def _stage_items(robot: Robot, stage: Stage, flexible: frozenset[str]):
@@ -149,7 +92,7 @@ def _stage_numbers(stage: Stage, parts, width: int, like):
     joint, parent, link, payloads = parts
     eye = se3.identity(like.dtype)
     parent_tip = eye if parent is None else centreline_pose(parent, jnp.ones((), like.dtype))
-    place = _placement(joint, like)
+    place = placement(joint, like)
     first = (
         stage.extends
         or stage.part <= 0
@@ -163,7 +106,7 @@ def _stage_numbers(stage: Stage, parts, width: int, like):
         before, after = eye, place
     else:
         before, after = (se3.compose(parent_tip, place) if first else eye), eye
-    if joint.type == "prismatic" and joint.axis is None and stage.part == 0 and not stage.extends:
+    if joint.telescopes and stage.part == 0 and not stage.extends:
         before = se3.compose(
             before, se3.Pose(eye.rotation, jnp.zeros(3, like.dtype).at[0].set(-link.length))
         )
@@ -176,9 +119,8 @@ def _stage_numbers(stage: Stage, parts, width: int, like):
         inertia = inertia + rigid_inertia(link)
         for payload in payloads:
             inertia = inertia + payload_inertia(payload, centreline_pose(link, payload.s))
-    motor = joint.motor if stage.dofs == 1 else None
-    rotor = _or_zero(None if motor is None else motor.rotor, like)
-    gear = jnp.ones((), like.dtype) if motor is None else motor.gear
+    rotor, gear = rotor_and_gear(joint, like)
+    rotor = rotor if stage.dofs == 1 else jnp.zeros_like(rotor)
     turning = before.rotation @ (
         screw[3:, 0]
         if joint.type == "revolute" or joint.type == "universal"
@@ -213,32 +155,15 @@ def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
         joint_screw, screw, axis = joint_screw[:, PLANAR], screw[:, PLANAR], axis[:, PLANAR]
         inertia, gravity = inertia[:, PLANAR][:, :, PLANAR], gravity[:2]
 
-    per_dof = {name: [] for name in ("stiffness", "damping", "coulomb", "v_eps", "stops")}
-    for joint in robot.tree_joints:
-        friction = joint.friction
-        stops = jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
-        if joint.stops is not None:
-            stops = jnp.stack(
-                [joint.stops.lower, joint.stops.upper, joint.stops.stiffness, joint.stops.damping]
-            )
-        for _ in range(joint.dofs):
-            per_dof["stiffness"].append(_or_zero(joint.stiffness, like))
-            per_dof["damping"].append(_or_zero(joint.damping, like))
-            per_dof["coulomb"].append(
-                _or_zero(None if friction is None else friction.coulomb, like)
-            )
-            per_dof["v_eps"].append(
-                jnp.ones((), like.dtype) if friction is None else friction.v_eps
-            )
-            per_dof["stops"].append(stops)
-    stacked = {
-        k: (jnp.stack(v) if v else jnp.zeros((0, 4) if k == "stops" else 0, like.dtype))
-        for k, v in per_dof.items()
-    }
-    if all(j.friction is None for j in robot.tree_joints):
-        stacked["coulomb"] = stacked["v_eps"] = None
-    if all(j.stops is None for j in robot.tree_joints):
-        stacked["stops"] = None
     return Parameters(
-        before, after, joint_screw, screw, inertia, gravity, rotor, gear, axis, **stacked
+        before,
+        after,
+        joint_screw,
+        screw,
+        inertia,
+        gravity,
+        rotor,
+        gear,
+        axis,
+        joint_hardware(robot),
     )
