@@ -24,14 +24,24 @@ _EXPORTS: dict[str, str] = {
             recorded step ramp sine polynomial chirp shift stack
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
-        "flexjax.formulation": "RigidArm ScrewSynthesis FiniteElement MovingBeam TransferMatrix PortHamiltonian Start cite",
-        "flexjax.numerics.solver": "Newmark GeneralisedAlpha DiscreteGradient ChainNewmark ImplicitMidpoint TRBDF2",
+        "flexjax.formulation": """
+            RigidArm ScrewSynthesis FiniteElement MovingBeam TransferMatrix PortHamiltonian Start cite
+            AbstractFormulation AbstractModel
+        """,
+        "flexjax.numerics.solver": """
+            Newmark GeneralisedAlpha DiscreteGradient ChainNewmark ImplicitMidpoint TRBDF2
+        """,
+        "flexjax.numerics.term": "State",
         "flexjax.simulate.trajectory": "Trajectory measure",
         "flexjax.mechanism": "Energy Snapshot",
         "flexjax._results": "Status SimulationError",
         "flexjax._files": "FileError",
-        "flexjax.simulate": "simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics",
-        "flexjax.study.identify": "Experiment Modal FrequencyResponse Free identify design sample_posterior datasets load_dataset",
+        "flexjax.simulate": """
+            simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics Linear
+        """,
+        "flexjax.study.identify": """
+            Experiment Modal FrequencyResponse Free identify design sample_posterior datasets load_dataset
+        """,
         "flexjax.io": "load_drive to_dataset save_trajectory load_trajectory to_csv to_mat",
         "flexjax.viz": "plot plot_style animate identification_report",
     }.items()

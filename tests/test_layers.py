@@ -265,3 +265,20 @@ def test_every_public_name_resolves():
         assert getattr(flexjax, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Robbot'"):
         flexjax.Robbot  # noqa: B018
+
+
+def test_type_checkers_see_the_public_names():
+    """`flexjax/__init__.pyi` imports each public name from the module that resolves it."""
+    import flexjax
+    from flexjax.formulation import REGISTRY
+
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text())
+    typed = {
+        alias.name: node.module
+        for node in ast.walk(stub)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    # Formulations are lazy in their own package too: the stub names the folder of each.
+    real = {name: path.rpartition(".")[0] for name, path in REGISTRY.items()}
+    assert typed == {name: real.get(name, module) for name, module in flexjax._EXPORTS.items()}

@@ -1,0 +1,150 @@
+"""The public names for editors and type checkers; `flexjax/__init__.py` resolves them lazily."""
+
+from flexjax._files import (
+    FileError as FileError,
+)
+from flexjax._results import (
+    SimulationError as SimulationError,
+    Status as Status,
+)
+from flexjax.drive import (
+    PD as PD,
+    Base as Base,
+    Drive as Drive,
+    Effort as Effort,
+    Feedback as Feedback,
+    Load as Load,
+    Motion as Motion,
+    Sampled as Sampled,
+)
+from flexjax.drive.signal import (
+    bang_bang as bang_bang,
+    chirp as chirp,
+    constant as constant,
+    cosine as cosine,
+    cycloid as cycloid,
+    piecewise_constant as piecewise_constant,
+    polynomial as polynomial,
+    quintic as quintic,
+    ramp as ramp,
+    recorded as recorded,
+    shift as shift,
+    sine as sine,
+    spin_up as spin_up,
+    spline as spline,
+    stack as stack,
+    step as step,
+    step_acceleration as step_acceleration,
+    trapezoid as trapezoid,
+)
+from flexjax.formulation import (
+    AbstractFormulation as AbstractFormulation,
+    AbstractModel as AbstractModel,
+    Start as Start,
+    cite as cite,
+)
+from flexjax.formulation.finite_element import (
+    FiniteElement as FiniteElement,
+)
+from flexjax.formulation.moving_beam import (
+    MovingBeam as MovingBeam,
+)
+from flexjax.formulation.port_hamiltonian import (
+    PortHamiltonian as PortHamiltonian,
+)
+from flexjax.formulation.rigid_arm import (
+    RigidArm as RigidArm,
+)
+from flexjax.formulation.screw_synthesis import (
+    ScrewSynthesis as ScrewSynthesis,
+)
+from flexjax.formulation.transfer_matrix import (
+    TransferMatrix as TransferMatrix,
+)
+from flexjax.io import (
+    load_drive as load_drive,
+    load_trajectory as load_trajectory,
+    save_trajectory as save_trajectory,
+    to_csv as to_csv,
+    to_dataset as to_dataset,
+    to_mat as to_mat,
+)
+from flexjax.mechanism import (
+    Energy as Energy,
+    Snapshot as Snapshot,
+)
+from flexjax.numerics.solver import (
+    TRBDF2 as TRBDF2,
+    ChainNewmark as ChainNewmark,
+    DiscreteGradient as DiscreteGradient,
+    GeneralisedAlpha as GeneralisedAlpha,
+    ImplicitMidpoint as ImplicitMidpoint,
+    Newmark as Newmark,
+)
+from flexjax.numerics.term import (
+    State as State,
+)
+from flexjax.robot import (
+    BeamConstants as BeamConstants,
+    Body as Body,
+    Circle as Circle,
+    Damping as Damping,
+    Friction as Friction,
+    GivenSection as GivenSection,
+    Hub as Hub,
+    IBeam as IBeam,
+    Joint as Joint,
+    Link as Link,
+    Lowpass as Lowpass,
+    Material as Material,
+    Motor as Motor,
+    Payload as Payload,
+    Piece as Piece,
+    Rectangle as Rectangle,
+    Robot as Robot,
+    RobotError as RobotError,
+    Sensor as Sensor,
+    Stops as Stops,
+    Tube as Tube,
+    describe as describe,
+    examples as examples,
+    load_robot as load_robot,
+    load_urdf as load_urdf,
+    paths as paths,
+    robot_schema as robot_schema,
+    save_robot as save_robot,
+)
+from flexjax.simulate import (
+    Linear as Linear,
+    check_gradients as check_gradients,
+    compare as compare,
+    equilibrium as equilibrium,
+    inverse_dynamics as inverse_dynamics,
+    inverse_kinematics as inverse_kinematics,
+    linearise as linearise,
+    modes as modes,
+    simulate as simulate,
+)
+from flexjax.simulate.trajectory import (
+    Trajectory as Trajectory,
+    measure as measure,
+)
+from flexjax.study.identify import (
+    Experiment as Experiment,
+    Free as Free,
+    FrequencyResponse as FrequencyResponse,
+    Modal as Modal,
+    datasets as datasets,
+    design as design,
+    identify as identify,
+    load_dataset as load_dataset,
+    sample_posterior as sample_posterior,
+)
+from flexjax.viz import (
+    animate as animate,
+    identification_report as identification_report,
+    plot as plot,
+    plot_style as plot_style,
+)
+
+__version__: str
