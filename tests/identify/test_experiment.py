@@ -111,6 +111,71 @@ def test_gaps_windows_and_grids(tmp_path):
     assert np.std(noisy.smooth(4.0).motions["pin"] - np.sin(3 * T)) < 0.02
 
 
+def test_resampling_keeps_every_reading_of_a_slow_camera():
+    ts = np.arange(3970) / 600
+    y = np.sin(7 * ts)
+    camera = np.where(np.arange(3970) % 10 == 0, y, np.nan)
+    e = fx.Experiment(ts, {"camera": camera, "angle": y}, efforts={"pin": y})
+    for step in (1 / 600, 1 / 300, 1 / 1200):
+        new = e.resample(step)
+        seen = np.isfinite(new.sensors["camera"])
+        assert seen.sum() == 397  # none lost, none made up between two frames
+        np.testing.assert_allclose(new.sensors["camera"][seen], np.sin(7 * new.ts[seen]), atol=1e-6)
+        assert np.isfinite(new.sensors["angle"]).all()
+    jitter = np.random.default_rng(0).uniform(-0.3, 0.3, 3970) / 600
+    jitter[0] = 0
+    uneven = fx.Experiment(
+        ts + jitter, {"camera": np.where(np.isnan(camera), np.nan, np.sin(7 * (ts + jitter)))}
+    )
+    new = uneven.resample(1 / 600)
+    seen = np.isfinite(new.sensors["camera"])
+    assert seen.sum() == 397
+    np.testing.assert_allclose(new.sensors["camera"][seen], np.sin(7 * new.ts[seen]), atol=1e-3)
+    coarse = e.resample(0.05).sensors["camera"]
+    assert np.isfinite(coarse).all()
+
+
+@pytest.mark.parametrize("step", [0.01, 0.02, 0.023, 0.05])
+def test_resampling_fills_no_gap(step):
+    """A gap of the times, one of readings, and one single reading that is missing."""
+    rows = np.ones(51, bool)
+    rows[10:20] = False
+    y = Y.copy()
+    y[30:40] = np.nan
+    y[45] = np.nan
+    e = fx.Experiment(T[rows], {"angle": y[rows]}, efforts={"pin": Y[rows]})
+    new = e.resample(step)
+    value, t = new.sensors["angle"], new.ts
+    gap = np.isnan(value)
+    inside = lambda a, b: (t > a + step / 2) & (t < b - step / 2)
+    assert gap[inside(0.18, 0.40)].all() and gap[inside(0.58, 0.80)].all()
+    assert gap[inside(0.88, 0.92)].all()
+    away = (t <= 0.18) | ((t >= 0.4) & (t <= 0.58)) | ((t >= 0.8) & (t <= 0.88)) | (t >= 0.92)
+    assert not gap[away].any()
+    tolerance = 0.01 if step < 0.03 else 0.03  # a straight line, a mean over the step
+    np.testing.assert_allclose(value[~gap], np.sin(7 * t[~gap]), atol=tolerance)
+    assert np.isfinite(new.efforts["pin"]).all()
+
+
+def test_an_empty_cell_at_the_end_of_a_row_is_a_gap(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("time,angle,motor\n0,1,2\n0.1,3,\n0.2,,\n0.3,5,6\n")
+    e = fx.Experiment.read(path)
+    np.testing.assert_array_equal(e.sensors["angle"], [1, 3, np.nan, 5])
+    np.testing.assert_array_equal(e.sensors["motor"], [2, np.nan, np.nan, 6])
+    path.write_text("time;angle;\n0;1;\n0.1;;\n0.2;3\n")  # a delimiter that ends every line
+    e = fx.Experiment.read(path)
+    np.testing.assert_array_equal(e.sensors["angle"], [1, np.nan, 3])
+    path.write_text("time,angle\n0,1,\n0.1,2,\n")  # one that ends the rows only
+    np.testing.assert_array_equal(fx.Experiment.read(path).sensors["angle"], [1, 2])
+    path.write_text("0,1,\n0.1,2,\n")
+    e = fx.Experiment.read(path, time="0", sensors={"angle": "1"})
+    np.testing.assert_array_equal(e.sensors["angle"], [1, 2])
+    path.write_text("time,angle\n0,1,7\n0.1,2,\n")
+    with pytest.raises(ValueError, match="line 2: 3 values; expected 2"):
+        fx.Experiment.read(path)
+
+
 def test_gaps_of_inputs_are_filled_on_request(tmp_path):
     u = Y.copy()
     u[5:7] = np.nan

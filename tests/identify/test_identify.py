@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.study.identify import _fit
+from flexjax.study.identify import _fit, _identify
 from flexjax.study.identify._bootstrap import repeat
 from flexjax.study.identify._problem import Sought, build, measure_data
 from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record, study
@@ -159,6 +159,19 @@ def test_interruption_at_the_beginning(model, noisy, monkeypatch):
     monkeypatch.setattr(_fit, "_advance", interrupted)
     part = fx.identify(model, noisy, FREE, dt=DT)
     assert part.status == "interrupted" and len(part.history) == 1 and np.isfinite(part.loss)
+
+
+@pytest.mark.parametrize(
+    ("status", "steps", "end"),
+    [("converged", 11, "100%"), ("converged", 60, "100%"), ("stopped at max_steps", 50, "100%"), ("interrupted", 11, " 22%")],
+)  # fmt: skip
+def test_the_bar_is_full_where_the_search_is_complete(capfd, status, steps, end):
+    with _identify._bar(True, 50, "arm") as bar:
+        for n in range(steps):
+            bar(n, 1.0)
+        bar.finish(status)
+    last = capfd.readouterr().err.strip().split("\r")[-1]
+    assert end in last and f"loss 1, {status}" in last
 
 
 def test_checkpoint_and_resume(model, noisy, result, tmp_path, capfd):

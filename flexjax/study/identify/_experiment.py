@@ -13,6 +13,7 @@ from flexjax.drive.signal import Scaled
 from flexjax.formulation import Start
 from flexjax.robot import Robot
 from flexjax.study.identify._read import Column, read_columns
+from flexjax.study.identify._resample import resampled
 from flexjax.study.identify._track import Hold, track
 from flexjax.study.identify._units import parse_unit
 
@@ -220,14 +221,27 @@ class Experiment:
         return dataclasses.replace(self, sensors=new)
 
     def resample(self, step: float) -> "Experiment":
-        """On an even grid of ``step`` [s]. Coarser than the record: averaged over each step first, so that nothing folds down. Gaps stay gaps."""
+        """On an even grid of ``step`` [s]. Gaps of sensors stay gaps; those of the record's times too.
+
+        Where the grid is coarser than a channel, the channel is averaged over each step, so that
+        nothing folds down. Where it is finer, a grid time has a reading if a sample lies within
+        half a step, or one within a step on either side; no reading is made up between the frames
+        of a slow camera. Inputs are interpolated.
+        """
         n = int(np.floor((self.ts[-1] - self.ts[0]) / step * (1 + 1e-9))) + 1
         if n < 2:
             raise ValueError(
                 f"resample: {step:g} s; expected less than the record's length, {self.ts[-1] - self.ts[0]:g} s."
             )
         grid = self.ts[0] + step * np.arange(n)
-        return self._mapped(lambda x: _resampled(self.ts, x, grid, step), ts=grid)
+        fields = {
+            field: {
+                k: resampled(self.ts, v, grid, step, filled=field != "sensors")
+                for k, v in getattr(self, field).items()
+            }
+            for field in ("sensors", "motions", "efforts", "currents")
+        }
+        return dataclasses.replace(self, ts=grid, **fields)
 
     def shift(self, offset: float) -> "Experiment":
         """Its times moved by ``offset`` [s]."""
@@ -374,33 +388,6 @@ def _filled(ts, values, longest: float) -> np.ndarray:
     before = edges[np.clip(np.searchsorted(edges, np.arange(len(ts)), side="right") - 1, 0, None)]
     after = edges[np.clip(np.searchsorted(edges, np.arange(len(ts))), None, len(edges) - 1)]
     return np.where(good | (ts[after] - ts[before] <= longest), filled, values)
-
-
-def _resampled(ts, values, grid, step) -> np.ndarray:
-    good = np.isfinite(values)
-    spacing = float(np.median(np.diff(ts)))
-    if step > 1.5 * spacing:
-        # Mean over one step around each grid time; a step with no sample in it is a gap.
-        index = np.floor((ts - grid[0]) / step + 0.5).astype(int)
-        inside = good & (index >= 0) & (index < len(grid))
-        count = np.bincount(index[inside], minlength=len(grid))
-        total = np.bincount(index[inside], weights=values[inside], minlength=len(grid))
-        # The samples of a step may lie to one side of its middle: move the mean along the local slope.
-        centre = np.bincount(index[inside], weights=ts[inside], minlength=len(grid))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            mean, at = total / count, centre / count
-        known = count > 0
-        slope = (
-            np.interp(grid, at[known], np.gradient(mean[known], at[known]))
-            if known.sum() > 1
-            else np.zeros(len(grid))
-        )
-        return np.where(known, mean + slope * (grid - np.where(known, at, grid)), np.nan)
-    new = np.interp(grid, ts[good], values[good])
-    near = np.clip(np.searchsorted(ts, grid), 1, len(ts) - 1)
-    return np.where(
-        good[near] & good[near - 1] | (good[near - 1] & np.isclose(ts[near - 1], grid)), new, np.nan
-    )
 
 
 class _Table:

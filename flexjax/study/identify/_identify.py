@@ -110,6 +110,8 @@ def identify(
             )
             again = search(problem, measured, fit.z, fit.history, bar, False)
             fit = again._replace(evaluations=fit.evaluations + again.evaluations)
+        if bar is not None:
+            bar.finish(fit.status)
     return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
 
 
@@ -185,11 +187,20 @@ class _bar:
         from tqdm.auto import tqdm
 
         self.bar = tqdm(total=self.total, desc=f"identify {self.name}", unit="step")
-        return self.update
+        return self
 
-    def update(self, n: int, loss: float) -> None:
+    def __call__(self, n: int, loss: float) -> None:
+        if self.bar.n >= self.bar.total:  # parts of the records, and fits with other weights
+            self.bar.total = self.bar.n + 1
         self.bar.update(1)
         self.bar.set_postfix_str(f"loss {loss:.6g}")
+
+    def finish(self, status: str) -> None:
+        """A search that converged before ``max_steps`` is complete."""
+        if status == "converged":
+            self.bar.total = self.bar.n
+        self.bar.set_postfix_str(f"{self.bar.postfix}, {status}")
+        self.bar.refresh()
 
     def __exit__(self, *error):
         if self.bar is not None:
