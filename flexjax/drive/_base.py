@@ -2,9 +2,11 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float
+from flexjax.drive._check import POSITION, number_fault, refuse_any, signal_fault, value_fault
 from flexjax.drive.signal import AbstractSignal
 from flexjax.numerics.screw import se3
 
@@ -19,8 +21,22 @@ class Load(eqx.Module):
     frame: str = eqx.field(static=True, default="world")
 
     def __check_init__(self):
-        if self.frame not in ("world", "section"):
-            raise ValueError(f"load.frame: {self.frame!r}; expected 'world' or 'section'.")
+        refuse_any(self.faults("load"))
+
+    def faults(self, where: str) -> list[str]:
+        """What is wrong with its values."""
+        frame = self.frame in ("world", "section")
+        return [
+            *([] if frame else [f"{where}.frame: {self.frame!r}; expected 'world' or 'section'."]),
+            *value_fault(f"{where}.s", self.s, lambda s: (s >= 0) & (s <= 1), POSITION),
+        ]
+
+    def shape_faults(self, where: str) -> list[str]:
+        six = "Give three forces, then three moments."
+        return [
+            *number_fault(f"{where}.s", self.s, "Add one load for each position."),
+            *signal_fault(f"{where}.wrench", self.wrench, ((6,),), six),
+        ]
 
 
 class Base(eqx.Module):
@@ -30,6 +46,26 @@ class Base(eqx.Module):
     translation: AbstractSignal | None = None
     angle: AbstractSignal | None = None
     axis: Float[Array, "3"] = eqx.field(converter=as_float, default=(0.0, 0.0, 1.0))
+
+    def __check_init__(self):
+        refuse_any(self.faults("base"))
+
+    def faults(self, where: str) -> list[str]:
+        """What is wrong with its values."""
+        long = lambda x: np.linalg.norm(x, axis=-1) > 0
+        example = "a direction, e.g. (0, 0, 1)"
+        return value_fault(f"{where}.axis", self.axis, long, example)
+
+    def shape_faults(self, where: str) -> list[str]:
+        faults = []
+        if self.translation is not None:
+            three = "Give x, y and z."
+            faults += signal_fault(f"{where}.translation", self.translation, ((3,),), three)
+        if self.angle is not None:
+            faults += signal_fault(f"{where}.angle", self.angle, ((),), "Give one angle.")
+        if self.axis.shape != (3,):
+            faults.append(f"{where}.axis: numbers of shape {self.axis.shape}; expected shape (3,).")
+        return faults
 
     def motion(self, t, at=None):
         """Pose, body twist and body acceleration (component derivative of the twist) of the base frame."""

@@ -6,9 +6,11 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import as_float, as_float_or_none
+from flexjax.drive._check import number_fault, refuse_any, signal_fault, value_fault
 from flexjax.drive.signal import AbstractSignal
 
 
@@ -29,12 +31,28 @@ class AbstractActuation(eqx.Module):
     def signals(self) -> tuple[AbstractSignal, ...]:
         """The signals in it, so that the time grid knows their breaks."""
 
+    def faults(self, where: str) -> list[str]:
+        """What is wrong with its values; ``where`` is the path of the actuation."""
+        return []
+
+    def shape_faults(self, where: str, dofs: int) -> list[str]:
+        """What is wrong with its shapes on a joint of so many coordinates."""
+        return []
+
+
+def _of_joint(where: str, signal, dofs: int) -> list[str]:
+    remedy = "Give one number, or one for each coordinate of the joint."
+    return signal_fault(where, signal, ((), (dofs,)), remedy)
+
 
 class Motion(AbstractActuation):
     """The joint (its motor side, where the joint is flexible) follows ``signal`` exactly; the effort that takes is an output."""
 
     prescribes = True
     signal: AbstractSignal
+
+    def shape_faults(self, where, dofs):
+        return _of_joint(f"{where}.signal", self.signal, dofs)
 
     def effort(self, t, at, q, qd, all_q, all_qd, held):
         return jnp.zeros_like(qd)
@@ -51,6 +69,9 @@ class Effort(AbstractActuation):
 
     prescribes = False
     signal: AbstractSignal
+
+    def shape_faults(self, where, dofs):
+        return _of_joint(f"{where}.signal", self.signal, dofs)
 
     def effort(self, t, at, q, qd, all_q, all_qd, held):
         return jnp.broadcast_to(self.signal.evaluate(t, at)[0], qd.shape)
@@ -70,6 +91,26 @@ class PD(AbstractActuation):
     kd: Float[Array, ""] = eqx.field(converter=as_float)
     reference: AbstractSignal
     limit: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+
+    def __check_init__(self):
+        refuse_any(self.faults("pd"))
+
+    def faults(self, where):
+        limit = "a positive effort in N m or N; leave it out for none"
+        return [
+            *value_fault(f"{where}.kp", self.kp, np.isfinite, "a finite number"),
+            *value_fault(f"{where}.kd", self.kd, np.isfinite, "a finite number"),
+            *value_fault(f"{where}.limit", self.limit, lambda x: x > 0, limit),
+        ]
+
+    def shape_faults(self, where, dofs):
+        remedy = "Use Feedback where the coordinates of a joint need gains of their own."
+        return [
+            *number_fault(f"{where}.kp", self.kp, remedy),
+            *number_fault(f"{where}.kd", self.kd, remedy),
+            *number_fault(f"{where}.limit", self.limit, remedy),
+            *_of_joint(f"{where}.reference", self.reference, dofs),
+        ]
 
     def effort(self, t, at, q, qd, all_q, all_qd, held):
         r, rd, _ = self.reference.evaluate(t, at)
@@ -109,6 +150,22 @@ class Sampled(AbstractActuation):
     period: Float[Array, ""] = eqx.field(converter=as_float)
     params: PyTree = None
     delay: int = eqx.field(static=True, default=0)
+
+    def __check_init__(self):
+        refuse_any(self.faults("sampled"))
+
+    def faults(self, where):
+        positive = lambda x: (x > 0) & np.isfinite(x)
+        faults = value_fault(
+            f"{where}.period", self.period, positive, "a positive time in seconds, e.g. 0.01"
+        )
+        if not isinstance(self.delay, int | np.integer) or self.delay < 0:
+            expected = "a whole number of samples, 0 or more"
+            faults.append(f"{where}.delay: {self.delay}; expected {expected}.")
+        return faults
+
+    def shape_faults(self, where, dofs):
+        return number_fault(f"{where}.period", self.period, "Give one period.")
 
     def effort(self, t, at, q, qd, all_q, all_qd, held):
         return held

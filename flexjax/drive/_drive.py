@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax.drive._base import Base, Load
+from flexjax.drive._check import finite_faults
 from flexjax.drive._controllers import AbstractActuation, Sampled
 from flexjax.robot import Robot
 
@@ -38,7 +39,7 @@ class Drive(eqx.Module):
                 )
 
     def check(self, robot: Robot) -> None:
-        """Names and kinds against the robot; static facts only, one clear error for all faults."""
+        """Names, kinds, shapes and values against the robot: one clear error for all faults."""
         joints = {j.name: j for j in robot.tree_joints}
         faults = []
         for name, act in self.joints.items():
@@ -50,6 +51,7 @@ class Drive(eqx.Module):
                 )
                 continue
             joint = joints[name]
+            faults += act.shape_faults(f"drive.joints.{name}", joint.dofs)
             if joint.dofs == 0:
                 faults.append(
                     f"drive.joints.{name}: a {joint.type} joint cannot be driven; leave it out."
@@ -71,10 +73,27 @@ class Drive(eqx.Module):
                 faults.append(
                     f"drive.loads.{i}.link: {load.link!r}; expected one of {', '.join(link.name for link in robot.links)}."
                 )
+            faults += load.shape_faults(f"drive.loads.{i}")
+        if self.base is not None:
+            faults += self.base.shape_faults("drive.base")
+        faults += self.value_faults()
         if faults:
             raise ValueError(
                 "the drive does not fit the robot:\n" + "\n".join(f"  - {f}" for f in faults)
             )
+
+    def value_faults(self) -> list[str]:
+        """Values that cannot be, whatever the robot; a limit or a parameter may be infinite."""
+        faults = []
+        for name, act in self.joints.items():
+            faults += act.faults(f"drive.joints.{name}")
+        for i, load in enumerate(self.loads):
+            faults += load.faults(f"drive.loads.{i}")
+        if self.base is not None:
+            faults += self.base.faults("drive.base")
+        told = {fault.partition(":")[0] for fault in faults}
+        more = finite_faults("drive", self, infinite=("limit", "params"))
+        return faults + [fault for fault in more if fault.partition(":")[0] not in told]
 
     def prescribed(self, robot: Robot) -> np.ndarray:
         """(D,) static mask of the joint coordinates that a Motion fixes."""

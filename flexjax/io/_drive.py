@@ -52,7 +52,10 @@ def drive_from_dict(document: dict[str, Any]) -> Drive:
             joints[name] = act
     loads = []
     rows = document.get("loads", [])
-    for i, row in enumerate(rows if isinstance(rows, list) else []):
+    if not isinstance(rows, list):
+        faults.append(f"loads: {rows!r}; expected a list of tables, each under [[loads]].")
+        rows = []
+    for i, row in enumerate(rows):
         loads.append(_load(f"loads.{i}", row, faults))
     if faults:
         raise ValueError("\n".join(f"  - {fault}" for fault in faults))
@@ -172,17 +175,23 @@ def _actuation(where: str, table: Any, faults: list[str]):
         )
         return None
     wrong = [
-        f"{where}.pd.{key}: {values[key]!r}; expected a number."
+        f"{where}.pd.{key}: {values[key]!r}; expected one number."
         for key in ("kp", "kd", "limit")
         if key in values and not _numeric(values[key], "")
     ]
     faults += wrong
     reference = _signal(f"{where}.pd.reference", values["reference"], faults)
-    return (
-        None
-        if wrong or reference is None
-        else PD(values["kp"], values["kd"], reference, values.get("limit"))
-    )
+    if wrong or reference is None:
+        return None
+    try:
+        made = PD(values["kp"], values["kd"], reference, values.get("limit"))
+    except ValueError as error:
+        faults += [f"{where}.{line}" for line in str(error).splitlines()]
+        return None
+    # Gains only: how many coordinates the joint has is the robot's affair.
+    gains = [f for f in made.shape_faults(f"{where}.pd", 1) if ".reference" not in f]
+    faults += gains
+    return None if gains else made
 
 
 def _load(where: str, row: Any, faults: list[str]):
@@ -193,8 +202,17 @@ def _load(where: str, row: Any, faults: list[str]):
         )
         return None
     wrench = _signal(f"{where}.wrench", row["wrench"], faults)
-    try:
-        return wrench and Load(row["link"], wrench, row.get("s", 1.0), row.get("frame", "world"))
-    except (ValueError, TypeError) as error:
-        faults.append(f"{where}: {error}")
+    s = row.get("s", 1.0)
+    if isinstance(s, list) or not _numeric(s, ""):
+        faults.append(f"{where}.s: {s!r}; expected one number.")
         return None
+    if wrench is None:
+        return None
+    try:
+        made = Load(row["link"], wrench, s, row.get("frame", "world"))
+    except ValueError as error:
+        faults += [f"{where}.{line.removeprefix('load.')}" for line in str(error).splitlines()]
+        return None
+    shapes = made.shape_faults(where)
+    faults += shapes
+    return None if shapes else made

@@ -13,6 +13,7 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import effort_unit, sensor_unit
 from flexjax.simulate._readings import read
+from flexjax.simulate._start import first_state, marked, origin_of, read_start
 
 
 class Modes(eqx.Module):
@@ -47,15 +48,15 @@ class Linear(eqx.Module):
 
 
 def _state(model: AbstractModel, drive: Drive, at) -> State:
-    if isinstance(at, State):
-        return at
-    start = Start() if at is None else Start(joints=at) if isinstance(at, dict) else at
-    start.check(model.robot)
-    return eqx.filter_jit(
-        lambda model, drive, start: model.initial_state(
-            drive, jnp.zeros((), model.robot.gravity.dtype), start
-        )
-    )(model, drive, start)
+    start = read_start(at, model, drive, None)
+    if isinstance(start, State):
+        return start
+    return marked(_first(model, drive, start), origin_of(model, start))
+
+
+@eqx.filter_jit
+def _first(model, drive, start):
+    return first_state(model, drive, jnp.zeros((), model.robot.gravity.dtype), start)
 
 
 def _shifted(term, y: State, unravel):
@@ -145,6 +146,7 @@ def modes(
     True
     """
     drive = _lock(model, at, lock) if drive is None else drive
+    drive.check(model.robot)
     y = _state(model, drive, at)
     frequency, damping, shapes = _modes(model, drive, y, n)
     if not isinstance(frequency, jax.core.Tracer):
@@ -168,10 +170,11 @@ def equilibrium(
     """
     drive = Drive() if drive is None else drive
     drive.check(model.robot)
+    start = _state(model, drive, at)
     y, residual = _equilibrium(
         model,
         drive,
-        _state(model, drive, at),
+        marked(start, ""),
         jnp.asarray(t, model.robot.gravity.dtype),
         iterations,
     )
@@ -179,7 +182,7 @@ def equilibrium(
         raise RuntimeError(
             f"equilibrium: no rest found (remaining correction {float(residual):.2g}); start nearer to it, or apply the loads in steps."
         )
-    return y
+    return marked(y, start.origin)
 
 
 @eqx.filter_jit

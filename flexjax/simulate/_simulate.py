@@ -19,6 +19,7 @@ from flexjax.drive.signal import prepare as prepare_signals
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.simulate._march import Lane, march
+from flexjax.simulate._start import first_state, marked, origin_of, read_start
 from flexjax.simulate.trajectory import Sections, Statistics, Trajectory, read_stations
 
 # Bytes of stored steps above which reverse mode recomputes each output interval instead of storing it (1.2x against 2.3x the forward time).
@@ -78,7 +79,7 @@ def simulate(
     ts = jnp.asarray(ts, dtype)
     solver = model.default_solver(drive) if solver is None else solver
     _check_solver(solver, model, drive)
-    start = _start(start, robot, drive, ts, dtype)
+    start = read_start(start, model, drive, ts[0])
     stations = read_stations(stations, dtype)
     solver = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, solver)
     if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
@@ -157,33 +158,6 @@ def _check_solver(solver, model, drive):
             f"solver: {type(solver).__name__} integrates {wanted.__name__}, but {type(model).__name__} gives {type(term).__name__}; "
             f"expected for instance {type(model.default_solver(drive)).__name__}."
         )
-
-
-def _start(start, robot, drive, ts, dtype):
-    if isinstance(start, State):
-        return start
-    start = Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
-    if not isinstance(start, Start):
-        raise ValueError(
-            f"start: {type(start).__name__}; expected fx.Start, a dict of joint coordinates, or traj.final."
-        )
-    start.check(robot)
-    for name, act in drive.joints.items():
-        joint = robot.joints[robot.joint_index(name)]
-        if not act.prescribes or joint.flexible:
-            continue
-        value, rate, _ = act.signal.evaluate(ts[0])
-        for field, given, wanted in (
-            ("joints", start.joints.get(name), value),
-            ("rates", start.rates.get(name), rate),
-        ):
-            if given is None or any(isinstance(x, jax.core.Tracer) for x in (given, wanted)):
-                continue
-            if not np.allclose(np.asarray(given), np.asarray(wanted), rtol=1e-6, atol=1e-9):
-                raise ValueError(
-                    f"start.{field}.{name}: {np.asarray(given)} contradicts the Motion of that joint, which starts at {np.asarray(wanted)}; leave it out."
-                )
-    return jtu.tree_map(lambda x: jnp.asarray(x, dtype), start)
 
 
 def _raise_failure(traj: Trajectory):
@@ -276,7 +250,7 @@ def _integrate(
     model, drive, ts, substeps, solver, start, stations, report, intervals
 ) -> Trajectory:
     drive = prepare_signals(drive)
-    y0 = model.initial_state(drive, ts[0], start) if isinstance(start, Start) else start
+    y0 = first_state(model, drive, ts[0], start)
     size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
     checkpoint = 20 * size * (ts.shape[0] - 1) * substeps > STORE_LIMIT
     ys, lane = march(
@@ -299,6 +273,7 @@ def _integrate(
         stations,
         jnp.max(jnp.diff(ts)) / substeps,
         type(solver).__name__,
+        origin_of(model, start),
         intervals,
     )
 
@@ -314,7 +289,7 @@ def _refuse_sampled(drive):
 @eqx.filter_jit
 def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adjoint, max_steps):
     drive = prepare_signals(drive)
-    y0 = model.initial_state(drive, ts[0], start) if isinstance(start, Start) else start
+    y0 = first_state(model, drive, ts[0], start)
     breaks = drive.breaks()
     # StepTo knows its steps: it takes no first one, and breaks of the drive belong among its times.
     told = isinstance(controller, diffrax.StepTo)
@@ -354,10 +329,13 @@ def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adj
         solution.stats["num_steps"].astype(jnp.int32),
     )
     mean = (ts[-1] - ts[0]) / jnp.maximum(lane.steps, 1)
-    return _assemble(model, drive, ts, ys, lane, stations, mean, type(solver).__name__)
+    origin = origin_of(model, start)
+    return _assemble(model, drive, ts, ys, lane, stations, mean, type(solver).__name__, origin)
 
 
-def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str, intervals=None) -> Trajectory:
+def _assemble(
+    model, drive, ts, ys, lane, stations, dt, solver: str, origin: str, intervals=None
+) -> Trajectory:
     """Outputs from states: everything recovered by one dynamics evaluation per output, never in the loop."""
     # At an output that is a break, the state is seen with the signals of the interval before it (the last: none after).
     middles = jnp.concatenate([ts[:1], ts[1:] - 0.5 * jnp.minimum(dt, jnp.diff(ts))])
@@ -389,5 +367,5 @@ def _assemble(model, drive, ts, ys, lane, stations, dt, solver: str, intervals=N
     )
     return Trajectory(
         ts=ts, q=snap.q, qd=snap.qd, qdd=snap.qdd, motor=snap.motor, effort=snap.effort, **links, reaction=snap.reaction, energy=energy,
-        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=lane.y, stations=stations, robot=model.robot, ends=ends,
+        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=marked(lane.y, origin), stations=stations, robot=model.robot, ends=ends,
     )  # fmt: skip

@@ -12,12 +12,13 @@ from jaxtyping import Array, Float, PyTree
 
 class State(eqx.Module):
     """State of a simulation: the formulation's own ``mech``, the work done by the drive and the energy dissipated since the start, and what
-    sampled controllers remember. ``traj.final`` is one; pass it as ``start`` to go on."""
+    sampled controllers remember. ``traj.final`` is one; pass it as ``start`` to go on. ``origin`` names the formulation of ``mech`` where it is known."""
 
     mech: PyTree
     work: Float[Array, ""]
     dissipated: Float[Array, ""]
     memory: PyTree = ()
+    origin: str = eqx.field(static=True, default="")
 
     @classmethod
     def fresh(cls, mech: PyTree, dtype, memory: PyTree = ()) -> "State":
@@ -67,7 +68,8 @@ class AbstractTerm(diffrax.AbstractTerm):
     def vf(self, t, y: State, args) -> State:
         drive_power, dissipation = self.power(t, y, args)
         memory = jtu.tree_map(jnp.zeros_like, y.memory)
-        return State(self.ambient(y.mech, self.rate(t, y, args)), drive_power, dissipation, memory)
+        mech = self.ambient(y.mech, self.rate(t, y, args))
+        return State(mech, drive_power, dissipation, memory, y.origin)
 
     def contr(self, t0, t1, **kwargs):
         return t1 - t0

@@ -1,0 +1,128 @@
+"""Where a run, an equilibrium or a linear model starts: checked against the model before anything
+is compiled."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+
+from flexjax.drive import Drive
+from flexjax.formulation import AbstractModel, Start
+from flexjax.numerics.term import State
+
+
+def read_start(start, model: AbstractModel, drive: Drive, t0) -> Start | State:
+    """A checked start in the model's precision; ``start`` is what a user may give. Without ``t0``
+    a joint with a Motion may start elsewhere."""
+    dtype = model.robot.gravity.dtype
+    if isinstance(start, State):
+        start = jtu.tree_map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, start)
+        _refuse_foreign(start, model)
+        _refuse_unlike(start, model, drive)
+        _refuse_infinite(start)
+        return start
+    start = Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
+    if not isinstance(start, Start):
+        raise ValueError(
+            f"start: {type(start).__name__}; expected fx.Start, a dict of joint coordinates, or "
+            "traj.final."
+        )
+    start.check(model.robot)
+    _refuse_infinite(start)
+    if t0 is not None:
+        _refuse_contradiction(start, model, drive, t0)
+    return jtu.tree_map(lambda x: jnp.asarray(x, dtype), start)
+
+
+def origin_of(model: AbstractModel, start: Start | State) -> str:
+    """The mark of states that follow from ``start``: which formulation gives their numbers a
+    meaning. A state without a mark stays so, and a scan over states keeps its structure."""
+    return start.origin if isinstance(start, State) else type(model.formulation).__name__
+
+
+def marked(y: State, origin: str) -> State:
+    return dataclasses.replace(y, origin=origin)
+
+
+def first_state(model: AbstractModel, drive: Drive, t0, start: Start | State) -> State:
+    """The state at ``t0``, without a mark: solvers make states of their parts."""
+    if isinstance(start, State):
+        return marked(start, "")
+    return model.initial_state(drive, t0, start)
+
+
+def _remedy(model: AbstractModel) -> str:
+    return (
+        f"Start {model.robot.name!r} from traj.final of a run of the same model, or from joint "
+        "coordinates: start=fx.Start(...)."
+    )
+
+
+def _refuse_foreign(y: State, model: AbstractModel) -> None:
+    own = type(model.formulation).__name__
+    if y.origin not in ("", own):
+        raise ValueError(f"start: a state of {y.origin}; expected one of {own}. {_remedy(model)}")
+
+
+@eqx.filter_jit
+def _refuse_unlike(y: State, model: AbstractModel, drive: Drive) -> None:
+    # Compiled only for jit's memory: the initial state is traced once, not at every call.
+    zero = jnp.zeros((), model.robot.gravity.dtype)
+    like = jax.eval_shape(lambda: model.initial_state(drive, zero, Start()))
+    if jtu.tree_structure(y.memory) != jtu.tree_structure(like.memory):
+        raise ValueError(
+            f"start.memory: of sampled controllers at {', '.join(y.memory) or 'no joint'}; expected "
+            f"{', '.join(like.memory) or 'none'}, as in the drive. Replace it: dataclasses.replace("
+            "start, memory=drive.initial_memory(robot))."
+        )
+    for field in ("mech", "memory"):
+        given, wanted = getattr(y, field), getattr(like, field)
+        if jtu.tree_structure(given) != jtu.tree_structure(wanted):
+            kinds = [type(x).__name__ for x in (given, wanted)]
+            raise ValueError(
+                f"start.{field}: a {kinds[0]}; expected a {kinds[1]} as this model has. "
+                f"{_remedy(model)}"
+            )
+        for (path, x), w in zip(
+            jtu.tree_leaves_with_path(given), jtu.tree_leaves(wanted), strict=True
+        ):
+            if jnp.shape(x) != w.shape:
+                raise ValueError(
+                    f"start.{field}{jtu.keystr(path)}: shape {jnp.shape(x)}; expected {w.shape}. "
+                    f"{_remedy(model)}"
+                )
+
+
+def _refuse_infinite(start: Start | State) -> None:
+    for path, x in jtu.tree_leaves_with_path(start):
+        if isinstance(x, jax.core.Tracer) or np.all(np.isfinite(x)):
+            continue
+        value = np.atleast_1d(np.asarray(x))
+        k = int(np.flatnonzero(~np.isfinite(value))[0])
+        entry = f".{k}" if np.ndim(x) else ""
+        name = jtu.keystr(path, simple=True, separator=".")
+        raise ValueError(f"start.{name}{entry}: {value.flat[k]}; expected a finite number.")
+
+
+def _refuse_contradiction(start: Start, model: AbstractModel, drive: Drive, t0) -> None:
+    """A joint with a Motion starts where the motion does."""
+    robot = model.robot
+    for name, act in drive.joints.items():
+        joint = robot.joints[robot.joint_index(name)]
+        if not act.prescribes or joint.flexible:
+            continue
+        value, rate, _ = act.signal.evaluate(t0)
+        for field, given, wanted in (
+            ("joints", start.joints.get(name), value),
+            ("rates", start.rates.get(name), rate),
+        ):
+            if given is None or any(isinstance(x, jax.core.Tracer) for x in (given, wanted)):
+                continue
+            if not np.allclose(np.asarray(given), np.asarray(wanted), rtol=1e-6, atol=1e-9):
+                raise ValueError(
+                    f"start.{field}.{name}: {np.asarray(given)} contradicts the Motion of that "
+                    f"joint, which starts at {np.asarray(wanted)}; leave it out."
+                )
