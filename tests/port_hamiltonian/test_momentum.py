@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.port_hamiltonian._algebra import mv, turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
+from flexjax.numerics.linalg import mv
 from tests.port_hamiltonian import zoo
 
 SPAN, STEPS = 0.2, 50

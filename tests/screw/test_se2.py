@@ -73,7 +73,7 @@ def test_same_names_as_se3():
             n for n, f in inspect.getmembers(module, inspect.isfunction) if not n.startswith("_")
         }
 
-    private = {"cross", "matmul", "matvec", "outer", "skew", "skew_square", "unskew"}
+    private = {"cross", "mm", "mv", "outer", "skew", "skew_square", "unskew"}
     private |= {"dexp_inv_coefficient", "dexp_inv_coefficients"}
     rotations = {n for n in names(se3) if "quat" in n or n.startswith("so3_")}
     assert names(se2) - private == names(se3) - private - rotations

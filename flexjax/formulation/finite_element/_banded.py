@@ -15,6 +15,7 @@ from jax import custom_derivatives, lax
 from jaxtyping import Array, Float
 
 from flexjax.numerics.beam import BAND
+from flexjax.numerics.linalg import inverse3, mm
 
 BLOCK = 3
 
@@ -81,16 +82,6 @@ def from_elements(parts: Float[Array, "B e 4"], size: int, stride: int) -> Float
     return jnp.pad(total, ((0, 0), (0, max(0, size - total.shape[1]))))[:, :size]
 
 
-def _inverse(a: Float[Array, "B 3 3"]) -> Array:
-    x, y, z = a[:, :, 0], a[:, :, 1], a[:, :, 2]
-    cross = jnp.cross(y, z), jnp.cross(z, x), jnp.cross(x, y)
-    return jnp.stack(cross, axis=1) / jnp.sum(x * cross[0], axis=1)[:, None, None]
-
-
-def _mm(a, b):
-    return jnp.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
-
-
 class BandFactors(eqx.Module):
     """Block elimination from the base: inverses of the pivots and the blocks above the diagonal (K, B, 3, 3)."""
 
@@ -115,8 +106,8 @@ def band_factor(band: Float[Array, "B m w"]) -> BandFactors:
 
     def onwards(carry, row):
         D, U = row
-        pivot = _inverse(D - carry)
-        return _mm(jnp.swapaxes(U, 1, 2), _mm(pivot, U)), pivot
+        pivot = inverse3(D - carry)
+        return mm(jnp.swapaxes(U, 1, 2), mm(pivot, U)), pivot
 
     _, pivot = lax.scan(onwards, jnp.zeros_like(diagonal[0]), (diagonal, upper))
     return BandFactors(pivot, upper)
@@ -129,15 +120,15 @@ def band_solve(f: BandFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m 
 
     def onwards(carry, row):
         pivot, U, b = row
-        x = _mm(pivot, b - carry)
-        return _mm(jnp.swapaxes(U, 1, 2), x), x
+        x = mm(pivot, b - carry)
+        return mm(jnp.swapaxes(U, 1, 2), x), x
 
     start = jnp.zeros((B, BLOCK, k), rhs.dtype)
     _, x = lax.scan(onwards, start, (f.pivot, f.upper, jnp.moveaxis(blocks, 1, 0)))
 
     def back(later, row):
         pivot, U, x = row
-        x = x - _mm(pivot, _mm(U, later))
+        x = x - mm(pivot, mm(U, later))
         return x, x
 
     _, x = lax.scan(back, start, (f.pivot, f.upper, x), reverse=True)

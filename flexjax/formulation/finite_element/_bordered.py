@@ -10,7 +10,7 @@ from flexjax.formulation.finite_element._banded import (
     band_factor,
     band_solve,
 )
-from flexjax.mechanism.chain._kinematics import mtv, mv
+from flexjax.numerics.linalg import inverse2, mm, mtv, mv
 
 
 class Bordered(eqx.Module):
@@ -33,18 +33,6 @@ class BorderedFactors(eqx.Module):
     columns: Array | None = None  # band^-1 wide, times the inverse of spread + wide^T band^-1 wide
 
 
-def _mm(a: Float[Array, "B i j"], b: Float[Array, "B j k"]) -> Float[Array, "B i k"]:
-    return jnp.sum(a[:, :, :, None] * b[:, None, :, :], axis=2)
-
-
-def inverse2(m: Float[Array, "B 2 2"]) -> Float[Array, "B 2 2"]:
-    a, b, c, d = m[:, 0, 0], m[:, 0, 1], m[:, 1, 0], m[:, 1, 1]
-    return (
-        jnp.stack([jnp.stack([d, -b], 1), jnp.stack([-c, a], 1)], 1)
-        / (a * d - b * c)[:, None, None]
-    )
-
-
 def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
     if ee.wide is not None:
         return band_apply(ee.band, x) + mv(ee.wide, mv(inverse2(ee.spread), mtv(ee.wide, x)))
@@ -65,7 +53,7 @@ def bordered_factor(ee: Bordered, free) -> BorderedFactors:
     factors = band_factor(ee.band)
     if ee.wide is not None:
         columns = band_solve(factors, ee.wide)
-        columns = _mm(columns, inverse2(ee.spread + _mm(jnp.swapaxes(ee.wide, 1, 2), columns)))
+        columns = mm(columns, inverse2(ee.spread + mm(jnp.swapaxes(ee.wide, 1, 2), columns)))
         return BorderedFactors(factors, None, None, None, ee.wide, columns)
     if ee.side is None:
         return BorderedFactors(factors, None, None, None)
@@ -77,7 +65,7 @@ def bordered_factor(ee: Bordered, free) -> BorderedFactors:
 def bordered_solve(factors: BorderedFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
     if factors.wide is not None:
         y = band_solve(factors.band, rhs)
-        return y - _mm(factors.columns, _mm(jnp.swapaxes(factors.wide, 1, 2), y))
+        return y - mm(factors.columns, mm(jnp.swapaxes(factors.wide, 1, 2), y))
     if factors.side is None:
         return band_solve(factors.band, rhs)
     y = band_solve(factors.band, rhs[:, :-1])

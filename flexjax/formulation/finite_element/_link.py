@@ -34,9 +34,9 @@ from flexjax.formulation.finite_element._bordered import (
 )
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
 from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
-from flexjax.mechanism.chain._kinematics import mtv, mv
 from flexjax.mechanism.chain._links import mass_form_gradient, tip_form_gradient
 from flexjax.numerics.beam import BAND, Cubics
+from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se2, se3
 
 

@@ -20,8 +20,8 @@ from flexjax.mechanism import (
     rotor_and_gear,
     shift_axis,
 )
+from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.screw import se3
-from flexjax.numerics.screw._pose import matmul, matvec
 from flexjax.numerics.screw._quaternion import outer, skew
 from flexjax.robot import Robot
 
@@ -192,14 +192,14 @@ def _local(car: Carrier, lay: Layout, k: int, x) -> se3.Pose:
         return before
     if not stage.turns:
         return se3.Pose(
-            before.rotation, before.position + matvec(before.rotation, screw[:3] * x[stage.dof])
+            before.rotation, before.position + mv(before.rotation, screw[:3] * x[stage.dof])
         )
     # Rodrigues' formula about a unit axis: less than the exponential of a twist, which needs series near zero.
     axis, sine, cosine = screw[3:], jnp.sin(x[stage.dof]), jnp.cos(x[stage.dof])
     turn = (
         cosine * jnp.eye(3, dtype=axis.dtype) + sine * skew(axis) + (1 - cosine) * outer(axis, axis)
     )
-    return se3.Pose(matmul(before.rotation, turn), before.position)
+    return se3.Pose(mm(before.rotation, turn), before.position)
 
 
 def frames(car: Carrier, lay: Layout, x: Float[Array, " D"], base: se3.Pose) -> list[se3.Pose]:

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from flexjax.numerics.linalg import gauss_jordan, inverse2, mm, mv
+
 
 class Factors(eqx.Module):
     """Elimination of the elements' own unknowns (inverse, coupling), of nodes (inverse diagonal, multipliers), of the joints (columns, inverse)."""
@@ -22,33 +24,6 @@ class Factors(eqx.Module):
     joint_inverse: Float[Array, "D D"]
 
 
-def gauss_jordan(m: Float[Array, "k k"]) -> Array:
-    """Inverse without LAPACK and without pivoting, one elimination per loop turn."""
-    k = m.shape[0]
-    eye = jnp.eye(k, dtype=m.dtype)
-
-    def eliminate(i, work):
-        row = work[i] / work[i, i]
-        column = work[:, i]
-        work = work - column[:, None] * row[None, :]
-        return work.at[i].set(row)
-
-    return lax.fori_loop(0, k, eliminate, jnp.concatenate([m, eye], axis=1))[:, k:]
-
-
-def _mm(a, b):
-    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
-
-
-def _mv(a, x):
-    return jnp.sum(a * x[None, :], axis=1)
-
-
-def _inverse2(m):
-    (a, b), (c, d) = m
-    return jnp.stack([jnp.stack([d, -b]), jnp.stack([-c, a])]) / (a * d - b * c)
-
-
 def factorise(
     node: int,
     E: Float[Array, "n size size"],
@@ -59,9 +34,9 @@ def factorise(
     """``E``: symmetric element matrices; ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints that are not
     ``free`` have unit rows."""
     k = 2 * node
-    invert = {0: lambda m: m, 2: _inverse2}.get(E.shape[1] - k, gauss_jordan)
+    invert = {0: lambda m: m, 2: inverse2}.get(E.shape[1] - k, gauss_jordan)
     own_inverse = jax.vmap(invert)(E[:, k:, k:])
-    coupling = jax.vmap(_mm)(own_inverse, E[:, k:, :k])
+    coupling = mm(own_inverse, E[:, k:, :k])
     C = E[:, :k, :k] - jnp.einsum("nsi,nsj->nij", E[:, k:, :k], coupling)
     lower = C[:, node:, :node]  # outer row, inner column: couples node k with node k - 1
     diagonal = C[:, node:, node:] + jnp.concatenate(
@@ -71,8 +46,8 @@ def factorise(
 
     def outwards(previous, row):
         L, D = row
-        G = _mm(L, previous)
-        inverse = gauss_jordan(D - _mm(G, L.T))
+        G = mm(L, previous)
+        inverse = gauss_jordan(D - mm(G, L.T))
         inverse = 0.5 * (inverse + inverse.T)
         return inverse, (inverse, G)
 
@@ -113,7 +88,7 @@ def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
 
     def outwards(previous, row):
         G, b = row
-        y = b - _mv(G, previous)
+        y = b - mv(G, previous)
         return y, y
 
     _, y = lax.scan(outwards, jnp.zeros(node, r.dtype), (f.multiplier, rhs))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from flexjax.numerics.linalg import mm
 from flexjax.numerics.screw import se2, se3
 from flexjax.numerics.screw._trig import sincos
 
@@ -54,18 +55,6 @@ def coad_of(w):
     """(..., d, d): the matrix W(w) with ad(a)^T w = W(w) a."""
     c = jnp.asarray(np.transpose(STRUCTURE[w.shape[-1]], (1, 2, 0)), w.dtype)
     return jnp.sum(lift(c, w.ndim + 2) * w[..., None, None, :], axis=-1)
-
-
-def mv(a, x):
-    return jnp.sum(a * x[..., None, :], axis=-1)
-
-
-def mm(a, b):
-    return jnp.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
-
-
-def transpose(a):
-    return jnp.swapaxes(a, -1, -2)
 
 
 def _quarter(p):

@@ -10,8 +10,6 @@ from jaxtyping import Array
 from flexjax.drive import Drive
 from flexjax.formulation.port_hamiltonian import _joint
 from flexjax.formulation.port_hamiltonian._algebra import (
-    mm,
-    mv,
     rotate_by,
     space_of,
     turn_from_matrix,
@@ -23,6 +21,7 @@ from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan
 from flexjax.formulation.port_hamiltonian._nodes import momentum
 from flexjax.formulation.port_hamiltonian._parameters import Numbers
 from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import PortState, PortTangent
 from flexjax.robot import Robot

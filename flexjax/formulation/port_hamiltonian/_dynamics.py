@@ -12,8 +12,6 @@ from flexjax.formulation.port_hamiltonian._algebra import (
     ad,
     coad_of,
     eye_like,
-    mm,
-    mv,
     resolvent,
     rotate_by,
     turn_matrix,
@@ -23,6 +21,7 @@ from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forc
 from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._link import strain_rate
+from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, apply_linked, solve_linked
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import PortState, PortTangent

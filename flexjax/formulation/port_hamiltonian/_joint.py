@@ -12,15 +12,9 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.formulation.port_hamiltonian._algebra import (
-    coad_of,
-    mm,
-    mv,
-    rotate_by,
-    sinc,
-    turn_matrix,
-)
+from flexjax.formulation.port_hamiltonian._algebra import coad_of, rotate_by, sinc, turn_matrix
 from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.screw import se3
 from flexjax.numerics.screw._stumpff import stumpff
 

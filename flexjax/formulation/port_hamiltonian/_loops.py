@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.port_hamiltonian._algebra import lever_cross, mm, mv, rotate_by, sinc
+from flexjax.formulation.port_hamiltonian._algebra import lever_cross, rotate_by, sinc
 from flexjax.formulation.port_hamiltonian._structure import Structure
 from flexjax.mechanism import centreline_pose
+from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.screw import se3
 from flexjax.robot import Robot
 

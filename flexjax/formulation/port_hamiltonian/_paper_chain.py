@@ -19,10 +19,8 @@ from flexjax.formulation.port_hamiltonian import _dynamics, _joint, _loops, _sta
 from flexjax.formulation.port_hamiltonian._algebra import (
     ad,
     coad_of,
-    mv,
     resolvent,
     rotate_by,
-    transpose,
     turn_matrix,
 )
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, pick
@@ -30,6 +28,7 @@ from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
 from flexjax.formulation.port_hamiltonian._forces import joint_forces
 from flexjax.formulation.port_hamiltonian._lanes import lanes
 from flexjax.formulation.port_hamiltonian._stage import Evaluation, Stage, Unknowns
+from flexjax.numerics.linalg import mv, transpose
 from flexjax.numerics.term import AbstractPortHamiltonianTerm, PortState, PortTangent, State
 
 

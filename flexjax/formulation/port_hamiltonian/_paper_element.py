@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.formulation.port_hamiltonian._algebra import ad, mv, transpose
+from flexjax.formulation.port_hamiltonian._algebra import ad
+from flexjax.numerics.linalg import mv, transpose
 
 
 class PaperElement(eqx.Module):

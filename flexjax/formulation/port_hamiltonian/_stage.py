@@ -7,13 +7,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian import _joint, _loops
-from flexjax.formulation.port_hamiltonian._algebra import mv, rotate_by, turn_matrix, turn_move
+from flexjax.formulation.port_hamiltonian._algebra import rotate_by, turn_matrix, turn_move
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, pick
 from flexjax.formulation.port_hamiltonian._forces import JointForces, joint_forces, node_forces
 from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import Side
 from flexjax.formulation.port_hamiltonian._nodes import Nodes, momentum
+from flexjax.numerics.linalg import mv
 from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, solve_linked
 from flexjax.numerics.term import PortState
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 
 from flexjax.formulation.screw_synthesis._link import ModalLinks
 from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
-from flexjax.mechanism.chain._kinematics import mtv, mv
+from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
-from flexjax.mechanism.chain._kinematics import mtv, mv
 from flexjax.numerics.beam import ShapeFunctions
+from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
 
 LEVI_CIVITA = np.zeros((3, 3, 3))

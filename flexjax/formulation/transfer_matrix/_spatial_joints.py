@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax.formulation.transfer_matrix._chain import Layout
-from flexjax.formulation.transfer_matrix._sweep import _inverse3 as inverse3
+from flexjax.numerics.linalg import inverse2, inverse3, mm, mv, transpose
 from flexjax.numerics.screw import se3
 from flexjax.robot import Robot
 
@@ -62,19 +62,7 @@ class Bends(NamedTuple):
 
     def moment(self) -> Array:
         """(n, 3) elastic and viscous moment in the coordinates of the bending vector."""
-        return matvec(self.stiffness, self.bend) + matvec(self.damping, self.bend_rate)
-
-
-def matvec(a, x):
-    return jnp.sum(a * x[..., None, :], axis=-1)
-
-
-def matmul(a, b):
-    return jnp.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
-
-
-def transpose(a):
-    return jnp.swapaxes(a, -1, -2)
+        return mv(self.stiffness, self.bend) + mv(self.damping, self.bend_rate)
 
 
 def _free_angles(Q, axes, count: int) -> Array:
@@ -84,7 +72,7 @@ def _free_angles(Q, axes, count: int) -> Array:
         angle = 2 * jnp.arctan2(jnp.sum(quat[1:] * axes[0]), quat[0])
         return jnp.stack([angle, jnp.zeros_like(angle)])
     B = jnp.stack([axes[0], axes[1], jnp.cross(axes[0], axes[1])])
-    R = matmul(matmul(B, Q), B.T)
+    R = mm(mm(B, Q), B.T)
     return jnp.stack([jnp.arctan2(-R[1, 2], R[2, 2]), jnp.arcsin(jnp.clip(R[0, 2], -1.0, 1.0))])
 
 
@@ -94,7 +82,7 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
     eye = jnp.eye(3, dtype=R.dtype)
     parent = jnp.concatenate([eye[None], R[:-1]])
     w_rel = w - jnp.concatenate([jnp.zeros((1, 3), w.dtype), w[:-1]])
-    Q = matmul(transpose(chain.fix), matmul(transpose(parent), R))
+    Q = mm(transpose(chain.fix), mm(transpose(parent), R))
     angle, rate = sites.spread(target), sites.spread(target_rate)
     for i, count in sites.pairs:
         angle = angle.at[i].set(_free_angles(Q[i], chain.axes[i], count))
@@ -119,37 +107,37 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
         joint_slow,
     ):
         first, second = (se3.rotation_exp(axes[j] * angle[j]) for j in (0, 1))
-        turn = matmul(first, second)
-        bend = se3.rotation_log(matmul(turn.T, Q))
+        turn = mm(first, second)
+        bend = se3.rotation_log(mm(turn.T, Q))
         back = se3.so3_dexp_inv(bend)
-        A = matmul(
-            se3.rotation_exp(-bend), jnp.stack([matvec(second.T, axes[0]), axes[1]], -1)
+        A = mm(
+            se3.rotation_exp(-bend), jnp.stack([mv(second.T, axes[0]), axes[1]], -1)
         )  # body axes
-        across = matmul(fix, turn)
+        across = mm(fix, turn)
 
         def parents(other):
-            return matmul(across.T * other[None], across)
+            return mm(across.T * other[None], across)
 
         def both(own, other, joint):
             return eye * own[None] + parents(other) + joint * axes[0][:, None] * axes[0][None]
 
         C, E = both(give, give_out, joint_give), axes * free[:, None]
         K, late = inverse3(C), both(slow, slow_out, joint_slow)
-        KE = matmul(K, E.T)
-        K = K - matmul(KE, matmul(_inverse2(matmul(E, KE) + _absent(free)), KE.T))
-        turned = matmul(back, A)  # what the joint's rates take from the rate of bending
-        solve = _inverse2(matmul(E, turned * free[None]) + _absent(free))
-        of_angle = matmul(solve, matmul(E, back)) * free[:, None]
-        of_bend = back - matmul(turned, of_angle)
-        of_angle, of_bend = matmul(of_angle, R.T), matmul(of_bend, R.T)
-        moment = matvec(K, bend)
-        turns = jnp.stack([matvec(second.T, axes[0]), axes[1]])
-        drag = -matvec(turns, jnp.cross(moment, matvec(parents(give_out), moment)))
-        axis_give = jnp.sum(E * matmul(E, C), axis=1)
+        KE = mm(K, E.T)
+        K = K - mm(KE, mm(inverse2(mm(E, KE) + _absent(free)), KE.T))
+        turned = mm(back, A)  # what the joint's rates take from the rate of bending
+        solve = inverse2(mm(E, turned * free[None]) + _absent(free))
+        of_angle = mm(solve, mm(E, back)) * free[:, None]
+        of_bend = back - mm(turned, of_angle)
+        of_angle, of_bend = mm(of_angle, R.T), mm(of_bend, R.T)
+        moment = mv(K, bend)
+        turns = jnp.stack([mv(second.T, axes[0]), axes[1]])
+        drag = -mv(turns, jnp.cross(moment, mv(parents(give_out), moment)))
+        axis_give = jnp.sum(E * mm(E, C), axis=1)
         held = rate * (1 - free)
-        bend_rate = matvec(of_bend, w_rel) - matvec(turned, held)
-        rate = held + matvec(of_angle, w_rel)
-        damping = matmul(matmul(K, late), K)
+        bend_rate = mv(of_bend, w_rel) - mv(turned, held)
+        rate = held + mv(of_angle, w_rel)
+        damping = mm(mm(K, late), K)
         return (
             angle,
             rate,
@@ -157,7 +145,7 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
             bend_rate,
             of_bend,
             of_angle,
-            matmul(R, A),
+            mm(R, A),
             K,
             damping,
             axis_give,
@@ -187,9 +175,3 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
 def _absent(free):
     """Ones on the diagonal where there is no free axis."""
     return jnp.eye(2, dtype=free.dtype) * (1 - free)[None]
-
-
-def _inverse2(a):
-    det = a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0]
-    rows = jnp.stack([jnp.stack([a[1, 1], -a[0, 1]]), jnp.stack([-a[1, 0], a[0, 0]])])
-    return rows / det

@@ -5,8 +5,8 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax.formulation.transfer_matrix._link import locate
-from flexjax.formulation.transfer_matrix._spatial_joints import matvec
 from flexjax.mechanism import centreline_pose
+from flexjax.numerics.linalg import mv
 from flexjax.numerics.screw import se3
 
 
@@ -36,7 +36,7 @@ def _station(term, span, s, R) -> tuple[Array, Array, Array]:
         pose = centreline_pose(link, s)
         return jnp.ones(1, R.dtype), (R[0] @ pose.position)[None], R[0] @ pose.rotation
     where, along = locate(span.count, s, link.length)
-    at = matvec(R, along[:, None] * jnp.asarray([[1.0, 0.0, 0.0]], R.dtype))
+    at = mv(R, along[:, None] * jnp.asarray([[1.0, 0.0, 0.0]], R.dtype))
     ends = jnp.concatenate([R[:1], R, R[-1:]])
     knots = jnp.asarray(np.concatenate([[0.0], np.arange(span.count) + 0.5, [span.count]]), R.dtype)
     u = s * span.count

@@ -12,9 +12,9 @@ from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
 from flexjax.formulation.transfer_matrix._chain import Layout, Span
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
-from flexjax.formulation.transfer_matrix._spatial_joints import matvec, transpose
 from flexjax.formulation.transfer_matrix._spatial_term import SpatialTerm
 from flexjax.mechanism import Energy, Snapshot, beam_properties, centreline_pose
+from flexjax.numerics.linalg import mv, transpose
 from flexjax.numerics.screw import se3
 from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
@@ -86,10 +86,8 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     pressed, _, damped = term.stops(b)
     pressed = pressed + damped * sites.gather(b.angle_rate)
     torque = sites.spread(jnp.where(sites.given, 0.0, effort - lost + pressed))
-    moment = matvec(transpose(b.of_angle), torque) - matvec(
-        transpose(b.of_bend), matvec(b.stiffness, b.bend)
-    )
-    fields = (R, position[:-1], velocity[:-1], acc, w, alpha, matvec(transpose(R), moment))
+    moment = mv(transpose(b.of_angle), torque) - mv(transpose(b.of_bend), mv(b.stiffness, b.bend))
+    fields = (R, position[:-1], velocity[:-1], acc, w, alpha, mv(transpose(R), moment))
     by_link = {span.link: _along(term, span, fields, s) for span in lay.spans}
     rows = [by_link[i] for i in range(len(robot.links))]
     frames, twist, rate, deflection, strain, root = (
@@ -102,7 +100,7 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     order = sorted(lay.spans, key=lambda span: span.joint)
     first, child = np.array([x.first for x in order]), np.array([x.link for x in order])
     inward = transpose(root[child])
-    reaction = jnp.concatenate([matvec(inward, f[first, :3]), matvec(inward, f[first, 3:])], axis=1)
+    reaction = jnp.concatenate([mv(inward, f[first, :3]), mv(inward, f[first, 3:])], axis=1)
     motor = jnp.where(sites.given, value, sites.gather(b.angle) + beyond)
     return Snapshot(
         q=q + beyond, qd=qd, qdd=qdd, motor=motor, effort=effort,
@@ -115,7 +113,7 @@ def _link_side(term: SpatialTerm, t, args, mech: Mechanical, alpha):
     chain, sites = term.chain, term.sites
 
     def spring(stiffness, bend):
-        turn = chain.joint_give * jnp.sum(matvec(stiffness, bend) * chain.axes[:, 0], axis=1)
+        turn = chain.joint_give * jnp.sum(mv(stiffness, bend) * chain.axes[:, 0], axis=1)
         return jnp.stack([turn, jnp.zeros_like(turn)], -1)
 
     def coordinates(t, mech):
@@ -173,17 +171,17 @@ def _along(term: SpatialTerm, span: Span, fields, s):
             [props.GJ, props.EIy, props.EIz], -1
         )
         shape = s[:, None] * ahead * link.length
-    point = matvec(R[k], local)
+    point = mv(R[k], local)
     r = x[k] + point
     inner = transpose(section)
-    vel = matvec(inner, v[k] + jnp.cross(w[k], point))
-    acc = matvec(inner, a[k] + jnp.cross(alpha[k], point) + jnp.cross(w[k], jnp.cross(w[k], point)))
-    twist = jnp.concatenate([vel, matvec(inner, spin)], axis=1)
-    rate = jnp.concatenate([acc, matvec(inner, turn)], axis=1)
+    vel = mv(inner, v[k] + jnp.cross(w[k], point))
+    acc = mv(inner, a[k] + jnp.cross(alpha[k], point) + jnp.cross(w[k], jnp.cross(w[k], point)))
+    twist = jnp.concatenate([vel, mv(inner, spin)], axis=1)
+    rate = jnp.concatenate([acc, mv(inner, turn)], axis=1)
     frames = jnp.concatenate([r, jax.vmap(se3.matrix_to_quat)(section)], axis=1)
     deflection = (
         zero
         if shape is None
-        else matvec(jnp.broadcast_to(root.T[None], section.shape), r - x[:1]) - shape
+        else mv(jnp.broadcast_to(root.T[None], section.shape), r - x[:1]) - shape
     )
     return frames, twist, rate, deflection, jnp.concatenate([zero, bent], axis=1), root

@@ -21,12 +21,10 @@ from flexjax.formulation.transfer_matrix._spatial_joints import (
     Sites,
     bends,
     inverse3,
-    matmul,
-    matvec,
-    transpose,
 )
 from flexjax.formulation.transfer_matrix._spatial_loads import load_wrenches
 from flexjax.formulation.transfer_matrix._term import Carried
+from flexjax.numerics.linalg import mm, mv, transpose
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 from flexjax.robot import Robot
@@ -37,7 +35,7 @@ skew = jax.vmap(se3.skew)
 def _around(point, spin):
     """Derivative (n, 3, 3) of w x (w x point) by w, and the value."""
     swung = jnp.cross(spin, point)
-    return -(skew(swung) + matmul(skew(spin), skew(point))), jnp.cross(spin, swung)
+    return -(skew(swung) + mm(skew(spin), skew(point))), jnp.cross(spin, swung)
 
 
 class SpatialTerm(AbstractChainStepTerm):
@@ -106,19 +104,18 @@ class SpatialTerm(AbstractChainStepTerm):
         """(e (n, 6) of the bodies' inboard points, f (n, 6) on the bodies there) at rotations R and angular velocities
         w. The motion to find lies ``turn_ahead`` + c2 alpha and ``w_ahead`` + c1 alpha from these (n, 3)."""
         chain, n = self.chain, self.layout.n
-        reach, moment = matvec(R, chain.reach), matvec(R, chain.moment)
-        inertia = matmul(matmul(R, chain.inertia), transpose(R))
+        reach, moment = mv(R, chain.reach), mv(R, chain.moment)
+        inertia = mm(mm(R, chain.inertia), transpose(R))
         swing, known = _around(reach, w)
         push_slope, push = _around(moment, w)
-        spun = matvec(inertia, w)
-        gyro_slope, gyro = matmul(skew(w), inertia) - skew(spun), jnp.cross(w, spun)
+        spun = mv(inertia, w)
+        gyro_slope, gyro = mm(skew(w), inertia) - skew(spun), jnp.cross(w, spun)
         if self.linearisation == "extrapolated":
             swing, push_slope, gyro_slope = (
                 jnp.zeros_like(x) for x in (swing, push_slope, gyro_slope)
             )
         known, push, gyro = (
-            x + matvec(s, w_ahead)
-            for x, s in ((known, swing), (push, push_slope), (gyro, gyro_slope))
+            x + mv(s, w_ahead) for x, s in ((known, swing), (push, push_slope), (gyro, gyro_slope))
         )
         force, torque = load_wrenches(self, t, args, R)
         push, gyro = push - force, gyro - torque
@@ -143,21 +140,21 @@ class SpatialTerm(AbstractChainStepTerm):
 
         def inwards(Z, x):
             right, left, body, stiffness, torque = x
-            X = matmul(left, matmul(Z, jnp.concatenate([right, last]))) + body
-            D = matmul(inverse3(stiffness + X[3:, 3:6]), torque[:, None] * last - X[3:])
-            return X + matmul(X[:, 3:6], D), (X, D)
+            X = mm(left, mm(Z, jnp.concatenate([right, last]))) + body
+            D = mm(inverse3(stiffness + X[3:, 3:6]), torque[:, None] * last - X[3:])
+            return X + mm(X[:, 3:6], D), (X, D)
 
         start = jnp.zeros((6, 7), R.dtype)
         _, (X, D) = lax.scan(inwards, start, (right, left, body, stiffness, torque), reverse=True)
 
         def outwards(e, x):
             right, D = x
-            turned = e + jnp.concatenate([jnp.zeros(3, e.dtype), matvec(D[:, :6], e) + D[:, 6]])
-            return matvec(right[:, :6], turned) + right[:, 6], turned
+            turned = e + jnp.concatenate([jnp.zeros(3, e.dtype), mv(D[:, :6], e) + D[:, 6]])
+            return mv(right[:, :6], turned) + right[:, 6], turned
 
         root = jnp.concatenate([-chain.gravity, jnp.zeros(3, R.dtype)])
         _, e = lax.scan(outwards, root, (right, D))
-        return e, matvec(X[:, :, :6], e) + X[:, :, 6]
+        return e, mv(X[:, :, :6], e) + X[:, :, 6]
 
     def _laws(self, t, args, memory, b: Bends, turn_ahead, w_ahead, c2, c1, lag):
         """Moments on the outboard bodies: torque - stiffness (al_O - al_I), world axes."""
@@ -170,14 +167,14 @@ class SpatialTerm(AbstractChainStepTerm):
             for x in (own.effort - own.lost + push, own.of_angle + ks, own.of_rate + cs)
         )
         tau = tau - b.drag  # of_angle takes the free axes only
-        bend = b.bend + matvec(b.of_bend, turn)
-        rate = b.bend_rate + matvec(b.of_bend, spin)
-        elastic = matvec(b.stiffness, bend) + matvec(b.damping, rate)
-        tau = tau - kx * matvec(b.of_angle, turn) - kd * matvec(b.of_angle, spin)
-        torque = matvec(transpose(b.of_angle), tau) - matvec(transpose(b.of_bend), elastic)
-        soft = matmul(transpose(b.of_bend), matmul(c2 * b.stiffness + c1 * b.damping, b.of_bend))
+        bend = b.bend + mv(b.of_bend, turn)
+        rate = b.bend_rate + mv(b.of_bend, spin)
+        elastic = mv(b.stiffness, bend) + mv(b.damping, rate)
+        tau = tau - kx * mv(b.of_angle, turn) - kd * mv(b.of_angle, spin)
+        torque = mv(transpose(b.of_angle), tau) - mv(transpose(b.of_bend), elastic)
+        soft = mm(transpose(b.of_bend), mm(c2 * b.stiffness + c1 * b.damping, b.of_bend))
         held = (c2 * kx + c1 * kd)[:, :, None] * b.of_angle
-        return soft + matmul(transpose(b.of_angle), held), torque
+        return soft + mm(transpose(b.of_angle), held), torque
 
     def solve(self, t, y: State, args):
         """(rotations, angular velocities, e, f) of a state."""
@@ -230,14 +227,14 @@ class SpatialTerm(AbstractChainStepTerm):
     def efforts(self, t, args, memory, b: Bends, lag=None) -> tuple[Array, Array]:
         """(D,) efforts of the motors, and what dampers and friction take of them."""
         effort, lost, _, _ = self.own_effort(t, args, memory, b, lag)
-        held = matvec(transpose(b.axes), -matvec(transpose(b.of_bend), b.moment()))
+        held = mv(transpose(b.axes), -mv(transpose(b.of_bend), b.moment()))
         return jnp.where(self.sites.given, self.sites.gather(held + b.drag) + lost, effort), lost
 
     def exchange(self, t, y: State, args, lag=None) -> Exchange:
         b = self.bends(t, args, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
         effort, lost = self.efforts(t, args, y.memory, b, lag)
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
-        viscous = matvec(b.damping, b.bend_rate).reshape(-1)
+        viscous = mv(b.damping, b.bend_rate).reshape(-1)
         loss = [
             (viscous, b.bend.reshape(-1), b.bend_rate.reshape(-1)),
             (lost, x, xd),
@@ -274,7 +271,7 @@ class SpatialTerm(AbstractChainStepTerm):
 
     def points(self, mech: Mechanical):
         """Positions and velocities (n + 1, 3) of the bodies' inboard points, the last one the tip's."""
-        reach = matvec(self.rotations(mech.q), self.chain.reach)
+        reach = mv(self.rotations(mech.q), self.chain.reach)
         swept = jnp.cross(mech.v.reshape(-1, 3), reach)
         return _along(self.chain.offset, reach), _along(jnp.zeros_like(self.chain.offset), swept)
 
@@ -282,17 +279,17 @@ class SpatialTerm(AbstractChainStepTerm):
         """(kinetic, elastic, gravity)."""
         c, R, w = self.chain, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3)
         position, velocity = self.points(y.mech)
-        moment, v = matvec(R, c.moment), velocity[:-1]
-        inner = matvec(transpose(R), w)
+        moment, v = mv(R, c.moment), velocity[:-1]
+        inner = mv(transpose(R), w)
         kinetic = 0.5 * jnp.sum(c.mass * jnp.sum(v**2, axis=1)) + 0.5 * jnp.sum(
-            inner * matvec(c.inertia, inner)
+            inner * mv(c.inertia, inner)
         )
         kinetic = kinetic + jnp.sum(v * jnp.cross(w, moment))
         b = self.bends(t, args, R, w)
         gravity = -jnp.sum((c.mass[:, None] * position[:-1] + moment) * c.gravity[None])
         stops = c.joints.stop_energy(self.sites.gather(b.angle))
         pressed = jnp.sum(jnp.where(self.sites.given, 0.0, stops))
-        return kinetic, 0.5 * jnp.sum(b.bend * matvec(b.stiffness, b.bend)) + pressed, gravity
+        return kinetic, 0.5 * jnp.sum(b.bend * mv(b.stiffness, b.bend)) + pressed, gravity
 
 
 def _all_free(term: SpatialTerm) -> Sites:

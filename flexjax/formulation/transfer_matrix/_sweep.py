@@ -22,6 +22,8 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Float
 
+from flexjax.numerics.linalg import inverse3
+
 KEPT = "transfer_matrix_sweep"  # what reverse mode stores of a step; the rest it computes again
 
 
@@ -239,13 +241,6 @@ def _finish(rows, turn, e) -> Solution:
     return Solution(e, D, jnp.sum(rows[:, :3] * e, axis=1) + rows[:, 3])
 
 
-def _inverse3(A):
-    """Inverse of a 3 x 3 matrix by cross products: no LAPACK call inside loops."""
-    a, b, c = A[..., 0, :], A[..., 1, :], A[..., 2, :]
-    bc, ca, ab = jnp.cross(b, c), jnp.cross(c, a), jnp.cross(a, b)
-    return jnp.stack([bc, ca, ab], -1) / jnp.sum(a * bc, -1)[..., None, None]
-
-
 def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
     """The same by associative scans: logarithmic depth, for devices with many cores.
 
@@ -279,8 +274,8 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
     def star(outer, inner):  # reverse=True hands over the outboard part first
         A2, B2, c2, C2, F2, d2 = outer
         A1, B1, c1, C1, F1, d1 = inner
-        inv = _inverse3(eye - mul(B1, C2))
-        AI, X = mul(A2, inv), mul(F1, _inverse3(eye - mul(C2, B1)))
+        inv = inverse3(eye - mul(B1, C2))
+        AI, X = mul(A2, inv), mul(F1, inverse3(eye - mul(C2, B1)))
         return (
             mul(AI, A1),
             B2 + mul(mul(AI, B1), F2),

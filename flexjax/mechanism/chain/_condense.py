@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from flexjax.mechanism.chain._links import AbstractLinks, Mass, Tip
+from flexjax.numerics.linalg import mm, small_inverse
 
 
 class Condensed(eqx.Module):
@@ -119,28 +120,6 @@ def _root(F):
     )
     lift = 32 * eps * jnp.where(scale > 0, scale, eps**2)
     return jnp.linalg.cholesky(F + lift[:, :, None] * jnp.eye(F.shape[1], dtype=F.dtype)[None])
-
-
-def small_inverse(m: Float[Array, "n n"]) -> Array:
-    """Inverse of a small positive definite matrix, by cross products or Gauss-Jordan, unrolled: no LAPACK call inside a scan."""
-    n = m.shape[0]
-    if n == 1:
-        return 1.0 / m
-    if n == 3:
-        x, y, z = m[:, 0], m[:, 1], m[:, 2]
-        rows = jnp.stack([jnp.cross(y, z), jnp.cross(z, x), jnp.cross(x, y)])
-        return rows / jnp.sum(x * rows[0])
-    work = jnp.concatenate([m, jnp.eye(n, dtype=m.dtype)], axis=1)
-    for i in range(n):
-        row = work[i] / work[i, i]
-        work = work - work[:, i : i + 1] * row[None, :]
-        work = work.at[i].set(row)
-    return work[:, n:]
-
-
-def mm(a, b):
-    """Product of two small matrices as multiply and sum: fuses inside a scan, where a dot is a kernel of its own."""
-    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
 
 
 @jax.custom_jvp

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from flexjax.mechanism.chain._layout import Layout
 from flexjax.mechanism.chain._links import AbstractLinks, Tip
 from flexjax.mechanism.chain._parameters import Parameters
+from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
 
 
@@ -31,16 +32,6 @@ class Kinematics(eqx.Module):
     along: Float[Array, "B dim"] | None = (
         None  # twist of a contact that slides along the link, per unit of its coordinate, in the contact's axes
     )
-
-
-def mv(a: Float[Array, "B i j"], x: Float[Array, "B j"]) -> Array:
-    """Matrix times vector, stage by stage; multiply and sum fuses where a dot would not."""
-    return jnp.sum(a * x[:, None, :], axis=2)
-
-
-def mtv(a: Float[Array, "B i j"], x: Float[Array, "B i"]) -> Array:
-    """Transpose times vector, stage by stage."""
-    return jnp.sum(a * x[:, :, None], axis=1)
 
 
 def behind(x: Float[Array, "B ..."], first: Array) -> Array:

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float
 from flexjax.mechanism.chain._condense import Condensed, admittance, mm, small_inverse
 from flexjax.mechanism.chain._kinematics import Kinematics
 from flexjax.mechanism.chain._parameters import Parameters
+from flexjax.numerics.linalg import mtv, mv
 
 
 class Factors(eqx.Module):
@@ -136,14 +137,6 @@ class Loads(eqx.Module):
     tip_rate: Float[Array, "B dim"]
 
 
-def _mv(a, x):
-    return jnp.sum(a * x[None, :], axis=1)
-
-
-def _mtv(a, x):
-    return jnp.sum(a * x[:, None], axis=0)
-
-
 def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
     """Unknowns x (B, n), body accelerations (B, dim), shape accelerations (B, m)."""
     k = f.A.shape[2]
@@ -158,25 +151,25 @@ def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
         on_tip = pA
         if link:
             Y, T, known = link
-            pull = known + _mv(T, pA)  # on the tip when the frame is at rest
-            on_tip = _mtv(Y, pull)
-        total = _mv(Mh, c) + p + on_tip
-        u = r - jnp.pad(_mtv(A, total), (0, r.shape[0] - k))
-        x0 = _mv(D_inverse, u)
-        return _mtv(X, total) + _mtv(U, x0) + w, (x0, pull if link else ())
+            pull = known + mv(T, pA)  # on the tip when the frame is at rest
+            on_tip = mtv(Y, pull)
+        total = mv(Mh, c) + p + on_tip
+        u = r - jnp.pad(mtv(A, total), (0, r.shape[0] - k))
+        x0 = mv(D_inverse, u)
+        return mtv(X, total) + mtv(U, x0) + w, (x0, pull if link else ())
 
     rows = (f.X, f.A, f.Mh, f.U, f.D_inverse, loads.r, bias, loads.extra, loads.rotors, link)
     _, (x0, pull) = lax.scan(inwards, jnp.zeros_like(loads.start), rows, reverse=True)
 
     def outwards(a, row):
         X, A, U, D_inverse, x0, c, link = row
-        x = x0 - _mv(D_inverse, _mv(U, a))
-        a = _mv(X, a) + c + _mv(A, x[:k])
+        x = x0 - mv(D_inverse, mv(U, a))
+        a = mv(X, a) + c + mv(A, x[:k])
         if not link:
             return a, (x, a, ())
         Y, K, F, known, pull = link
-        force = -_mv(K, _mv(Y, a)) - pull  # of the next link on the tip
-        return _mv(Y, a) + known + _mv(F, force), (x, a, force)
+        force = -mv(K, mv(Y, a)) - pull  # of the next link on the tip
+        return mv(Y, a) + known + mv(F, force), (x, a, force)
 
     if f.condensed is not None:
         link = (f.condensed.Y, f.K, f.condensed.F, tip_rate, pull)

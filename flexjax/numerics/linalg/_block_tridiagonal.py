@@ -17,6 +17,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.numerics.linalg._batch_last import batch_last
+from flexjax.numerics.linalg._small import mm, mv
 
 
 class LinkedBlocks(eqx.Module):
@@ -54,11 +55,6 @@ class LinkedBlocks(eqx.Module):
             border_columns=t(self.border_rows), border_rows=t(self.border_columns), corner=t(self.corner),
             parents=self.parents, order=self.order, base_attached=self.base_attached,
         )  # fmt: skip
-
-
-# Multiply and sum: XLA on CPU fuses it with its neighbours, where `@` becomes a kernel of its own.
-def mm(a, b):
-    return jnp.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
 
 
 _CYCLE = np.array([0, 1, 2, 0, 1])
@@ -331,9 +327,6 @@ def apply_linked(
     V = jnp.concatenate([jnp.stack(V0)[:, None], nodes], axis=1)
     before = jnp.concatenate([jnp.zeros_like(V[:, :1]), V[:, :-1]], axis=1)
     after = jnp.concatenate([V[:, 1:], jnp.zeros_like(V[:, :1])], axis=1)
-
-    def mv(a, x):
-        return jnp.sum(a * x[..., None, :], axis=-1)
 
     rows = mv(m.lower, before) + mv(m.diag, V) + mv(m.upper, after)
     if multipliers.shape[0]:

@@ -2,8 +2,9 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from flexjax.numerics.linalg import mm, mv
 
 
 class Pose(eqx.Module):
@@ -16,25 +17,16 @@ class Pose(eqx.Module):
     position: Float[Array, " d"]
 
 
-# Multiply and sum instead of `@`: XLA on CPU emits every dot as a kernel of its own, this fuses with its neighbours.
-def matvec(a: jax.Array, x: jax.Array) -> jax.Array:
-    return jnp.sum(a * x[None, :], axis=1)
-
-
-def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
-    return jnp.sum(a[:, :, None] * b[None, :, :], axis=1)
-
-
 def compose(a: Pose, b: Pose) -> Pose:
     """a after b: the pose of b's inner frame in a's outer frame."""
-    return Pose(matmul(a.rotation, b.rotation), a.position + matvec(a.rotation, b.position))
+    return Pose(mm(a.rotation, b.rotation), a.position + mv(a.rotation, b.position))
 
 
 def inverse(a: Pose) -> Pose:
     back = a.rotation.T
-    return Pose(back, -matvec(back, a.position))
+    return Pose(back, -mv(back, a.position))
 
 
 def act(a: Pose, point: jax.Array) -> jax.Array:
     """Outer coordinates of a point given in inner coordinates."""
-    return a.position + matvec(a.rotation, point)
+    return a.position + mv(a.rotation, point)

@@ -9,12 +9,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix2, Pose7, Scalar, Vector2
+from flexjax.numerics.linalg import mv
 from flexjax.numerics.screw._pose import (
     Pose as Pose,
     act as act,
     compose as compose,
     inverse as inverse,
-    matvec,
 )
 from flexjax.numerics.screw._stumpff import dexp_inv_coefficient, stumpff
 
@@ -83,7 +83,7 @@ def adjoint(pose: Pose) -> Matrix3:
 def adjoint_inverse(pose: Pose) -> Matrix3:
     """z_inner = adjoint_inverse(pose) @ z_outer."""
     back = pose.rotation.T
-    return _with_bottom(back, matvec(back, _quarter(pose.position)), 1.0)
+    return _with_bottom(back, mv(back, _quarter(pose.position)), 1.0)
 
 
 def ad(twist: Twist) -> Matrix3:
@@ -98,7 +98,7 @@ def ad_star(twist: Twist) -> Matrix3:
 
 def transport_wrench(pose: Pose, wrench: Wrench) -> Wrench:
     """A wrench given at and in the inner frame, at and in the outer one: <adjoint z, result> = <z, wrench>."""
-    force = matvec(pose.rotation, wrench[:2])
+    force = mv(pose.rotation, wrench[:2])
     moment = wrench[2:] + jnp.sum(_quarter(pose.position) * force, keepdims=True)
     return jnp.concatenate([force, moment])
 

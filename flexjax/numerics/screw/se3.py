@@ -8,13 +8,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix3, Pose7, Scalar, Vector3
+from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.screw._pose import (
     Pose as Pose,
     act as act,
     compose as compose,
     inverse as inverse,
-    matmul,
-    matvec,
 )
 from flexjax.numerics.screw._quaternion import (
     cross,
@@ -57,7 +56,7 @@ def exp(twist: Twist) -> Pose:
     v, w = twist[:3], twist[3:]
     _, c1, c2, c3, _ = stumpff(jnp.sum(w * w), 4)
     w_hat, w_hat2, eye = skew(w), skew_square(w), jnp.eye(3, dtype=twist.dtype)
-    return Pose(eye + c1 * w_hat + c2 * w_hat2, matvec(eye + c2 * w_hat + c3 * w_hat2, v))
+    return Pose(eye + c1 * w_hat + c2 * w_hat2, mv(eye + c2 * w_hat + c3 * w_hat2, v))
 
 
 def log(pose: Pose) -> Twist:
@@ -70,13 +69,13 @@ def log(pose: Pose) -> Twist:
 
 def adjoint(pose: Pose) -> Matrix6:
     """z_outer = adjoint(pose) @ z_inner."""
-    return _triangular(pose.rotation, matmul(skew(pose.position), pose.rotation))
+    return _triangular(pose.rotation, mm(skew(pose.position), pose.rotation))
 
 
 def adjoint_inverse(pose: Pose) -> Matrix6:
     """z_inner = adjoint_inverse(pose) @ z_outer."""
     back = pose.rotation.T
-    return _triangular(back, -matmul(back, skew(pose.position)))
+    return _triangular(back, -mm(back, skew(pose.position)))
 
 
 def ad(twist: Twist) -> Matrix6:
@@ -91,7 +90,7 @@ def ad_star(twist: Twist) -> Matrix6:
 
 def transport_wrench(pose: Pose, wrench: Wrench) -> Wrench:
     """A wrench given at and in the inner frame, at and in the outer one: <adjoint z, result> = <z, wrench>."""
-    force, moment = matvec(pose.rotation, wrench[:3]), matvec(pose.rotation, wrench[3:])
+    force, moment = mv(pose.rotation, wrench[:3]), mv(pose.rotation, wrench[3:])
     return jnp.concatenate([force, moment + cross(pose.position, force)])
 
 
