@@ -78,7 +78,7 @@ def factorise(
 def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
     n, node = f.inverse.shape[:2]
     table = r.reshape(n, -1)
-    own = jax.vmap(_mv)(f.own_inverse, table[:, node:])
+    own = mv(f.own_inverse, table[:, node:])
     handed = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
     rhs = (
         table[:, :node]
@@ -92,7 +92,7 @@ def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
         return y, y
 
     _, y = lax.scan(outwards, jnp.zeros(node, r.dtype), (f.multiplier, rhs))
-    y = jax.vmap(_mv)(f.inverse, y)
+    y = mv(f.inverse, y)
 
     def inwards(carry, row):
         G, y = row
