@@ -25,6 +25,7 @@ from flexjax.formulation.port_hamiltonian._lanes import (
     transpose,
     unlanes,
 )
+from flexjax.numerics import linalg
 from flexjax.numerics.linalg._batch_last import written
 
 # Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
@@ -45,9 +46,7 @@ class Elements(eqx.Module):
     density: Callable | None = eqx.field(static=True)
 
     def _linear(self, Q):
-        return (
-            self.stiffness * Q if self.stiffness.ndim == Q.ndim else _algebra.mv(self.stiffness, Q)
-        )
+        return self.stiffness * Q if self.stiffness.ndim == Q.ndim else linalg.mv(self.stiffness, Q)
 
     def _energies(self, Q):
         """(L, N) strain energies of a nonlinear density."""
@@ -180,4 +179,4 @@ class LaneElements(eqx.Module):
 def strain_rate(kappa, V):
     """Q' of the elements, (L, N, d)."""
     Va, Vb = V[:, :-1], V[:, 1:]
-    return Vb - Va + 0.5 * _algebra.mv(_algebra.ad(kappa), Va + Vb)
+    return Vb - Va + 0.5 * linalg.mv(_algebra.ad(kappa), Va + Vb)
