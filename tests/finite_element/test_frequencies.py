@@ -9,6 +9,8 @@ import pytest
 import scipy.linalg
 
 import flexjax as fx
+from flexjax.formulation.finite_element._spin import first_frequency
+from tests.contract_cases import pendulum
 
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "reference" / "001_finite_element.json").read_text()
@@ -65,3 +67,20 @@ def test_free_length_decides(record_number):
     for d, _, _, f1, paper, _ in REFERENCE["pb_paper_rule_f1"]["rows"][:3]:
         assert abs(clamped_frequencies("my-rpb", "link2", 8, free=d)[0] / (scale * f1) - 1) < 1e-5
         assert paper / f1 > 1.05
+
+
+@pytest.mark.parametrize("elements", [1, 4])
+def test_limit_of_rotation_for_any_number_of_elements(elements):
+    """The frequency behind the warning about fast rotation; one element has fewer unknowns than the band."""
+    model = fx.FiniteElement(elements=elements).bind(pendulum())
+    links = model.links
+    length = float(links.length[0])
+    loads = [(float(x.s), float(x.inertia[0, 0])) for x in links.loads]
+    found = first_frequency(
+        np.asarray(links.numbers.M[0]),
+        np.asarray(links.numbers.K[0]),
+        links.tables[0],
+        length,
+        loads,
+    )
+    np.testing.assert_allclose(found, 2 * np.pi * fx.modes(model).frequencies[0], rtol=1e-6)

@@ -13,8 +13,10 @@ def first_frequency(
     """Lowest clamped frequency [rad/s] of a link with payloads [(station, mass)], by inverse iteration: cost linear in the elements."""
     m = table.size
     mass, stiffness = length * M[:m], K[:m] / length**3
-    lower = np.zeros((BAND + 1, m))
-    for k in range(BAND + 1):
+    # One element has fewer unknowns than the band is wide.
+    width = min(BAND + 1, m)
+    lower = np.zeros((width, m))
+    for k in range(width):
         lower[k, : m - k] = stiffness[k:, BAND - k]
     rows = []
     for s, weight in loads:
