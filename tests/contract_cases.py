@@ -204,3 +204,13 @@ CASES = {
         zero=_FLAT | {f"links[{i}].material.nu": "bending in the plane neither shears nor twists" for i in (1, 2)},
     ),
 }  # fmt: skip
+
+# The fewest unknowns of each formulation, for what is about programs and not about physics.
+SMALLEST = {
+    "RigidArm": fx.RigidArm,
+    "TransferMatrix": lambda: fx.TransferMatrix(segments=2),
+    "FiniteElement": lambda: fx.FiniteElement(elements=1),
+    "ScrewSynthesis": lambda: fx.ScrewSynthesis(modes=1),
+    "PortHamiltonian": lambda: fx.PortHamiltonian(elements=2),
+    "MovingBeam": lambda: fx.MovingBeam(elements=1),
+}

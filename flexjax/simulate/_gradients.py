@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.simulate._simulate import compiler_options
+from flexjax.simulate._compile import compiler_options
 
 RATIO = 3  # of one step of the differences to the last
 

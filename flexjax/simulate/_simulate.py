@@ -18,15 +18,13 @@ from flexjax.drive import Drive, Sampled
 from flexjax.drive.signal import prepare as prepare_signals
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
+from flexjax.simulate._compile import compiler_options, under_transformation
 from flexjax.simulate._march import Lane, march
 from flexjax.simulate._start import first_state, marked, origin_of, read_start
 from flexjax.simulate.trajectory import Sections, Statistics, Trajectory, read_stations
 
 # Bytes of stored steps above which reverse mode recomputes each output interval instead of storing it (1.2x against 2.3x the forward time).
 STORE_LIMIT = 2e9
-# XLA has two ways to write the fused kernels of a CPU. The newer one, its default, compiles for nearly twice the time (8.8 against 5.0 s for the metal link in
-# FiniteElement), and the run is no faster for it (65 against 57 ms).
-COMPILER_OPTIONS = {"xla_cpu_use_fusion_emitters": False}
 
 
 def simulate(
@@ -95,11 +93,7 @@ def simulate(
         )
     else:
         run = (
-            _run_with_bar
-            if progress
-            else _run_in_trace
-            if isinstance(jnp.add(0, 0), jax.core.Tracer)
-            else _quick_run()
+            _run_with_bar if progress else _run_in_trace if under_transformation() else _quick_run()
         )
         traj = run(
             model,
@@ -205,15 +199,6 @@ def _run(model, drive, ts, substeps, solver, start, stations, intervals):
 
 # Inside a program that somebody else compiles, its options hold.
 _run_in_trace = eqx.filter_jit(_run)
-
-
-@functools.cache
-def compiler_options() -> dict | None:
-    try:
-        jax.jit(lambda x: x, compiler_options=COMPILER_OPTIONS)(0.0)
-    except jax.errors.JaxRuntimeError:  # an XLA that no longer knows them: its own choice serves
-        return None
-    return COMPILER_OPTIONS
 
 
 @functools.cache

@@ -1,0 +1,168 @@
+"""Every transformation of jax that a user may write, eager and compiled, in every formulation.
+
+One short run of one link. These tests ask whether a transformation goes through and whether all of
+them agree; other tests ask whether the physics is right.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.formulation import REGISTRY
+from tests.contract_cases import SMALLEST, pendulum
+
+TS = np.array([0.0, 5e-3, 1e-2])
+X = jnp.array([1.0, 1.1, 0.9])
+V = jnp.array([0.3, -0.2, 0.5])  # a direction
+
+
+def batch(x):
+    return jnp.stack([x, jnp.array([0.95, 1.2, 1.0])])
+
+
+def parts(name, x):
+    """A model and a drive with density, payload and gain scaled by the components of ``x``."""
+    robot = pendulum().replace("links.link.material.rho", 1200.0 * x[0])
+    robot = robot.replace("payloads.tool.mass", 0.05 * x[1])
+    drive = fx.Drive(joints={"root": fx.PD(3.0 * x[2], 0.1, fx.constant(0.6))})
+    return SMALLEST[name]().bind(robot), drive
+
+
+def simulated(name, x, start=None):
+    model, drive = parts(name, x)
+    return fx.simulate(model, drive, TS, dt=5e-3, start=start, stations=3, throw=False)
+
+
+@functools.cache
+def loss(name):
+    def fn(x):
+        traj = simulated(name, x)
+        return traj.tip[-1, 1] + 0.1 * traj.energy.elastic[-1] + 0.01 * traj.qd[-1, 0]
+
+    return fn
+
+
+def differences(f, step=1e-3):
+    """Directional derivative along V from values alone: independent of every transformation."""
+    a, b = ((f(X + h * V) - f(X - h * V)) / (2 * h) for h in (step, 2 * step))
+    return np.asarray((4 * a - b) / 3)
+
+
+@functools.cache
+def gradient(name):
+    """Compiled reverse mode, after a comparison with differences."""
+    slope = jax.jit(jax.grad(loss(name)))(X)
+    close(slope @ V, differences(jax.jit(loss(name))), 1e-7)
+    return slope
+
+
+def close(got, wanted, rtol=1e-9):
+    scale = np.max(np.abs(np.asarray(wanted)))
+    np.testing.assert_allclose(np.asarray(got), np.asarray(wanted), rtol=rtol, atol=rtol * scale)
+
+
+# Each gives the derivative of f along V.
+FIRST_ORDER = {
+    "grad": lambda f: lambda x: jax.grad(f)(x) @ V,
+    "value_and_grad": lambda f: lambda x: jax.value_and_grad(f)(x)[1] @ V,
+    "jacfwd": lambda f: lambda x: jax.jacfwd(f)(x) @ V,
+    "jacrev": lambda f: lambda x: jax.jacrev(f)(x) @ V,
+    "jvp": lambda f: lambda x: jax.jvp(f, (x,), (V,))[1],
+    "vjp": lambda f: lambda x: jax.vjp(f, x)[1](1.0)[0] @ V,
+    "linearize": lambda f: lambda x: jax.linearize(f, x)[1](V),
+    "vmap of grad": lambda f: lambda x: jax.vmap(jax.grad(f))(batch(x))[0] @ V,
+    "grad of vmap": lambda f: lambda x: jax.grad(lambda xs: jax.vmap(f)(xs).sum())(batch(x))[0] @ V,
+    "checkpoint": lambda f: lambda x: jax.grad(jax.checkpoint(f))(x) @ V,
+}
+
+
+def matrix(quick: dict[str, list[str]]):
+    """(how, name) for every transformation and formulation; what is not in ``quick`` is slow."""
+    return [
+        pytest.param(
+            how,
+            name,
+            id=f"{name}-{how}",
+            marks=[] if how in quick.get(name, []) else [pytest.mark.slow],
+        )
+        for name in SMALLEST
+        for how in FIRST_ORDER
+    ]
+
+
+def test_every_formulation_is_here():
+    assert set(SMALLEST) == set(REGISTRY)
+
+
+EVERY = list(FIRST_ORDER)
+
+
+@pytest.mark.parametrize(
+    "how, name", matrix({"RigidArm": EVERY, "TransferMatrix": ["grad", "linearize"]})
+)
+def test_first_order_eager(how, name):
+    close(FIRST_ORDER[how](loss(name))(X), gradient(name) @ V)
+
+
+@pytest.mark.parametrize("how, name", matrix({"RigidArm": EVERY}))
+def test_first_order_compiled(how, name):
+    close(jax.jit(FIRST_ORDER[how](loss(name)))(X), gradient(name) @ V)
+
+
+@pytest.mark.parametrize(
+    "name", [n if n == "RigidArm" else pytest.param(n, marks=pytest.mark.slow) for n in SMALLEST]
+)
+def test_scan_over_final_states(name):
+    """Runs chained by ``traj.final`` inside a scan, as in a receding horizon."""
+
+    def chained(x):
+        def run(state, _):
+            traj = simulated(name, x, state)
+            return traj.final, traj.tip[-1, 1]
+
+        return jax.lax.scan(run, simulated(name, x).final, None, length=2)[1]
+
+    state, tips = simulated(name, X).final, []
+    for _ in range(2):
+        traj = simulated(name, X, state)
+        state = traj.final
+        tips.append(traj.tip[-1, 1])
+    compiled = jax.jit(chained)
+    close(chained(X), tips)
+    close(compiled(X), tips)
+    wanted = differences(compiled)
+    close(jax.jvp(chained, (X,), (V,))[1], wanted, 1e-6)
+    close(jax.jacrev(chained)(X) @ V, wanted, 1e-6)
+    close(jax.jit(jax.jacrev(chained))(X) @ V, wanted, 1e-6)
+
+
+def test_gradient_reaches_what_a_controller_closes_over():
+    """No argument of simulate is traced here, and yet the run is differentiated."""
+    model, _ = parts("RigidArm", X)
+
+    def end(gain):
+        drive = fx.Drive(joints={"root": fx.Feedback(lambda t, q, qd, _: gain * (0.6 - q))})
+        return fx.simulate(model, drive, TS, dt=5e-3, stations=2).q[-1, 0]
+
+    close(jax.grad(end)(3.0), (end(3.001) - end(2.999)) / 2e-3, 1e-6)
+
+
+@pytest.mark.parametrize("what", ["frequency", "equilibrium"])
+def test_modes_and_equilibria(what):
+    def frequency(x):
+        model, drive = parts("RigidArm", x)
+        return fx.modes(model, drive=drive, n=1).frequencies[0]
+
+    def angle(x):
+        return fx.equilibrium(*parts("RigidArm", x)).mech.q[0]
+
+    f = {"frequency": frequency, "equilibrium": angle}[what]
+    wanted = differences(f)
+    close(jax.grad(f)(X) @ V, wanted, 1e-6)
+    close(jax.linearize(f, X)[1](V), wanted, 1e-6)
+    close(jax.vmap(jax.grad(f))(batch(X))[0] @ V, wanted, 1e-6)
+    close(jax.jit(jax.grad(f))(X) @ V, wanted, 1e-6)
