@@ -1,8 +1,8 @@
-"""Names of numbers: ``links.upper.material.E``, ``joints.*.stiffness``, ``payloads.0.mass``, ``gravity``.
+"""Paths of parameters: ``links.upper.material.E``, ``joints.*.stiffness``, ``gravity``.
 
-One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. An element of a tuple is
-called by its ``name`` or its index, a value of a dict by its key, ``*`` stands for all of them, and an index after a
-vector stands for one of its components.
+One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. A path
+addresses an element of a tuple by its ``name`` or index and a value of a dict by its key. ``*``
+addresses all of them. An index after a vector addresses one component.
 """
 
 import dataclasses
@@ -17,18 +17,22 @@ import numpy as np
 
 from flexjax._types import as_float
 from flexjax.robot._fault import RobotError
-from flexjax.robot._fields import NUMBERS, unit_of
+from flexjax.robot._fields import PARAMETERS, unit_of
 from flexjax.robot._joint import Joint
 from flexjax.robot.check._check import check_robot
 from flexjax.robot.files._document import plain
 from flexjax.robot.files._table import columns, short
 
 WHERE = "path"
+ABSENT = "is absent in this robot; give the field in the description before it is set or freed"
 
 
 class Found(NamedTuple):
-    """A leaf that a path leads to: its full name, the steps from the root (attributes, indices, keys), its value, and
-    the component of a vector that is meant (``None``: all of it)."""
+    """A leaf that a path addresses.
+
+    ``steps`` are the attributes, indices and keys from the root; ``component`` selects one entry
+    of a vector (``None``: the whole vector).
+    """
 
     path: str
     steps: tuple
@@ -36,7 +40,7 @@ class Found(NamedTuple):
     component: int | None = None
 
     def leaf_in(self, tree):
-        """The same leaf of a tree of the same structure (a function for ``eqx.tree_at``)."""
+        """The same leaf in a tree of the same structure, for ``eqx.tree_at``."""
         for step in self.steps:
             tree = _child(tree, step)
         return tree
@@ -48,7 +52,7 @@ class PathInfo(NamedTuple):
 
 
 class Paths(dict):
-    """Path -> (value, unit) of every number of a robot; prints as a table."""
+    """Value and unit of every parameter by path; prints as a table."""
 
     def __str__(self) -> str:
         return "\n".join(
@@ -63,7 +67,15 @@ class Paths(dict):
 
 
 def paths(robot) -> Paths:
-    """Every number of ``robot`` by its path, with value and unit: what can be replaced, swept or identified.
+    """List every parameter of a robot by its path, with value and unit.
+
+    ``robot.replace`` sets a parameter by its path; ``identify`` estimates parameters by path.
+
+    Arguments:
+        robot: a robot, or another pytree such as a drive.
+
+    Returns:
+        A dict from path to ``(value, unit)``, which prints as a table.
 
     >>> import flexjax as fx
     >>> fx.paths(fx.load_robot("metal-link"))["links.link.section.width"].unit
@@ -75,7 +87,7 @@ def paths(robot) -> Paths:
 
 
 def find_leaves(tree, path: str) -> list[Found]:
-    """The leaves of ``tree`` that ``path`` leads to; an error that says what is near if there is none."""
+    """The leaves of ``tree`` at ``path``; an error lists similar paths if there is none."""
     if not isinstance(path, str) or not path:
         raise RobotError(WHERE, [f"{path!r}: expected text such as 'links.upper.material.E'"])
     found = list(_resolve(tree, path.split("."), (), (), path, tree))
@@ -85,7 +97,7 @@ def find_leaves(tree, path: str) -> list[Found]:
 
 
 def get_path(tree, path: str):
-    """The number at ``path``; a list of numbers where the path has a star."""
+    """The parameter at ``path``; a list of parameters if the path contains a star."""
     values = [
         f.value if f.component is None else f.value[f.component] for f in find_leaves(tree, path)
     ]
@@ -93,8 +105,9 @@ def get_path(tree, path: str):
 
 
 def set_path(tree, path: str, value):
-    """A copy of ``tree`` with the number at ``path`` (with a star: every one of them) set to ``value``, which may be
-    traced.
+    """A copy of ``tree`` with the parameter at ``path`` set to ``value``, which may be traced.
+
+    A path with a star sets every parameter that it addresses.
 
     >>> import flexjax as fx
     >>> arm = fx.load_robot("metal-link").replace("links.*.length", 0.7)
@@ -131,7 +144,7 @@ def _robot_class():
     return Robot
 
 
-# ---- walking ---------------------------------------------------------------------------------------------------------
+# ---- walking a tree -----------------------------------------------------------------------------
 
 
 def _children(node) -> list[tuple[str, Any, Any]] | None:
@@ -180,36 +193,17 @@ def _resolve(
             yield Found(".".join(labels), steps, node)
             return
         inside = [found.path for found in _leaves(node, labels, steps)]
-        what = (
-            f"holds several numbers: {', '.join(inside[:12])}"
-            if inside
-            else "is absent in this robot; an absent field cannot be set or freed"
-        )
-        raise RobotError(
-            WHERE,
-            [
-                f"{path!r}: {'.'.join(labels) or 'the whole tree'} {what}.{'' if inside else _near(root, path)}"
-            ],
-        )
+        what = f"has several parameters: {', '.join(inside[:12])}" if inside else ABSENT
+        here = ".".join(labels) or "the whole tree"
+        near = "" if inside else _near(root, path)
+        raise RobotError(WHERE, [f"{path!r}: {here} {what}.{near}"])
     word, rest = words[0], words[1:]
     if children is None:
         size = np.shape(node)[0] if _is_number(node) and len(np.shape(node)) == 1 else 0
         if rest or not word.lstrip("-").isdigit() or not 0 <= int(word) < size:
-            what = (
-                f"has {size} components"
-                if size
-                else "is a number"
-                if _is_number(node)
-                else "is absent in this robot"
-            )
-            absent = (
-                ""
-                if _is_number(node)
-                else "; an absent field cannot be set or freed, give it in the description first"
-            )
-            raise RobotError(
-                WHERE, [f"{path!r}: {'.'.join(labels)} {what}{absent}.{_near(root, path)}"]
-            )
+            scalar = "is a number" if _is_number(node) else ABSENT
+            what = f"has {size} components" if size else scalar
+            raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels)} {what}.{_near(root, path)}"])
         yield Found(".".join((*labels, word)), steps, node, int(word))
         return
     if word == "*":
@@ -217,7 +211,7 @@ def _resolve(
             try:
                 yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)
             except RobotError:
-                continue  # a star takes the elements that have the field
+                continue  # a star selects the elements that have the field
         return
     chosen = [c for c in children if c[0] == word] or [
         c for i, c in enumerate(children) if isinstance(node, list | tuple) and word == str(i)
@@ -226,9 +220,8 @@ def _resolve(
         here = ".".join(labels) or "the tree"
         names = [label for label, _, _ in children]
         close = difflib.get_close_matches(word, names, 1, cutoff=0.5)
-        hint = (
-            f" did you mean {close[0]!r}?" if close else f" it has {', '.join(names) or 'nothing'}."
-        )
+        listed = f" it has {', '.join(names) or 'nothing'}."
+        hint = f" did you mean {close[0]!r}?" if close else listed
         raise RobotError(WHERE, [f"{path!r}: {here} has no {word!r};{hint}{_near(root, path)}"])
     label, step, child = chosen[0]
     yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)
@@ -246,5 +239,6 @@ def _unit(root, found: Found) -> str:
     for step in found.steps[:-1]:
         node = _child(node, step)
         joint_type = node.type if isinstance(node, Joint) else joint_type
-    number = NUMBERS.get(type(node).__name__, {}).get(found.steps[-1]) if found.steps else None
-    return unit_of(number, joint_type) if number else ""
+    fields = PARAMETERS.get(type(node).__name__, {})
+    parameter = fields.get(found.steps[-1]) if found.steps else None
+    return unit_of(parameter, joint_type) if parameter else ""
