@@ -1,4 +1,4 @@
-"""The example robots of the package: robot files whose first comment line is their summary."""
+"""The example robots that ship with the package: robot files whose first comment line says what they are."""
 
 import os
 from functools import cache
@@ -8,7 +8,7 @@ FOLDER = Path(__file__).with_name("examples")
 
 
 class Examples(dict):
-    """Summary of each example robot by name; prints as a list."""
+    """Names of the example robots, each with one line about it; prints as a list."""
 
     def __str__(self) -> str:
         width = max((len(name) for name in self), default=0)
@@ -25,18 +25,10 @@ def _read() -> tuple[tuple[str, str], ...]:
 
 
 def examples() -> Examples:
-    """List the example robots; ``load_robot(name)`` loads one of them.
-
-    Returns:
-        A dict from name to a one-line summary, which prints as a list.
-
-    >>> import flexjax as fx
-    >>> "two-link" in fx.examples()
-    True
-    """
+    """The example robots: ``load_robot(name)`` loads one of them."""
     return Examples(_read())
 
 
 def example_path(name: str | os.PathLike) -> Path | None:
-    """The file of the example ``name``; ``None`` if there is no such example."""
+    """The file of an example, if ``name`` is the name of one."""
     return FOLDER / f"{name}.toml" if isinstance(name, str) and name in examples() else None

@@ -1,8 +1,8 @@
-"""Paths of parameters: ``links.upper.material.E``, ``joints.*.stiffness``, ``gravity``.
+"""Names of numbers: ``links.upper.material.E``, ``joints.*.stiffness``, ``payloads.0.mass``, ``gravity``.
 
-One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. A path
-addresses an element of a tuple by its ``name`` or index and a value of a dict by its key. ``*``
-addresses all of them. An index after a vector addresses one component.
+One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. An element of a tuple is
+called by its ``name`` or its index, a value of a dict by its key, and indices after an array lead to its components
+(``gravity.1``, ``values.3.0``; fewer indices than axes: a part of it). ``*`` stands for all of them.
 """
 
 import dataclasses
@@ -17,30 +17,39 @@ import numpy as np
 
 from flexjax._types import as_float
 from flexjax.robot._fault import RobotError
-from flexjax.robot._fields import PARAMETERS, unit_of
+from flexjax.robot._fields import NUMBERS, unit_of
 from flexjax.robot._joint import Joint
 from flexjax.robot.check._check import check_robot
 from flexjax.robot.files._document import plain
 from flexjax.robot.files._table import columns, short
 
 WHERE = "path"
-ABSENT = "is absent in this robot; give the field in the description before it is set or freed"
 
 
 class Found(NamedTuple):
-    """A leaf that a path addresses.
-
-    ``steps`` are the attributes, indices and keys from the root; ``component`` selects one entry
-    of a vector (``None``: the whole vector).
-    """
+    """A leaf that a path leads to: its full name, the steps from the root (attributes, indices, keys), its value, and
+    the index of the component of an array that is meant (empty: all of it)."""
 
     path: str
     steps: tuple
     value: Any
-    component: int | None = None
+    index: tuple[int, ...] = ()
+
+    @property
+    def part(self):
+        """The component that is meant, or the whole leaf."""
+        return self.value[self.index] if self.index else self.value
+
+    def components(self) -> "list[Found]":
+        """Every single number in it."""
+        rest = np.ndindex(np.shape(self.value)[len(self.index) :])
+        return [
+            Found(".".join([self.path, *map(str, k)]), self.steps, self.value, (*self.index, *k))
+            for k in rest
+        ]
 
     def leaf_in(self, tree):
-        """The same leaf in a tree of the same structure, for ``eqx.tree_at``."""
+        """The same leaf of a tree of the same structure (a function for ``eqx.tree_at``)."""
         for step in self.steps:
             tree = _child(tree, step)
         return tree
@@ -52,7 +61,7 @@ class PathInfo(NamedTuple):
 
 
 class Paths(dict):
-    """Value and unit of every parameter by path; prints as a table."""
+    """Path -> (value, unit) of every number of a robot; prints as a table."""
 
     def __str__(self) -> str:
         return "\n".join(
@@ -67,15 +76,7 @@ class Paths(dict):
 
 
 def paths(robot) -> Paths:
-    """List every parameter of a robot by its path, with value and unit.
-
-    ``robot.replace`` sets a parameter by its path; ``identify`` estimates parameters by path.
-
-    Arguments:
-        robot: a robot, or another pytree such as a drive.
-
-    Returns:
-        A dict from path to ``(value, unit)``, which prints as a table.
+    """Every number of ``robot`` by its path, with value and unit: what can be replaced, swept or identified.
 
     >>> import flexjax as fx
     >>> fx.paths(fx.load_robot("metal-link"))["links.link.section.width"].unit
@@ -87,7 +88,7 @@ def paths(robot) -> Paths:
 
 
 def find_leaves(tree, path: str) -> list[Found]:
-    """The leaves of ``tree`` at ``path``; an error lists similar paths if there is none."""
+    """The leaves of ``tree`` that ``path`` leads to; an error that says what is near if there is none."""
     if not isinstance(path, str) or not path:
         raise RobotError(WHERE, [f"{path!r}: expected text such as 'links.upper.material.E'"])
     found = list(_resolve(tree, path.split("."), (), (), path, tree))
@@ -97,26 +98,26 @@ def find_leaves(tree, path: str) -> list[Found]:
 
 
 def get_path(tree, path: str):
-    """The parameter at ``path``; a list of parameters if the path contains a star."""
-    values = [
-        f.value if f.component is None else f.value[f.component] for f in find_leaves(tree, path)
-    ]
+    """The number at ``path``; a list of numbers where the path has a star."""
+    values = [found.part for found in find_leaves(tree, path)]
     return values if "*" in path.split(".") else values[0]
 
 
 def set_path(tree, path: str, value):
-    """A copy of ``tree`` with the parameter at ``path`` set to ``value``, which may be traced.
-
-    A path with a star sets every parameter that it addresses.
+    """A copy of ``tree`` with the number at ``path`` (with a star: every one of them) set to ``value``, which may be
+    traced.
 
     >>> import flexjax as fx
     >>> arm = fx.load_robot("metal-link").replace("links.*.length", 0.7)
     """
-    found = find_leaves(tree, path)
+    leaves: dict[tuple, tuple[Found, Any]] = {}
+    for found in find_leaves(tree, path):
+        old = leaves[found.steps][1] if found.steps in leaves else found.value
+        leaves[found.steps] = (found, _placed(found, old, value))
     new = eqx.tree_at(
-        lambda t: [f.leaf_in(t) for f in found],
+        lambda t: [found.leaf_in(t) for found, _ in leaves.values()],
         tree,
-        [_placed(f, value) for f in found],
+        [leaf for _, leaf in leaves.values()],
         is_leaf=lambda x: x is None,
     )
     if isinstance(new, _robot_class()):
@@ -124,18 +125,20 @@ def set_path(tree, path: str, value):
     return new
 
 
-def _placed(found: Found, value):
+def _placed(found: Found, old, value):
+    """The leaf ``old`` with ``value`` where the path leads to."""
     try:
-        old, new = found.value, as_float(value)
+        new = as_float(value)
     except (TypeError, ValueError):
         raise RobotError(WHERE, [f"{found.path} = {value!r}: expected numbers"]) from None
-    dtype = old.dtype if isinstance(old, jax.Array | np.ndarray) else None
-    wanted = () if found.component is not None else np.shape(old) if dtype is not None else None
-    if wanted is not None and np.shape(new) != wanted:
+    if not isinstance(old, jax.Array | np.ndarray):
+        return new
+    wanted = np.shape(old)[len(found.index) :]
+    if np.shape(new) != wanted:
         expected = "one number" if wanted == () else f"numbers of shape {wanted}"
         raise RobotError(WHERE, [f"{found.path}: got shape {np.shape(new)}, expected {expected}."])
-    new = jnp.asarray(new, dtype=dtype) if dtype is not None else new
-    return new if found.component is None else jnp.asarray(old).at[found.component].set(new)
+    new = jnp.asarray(new, dtype=old.dtype)
+    return jnp.asarray(old).at[found.index].set(new) if found.index else new
 
 
 def _robot_class():
@@ -144,7 +147,7 @@ def _robot_class():
     return Robot
 
 
-# ---- walking a tree -----------------------------------------------------------------------------
+# ---- walking ---------------------------------------------------------------------------------------------------------
 
 
 def _children(node) -> list[tuple[str, Any, Any]] | None:
@@ -188,30 +191,18 @@ def _resolve(
     node, words: list[str], labels: tuple, steps: tuple, path: str, root
 ) -> Iterator[Found]:
     children = _children(node)
-    if not words:
-        if _is_number(node):
-            yield Found(".".join(labels), steps, node)
-            return
-        inside = [found.path for found in _leaves(node, labels, steps)]
-        what = f"has several parameters: {', '.join(inside[:12])}" if inside else ABSENT
-        here = ".".join(labels) or "the whole tree"
-        near = "" if inside else _near(root, path)
-        raise RobotError(WHERE, [f"{path!r}: {here} {what}.{near}"])
-    word, rest = words[0], words[1:]
     if children is None:
-        size = np.shape(node)[0] if _is_number(node) and len(np.shape(node)) == 1 else 0
-        if rest or not word.lstrip("-").isdigit() or not 0 <= int(word) < size:
-            scalar = "is a number" if _is_number(node) else ABSENT
-            what = f"has {size} components" if size else scalar
-            raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels)} {what}.{_near(root, path)}"])
-        yield Found(".".join((*labels, word)), steps, node, int(word))
+        yield from _components(node, words, labels, steps, path, root)
         return
+    if not words:
+        raise RobotError(WHERE, [_several(node, labels, steps, path, root)])
+    word, rest = words[0], words[1:]
     if word == "*":
         for label, step, child in children:
             try:
                 yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)
             except RobotError:
-                continue  # a star selects the elements that have the field
+                continue  # a star takes the elements that have the field
         return
     chosen = [c for c in children if c[0] == word] or [
         c for i, c in enumerate(children) if isinstance(node, list | tuple) and word == str(i)
@@ -220,11 +211,43 @@ def _resolve(
         here = ".".join(labels) or "the tree"
         names = [label for label, _, _ in children]
         close = difflib.get_close_matches(word, names, 1, cutoff=0.5)
-        listed = f" it has {', '.join(names) or 'nothing'}."
-        hint = f" did you mean {close[0]!r}?" if close else listed
+        hint = (
+            f" did you mean {close[0]!r}?" if close else f" it has {', '.join(names) or 'nothing'}."
+        )
         raise RobotError(WHERE, [f"{path!r}: {here} has no {word!r};{hint}{_near(root, path)}"])
     label, step, child = chosen[0]
     yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)
+
+
+def _components(
+    node, words: list[str], labels: tuple, steps: tuple, path: str, root
+) -> Iterator[Found]:
+    """What indices after a leaf lead to."""
+    if not _is_number(node):
+        more = ", give it in the description first" if words else ""
+        what = f"is absent in this robot; an absent field cannot be set or freed{more}"
+        raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels)} {what}.{_near(root, path)}"])
+    indices: list[tuple[int, ...]] = [()]
+    for axis, word in enumerate(words):
+        size = np.shape(node)[axis] if axis < np.ndim(node) else 0
+        if not size or word != "*" and not (word.isdecimal() and int(word) < size):
+            what = f"has {size} components" if size else "is a number"
+            here = ".".join((*labels, *words[:axis]))
+            raise RobotError(WHERE, [f"{path!r}: {here} {what}.{_near(root, path)}"])
+        more = range(size) if word == "*" else [int(word)]
+        indices = [(*index, k) for index in indices for k in more]
+    for index in indices:
+        yield Found(".".join((*labels, *map(str, index))), steps, node, index)
+
+
+def _several(node, labels: tuple, steps: tuple, path: str, root) -> str:
+    """Why a path that ends before a leaf leads to no number."""
+    inside = [found.path for found in _leaves(node, labels, steps)]
+    here = ".".join(labels) or "the whole tree"
+    if inside:
+        return f"{path!r}: {here} holds several numbers: {', '.join(inside[:12])}."
+    what = "is absent in this robot; an absent field cannot be set or freed"
+    return f"{path!r}: {here} {what}.{_near(root, path)}"
 
 
 def _near(root, path: str) -> str:
@@ -239,6 +262,5 @@ def _unit(root, found: Found) -> str:
     for step in found.steps[:-1]:
         node = _child(node, step)
         joint_type = node.type if isinstance(node, Joint) else joint_type
-    fields = PARAMETERS.get(type(node).__name__, {})
-    parameter = fields.get(found.steps[-1]) if found.steps else None
-    return unit_of(parameter, joint_type) if parameter else ""
+    number = NUMBERS.get(type(node).__name__, {}).get(found.steps[-1]) if found.steps else None
+    return unit_of(number, joint_type) if number else ""

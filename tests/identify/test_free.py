@@ -98,6 +98,55 @@ def test_drive_and_start():
     assert float(par.place(starts[1], "start", values, 1).joints["elbow"]) == 0.4
 
 
+@pytest.mark.parametrize(
+    ("path", "entries"),
+    [
+        ("drive.joints.shoulder.signal.values", (0, 1, 2)),
+        ("drive.joints.shoulder.signal.values.*", (0, 1, 2)),
+        ("drive.joints.shoulder.signal.values.2", (2,)),
+        ("drive.joints.*.signal.values.1", (1,)),
+    ],
+)
+def test_a_vector_of_the_drive_is_all_of_its_entries(path, entries):
+    drive = fx.Drive({"shoulder": fx.Effort(fx.recorded([0.0, 1.0, 2.0], [3.0, 4.0, 5.0]))})
+    par = expand([path], drives=[drive])
+    assert par.names == tuple(f"drive.joints.shoulder.signal.values.{k}" for k in entries)
+    np.testing.assert_allclose(par.start, [3.0 + k for k in entries])
+    new = par.place(drive, "drive", jnp.asarray([10.0 + k for k in entries]))
+    wanted = [10.0 + k if k in entries else 3.0 + k for k in range(3)]
+    np.testing.assert_allclose(new.joints["shoulder"].signal.values, wanted)
+
+
+def test_arrays_of_several_axes():
+    table = fx.recorded([0.0, 1.0], [[1.0, 2.0], [3.0, 4.0]])
+    drive = fx.Drive({"shoulder": fx.Effort(table)})
+    par = expand(["drive.joints.shoulder.signal.values"], drives=[drive])
+    assert [n.rpartition("values.")[2] for n in par.names] == ["0.0", "0.1", "1.0", "1.1"]
+    new = par.place(drive, "drive", jnp.arange(4.0)).joints["shoulder"].signal.values
+    np.testing.assert_allclose(new, [[0.0, 1.0], [2.0, 3.0]])
+    par = expand([fx.Free("drive.joints.shoulder.signal.values.*.0", tie="value")], drives=[drive])
+    new = par.place(drive, "drive", jnp.array([9.0])).joints["shoulder"].signal.values
+    np.testing.assert_allclose(new, [[9.0, 2.0], [9.0, 4.0]])
+
+
+def test_vectors_of_the_start():
+    starts = [fx.Start({"elbow": [0.1, 0.2]})]
+    par = expand(["start.joints.elbow"], starts=starts)
+    assert par.names == ("start.joints.elbow.0", "start.joints.elbow.1")
+    np.testing.assert_allclose(par.start, [0.1, 0.2])
+    new = par.place(starts[0], "start", jnp.array([0.3, 0.4]), 0)
+    np.testing.assert_allclose(new.joints["elbow"], [0.3, 0.4])
+
+
+def test_drives_must_have_the_same_entries():
+    short, long = (
+        fx.Drive({"shoulder": fx.Effort(fx.recorded(jnp.arange(float(n)), jnp.ones(n)))})
+        for n in (2, 3)
+    )
+    with pytest.raises(ValueError, match=r"free 'drive.*values': the drives of 'a' and 'b' differ"):
+        expand(["drive.joints.shoulder.signal.values"], drives=[long, short])
+
+
 def test_priors():
     par = expand(
         [

@@ -54,6 +54,31 @@ def test_names_indices_stars_components():
     ]
 
 
+def test_entries_of_arrays():
+    robot = load_robot("two-link")
+    assert get_path(robot, "gravity.*") == [0.0, -9.81, 0.0]
+    assert [f.path for f in find_leaves(robot, "gravity.*")] == [f"gravity.{k}" for k in range(3)]
+    assert robot.replace("gravity.*", 0.5).gravity.tolist() == [0.5, 0.5, 0.5]
+    table = {"values": jnp.arange(6.0).reshape(3, 2)}
+    assert get_path(table, "values.2").tolist() == [4.0, 5.0]
+    assert float(get_path(table, "values.2.1")) == 5.0
+    assert [float(v) for v in get_path(table, "values.*.1")] == [1.0, 3.0, 5.0]
+    assert len(get_path(table, "values.*.*")) == 6
+    changed = set_path(table, "values.1", [7.0, 8.0])
+    assert changed["values"].tolist() == [[0.0, 1.0], [7.0, 8.0], [4.0, 5.0]]
+    assert set_path(table, "values.*.0", 9.0)["values"][:, 0].tolist() == [9.0, 9.0, 9.0]
+    for path, says in (
+        ("values.3", "values has 3 components"),
+        ("values.0.2", "values.0 has 2 components"),
+        ("values.0.0.0", "values.0.0 is a number"),
+        ("values.x", "values has 3 components"),
+    ):
+        with pytest.raises(RobotError, match=says):
+            get_path(table, path)
+    with pytest.raises(RobotError, match=r"values\.1: got shape \(\), expected .*shape \(2,\)"):
+        set_path(table, "values.1", 7.0)
+
+
 def test_pieces_have_indices():
     robot = load_robot("soeffker-telescopic-locked")
     assert float(get_path(robot, "links.arm.pieces.1.section.ky")) == 0.5
@@ -65,10 +90,10 @@ def test_pieces_have_indices():
     [
         ("links.uper.material.E", "did you mean 'upper'?"),
         ("links.upper.material.G", "absent"),
-        ("joints.shoulder.stiffness", "is absent in this robot; give the field"),
+        ("joints.shoulder.stiffness", "an absent field cannot be set or freed"),
         ("joints.elbow.stops.lower", "joints.elbow.stops is absent"),
         ("joints.*.stiffness", "no element has it"),
-        ("links.upper", "has several parameters: links.upper.length"),
+        ("links.upper", "holds several numbers: links.upper.length"),
         ("links.7.length", "links has no '7'"),
         ("gravity.3", "gravity has 3 components"),
         ("gravity.-1", "gravity has 3 components"),

@@ -1,7 +1,4 @@
-"""Converts a robot to a plain document (the tree of a robot file: dicts, lists, numbers, text).
-
-The conversion back is here too.
-"""
+"""A robot as a plain document (dicts, lists, numbers, text: the tree of a robot file), and back."""
 
 from typing import Any
 
@@ -16,11 +13,11 @@ from flexjax.robot._section import AbstractSection
 
 
 def plain(leaf):
-    """A leaf as a float or a list of floats; ``UNKNOWN`` if the host does not know its value."""
+    """A leaf as a float or a list of floats; ``UNKNOWN`` where its value is not known on the host."""
     if isinstance(leaf, Tracer | bool | np.bool_):
         return UNKNOWN
     if isinstance(leaf, jax.Array):
-        # A donated buffer has lost its value; an array on several hosts has none that is local.
+        # A donated buffer has no value any more; an array spread over several hosts none that this one can see.
         known = not leaf.is_deleted() and leaf.is_fully_addressable
         return _tolist(leaf) if known else UNKNOWN
     if isinstance(leaf, np.ndarray | np.number | float | int):
@@ -38,7 +35,8 @@ def _tolist(x):
 
 
 def to_document(module) -> dict:
-    """The document of a description object, without absent fields and default flags and texts."""
+    """The document of a description object. Absent fields are left out; flags and texts too where they have their
+    default value."""
     document = {}
     if isinstance(module, AbstractSection) and module.shape != "given":
         document["shape"] = module.shape
@@ -56,12 +54,12 @@ def to_document(module) -> dict:
 
 
 def _to_value(value):
-    # A pytree filter may have replaced the whole object by a placeholder.
+    # Where a filter put a placeholder in the place of a whole object, there is nothing to look into.
     return to_document(value) if type(value).__module__.startswith("flexjax.robot.") else UNKNOWN
 
 
 def from_document(cls: Any, document: Any) -> Any:
-    """The description object of a checked document."""
+    """The description object of a document that has been checked."""
     if cls is Material and isinstance(document, str):
         return Material.named(document)
     values = {}

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from flexjax.drive import Drive
 from flexjax.formulation import Start
 from flexjax.robot import Robot, find_leaves, paths
-from flexjax.robot._fields import PARAMETERS
+from flexjax.robot._fields import NUMBERS
 
 TRANSFORMS = ("none", "log", "logit")
 _LIMITS = {
@@ -44,11 +44,11 @@ class Free:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """One leaf (or component) that takes a parameter's value times ``factor``; ``experiment`` None: of every experiment."""
+    """One leaf (or component of an array) that takes a parameter's value times ``factor``; ``experiment`` None: of every experiment."""
 
     root: str
     steps: tuple
-    component: int | None
+    index: tuple[int, ...]
     experiment: int | None
     factor: float
 
@@ -119,19 +119,12 @@ class Parameters(eqx.Module):
             for target in targets:
                 if target.root != root or target.experiment not in (None, experiment):
                     continue
-                value = values[k] * target.factor
-                if target.component is None:
-                    leaves[target.steps] = value
-                else:
-                    old = leaves.get(target.steps, _leaf(tree, target.steps))
-                    leaves[target.steps] = jnp.asarray(old).at[target.component].set(value)
+                old = jnp.asarray(leaves.get(target.steps, _leaf(tree, target.steps)))
+                value = jnp.asarray(values[k] * target.factor, old.dtype)
+                leaves[target.steps] = old.at[target.index].set(value)
         if not leaves:
             return tree
-        old = [_leaf(tree, steps) for steps in leaves]
-        new = [
-            jnp.reshape(jnp.asarray(v, jnp.asarray(o).dtype), jnp.shape(o))
-            for v, o in zip(leaves.values(), old, strict=True)
-        ]
+        new = list(leaves.values())
         return eqx.tree_at(lambda t: [_leaf(t, steps) for steps in leaves], tree, new)
 
 
@@ -176,7 +169,7 @@ def parameters(
         )
     names = [row["name"] for row in rows]
     twice = sorted({n for n in names if names.count(n) > 1})
-    seen = [(t.root, t.steps, t.component, t.experiment) for row in rows for t in row["targets"]]
+    seen = [(t.root, t.steps, t.index, t.experiment) for row in rows for t in row["targets"]]
     if twice or len(set(seen)) < len(seen):
         raise ValueError(
             f"free: {', '.join(twice) or 'a number'} is named twice; expected each number once."
@@ -203,74 +196,61 @@ def as_free(item) -> Free:
 
 
 def _found(path: str, robot, drives, starts, labels):
-    """(name, unit, rule, value, Target) of every number that a path leads to."""
+    """(name, unit, rule, value, Target) of every number that a path leads to; of an array: of all
+    its components."""
     root, _, rest = path.partition(".")
     if root == "drive":
-        values = []
-        for e, drive in enumerate(drives):
-            for f in find_leaves(drive, rest):
-                values.append((e, f))
-        first = [f for e, f in values if e == 0]
-        return [
-            (
-                f"drive.{f.path}",
-                "",
-                "finite",
-                _number(f),
-                Target("drive", f.steps, f.component, None, 1.0),
-            )
-            for f in first
-        ]
+        return _found_in_drives(path, rest, drives, labels)
     if root == "start":
-        out = []
-        for e, start in enumerate(starts):
-            for f in find_leaves(start, rest):
-                name = f"start.{f.path}" + (f" of {labels[e]}" if len(starts) > 1 else "")
-                joint = robot.joints[robot.joint_index(f.path.split(".")[1])]
-                unit = "m" if joint.type in ("sliding", "prismatic") else "rad"
-                unit += "/s" if f.path.startswith("rates") else ""
-                out.append(
-                    (
-                        name,
-                        unit,
-                        "finite",
-                        _number(f),
-                        Target("start", f.steps, f.component, e, 1.0),
-                    )
-                )
-        return out
+        return _found_in_starts(rest, robot, starts, labels)
     units = paths(robot)
     out = []
-    for f in find_leaves(robot, path):
-        whole = f.path if f.component is None else f.path.rpartition(".")[0]
-        unit, rule = units[whole].unit, _rule(robot, f)
-        shape = np.shape(f.value)
-        if f.component is not None or shape == ():
+    for leaf in find_leaves(robot, path):
+        whole = ".".join(leaf.path.split(".")[: -len(leaf.index) or None])
+        unit, rule = units[whole].unit, _rule(robot, leaf)
+        for f in leaf.components():
             out.append(
-                (f.path, unit, rule, _number(f), Target("robot", f.steps, f.component, None, 1.0))
+                (f.path, unit, rule, float(f.part), Target("robot", f.steps, f.index, None, 1.0))
             )
-        else:
-            out += [
-                (
-                    f"{f.path}.{k}",
-                    unit,
-                    rule,
-                    float(f.value[k]),
-                    Target("robot", f.steps, k, None, 1.0),
-                )
-                for k in range(shape[0])
-            ]
     return out
 
 
-def _number(found) -> float:
-    value = np.asarray(found.value, float)
-    return float(value.reshape(-1)[0] if found.component is None else value[found.component])
+def _found_in_drives(path: str, rest: str, drives, labels):
+    every = [[f for leaf in find_leaves(d, rest) for f in leaf.components()] for d in drives]
+    for e, other in enumerate(every):
+        if [f.path for f in other] != [f.path for f in every[0]]:
+            raise ValueError(
+                f"free {path!r}: the drives of {labels[0]!r} and {labels[e]!r} differ there; expected the "
+                "same numbers in the drive of every experiment. Name those that all drives have."
+            )
+    return [
+        (
+            f"drive.{f.path}",
+            "",
+            "finite",
+            float(f.part),
+            Target("drive", f.steps, f.index, None, 1.0),
+        )
+        for f in (every[0] if every else [])
+    ]
+
+
+def _found_in_starts(rest: str, robot, starts, labels):
+    out = []
+    for e, start in enumerate(starts):
+        for f in (f for leaf in find_leaves(start, rest) for f in leaf.components()):
+            name = f"start.{f.path}" + (f" of {labels[e]}" if len(starts) > 1 else "")
+            joint = robot.joints[robot.joint_index(f.path.split(".")[1])]
+            unit = "m" if joint.type in ("sliding", "prismatic") else "rad"
+            unit += "/s" if f.path.startswith("rates") else ""
+            target = Target("start", f.steps, f.index, e, 1.0)
+            out.append((name, unit, "finite", float(f.part), target))
+    return out
 
 
 def _rule(robot, found) -> str:
     owner = _leaf(robot, found.steps[:-1])
-    number = PARAMETERS.get(type(owner).__name__, {}).get(found.steps[-1])
+    number = NUMBERS.get(type(owner).__name__, {}).get(found.steps[-1])
     return "finite" if number is None else number.rule
 
 

@@ -69,7 +69,7 @@ class Problem(eqx.Module):
         only), the rest is NaN."""
         model = self.rebound(z)
         values = self.parameters.values(z)
-        return tuple(self._run(model, values, g, share) for g in self.groups), tuple(
+        return tuple(self.readings_of(model, values, g, share) for g in self.groups), tuple(
             data.predict(model) for data in self.others
         )
 
@@ -81,7 +81,8 @@ class Problem(eqx.Module):
             drive = eqx.tree_at(lambda d: d.joints[joint].signal.factor, drive, constant)  # noqa: B023
         return drive
 
-    def _run(self, model, values, group: Group, share=None):
+    def readings_of(self, model, values, group: Group, share=None):
+        """Readings (E, T, S) of a group's experiments."""
         intervals = None if share is None else group.reached(share)
 
         def run(ts, drive, start):
@@ -287,15 +288,16 @@ def _with_sought(start: Start, free, robot) -> Start:
         "rates": dict(start.rates),
         "motors": dict(start.motors),
     }
-    moving = [j for j in robot.tree_joints if j.dofs == 1]
+    moving = [j for j in robot.tree_joints if j.dofs]
     for path in wanted:
         words = path.split(".") if isinstance(path, str) else []
-        if len(words) != 3 or words[0] != "start" or words[1] not in fields:
+        if len(words) < 3 or words[0] != "start" or words[1] not in fields:
             continue
         for joint in moving:
             if words[2] in ("*", joint.name):
                 home = 0.0 if joint.home is None or words[1] == "rates" else joint.home
-                fields[words[1]].setdefault(joint.name, home)
+                shape = () if joint.dofs == 1 else (joint.dofs,)
+                fields[words[1]].setdefault(joint.name, jnp.broadcast_to(home, shape))
     return Start(**fields)
 
 
