@@ -122,6 +122,8 @@ def _root_jvp(primals, tangents):
 def _slope(residual, precondition, x, tangent):
     """The root's derivative: -J^-1 times the residual's own change."""
     _, change = eqx.filter_jvp(lambda f: f(x), (residual,), (tangent,))
+    if change is None:  # only the preconditioner or the floor varies, and the root does not
+        return jnp.zeros_like(x)
     _, jacobian = jax.linearize(residual, x)
     if x.shape[0] <= DENSE_BELOW:
         # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.

@@ -11,6 +11,7 @@ import numpy as np
 import optimistix as optx
 
 from flexjax._files import read_npz, reading, write_whole
+from flexjax.study.identify._effect import refuse_without_effect
 from flexjax.study.identify._problem import (
     FAILED,
     Measured,
@@ -241,6 +242,8 @@ class _Search:
         last = 0.0
         for _ in range(max_steps):
             u, state, done, good, point = _advance(self.solver, u, state, args)
+            if self.steps == 0:
+                _refuse_idle(self.problem, point.beside[1])
             self.z, self.steps, self.evaluations = point.z, self.steps + 1, self.evaluations + share
             if self.bar is not None:
                 self.bar(self.steps, float(point.loss))
@@ -271,6 +274,7 @@ def _fit(problem, measured, z, history, status, evaluations, there=None) -> Fit:
     r, J, predicted = (
         residuals_and_jacobian(jnp.asarray(z), problem, measured) if there is None else there
     )
+    _refuse_idle(problem, J)
     return Fit(
         np.asarray(z),
         0.5 * float(jnp.sum(r**2)),
@@ -281,6 +285,14 @@ def _fit(problem, measured, z, history, status, evaluations, there=None) -> Fit:
         np.array(J),
         predicted,
     )
+
+
+def _refuse_idle(problem: Problem, jacobian) -> None:
+    """Where a derivative of all data vanishes exactly, see whether it always does. Rows of priors are last."""
+    data = np.asarray(jacobian)[: -problem.parameters.size]
+    idle = np.flatnonzero(~np.any(data, axis=0))
+    if len(idle):
+        refuse_without_effect(problem, idle)
 
 
 def spread_starts(problem: Problem, n: int, spread: float, key) -> jax.Array:
