@@ -3,12 +3,14 @@
 import numpy as np
 from matplotlib.figure import Figure
 
+from flexjax._results import Status
 from flexjax.io._dataset import dof_names, dof_units
 from flexjax.robot import Robot
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._style import COLOURS, legend_above, look, new_figure
 
 Runs = dict[str, Trajectory]
+SPECTRUM_LEAST = 3  # samples: fewer leave no line but the mean
 
 
 def _first(runs: Runs) -> Trajectory:
@@ -125,9 +127,10 @@ def strain(runs: Runs) -> Figure:
     for row, link in enumerate(links):
         left, right = axes[2 * row : 2 * row + 2]
         for i, (label, traj) in enumerate(runs.items()):
-            e = np.nan_to_num(np.asarray(traj.strain[:, link]))
-            part = 5 if np.max(np.abs(e[..., 5])) >= np.max(np.abs(e[..., 4])) else 4
-            pick = np.argmax(np.abs(e[..., part]), axis=1)
+            e = np.asarray(traj.strain[:, link])
+            size = np.abs(np.nan_to_num(e))
+            part = 5 if np.max(size[..., 5]) >= np.max(size[..., 4]) else 4
+            pick = np.argmax(size[..., part], axis=1)
             left.plot(traj.ts, e[np.arange(len(e)), pick, part], label=label, **look(i))
             right.plot(traj.ts, 1e6 * e[:, 0, 0], **look(i))
         left.set_ylabel(f"{traj0.robot.links[link].name}: curvature [1/m]")
@@ -146,13 +149,21 @@ def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
     figure, (axis,) = new_figure(1, 1)
     top = 0.0
     for i, (label, traj) in enumerate(runs.items()):
-        ts = np.asarray(traj.ts)
         link = _flexible(traj.robot)[-1]
         x = np.asarray(traj.deflection[:, link, -1] if signal == "deflection" else traj.tip)
-        x = x[:, int(np.nanargmax(np.nanstd(x, axis=0)))]
-        good = np.isfinite(x)
-        even = np.linspace(ts[good][0], ts[good][-1], int(good.sum()))
-        y = np.interp(even, ts[good], x[good])
+        good = np.all(np.isfinite(x), axis=1)
+        if good.sum() < SPECTRUM_LEAST:
+            if len(runs) > 1:
+                continue  # a run that failed at once, beside others
+            raise ValueError(
+                f"plot: the run {label!r} has {good.sum()} finite outputs (status "
+                f"{Status(int(traj.status)).name}); expected at least {SPECTRUM_LEAST} for a "
+                "spectrum. Take more outputs, or see why the run failed."
+            )
+        ts, x = np.asarray(traj.ts)[good], x[good]
+        x = x[:, int(np.argmax(np.std(x, axis=0)))]
+        even = np.linspace(ts[0], ts[-1], len(ts))
+        y = np.interp(even, ts, x)
         window = np.hanning(len(y))
         amplitude = 2 * np.abs(np.fft.rfft((y - y.mean()) * window)) / window.sum()
         frequency = np.fft.rfftfreq(len(y), even[1] - even[0])

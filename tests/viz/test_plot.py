@@ -3,6 +3,7 @@
 import re
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import matplotlib
 import numpy as np
@@ -151,3 +152,25 @@ def test_mistakes_are_told(runs):
         fx.plot({})
     with pytest.raises(ValueError, match="two equally long lists"):
         fx.plot({"x": ([1.0], [2.0])}, "convergence")
+
+
+def cut(traj, k: int):
+    """The run as if it had failed after its first k outputs."""
+    names = ("q", "effort", "frames", "deflection", "strain", "energy")
+    nan = lambda tree: jax.tree.map(lambda x: x.at[k:].set(jnp.nan), tree)
+    parts = [nan(getattr(traj, name)) for name in names]
+    traj = eqx.tree_at(lambda t: [getattr(t, name) for name in names], traj, parts)
+    return eqx.tree_at(lambda t: t.status, traj, jnp.asarray(1, jnp.int32))
+
+
+@pytest.mark.parametrize("k", [0, 1, 2])
+def test_runs_that_failed_at_once(runs, k):
+    failed = cut(runs["b"], k)
+    for what in ("joints", "tip", "deflection", "strain", "energy"):
+        fx.plot(failed, what).canvas.draw()
+    said = rf"{k} finite outputs \(status newton_failed\); expected at least 3"
+    with pytest.raises(ValueError, match=said):
+        fx.plot(failed, "spectrum")
+    assert len(lines(fx.plot({"a": failed, "b": runs["b"]}, "spectrum").axes[0])) == 1
+    assert np.all(np.isnan(lines(fx.plot(failed, "strain").axes[0])[0][k:, 1]))
+    assert "newton_failed" in str(failed)

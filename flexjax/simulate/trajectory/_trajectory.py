@@ -103,7 +103,7 @@ class Trajectory(eqx.Module):
         if self.status.ndim:
             return f"Trajectory({self.robot.name}: batch of shape {self.status.shape}, {int(np.sum(np.asarray(self.status) == 0))} ok)"
         balance = np.asarray(self.energy.balance)
-        scale = np.max(
+        scale = np.nanmax(
             np.abs(
                 [
                     np.asarray(getattr(self.energy, k))
@@ -116,5 +116,5 @@ class Trajectory(eqx.Module):
             f"{self.robot.name}: {self.stats.formulation}, {self.stats.solver}, t = {t[0]:g} .. {t[-1]:g} s, {len(t)} outputs, "
             f"{int(self.stats.steps)} steps of {float(self.stats.dt):.3g} s\n"
             f"status {Status(int(self.status)).name}; tip at the end ({', '.join(f'{x:.6g}' for x in tip[-1])}) m; "
-            f"energy balance within {np.nanmax(np.abs(balance - balance[0])) / scale:.1e} of the largest energy"
+            f"energy balance within {np.nanmax(np.abs(balance - balance[0]), initial=0.0) / scale:.1e} of the largest energy"
         )
