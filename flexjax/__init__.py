@@ -39,8 +39,9 @@ _EXPORTS: dict[str, str] = {
         "flexjax.simulate": """
             simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics Linear
         """,
+        "flexjax.study.free": "Free",
         "flexjax.study.identify": """
-            Experiment Modal FrequencyResponse Free identify design sample_posterior datasets load_dataset
+            Experiment Modal FrequencyResponse identify design sample_posterior datasets load_dataset
         """,
         "flexjax.io": "load_drive to_dataset save_trajectory load_trajectory to_csv to_mat",
         "flexjax.viz": "plot plot_style animate identification_report",

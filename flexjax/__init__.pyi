@@ -129,9 +129,11 @@ from flexjax.simulate.trajectory import (
     Trajectory as Trajectory,
     measure as measure,
 )
+from flexjax.study.free import (
+    Free as Free,
+)
 from flexjax.study.identify import (
     Experiment as Experiment,
-    Free as Free,
     FrequencyResponse as FrequencyResponse,
     Modal as Modal,
     datasets as datasets,

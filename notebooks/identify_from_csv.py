@@ -23,7 +23,7 @@ import jax
 import flexjax as fx
 
 jax.config.update("jax_enable_x64", True)
-from flexjax.study.identify._dataset import FOLDER  # noqa: E402
+from flexjax.study.identify.records._dataset import FOLDER  # noqa: E402
 
 print((FOLDER / "bench-arm-fit.csv").read_text()[:260])
 

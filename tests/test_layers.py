@@ -32,6 +32,7 @@ LAYERS = (
     "formulation",
     "simulate.trajectory",
     "simulate",
+    "study.free",
     "study.identify",
     "study",
     "io",

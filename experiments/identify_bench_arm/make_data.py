@@ -13,7 +13,7 @@ import numpy as np
 jax.config.update("jax_enable_x64", True)
 
 import flexjax as fx
-from flexjax.study.identify import _dataset
+from flexjax.study.identify.records import _dataset
 
 TRUE = _dataset.TRUTH["bench-arm"]
 STEP, SAMPLES, NOISE = 0.01, 301, 0.02

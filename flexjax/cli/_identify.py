@@ -168,7 +168,7 @@ def _pairs(field: str, texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _free(text: str):
-    from flexjax.study.identify import Free
+    from flexjax.study.free import Free
 
     path, equals, bounds = text.partition("=")
     if not equals:

@@ -12,7 +12,7 @@ import flexjax as fx
 from flexjax.cli import main
 from flexjax.cli._main import COMMANDS, EXAMPLES
 from flexjax.robot._examples import example_path
-from flexjax.study.identify._dataset import FOLDER
+from flexjax.study.identify.records._dataset import FOLDER
 from tests._sample import sample_trajectory
 
 # Examples that compile little run always; the rest in `make test-full`.

@@ -13,7 +13,7 @@ import pytest
 import scipy.io
 
 import flexjax as fx
-from flexjax.study.identify._read import read_columns
+from flexjax.study.identify.records._read import read_columns
 from tests._sample import sample_trajectory
 
 T = np.linspace(0.0, 1.0, 50)

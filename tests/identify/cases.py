@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.study.identify._bootstrap import readings_at, repeat
 from flexjax.study.identify._problem import build, measure_data
+from flexjax.study.identify.uncertainty._bootstrap import readings_at, repeat
 
 
 def tones(ts, seed=0, size=1.0, frequencies=(0.7, 1.9, 3.1, 5.3)):

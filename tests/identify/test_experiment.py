@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.study.identify._track import track
-from flexjax.study.identify._units import parse_unit
+from flexjax.study.identify.records._track import track
+from flexjax.study.identify.records._units import parse_unit
 from tests.identify.cases import joint_arm
 
 T = np.linspace(0.0, 1.0, 51)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.study.identify._free import parameters
+from flexjax.study.free import parameters
 
 
 def expand(free, robot=None, drives=None, starts=None):

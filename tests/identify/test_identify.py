@@ -9,8 +9,8 @@ import pytest
 
 import flexjax as fx
 from flexjax.study.identify import _fit, _identify
-from flexjax.study.identify._bootstrap import repeat
 from flexjax.study.identify._problem import Sought, build, measure_data
+from flexjax.study.identify.uncertainty._bootstrap import repeat
 from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record, study
 
 # The shipped data set, as the command line's test takes it: one compiled program serves both.

@@ -1,20 +1,22 @@
 """Numbers of a model from measured data, with their uncertainty."""
 
-from flexjax.study.identify._data import FrequencyResponse as FrequencyResponse, Modal as Modal
-from flexjax.study.identify._dataset import (
+from flexjax.study.identify._design import Design as Design, design as design
+from flexjax.study.identify._identify import identify as identify
+from flexjax.study.identify._result import (
+    Comparison as Comparison,
+    Identification as Identification,
+)
+from flexjax.study.identify.records._data import (
+    FrequencyResponse as FrequencyResponse,
+    Modal as Modal,
+)
+from flexjax.study.identify.records._dataset import (
     Dataset as Dataset,
     datasets as datasets,
     load_dataset as load_dataset,
 )
-from flexjax.study.identify._design import Design as Design, design as design
-from flexjax.study.identify._experiment import Experiment as Experiment
-from flexjax.study.identify._free import Free as Free
-from flexjax.study.identify._identify import identify as identify
-from flexjax.study.identify._posterior import (
+from flexjax.study.identify.records._experiment import Experiment as Experiment
+from flexjax.study.identify.uncertainty._posterior import (
     Posterior as Posterior,
     sample_posterior as sample_posterior,
-)
-from flexjax.study.identify._result import (
-    Comparison as Comparison,
-    Identification as Identification,
 )

@@ -11,9 +11,9 @@ import numpy as np
 
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
-from flexjax.study.identify._experiment import Experiment
-from flexjax.study.identify._free import Free, Parameters, as_free, parameters
+from flexjax.study.free import Free, Parameters, as_free, parameters
 from flexjax.study.identify._problem import Problem, build, measure_data, residuals_and_jacobian
+from flexjax.study.identify.records._experiment import Experiment
 
 
 class Candidate(NamedTuple):

@@ -12,11 +12,16 @@ import numpy as np
 from flexjax.formulation import AbstractModel
 from flexjax.study.identify import _fit
 from flexjax.study.identify._batch import solve_batch
-from flexjax.study.identify._data import FrequencyResponse, Modal
-from flexjax.study.identify._experiment import Experiment
 from flexjax.study.identify._problem import Problem, build, measure_data
 from flexjax.study.identify._result import Comparison, Identification
-from flexjax.study.identify._statistics import noise_factors, precision, robust_covariance, rows_of
+from flexjax.study.identify.records._data import FrequencyResponse, Modal
+from flexjax.study.identify.records._experiment import Experiment
+from flexjax.study.identify.uncertainty._statistics import (
+    noise_factors,
+    precision,
+    robust_covariance,
+    rows_of,
+)
 
 Data = Experiment | Modal | FrequencyResponse
 

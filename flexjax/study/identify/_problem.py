@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
-from flexjax.study.identify._experiment import Experiment
-from flexjax.study.identify._free import Parameters, parameters
+from flexjax.study.free import Parameters, parameters
 from flexjax.study.identify._readings import readings, stations_for
+from flexjax.study.identify.records._experiment import Experiment
 
 FAILED = 1e6  # residual of a sample that the simulation did not reach: any step back is better
 

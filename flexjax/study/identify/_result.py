@@ -8,9 +8,9 @@ import numpy as np
 from scipy import stats
 
 from flexjax.formulation import AbstractModel
-from flexjax.study.identify._bootstrap import Bootstrap, repeat
-from flexjax.study.identify._experiment import Experiment
-from flexjax.study.identify._statistics import Whiteness, fit_percent, whiteness
+from flexjax.study.identify.records._experiment import Experiment
+from flexjax.study.identify.uncertainty._bootstrap import Bootstrap, repeat
+from flexjax.study.identify.uncertainty._statistics import Whiteness, fit_percent, whiteness
 
 UNSEEN = 0.5  # a combination of relative changes known no better than this counts as not determined
 

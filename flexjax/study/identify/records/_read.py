@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flexjax._files import check_hdf5, read_mat, read_npz, reading
-from flexjax.study.identify._units import split_header
+from flexjax.study.identify.records._units import split_header
 
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "missing"}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from flexjax.robot import Robot, load_robot
-from flexjax.study.identify._experiment import Experiment
+from flexjax.study.identify.records._experiment import Experiment
 
 FOLDER = Path(__file__).with_name("data")
 

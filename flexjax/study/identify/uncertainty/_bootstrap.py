@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from flexjax.study.identify._batch import solve_batch
-from flexjax.study.identify._statistics import noise_factors, precision, rows_of
+from flexjax.study.identify.uncertainty._statistics import noise_factors, precision, rows_of
 
 
 class Bootstrap(NamedTuple):

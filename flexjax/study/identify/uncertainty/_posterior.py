@@ -9,7 +9,7 @@ import numpy as np
 
 from flexjax.study.identify._problem import residuals
 from flexjax.study.identify._result import Identification
-from flexjax.study.identify._statistics import noise_factors, rows_of
+from flexjax.study.identify.uncertainty._statistics import noise_factors, rows_of
 
 
 class Posterior(NamedTuple):

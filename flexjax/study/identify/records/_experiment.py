@@ -12,10 +12,10 @@ from flexjax.drive import Drive, Effort, Motion
 from flexjax.drive.signal import Scaled
 from flexjax.formulation import Start
 from flexjax.robot import Robot
-from flexjax.study.identify._read import Column, read_columns
-from flexjax.study.identify._resample import resampled
-from flexjax.study.identify._track import Hold, track
-from flexjax.study.identify._units import parse_unit
+from flexjax.study.identify.records._read import Column, read_columns
+from flexjax.study.identify.records._resample import resampled
+from flexjax.study.identify.records._track import Hold, track
+from flexjax.study.identify.records._units import parse_unit
 
 TIME_NAMES = ("time", "t", "ts", "t_s", "time_s", "Time", "seconds")
 ROLES = {"motion": "motions", "effort": "efforts", "current": "currents"}

@@ -1,0 +1,8 @@
+"""Free parameters: the paths of a robot, drive and start that a study varies."""
+
+from flexjax.study.free._free import (
+    Free as Free,
+    Parameters as Parameters,
+    as_free as as_free,
+    parameters as parameters,
+)

@@ -1,0 +1,1 @@
+"""Recorded data: experiments, modal data, files, units."""

@@ -1,0 +1,1 @@
+"""Confidence of estimates: covariance, bootstrap, posterior samples."""
