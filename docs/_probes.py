@@ -1,4 +1,4 @@
-"""Small robots with one feature each, and small drives: what the capability matrix asks every registered formulation."""
+"""Probes of the capability matrix: small robots with one feature each, and small drives."""
 
 import equinox as eqx
 import jax
@@ -17,15 +17,8 @@ RIGID = {"rigid": True, "body": fx.Body(1.0, (0.25, 0.0, 0.0), (1e-4, 0.02, 0.02
 
 
 def link(name="a", **fields):
-    return fx.Link(
-        name,
-        0.5,
-        **(
-            {**BAR, **fields}
-            if "pieces" not in fields and "constants" not in fields and "body" not in fields
-            else fields
-        ),
-    )
+    described = {"pieces", "constants", "body"} & set(fields)
+    return fx.Link(name, 0.5, **(fields if described else {**BAR, **fields}))
 
 
 def joint(kind="revolute", parent="ground", child="a", **fields):
@@ -42,17 +35,17 @@ def one(joint_fields=None, **link_fields):
 
 
 def two(kind="revolute", first=None, **fields):
-    """Two elastic links with a joint of that kind between them."""
+    """Two elastic links with a joint of the given kind between them."""
     return robot([link(**(first or {})), link("b")], [joint(), joint(kind, "a", "b", **fields)])
 
 
 def behind_rigid(kind, **fields):
-    """An elastic link behind a rigid one, with a joint of that kind between them."""
+    """A rigid link that carries an elastic one, with a joint of the given kind between them."""
     return robot([link(**RIGID), link("b")], [joint(), joint(kind, "a", "b", **fields)])
 
 
 def based(kind, planar=False, **fields):
-    """One elastic link (round, so that bending in both planes and torsion are there) on the ground."""
+    """One elastic link on the ground; round, so that it bends in both planes and twists."""
     return robot([link(**ROUND)], [joint(kind, **fields)], planar=planar)
 
 
@@ -64,56 +57,91 @@ def beam():
 
 Y, Z = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 LOOP = [
-    joint(), joint(child="b", rotation=(0.0, 0.0, 1.5)),
-    joint("revolute", "a", "c", rotation=(0.0, 0.0, 1.5)), joint("revolute", "b", "d", rotation=(0.0, 0.0, -1.5)),
+    joint(),
+    joint(child="b", rotation=(0.0, 0.0, 1.5)),
+    joint("revolute", "a", "c", rotation=(0.0, 0.0, 1.5)),
+    joint("revolute", "b", "d", rotation=(0.0, 0.0, -1.5)),
     fx.Joint("closure", "revolute", "c", "d", loop=True, child_at="tip"),
-]  # fmt: skip
+]
+
+
+def spatial():
+    """Two elastic links in space."""
+    links = [link(**ROUND), link("b", **ROUND)]
+    return robot(links, [joint(axis=Z), joint("revolute", "a", "b", axis=Y)], planar=False)
+
+
+def rigid_tip():
+    """An elastic link that carries a rigid one."""
+    return robot([link(), link("b", **RIGID)], [joint(), joint("revolute", "a", "b")])
+
+
+def branched():
+    """An elastic link that carries two others."""
+    joints = [joint(), joint("revolute", "a", "b"), joint("revolute", "a", "c")]
+    return robot([link(), link("b"), link("c")], joints)
+
+
+def loaded(payload):
+    """One elastic link with a payload."""
+    return eqx.tree_at(lambda r: r.payloads, one(), (payload,))
+
+
+def mounted():
+    """One elastic link whose joint has an offset and a mounting angle."""
+    return one({"offset": (0.0, 0.02, 0.0), "rotation": (0.0, 0.0, 0.3)})
+
+
 ROBOTS = {
     "Arm": {
         "one elastic link": one,
-        "several elastic links, revolute joints, in the plane": two,
-        "several elastic links in space": lambda: robot(
-            [link(**ROUND), link("b", **ROUND)], [joint(axis=Z), joint("revolute", "a", "b", axis=Y)], planar=False
-        ),
-        "rigid links before the elastic one": lambda: behind_rigid("revolute"),
-        "rigid links behind an elastic one": lambda: robot([link(), link("b", **RIGID)], [joint(), joint("revolute", "a", "b")]),
+        "several elastic links, revolute joints, planar": two,
+        "several elastic links, spatial": spatial,
+        "a rigid link carries the elastic one": lambda: behind_rigid("revolute"),
+        "an elastic link carries a rigid one": rigid_tip,
         "rigid links only": lambda: robot([link(**RIGID)], [joint()]),
-        "branches": lambda: robot([link(), link("b"), link("c")], [joint(), joint("revolute", "a", "b"), joint("revolute", "a", "c")]),
+        "branches": branched,
         "closed loops": lambda: robot([link(), link("b"), link("c"), link("d")], LOOP),
     },
     "Joint": {
         "revolute": one,
-        "fixed, between elastic links (a weld)": lambda: two("fixed"),
-        "prismatic with an axis (a shift)": lambda: based("prismatic", planar=True, axis=Y),
-        "sliding along a rigid carrier (Pa)": lambda: behind_rigid("sliding", home=0.2),
-        "sliding along an elastic carrier (Pa)": lambda: two("sliding", home=0.2),
-        "an elastic link runs out of its joint (Pb)": lambda: behind_rigid("prismatic", home=0.3),
+        "fixed, between elastic links": lambda: two("fixed"),
+        "prismatic with axis": lambda: based("prismatic", planar=True, axis=Y),
+        "sliding along a rigid link (Pa)": lambda: behind_rigid("sliding", home=0.2),
+        "sliding along an elastic link (Pa)": lambda: two("sliding", home=0.2),
+        "an elastic link slides through the joint (Pb)": lambda: behind_rigid(
+            "prismatic", home=0.3
+        ),
         "telescoping elastic tubes (Pb)": lambda: two("prismatic", home=0.3),
         "universal": lambda: based("universal", axis=Y, axis2=Z),
         "spherical": lambda: based("spherical"),
         "free (floating base)": lambda: based("free"),
-        "elastic (spring between motor and link)": lambda: one({"stiffness": 100.0}),
+        "flexible (spring between motor and link)": lambda: one({"stiffness": 100.0}),
         "viscous damping": lambda: one({"damping": 0.1}),
         "dry friction": lambda: one({"friction": fx.Friction(0.1)}),
         "hub": lambda: one({"hub": fx.Hub(0.1, 1e-3)}),
         "rotor and gear": lambda: one({"motor": fx.Motor(rotor=1e-6, gear=50.0)}),
         "end stops": lambda: one({"stops": fx.Stops(-1.0, 1.0, 100.0)}),
-        "offset and angle of mounting": lambda: one({"offset": (0.0, 0.02, 0.0), "rotation": (0.0, 0.0, 0.3)}),
+        "mounting offset and angle": mounted,
     },
     "Link": {
-        "constants instead of section and material": lambda: one(constants=beam()),
-        "pieces of different section": lambda: one(pieces=(fx.Piece(0.5, **BAR), fx.Piece(0.5, **ROUND))),
+        "constants in place of section and material": lambda: one(constants=beam()),
+        "pieces with different sections": lambda: one(
+            pieces=(fx.Piece(0.5, **BAR), fx.Piece(0.5, **ROUND))
+        ),
         "tapered": lambda: one(section_end=fx.Rectangle(0.01, 0.003)),
         "curved at rest": lambda: one(curvature=(0.0, 0.0, 0.4)),
-        "damping by strain rate": lambda: one(damping=fx.Damping(strain_rate=1e-4)),
-        "damping by mass": lambda: one(damping=fx.Damping(mass=0.1)),
-        "damping by mode": lambda: one(damping=fx.Damping(modal=0.01)),
+        "strain-rate damping": lambda: one(damping=fx.Damping(strain_rate=1e-4)),
+        "mass-proportional damping": lambda: one(damping=fx.Damping(mass=0.1)),
+        "modal damping": lambda: one(damping=fx.Damping(modal=0.01)),
     },
     "Payload": {
-        "at the tip, with inertia and offset": lambda: eqx.tree_at(lambda r: r.payloads, one(), (fx.Payload("p", "a", 0.1, 1e-4, (0.02, 0.01, 0.0)),)),
-        "inside the link": lambda: eqx.tree_at(lambda r: r.payloads, one(), (fx.Payload("p", "a", 0.1, s=0.5),)),
+        "at the tip, with inertia and offset": lambda: loaded(
+            fx.Payload("p", "a", 0.1, 1e-4, (0.02, 0.01, 0.0))
+        ),
+        "inside the link": lambda: loaded(fx.Payload("p", "a", 0.1, s=0.5)),
     },
-}  # fmt: skip
+}
 
 
 def control(t, q, qd, params):
@@ -125,18 +153,20 @@ def wrench(*numbers):
 
 
 PIN = "ground-a"
-PUSH = (0.1, 1.0, 0.0, 0.0, 0.0, 0.1)
+WRENCH = (0.1, 1.0, 0.0, 0.0, 0.0, 0.1)
 DRIVES = {
     "Motion (prescribed)": fx.Drive({PIN: fx.Motion(fx.quintic(0.0, 1.0, 0.5))}),
     "Effort": fx.Drive({PIN: fx.Effort(fx.constant(0.3))}),
     "PD": fx.Drive({PIN: fx.PD(10.0, 1.0, fx.constant(0.2))}),
-    "Feedback (your own law)": fx.Drive(
+    "Feedback (your own control law)": fx.Drive(
         {PIN: fx.Feedback(lambda t, q, qd, p: p * (0.2 - q), jnp.asarray(10.0))}
     ),
-    "Sampled (your own digital law)": fx.Drive({PIN: fx.Sampled(control, 1e-3, jnp.asarray(10.0))}),
-    "load at the tip": fx.Drive(loads=[fx.Load("a", wrench(*PUSH))]),
-    "load inside a link": fx.Drive(loads=[fx.Load("a", wrench(*PUSH), s=0.4)]),
-    "load that turns with the link": fx.Drive(loads=[fx.Load("a", wrench(*PUSH), frame="section")]),
+    "Sampled (your own discrete-time law)": fx.Drive(
+        {PIN: fx.Sampled(control, 1e-3, jnp.asarray(10.0))}
+    ),
+    "load at the tip": fx.Drive(loads=[fx.Load("a", wrench(*WRENCH))]),
+    "load inside a link": fx.Drive(loads=[fx.Load("a", wrench(*WRENCH), s=0.4)]),
+    "follower load": fx.Drive(loads=[fx.Load("a", wrench(*WRENCH), frame="section")]),
     "moving base": fx.Drive(
         base=fx.Base(
             translation=fx.stack([fx.sine(0.01, 2.0), fx.sine(0.02, 3.0), fx.constant(0.0)])
@@ -158,26 +188,26 @@ STRAINS = ("axial", "shear y", "shear z", "torsion", "curvature y", "curvature z
 
 
 @eqx.filter_jit
-def _rate(model, drive, queue):
-    """The rate of the state at t = 0.1, sampled controllers holding an effort of ``queue``."""
+def _rate(model, drive, held):
+    """The rate of the state at t = 0.1 while sampled controllers hold the effort ``held``."""
     t = jnp.asarray(0.1)
     y = model.initial_state(drive, t, Start())
-    memory = jax.tree.map(lambda x: jnp.full_like(x, queue), y.memory)
+    memory = jax.tree.map(lambda x: jnp.full_like(x, held), y.memory)
     return model.term(drive).rate(t, State(y.mech, y.work, y.dissipated, memory), None)
 
 
 def acts(model, drive) -> bool:
     """Whether a drive changes the rate of the state."""
-    ours, passive = (jax.tree.leaves(_rate(model, d, 0.3)) for d in (drive, fx.Drive()))
+    driven, passive = (jax.tree.leaves(_rate(model, d, 0.3)) for d in (drive, fx.Drive()))
     return any(
         np.max(np.abs(np.asarray(a) - np.asarray(b))) > 1e-9
-        for a, b in zip(ours, passive, strict=False)
+        for a, b in zip(driven, passive, strict=False)
     )
 
 
 @eqx.filter_jit
-def _shaken(model, drive, key):
-    """(readings of all sensors, strains at three stations) of a state that is moved a little in every one of its unknowns."""
+def _perturbed(model, drive, key):
+    """Readings of all sensors and strains at three stations, all unknowns slightly perturbed."""
     t = jnp.asarray(0.0)
     y, term = model.initial_state(drive, t, Start()), model.term(drive)
     shape = jax.eval_shape(lambda: term.rate(t, y, None))
@@ -189,12 +219,12 @@ def _shaken(model, drive, key):
     return read(model, drive, t, y), model.observe(t, y, drive, jnp.array([0.1, 0.45, 0.8])).strain
 
 
-def shaken(formulation, spatial: bool) -> tuple[dict[str, float], np.ndarray]:
-    """Readings by sensor and largest strains by component, in space where the formulation can."""
+def perturbed(formulation, spatial: bool) -> tuple[dict[str, float], np.ndarray]:
+    """Readings by sensor and largest strains by component, spatial where supported."""
     arm = robot(
         [link(**ROUND)], [joint(axis=Z)], planar=not spatial, sensors=tuple(SENSORS.values())
     )
-    readings, strain = _shaken(
+    readings, strain = _perturbed(
         formulation.bind(arm), fx.Drive({PIN: fx.PD(5.0, 0.1, fx.constant(0.1))}), jax.random.key(0)
     )
     return dict(zip(SENSORS, np.abs(np.asarray(readings)).tolist(), strict=True)), np.max(

@@ -40,6 +40,15 @@ def as_float_or_none(x: Any) -> jax.Array | None:
     return None if x is None else as_float(x)
 
 
+def hash_by_leaves(tree: Any) -> int:
+    """A hash for pytrees of arrays: that of the very arrays in it.
+
+    ``jax.jit`` hashes what it compiles. With this as ``__hash__`` of a class its bound methods can be compiled:
+    ``jax.jit(model.initial_state)``. Arrays themselves have no hash.
+    """
+    return hash((type(tree), *(id(leaf) for leaf in jax.tree_util.tree_leaves(tree))))
+
+
 def ravel(tree: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
     """All leaves in one vector, and the way back, as ``jax.flatten_util.ravel_pytree`` for leaves of one type, but empty leaves take no part.
 

@@ -1,6 +1,8 @@
 """The documentation: every Python block runs, the site builds strictly, drive files load, links lead somewhere, pages made from the code are complete."""
 
 import dataclasses
+import doctest
+import inspect
 import re
 import runpy
 import shutil
@@ -130,6 +132,16 @@ def test_api_and_files_pages_are_current(monkeypatch):
         assert (DOCS / page).read_text(encoding="utf-8") == pages[page](), (
             f"{page}: run python docs/_make.py"
         )
+
+
+@pytest.mark.parametrize("name", [n for n in fx.__all__ if not n.startswith("__")])
+def test_docstring_example_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    value = getattr(fx, name)
+    module = inspect.getmodule(value)
+    for test in doctest.DocTestFinder().find(value, name, module=module):
+        failed, _ = doctest.DocTestRunner().run(test)
+        assert not failed, f"{test.name}: the captured output shows the difference"
 
 
 def test_files_page_shows_files_that_load(tmp_path):

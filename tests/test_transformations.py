@@ -166,3 +166,26 @@ def test_modes_and_equilibria(what):
     close(jax.linearize(f, X)[1](V), wanted, 1e-6)
     close(jax.vmap(jax.grad(f))(batch(X))[0] @ V, wanted, 1e-6)
     close(jax.jit(jax.grad(f))(X) @ V, wanted, 1e-6)
+
+
+@pytest.mark.parametrize("name", SMALLEST)
+def test_methods_of_a_model_compile(name):
+    """``jax.jit`` hashes what it compiles, and a bound method is hashed with its model."""
+    model, drive = parts(name, X)
+    start = fx.Start(joints={"root": 0.2}, rates={"root": 0.5})
+    y = jax.jit(model.initial_state)(drive, 0.0, start)
+    same = model.initial_state(drive, jnp.zeros(()), start)
+    for a, b in zip(jax.tree_util.tree_leaves(y), jax.tree_util.tree_leaves(same), strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-9, atol=1e-12)
+    assert hash(model.initial_state) == hash(model.initial_state)
+    assert model == model
+
+
+def test_methods_of_terms_and_signals_compile():
+    model, drive = parts("RigidArm", X)
+    y = model.initial_state(drive, jnp.zeros(()), fx.Start())
+    term, signal = model.term(drive), fx.quintic(0.0, 1.0, 2.0)
+    np.testing.assert_allclose(
+        jax.jit(term.rate)(0.0, y, None).v, term.rate(0.0, y, None).v, rtol=1e-9
+    )
+    np.testing.assert_allclose(jax.jit(signal.evaluate)(0.5)[0], signal(0.5), rtol=1e-12)

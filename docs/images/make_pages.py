@@ -1,7 +1,10 @@
-"""Photographs of the 3D page and of the report of the tour, in Chromium, without a network: docs/images/page.png and report.png.
+"""Takes screenshots of the tour's 3D page and report: docs/images/page.png and report.png.
+
+Chromium runs without a network. Requires `pip install 'flexjax[browser]'`
+and `apt install chromium`.
 
 make demo
-python docs/images/make_pages.py [folder of the tour]      # pip install 'flexjax[browser]', apt install chromium
+python docs/images/make_pages.py [folder of the tour]
 """
 
 import shutil
@@ -13,13 +16,15 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).parent
 DEMO = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE.parent.parent / "out" / "demo"
 FLAGS = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-SET = "([id, v]) => { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input')); }"
+SET = """([id, v]) => {
+    const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input'));
+}"""
 
 if __name__ == "__main__":
     chromium = next(
         filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome")))
     )
-    said = []
+    messages = []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         for source, target, size in (
@@ -29,8 +34,8 @@ if __name__ == "__main__":
             page = browser.new_context(
                 viewport=dict(zip(("width", "height"), size, strict=True)), offline=True
             ).new_page()
-            page.on("console", lambda m: said.append(m.text))
-            page.on("pageerror", lambda e: said.append(str(e)))
+            page.on("console", lambda m: messages.append(m.text))
+            page.on("pageerror", lambda e: messages.append(str(e)))
             page.goto((DEMO / source).as_uri())
             page.wait_for_timeout(1500)
             if source == "arm.html":
@@ -40,4 +45,4 @@ if __name__ == "__main__":
                 page.wait_for_timeout(500)
             page.screenshot(path=HERE / target)
         browser.close()
-    sys.exit(f"the console said: {said}" if said else 0)
+    sys.exit(f"messages on the console: {messages}" if messages else 0)

@@ -1,7 +1,8 @@
-"""Draws docs/images/two-link.png from a saved comparison of the rigid and a flexible run:
+"""Draws docs/images/two-link.png from a rigid and a flexible run:
 
-flexjax simulate two-link --formulation RigidArm --motion shoulder=quintic:0:1:0.6 elbow=quintic:-0.5:0.6:0.6 --dt 2e-3 --save rigid.nc
-flexjax simulate two-link --formulation ScrewSynthesis --motion shoulder=quintic:0:1:0.6 elbow=quintic:-0.5:0.6:0.6 --dt 2e-3 --save flexible.nc
+motion="--motion shoulder=quintic:0:1:0.6 elbow=quintic:-0.5:0.6:0.6 --dt 2e-3"
+flexjax simulate two-link --formulation RigidArm $motion --save rigid.nc
+flexjax simulate two-link --formulation ScrewSynthesis $motion --save flexible.nc
 python docs/images/make_two_link.py rigid.nc flexible.nc
 """
 

@@ -1,5 +1,7 @@
-"""Puts KaTeX into docs/katex, so that the pages' equations need no network: the script as it is, the style with its fonts inside it (browsers do not let a page
-that was opened from the disk read font files of other folders).
+"""Copies KaTeX into docs/katex, so that the pages show equations without a network.
+
+The fonts are embedded in the style sheet: a browser does not let a page that was opened from disk
+read font files of other folders.
 
 npm pack katex@0.19.1 && tar xzf katex-0.19.1.tgz
 python docs/katex/make.py package
@@ -15,7 +17,7 @@ HERE = Path(__file__).parent
 
 
 def inlined(style: Path) -> str:
-    """A style sheet whose fonts are data: woff2 only, which every browser of the last ten years reads."""
+    """The style sheet with its fonts embedded as woff2, which every current browser reads."""
 
     def data(match: re.Match) -> str:
         font = base64.b64encode((style.parent / match[1]).read_bytes()).decode()

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from flexjax._types import as_float
+from flexjax._types import as_float, hash_by_leaves
 from flexjax.drive import Drive
 from flexjax.mechanism import Energy, Snapshot
 from flexjax.numerics.term import AbstractTerm, State
@@ -83,6 +83,7 @@ class AbstractModel(eqx.Module):
 
     robot: eqx.AbstractVar[Robot]
     formulation: eqx.AbstractVar["AbstractFormulation"]
+    __hash__ = hash_by_leaves
 
     @abc.abstractmethod
     def initial_state(self, drive: Drive, t0, start: Start) -> State:

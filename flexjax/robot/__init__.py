@@ -1,4 +1,7 @@
-"""The description of a robot: links, joints, payloads, sensors; files, paths, examples. No equations."""
+"""The description of a robot: links, joints, payloads, sensors; its files, paths and examples.
+
+No equations of motion are here.
+"""
 
 from flexjax.robot._describe import describe as describe
 from flexjax.robot._examples import examples as examples

@@ -1,5 +1,4 @@
-"""``describe(robot)``: masses, reach, stiffness and the first natural frequencies of every link, as numbers and as a
-table."""
+"""``describe(robot)``: mass, reach, stiffness and first natural frequencies of each link."""
 
 import dataclasses
 
@@ -23,9 +22,17 @@ from flexjax.robot.files._table import columns
 
 @dataclasses.dataclass(frozen=True)
 class LinkDescription:
-    """One link: ``length`` and ``free_length`` [m] (they differ in a prismatic joint at its home), ``mass`` and
-    ``payload`` [kg], constants at base and tip, and the frequencies [Hz] of bending in y and z, clamped at the base,
-    with the payload at its tip."""
+    """One row of a :class:`Description`.
+
+    Arguments:
+        length: length of the link [m].
+        free_length: length ahead of the joint [m]; it differs from ``length`` where the link
+            slides through a prismatic joint.
+        mass, payload: mass of the link and of the payloads on it [kg].
+        base, tip: stiffness and inertia per length at both ends; ``None`` for a rigid link.
+        frequencies_y, frequencies_z: natural frequencies [Hz] of bending in y and z, with the base
+            clamped and the payloads attached.
+    """
 
     name: str
     length: float
@@ -40,8 +47,13 @@ class LinkDescription:
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What :func:`describe` returns: ``mass`` [kg] of everything that moves, ``reach`` [m], and one
-    :class:`LinkDescription` per link."""
+    """The result of :func:`describe`; prints as a table.
+
+    Arguments:
+        mass: total mass of links, hubs, joints and payloads [kg].
+        reach: an upper bound on the distance from the ground joint to a tip [m].
+        links: one :class:`LinkDescription` per link.
+    """
 
     name: str
     mass: float
@@ -79,13 +91,22 @@ class Description:
             [
                 *lines,
                 *columns(rows),
-                "  frequencies: clamped at the base, free at the tip, with the payloads of the link",
+                "  frequencies: base clamped, tip free, payloads of the link attached",
             ]
         )
 
 
 def describe(robot: Robot, *, modes: int = 3) -> Description:
-    """Masses, reach, stiffness and the first natural frequencies of each link, to read before simulating.
+    """Summarise a robot before simulating it: mass, reach, stiffness, natural frequencies.
+
+    The frequencies are those of each link alone, clamped at its base, with its payloads.
+
+    Arguments:
+        robot: the robot; its parameters must not be traced.
+        modes: number of natural frequencies per link and bending direction.
+
+    Returns:
+        A :class:`Description`, which prints as a table.
 
     >>> import flexjax as fx
     >>> print(f"{fx.describe(fx.load_robot('li-zhang-single-link')).links[0].frequencies_y[0]:.2f}")
@@ -94,7 +115,7 @@ def describe(robot: Robot, *, modes: int = 3) -> Description:
     if any(plain(leaf) is UNKNOWN for leaf in jax.tree.leaves(robot)):
         raise RobotError(
             "describe",
-            ["the numbers of this robot are traced; call describe outside jit, vmap and grad"],
+            ["the robot's parameters are traced; call describe outside jit, vmap and grad"],
         )
     links = tuple(_describe_link(robot, link, modes) for link in robot.links)
     mass = sum(link.mass for link in links) + sum(float(p.mass) for p in robot.payloads)
@@ -107,12 +128,7 @@ def describe(robot: Robot, *, modes: int = 3) -> Description:
 def _describe_link(robot: Robot, link: Link, modes: int) -> LinkDescription:
     length = free = float(link.length)
     for joint in robot.tree_joints:
-        if (
-            joint.child == link.name
-            and joint.type == "prismatic"
-            and joint.axis is None
-            and joint.home is not None
-        ):
+        if joint.child == link.name and joint.telescopes and joint.home is not None:
             free = float(np.ravel(joint.home)[0])
     loads = [p for p in robot.payloads if p.link == link.name]
     payload, mass = sum(float(p.mass) for p in loads), link_mass(link)
@@ -123,9 +139,8 @@ def _describe_link(robot: Robot, link: Link, modes: int) -> LinkDescription:
     found = []
     for plane, axis in (("y", 2), ("z", 1)):
         on_link = [_point_mass(p, axis, length, free) for p in loads]
-        ahead = [
-            load for load in on_link if load.station > 0
-        ]  # what is still inside a prismatic guide does not move
+        # A payload that is still inside a prismatic guide does not move.
+        ahead = [load for load in on_link if load.station > 0]
         found.append(
             link_frequencies(link, plane, length=free, loads=ahead, n=modes)
             if free > 0
@@ -146,7 +161,7 @@ def _point_mass(payload: Payload, axis: int, length: float, free: float) -> Poin
 
 
 def _reach(robot: Robot) -> float:
-    """The largest distance from the ground joint to a tip that the lengths allow."""
+    """Upper bound on the distance from the ground joint to a tip: the sum of the lengths."""
     parent = {joint.child: joint for joint in robot.tree_joints}
     lengths = {link.name: float(link.length) for link in robot.links}
 

@@ -1,4 +1,4 @@
-"""The example robots that ship with the package: robot files whose first comment line says what they are."""
+"""The example robots of the package: robot files whose first comment line is their summary."""
 
 import os
 from functools import cache
@@ -8,7 +8,7 @@ FOLDER = Path(__file__).with_name("examples")
 
 
 class Examples(dict):
-    """Names of the example robots, each with one line about it; prints as a list."""
+    """Summary of each example robot by name; prints as a list."""
 
     def __str__(self) -> str:
         width = max((len(name) for name in self), default=0)
@@ -25,10 +25,18 @@ def _read() -> tuple[tuple[str, str], ...]:
 
 
 def examples() -> Examples:
-    """The example robots: ``load_robot(name)`` loads one of them."""
+    """List the example robots; ``load_robot(name)`` loads one of them.
+
+    Returns:
+        A dict from name to a one-line summary, which prints as a list.
+
+    >>> import flexjax as fx
+    >>> "two-link" in fx.examples()
+    True
+    """
     return Examples(_read())
 
 
 def example_path(name: str | os.PathLike) -> Path | None:
-    """The file of an example, if ``name`` is the name of one."""
+    """The file of the example ``name``; ``None`` if there is no such example."""
     return FOLDER / f"{name}.toml" if isinstance(name, str) and name in examples() else None

@@ -1,12 +1,17 @@
-"""How faults of a robot are collected and told: all at once, each with its path, its value, what was expected and how
-to mend it."""
+"""Collects the faults of a robot and reports them in one error.
+
+Each fault states its path, the value, what was expected and the remedy.
+"""
 
 import sys
 from collections.abc import Iterable
 
 
 class RobotError(ValueError):
-    """A robot, a robot file or a path into a robot that cannot be. ``faults`` lists every fault as one line of text."""
+    """An invalid robot, robot file or path into a robot.
+
+    ``faults`` lists every fault as one line of text.
+    """
 
     def __init__(self, where: str, faults: Iterable[str]):
         self.faults = list(faults)
@@ -15,8 +20,10 @@ class RobotError(ValueError):
 
 
 class Unknown:
-    """Stands where a number is not known on the host: a tracer, or a placeholder that jax or equinox put there.
-    Checks skip it."""
+    """Stands for a value that is unknown on the host; checks skip it.
+
+    The leaf is a tracer, or a placeholder of jax or equinox.
+    """
 
     def __repr__(self) -> str:
         return "traced"
@@ -26,32 +33,31 @@ UNKNOWN = Unknown()
 
 
 def shown(value) -> str:
-    """A value as it is shown in a message: short, whatever it is."""
+    """``repr(value)``, cut to at most 80 characters for a message."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
 class Faults:
-    """A list of faults under construction; the first fault of a path is kept."""
+    """A list of faults under construction; a repeated fault is kept once."""
 
     def __init__(self):
         self.lines: dict[tuple[str, str], str] = {}
 
-    def add(self, path: str, value, expected: str, mend: str = "") -> None:
-        """One fault; ``value=None`` says that something is missing."""
+    def add(self, path: str, value, expected: str, remedy: str = "") -> None:
+        """Add one fault; ``value=None`` means that the value is missing."""
         given = "missing" if value is None else shown(value)
         self.lines.setdefault(
             (path, expected),
-            f"{path} = {given}: expected {expected}." + (f" {mend}" if mend else ""),
+            f"{path} = {given}: expected {expected}." + (f" {remedy}" if remedy else ""),
         )
 
-    def tell(self, path: str, value, text: str) -> None:
-        """A fault in its own words, where "expected" would be awkward."""
+    def add_text(self, path: str, value, text: str) -> None:
+        """Add a fault with its own text, where "expected ..." does not fit."""
         self.lines.setdefault((path, text), f"{path} = {shown(value)}: {text}")
 
     def extend(self, other: "Faults") -> None:
-        """Take over the faults of ``other`` on paths that have none yet (a wrong type is told once, not once per
-        rule)."""
+        """Add the faults of ``other`` on paths without a fault: one report per wrong type."""
         mine = {path for path, _ in self.lines}
         for (path, expected), line in other.lines.items():
             if path not in mine:
@@ -66,8 +72,10 @@ class Faults:
 
 
 def items(document: dict, key: str) -> list[tuple[str, dict]]:
-    """The items of a list of named tables with their paths; by name, or by index where a name is missing or used
-    twice."""
+    """The tables under ``key`` with their paths.
+
+    A path uses the name of the table, or its index where the name is missing or not unique.
+    """
     rows = document.get(key)
     rows = rows if isinstance(rows, list) else []
     names = [row.get("name") if isinstance(row, dict) else None for row in rows]
@@ -88,19 +96,19 @@ def is_finite(value: float | int) -> bool:
 
 
 def number(value) -> float | None:
-    """The value if it is a number that is known and finite."""
+    """``value`` as a float if it is a known, finite number; otherwise ``None``."""
     known = isinstance(value, float | int) and not isinstance(value, bool) and is_finite(value)
     return float(value) if known else None
 
 
 def numbers(value) -> list[float] | None:
-    """The values if it is a list of numbers that are all known and finite."""
+    """``value`` as floats if it is a list of known, finite numbers; otherwise ``None``."""
     known = [number(v) for v in value] if isinstance(value, list) else [None]
     return None if any(v is None for v in known) else [v for v in known if v is not None]
 
 
 def names_of(document: dict, key: str) -> list[str]:
-    """The names in one list of a document."""
+    """The names of the tables under ``key``."""
     return [item["name"] for _, item in items(document, key) if isinstance(item.get("name"), str)]
 
 
@@ -108,6 +116,9 @@ def one_of(names: list[str]) -> str:
     return ", ".join(names) if names else "there is none"
 
 
-def numbers_taken_out(document: dict) -> bool:
-    """Whether a filter took the numbers out of this robot (every link has a length): absent may mean hidden."""
+def is_filtered(document: dict) -> bool:
+    """Whether a pytree filter removed array leaves, so that an absent field may exist.
+
+    Every link has a length; a link without one shows that the robot was filtered.
+    """
     return any("length" not in link for _, link in items(document, "links"))

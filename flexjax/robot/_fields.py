@@ -1,5 +1,7 @@
-"""What every number of a description is: unit, shape, rule, meaning. Checks, files, the schema, tables and paths all
-read this one table."""
+"""Unit, rule, meaning and shape of every parameter of a robot, in one table.
+
+Checks, files, the JSON schema, printed tables and paths all read it.
+"""
 
 import dataclasses
 import math
@@ -11,8 +13,12 @@ import equinox as eqx
 from flexjax.robot._section import SECTIONS, AbstractSection
 
 
-class Number(NamedTuple):
-    """``unit`` may hold two units, "angular|linear", of which the second goes with sliding and prismatic joints."""
+class Parameter(NamedTuple):
+    """One parameter.
+
+    ``unit`` may contain two units, "angular|linear"; the second applies to sliding and prismatic
+    joints.
+    """
 
     unit: str
     rule: str
@@ -26,7 +32,7 @@ class Rule(NamedTuple):
     schema: dict
 
 
-TURN = 2 * math.pi * (1 + 1e-6)  # single precision must not turn a full turn into a fault
+FULL_ROTATION = 2 * math.pi * (1 + 1e-6)  # 2 pi rounded to single precision must pass
 
 RULES = {
     "finite": Rule(lambda x: True, "a finite number", {}),
@@ -43,7 +49,7 @@ RULES = {
     ),
     "ratio": Rule(
         lambda x: 0 <= x < 1,
-        "a damping ratio from 0 to below 1 (not per cent)",
+        "a damping ratio of at least 0 and below 1 (not per cent)",
         {"minimum": 0, "exclusiveMaximum": 1},
     ),
     "poisson": Rule(
@@ -57,16 +63,16 @@ _3, _6 = ((3,),), ((6,),)
 _1or3 = ((), (3,))
 
 
-def _m(about: str) -> Number:
-    return Number("m", "positive", about)
+def _m(about: str) -> Parameter:
+    return Parameter("m", "positive", about)
 
 
-def _stiff(unit: str, about: str) -> Number:
-    return Number(unit, "positive", about)
+def _stiff(unit: str, about: str) -> Parameter:
+    return Parameter(unit, "positive", about)
 
 
-NUMBERS: dict[str, dict[str, Number]] = {
-    "Robot": {"gravity": Number("m/s2", "finite", "acceleration of gravity in world axes", _3)},
+PARAMETERS: dict[str, dict[str, Parameter]] = {
+    "Robot": {"gravity": Parameter("m/s2", "finite", "acceleration of gravity in world axes", _3)},
     "Rectangle": {"width": _m("size along local z"), "height": _m("size along local y")},
     "Circle": {"diameter": _m("diameter")},
     "Tube": {"diameter": _m("outer diameter"), "wall": _m("wall thickness")},
@@ -77,57 +83,57 @@ NUMBERS: dict[str, dict[str, Number]] = {
         "web": _m("web thickness"),
     },
     "GivenSection": {
-        "A": Number("m2", "positive", "area"),
-        "Iy": Number("m4", "positive", "second moment for bending in z"),
-        "Iz": Number("m4", "positive", "second moment for bending in y"),
-        "J": Number("m4", "positive", "torsion constant"),
-        "ky": Number("", "positive", "shear correction factor along y"),
-        "kz": Number("", "positive", "shear correction factor along z"),
+        "A": Parameter("m2", "positive", "area"),
+        "Iy": Parameter("m4", "positive", "second moment for bending in z"),
+        "Iz": Parameter("m4", "positive", "second moment for bending in y"),
+        "J": Parameter("m4", "positive", "torsion constant"),
+        "ky": Parameter("", "positive", "shear correction factor along y"),
+        "kz": Parameter("", "positive", "shear correction factor along z"),
     },
     "Material": {
-        "E": Number("Pa", "positive", "Young's modulus"),
-        "rho": Number("kg/m3", "positive", "density"),
-        "nu": Number("", "poisson", "Poisson's ratio"),
-        "G": Number("Pa", "positive", "shear modulus"),
+        "E": Parameter("Pa", "positive", "Young's modulus"),
+        "rho": Parameter("kg/m3", "positive", "density"),
+        "nu": Parameter("", "poisson", "Poisson's ratio"),
+        "G": Parameter("Pa", "positive", "shear modulus"),
     },
     "BeamConstants": {
         "EA": _stiff("N", "axial stiffness"),
         "EIy": _stiff("N m2", "stiffness for bending in z"),
         "EIz": _stiff("N m2", "stiffness for bending in y"),
         "GJ": _stiff("N m2", "torsional stiffness"),
-        "rhoA": Number("kg/m", "positive", "mass per length"),
+        "rhoA": Parameter("kg/m", "positive", "mass per length"),
         "GAy": _stiff("N", "shear stiffness along y"),
         "GAz": _stiff("N", "shear stiffness along z"),
-        "rhoIx": Number("kg m", "not negative", "rotary inertia per length about x"),
-        "rhoIy": Number("kg m", "not negative", "rotary inertia per length about y"),
-        "rhoIz": Number("kg m", "not negative", "rotary inertia per length about z"),
+        "rhoIx": Parameter("kg m", "not negative", "rotary inertia per length about x"),
+        "rhoIy": Parameter("kg m", "not negative", "rotary inertia per length about y"),
+        "rhoIz": Parameter("kg m", "not negative", "rotary inertia per length about z"),
     },
     "Damping": {
-        "strain_rate": Number("s", "not negative", "tau in sigma = E (eps + tau eps_dot)"),
-        "mass": Number("1/s", "not negative", "force per mass and velocity of the deformation"),
-        "modal": Number("", "ratio", "damping ratio of every mode"),
+        "strain_rate": Parameter("s", "not negative", "tau in sigma = E (eps + tau eps_dot)"),
+        "mass": Parameter("1/s", "not negative", "force per mass and velocity of the deformation"),
+        "modal": Parameter("", "ratio", "damping ratio of every mode"),
     },
     "Body": {
-        "mass": Number("kg", "not negative", "mass"),
-        "com": Number("m", "finite", "centre of mass from the link's base in link axes", _3),
-        "inertia": Number(
+        "mass": Parameter("kg", "not negative", "mass"),
+        "com": Parameter("m", "finite", "centre of mass from the link's base in link axes", _3),
+        "inertia": Parameter(
             "kg m2", "finite", "inertia about the centre of mass: xx, yy, zz, xy, xz, yz", _6
         ),
     },
-    "Piece": {"fraction": Number("", "fraction", "share of the link's length")},
+    "Piece": {"fraction": Parameter("", "fraction", "share of the link's length")},
     "Link": {
-        "length": Number("m", "not negative", "length from base to tip"),
-        "curvature": Number(
+        "length": Parameter("m", "not negative", "length from base to tip"),
+        "curvature": Parameter(
             "1/m", "finite", "unstressed twist, curvature about y, curvature about z", _3
         ),
     },
     "Friction": {
-        "coulomb": Number("N m|N", "not negative", "dry friction"),
-        "v_eps": Number("rad/s|m/s", "positive", "speed over which dry friction turns round"),
+        "coulomb": Parameter("N m|N", "not negative", "dry friction"),
+        "v_eps": Parameter("rad/s|m/s", "positive", "speed over which dry friction changes sign"),
     },
     "Hub": {
-        "mass": Number("kg", "not negative", "mass at the joint"),
-        "inertia": Number(
+        "mass": Parameter("kg", "not negative", "mass at the joint"),
+        "inertia": Parameter(
             "kg m2",
             "not negative",
             "inertia about the joint axis, or about the child's three axes",
@@ -135,63 +141,63 @@ NUMBERS: dict[str, dict[str, Number]] = {
         ),
     },
     "Motor": {
-        "rotor": Number("kg m2|kg", "positive", "inertia of the rotor"),
-        "gear": Number("", "not zero", "turns of the rotor per turn of the joint"),
-        "torque_constant": Number("N m/A|N/A", "not zero", "effort per current, joint side"),
-        "limit": Number("N m|N", "positive", "largest effort, joint side"),
+        "rotor": Parameter("kg m2|kg", "positive", "inertia of the rotor"),
+        "gear": Parameter("", "not zero", "gear ratio: rotor speed over joint speed"),
+        "torque_constant": Parameter("N m/A|N/A", "not zero", "effort per current, joint side"),
+        "limit": Parameter("N m|N", "positive", "largest effort, joint side"),
     },
     "Stops": {
-        "lower": Number("rad|m", "finite", "lower end"),
-        "upper": Number("rad|m", "finite", "upper end"),
-        "stiffness": Number("N m/rad|N/m", "positive", "stiffness of the stop"),
-        "damping": Number("N m s/rad|N s/m", "not negative", "damping of the stop"),
+        "lower": Parameter("rad|m", "finite", "lower end"),
+        "upper": Parameter("rad|m", "finite", "upper end"),
+        "stiffness": Parameter("N m/rad|N/m", "positive", "stiffness of the stop"),
+        "damping": Parameter("N m s/rad|N s/m", "not negative", "damping of the stop"),
     },
     "Joint": {
-        "axis": Number(
-            "", "finite", "joint axis in child axes (a revolute joint without it turns about z)", _3
+        "axis": Parameter(
+            "", "finite", "joint axis in child axes (default of a revolute joint: z)", _3
         ),
-        "axis2": Number("", "finite", "second axis of a universal joint in child axes", _3),
-        "offset": Number("m", "finite", "shift from the parent's tip, in its axes", _3),
-        "rotation": Number(
+        "axis2": Parameter("", "finite", "second axis of a universal joint in child axes", _3),
+        "offset": Parameter("m", "finite", "shift from the parent's tip, in its axes", _3),
+        "rotation": Parameter(
             "rad", "finite", "rotation vector from the parent's tip axes to the child's", _3
         ),
-        "home": Number(
+        "home": Parameter(
             "rad|m", "finite", "joint coordinate at the start", ((), (1,), (2,), (3,), (6,))
         ),
-        "stiffness": Number("N m/rad|N/m", "positive", "stiffness of the joint spring"),
-        "damping": Number("N m s/rad|N s/m", "not negative", "viscous damping"),
-        "mass": Number("kg", "not negative", "mass of the joint"),
+        "stiffness": Parameter("N m/rad|N/m", "positive", "stiffness of the joint spring"),
+        "damping": Parameter("N m s/rad|N s/m", "not negative", "viscous damping"),
+        "mass": Parameter("kg", "not negative", "mass of the joint"),
     },
     "Payload": {
-        "mass": Number("kg", "not negative", "mass"),
-        "inertia": Number("kg m2", "not negative", "inertia about its centre of mass", _1or3),
-        "offset": Number("m", "finite", "centre of mass in the axes of its section", _3),
-        "s": Number("", "station", "station on the link"),
+        "mass": Parameter("kg", "not negative", "mass"),
+        "inertia": Parameter("kg m2", "not negative", "inertia about its centre of mass", _1or3),
+        "offset": Parameter("m", "finite", "centre of mass in the axes of its section", _3),
+        "s": Parameter("", "station", "station on the link"),
     },
     "Lowpass": {
-        "frequency": Number("Hz", "positive", "corner frequency"),
-        "zeta": Number("", "positive", "damping ratio"),
+        "frequency": Parameter("Hz", "positive", "corner frequency"),
+        "zeta": Parameter("", "positive", "damping ratio"),
     },
     "Sensor": {
-        "s": Number("", "station", "station on the link"),
-        "span": Number("", "station", "stations between which a flex sensor measures", ((2,),)),
-        "position": Number("m", "finite", "y, z of a gauge in its section", ((2,),)),
-        "direction": Number("", "finite", "measuring direction", _3),
-        "gain": Number("", "finite", "gain"),
-        "offset": Number("", "finite", "offset of the reading"),
-        "delay": Number("s", "not negative", "delay"),
-        "noise": Number("", "not negative", "standard deviation of the noise"),
+        "s": Parameter("", "station", "station on the link"),
+        "span": Parameter("", "station", "stations between which a flex sensor measures", ((2,),)),
+        "position": Parameter("m", "finite", "y, z of a gauge in its section", ((2,),)),
+        "direction": Parameter("", "finite", "measuring direction", _3),
+        "gain": Parameter("", "finite", "gain"),
+        "offset": Parameter("", "finite", "offset of the reading"),
+        "delay": Parameter("s", "not negative", "delay"),
+        "noise": Parameter("", "not negative", "standard deviation of the noise"),
     },
 }
 
 
 class Part(NamedTuple):
-    """One field of a description class: a number, text, a flag, a class, or many of a class."""
+    """One field of a description class: a parameter, a text, a flag, an object or a list."""
 
     name: str
     required: bool
     default: object
-    number: Number | None
+    parameter: Parameter | None
     cls: type | None
     many: bool
     text: Any
@@ -201,38 +207,35 @@ def parts(cls: type) -> list[Part]:
     """The fields of a description class, in order."""
     found = []
     for field in dataclasses.fields(cls):
-        number = NUMBERS.get(cls.__name__, {}).get(field.name)
+        parameter = PARAMETERS.get(cls.__name__, {}).get(field.name)
         required = field.default is dataclasses.MISSING
         text = field.type if field.metadata.get("static") else None
         args = typing.get_args(field.type) or (field.type,)
         inner = (
             next((a for a in args if isinstance(a, type) and issubclass(a, eqx.Module)), None)
-            if number is None
+            if parameter is None
             else None
         )
         many = typing.get_origin(field.type) is tuple
-        found.append(
-            Part(
-                field.name, required, None if required else field.default, number, inner, many, text
-            )
-        )
+        default = None if required else field.default
+        found.append(Part(field.name, required, default, parameter, inner, many, text))
     return found
 
 
 def section_class(document) -> type | None:
-    """The class of a section as a file gives it; the shape may be left out where A, Iy, Iz, J are given."""
+    """The class of a section in a file; without ``shape`` it is a section given by A, Iy, Iz, J."""
     shape = document.get("shape", "given") if isinstance(document, dict) else None
     return SECTIONS.get(shape) if isinstance(shape, str) else None
 
 
 def class_of(part: Part, document) -> type | None:
-    """The class of the value of ``part``: sections are told apart by their shape."""
+    """The class of the value of ``part``; the class of a section follows from its shape."""
     return section_class(document) if part.cls is AbstractSection else part.cls
 
 
-def unit_of(number: Number, joint_type: str | None = None) -> str:
-    """The unit of a number; that of a joint's numbers depends on the type of the joint."""
-    angular, _, linear = number.unit.partition("|")
+def unit_of(parameter: Parameter, joint_type: str | None = None) -> str:
+    """The unit of a parameter; for parameters of a joint it depends on the joint type."""
+    angular, _, linear = parameter.unit.partition("|")
     if linear and joint_type == "free":
         return "m, rad"
     return linear if linear and joint_type in ("sliding", "prismatic") else angular

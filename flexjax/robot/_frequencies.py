@@ -1,8 +1,7 @@
-"""Masses and clamped-free frequencies of one link, on the host with numpy: what :func:`flexjax.describe` tells, and
-nothing else uses.
+"""Mass and clamped-free frequencies of one link, computed on the host with numpy.
 
-Beam elements with the shape functions of Przemieniecki: Hermite cubics where shear is not modelled, exact in statics
-where it is.
+Only :func:`flexjax.describe` uses them. The beam elements have Przemieniecki's shape functions:
+Hermite cubics without shear, and the exact static solution of a uniform element with shear.
 """
 
 from collections.abc import Sequence
@@ -15,13 +14,17 @@ import scipy.linalg
 from flexjax.robot._link import BeamConstants, Link, Material, Piece
 from flexjax.robot._section import AbstractSection, SectionProperties
 
-ELEMENTS = 24  # in all, and at least 6 per piece; the third frequency of a uniform link is then right to 1e-5
+# Total, but at least 6 per piece: the third frequency of a uniform link has an error of 1e-5.
+ELEMENTS = 24
 _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 GAUSS, WEIGHTS = _POINTS / 2 + 0.5, _WEIGHTS / 2
 
 
 class Constants(NamedTuple):
-    """Stiffness and inertia per length, at one place or at many; ``inf`` for a shear stiffness that is not modelled."""
+    """Stiffness and inertia per length, at one or several stations.
+
+    An infinite shear stiffness means that shear is not modelled.
+    """
 
     EA: Any
     EIy: Any
@@ -35,21 +38,21 @@ class Constants(NamedTuple):
 
 
 def constants_at_ends(link: Link) -> tuple[Constants, Constants]:
-    """The constants of a link at its base and at its tip."""
+    """Stiffness and inertia per length at the base and at the tip of a link."""
     pieces = spans(link)
     first, last = _constants(pieces[0][1], np.zeros(1)), _constants(pieces[-1][1], np.ones(1))
     return Constants(*(float(v[0]) for v in first)), Constants(*(float(v[0]) for v in last))
 
 
 def spans(link: Link) -> list[tuple[float, Link | Piece]]:
-    """The pieces of a link with their fractions; a link without pieces is one piece."""
+    """The pieces of a link with their fractions of its length; a plain link is one piece."""
     return (
         [(float(piece.fraction), piece) for piece in link.pieces] if link.pieces else [(1.0, link)]
     )
 
 
 def _constants(piece: Link | Piece, x: np.ndarray) -> Constants:
-    """The constants at the fractions ``x`` of a piece."""
+    """Stiffness and inertia per length at the fractions ``x`` of a piece."""
     if piece.constants is not None:
         values = _from_constants(piece.constants)
     else:
@@ -82,7 +85,7 @@ def _from_section(section: AbstractSection, material: Material) -> tuple:
 
 
 def link_mass(link: Link) -> float:
-    """The mass of a link: that of its body, or of its sections along the length."""
+    """The mass of a link: the mass of its body, or rhoA integrated along its length."""
     if link.body is not None:
         return float(link.body.mass)
     per_length = sum(
@@ -92,8 +95,11 @@ def link_mass(link: Link) -> float:
 
 
 class PointMass(NamedTuple):
-    """A rigid payload at ``station`` (0 base, 1 tip): mass, distance of its centre along the link, inertia about its
-    centre."""
+    """A rigid payload at ``station`` (0 base, 1 tip).
+
+    ``arm`` is the distance of its centre of mass from the station along the link; ``inertia`` is
+    about its centre of mass.
+    """
 
     station: float
     mass: float
@@ -109,8 +115,7 @@ def link_frequencies(
     loads: Sequence[PointMass] = (),
     n: int = 3,
 ) -> np.ndarray:
-    """The first ``n`` frequencies [Hz] of bending in ``plane`` ("y" or "z"), clamped at the base and free at the
-    tip."""
+    """The first ``n`` clamped-free frequencies [Hz] of bending in ``plane`` ("y" or "z")."""
     length = float(link.length) if length is None else length
     pieces = spans(link)
     count = max(6, ELEMENTS // len(pieces))
@@ -122,9 +127,8 @@ def link_frequencies(
         int(np.clip(np.searchsorted(borders, load.station, "right") - 1, 0, len(steps) - 1))
         for load in loads
     ]
-    places = (
-        np.arange(count)[:, None] + [*GAUSS, 0.5]
-    ) / count  # Gauss points and middle of each element
+    # Gauss points and middle of each element
+    places = (np.arange(count)[:, None] + [*GAUSS, 0.5]) / count
     along = [_constants(piece, places.ravel()) for _, piece in pieces]
     for node, step in enumerate(steps):
         where, h = slice(2 * node, 2 * node + 4), step * length
@@ -140,7 +144,7 @@ def link_frequencies(
                 m += load.mass * np.outer(row, row) + load.inertia * np.outer(T, T)
         M[where, where] += m
         K[where, where] += k
-    # The first modes are the largest values of 1 / omega^2; solving for those keeps their digits.
+    # The lowest modes are the largest values of 1 / omega^2, which the solver finds accurately.
     largest = scipy.linalg.eigh(
         M[2:, 2:], K[2:, 2:], eigvals_only=True, subset_by_index=(size - 2 - n, size - 3)
     )
@@ -148,7 +152,7 @@ def link_frequencies(
 
 
 def _element(c: Constants, plane: str, h: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Mass and stiffness of an element, and its ratio of bending to shear stiffness."""
+    """Mass and stiffness matrix of an element, and its shear parameter 12 EI / (GA h^2)."""
     EI, GA, rotary = (c.EIz, c.GAy, c.rhoIz) if plane == "y" else (c.EIy, c.GAz, c.rhoIy)
     phi = float(12 * EI[-1] / (GA[-1] * h**2))
     M, K = np.zeros((4, 4)), np.zeros((4, 4))
@@ -162,7 +166,7 @@ def _element(c: Constants, plane: str, h: float) -> tuple[np.ndarray, np.ndarray
 
 
 def _shapes(x: float, h: float, phi: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Deflection, rotation and derivative of the rotation of the four shape functions at ``x`` from 0 to 1."""
+    """Deflection, rotation and curvature of the four shape functions at ``x`` in [0, 1]."""
     N = np.array(
         [
             1 - 3 * x**2 + 2 * x**3 + phi * (1 - x),

@@ -1,12 +1,12 @@
-"""Joints, their hardware (spring, friction, hub, motor, end stops), payloads and sensors: numbers only."""
+"""Parameters of joints, their hardware (spring, friction, hub, motor, stops), payloads, sensors."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float, as_float_or_none
 
-# Degrees of freedom of each joint type. "free" is the six-dof joint of a floating base (translation in parent axes,
-# then rotation).
+# Degrees of freedom of each joint type. "free" is the joint of a floating base: translation in
+# parent axes, then rotation.
 JOINT_DOFS = {
     "revolute": 1,
     "fixed": 0,
@@ -28,23 +28,41 @@ SENSOR_KINDS = (
 
 
 class Friction(eqx.Module):
-    """Dry friction ``coulomb * tanh(rate / v_eps)`` [N m or N]; viscous friction is the joint's ``damping``."""
+    """Dry friction ``coulomb * tanh(rate / v_eps)`` of a joint.
+
+    Viscous friction is the joint's ``damping``.
+
+    Arguments:
+        coulomb: friction at high speed [N m or N].
+        v_eps: speed over which the friction changes sign [rad/s or m/s].
+    """
 
     coulomb: Float[Array, ""] = eqx.field(converter=as_float)
     v_eps: Float[Array, ""] = eqx.field(converter=as_float, default=1e-2)
 
 
 class Hub(eqx.Module):
-    """Rigid hub on the child's side of the joint: ``mass`` at the joint, ``inertia`` about the joint axis (a number;
-    about every axis for universal and spherical joints) or about the child's three axes (three numbers)."""
+    """Rigid hub on the child's side of a joint.
+
+    Arguments:
+        mass: mass at the joint [kg].
+        inertia: inertia [kg m2] about the joint axis (one number; for universal and spherical
+            joints about every axis), or about the child's three axes (three numbers).
+    """
 
     mass: Float[Array, ""] = eqx.field(converter=as_float, default=0.0)
     inertia: Float[Array, "*k"] = eqx.field(converter=as_float, default=0.0)
 
 
 class Motor(eqx.Module):
-    """Motor on the parent's side of the joint spring: ``rotor`` inertia [kg m2] of the shaft that turns ``gear``
-    times as fast as the joint, ``torque_constant`` [N m/A, joint side], effort ``limit`` [N m or N, joint side]."""
+    """Motor on the parent's side of the joint spring.
+
+    Arguments:
+        rotor: inertia of the rotor [kg m2]; the rotor turns ``gear`` times as fast as the joint.
+        gear: gear ratio.
+        torque_constant: joint effort per current [N m/A or N/A].
+        limit: largest joint effort [N m or N].
+    """
 
     rotor: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     gear: Float[Array, ""] = eqx.field(converter=as_float, default=1.0)
@@ -53,8 +71,15 @@ class Motor(eqx.Module):
 
 
 class Stops(eqx.Module):
-    """Elastic end stops of a one-dof joint: outside [lower, upper] a spring ``stiffness`` and a damper ``damping``
-    push back."""
+    """Elastic end stops of a joint with one degree of freedom.
+
+    Outside [lower, upper] a spring and a damper act against the joint.
+
+    Arguments:
+        lower, upper: range of free motion [rad or m].
+        stiffness: stiffness of the stop [N m/rad or N/m].
+        damping: damping of the stop [N m s/rad or N s/m].
+    """
 
     lower: Float[Array, ""] = eqx.field(converter=as_float)
     upper: Float[Array, ""] = eqx.field(converter=as_float)
@@ -65,16 +90,36 @@ class Stops(eqx.Module):
 class Joint(eqx.Module):
     """A joint between ``parent`` (a link, or "ground") and ``child``.
 
-    At zero joint coordinate the child's x axis lies along the tangent of the parent's tip, turned by ``rotation`` (a
-    rotation vector [rad]) and shifted by ``offset`` [m], both in the axes of the parent's tip section. ``axis`` is in
-    child axes; ``axis2`` is the second axis of a universal joint. ``stiffness`` makes the joint flexible (a spring
-    between motor and child). ``home`` is the joint coordinate at which a simulation starts unless told otherwise. A
-    joint with ``loop=True`` closes a kinematic chain; it ends at ``child_at`` of its child.
+    At zero joint coordinate the child's x axis is the tangent at the parent's tip, rotated by
+    ``rotation`` and shifted by ``offset``.
 
-    Without ``axis`` a revolute joint turns about z. Sliding (Pa): the contact runs along the parent's x, the
-    coordinate is its distance from the parent's base; ``rotation`` and ``offset`` then sit at the contact. Prismatic
-    without ``axis`` (Pb): the child slides along its own x through the joint, the coordinate is its free length ahead
-    of the joint. Prismatic with ``axis``: a plain shift of the child's base along that axis.
+    The meaning of the coordinate depends on ``type``:
+
+    - revolute: rotation about ``axis``, by default z.
+    - prismatic with ``axis``: translation of the child's base along that axis.
+    - prismatic without ``axis`` (Pb): the child slides along its own x axis through the joint. The
+      coordinate is its free length ahead of the joint.
+    - sliding (Pa): the child's base slides along the parent's x axis. The coordinate is the
+      distance from the parent's base; ``rotation`` and ``offset`` apply at the contact.
+    - universal, spherical, free, fixed: two, three, six and no coordinates.
+
+    Arguments:
+        name: name of the joint.
+        type: one of revolute, fixed, sliding, prismatic, universal, spherical, free.
+        parent: name of a link, or "ground".
+        child: name of a link.
+        axis: joint axis, in child axes.
+        axis2: second axis of a universal joint, in child axes.
+        offset: shift of the child's base [m], in the axes of the parent's tip section.
+        rotation: rotation vector [rad] from the axes of the parent's tip section to the child's.
+        home: joint coordinate at the start of a simulation, by default zero.
+        stiffness: stiffness of the spring between motor and child [N m/rad or N/m]. A joint
+            without it is rigid.
+        damping: viscous damping [N m s/rad or N s/m].
+        friction, hub, motor, stops: hardware of the joint.
+        mass: mass of the joint [kg].
+        loop: whether the joint closes a kinematic loop.
+        child_at: end of the child at which a loop joint acts, "base" or "tip".
     """
 
     name: str = eqx.field(static=True)
@@ -111,9 +156,17 @@ class Joint(eqx.Module):
 
 
 class Payload(eqx.Module):
-    """A rigid payload fixed to ``link`` at station ``s`` (1 = tip), its centre of mass at ``offset`` in the axes of
-    that section. ``inertia`` about its centre of mass: a number (the same about every axis) or three (about the
-    section's axes)."""
+    """A rigid payload fixed to a link.
+
+    Arguments:
+        name: name of the payload.
+        link: name of the link.
+        mass: mass [kg].
+        inertia: inertia about the centre of mass [kg m2]: one number (the same about every axis)
+            or three numbers (about the axes of the section).
+        offset: centre of mass [m], in the axes of the section.
+        s: station on the link, 0 (base) to 1 (tip).
+    """
 
     name: str = eqx.field(static=True)
     link: str = eqx.field(static=True)
@@ -124,18 +177,36 @@ class Payload(eqx.Module):
 
 
 class Lowpass(eqx.Module):
-    """Second-order low-pass of a sensor channel: w^2 / (p^2 + 2 zeta w p + w^2), w = 2 pi ``frequency`` [Hz]."""
+    """Second-order low-pass filter of a sensor: w^2 / (p^2 + 2 zeta w p + w^2).
+
+    Arguments:
+        frequency: corner frequency w / (2 pi) [Hz].
+        zeta: damping ratio.
+    """
 
     frequency: Float[Array, ""] = eqx.field(converter=as_float)
     zeta: Float[Array, ""] = eqx.field(converter=as_float, default=0.7071067811865476)
 
 
 class Sensor(eqx.Module):
-    """A sensor. ``on`` names the joint (encoder, motor_encoder, torque) or the link (the others); ``s`` is the
-    station of a strain gauge, accelerometer or tip sensor, ``span`` the stations between which a flex sensor measures
-    the bend angle; ``position`` (y, z) of a gauge in the section; ``direction`` in section axes for an accelerometer
-    and in world axes for a tip sensor. Reading = gain * value + offset, then low-pass, delay and noise (standard
-    deviation, seeded where it is evaluated)."""
+    """A sensor on a joint or a link.
+
+    The reading is ``gain * value + offset``, followed by low-pass filter, delay and noise.
+
+    Arguments:
+        name: name of the sensor, which is its column in recordings.
+        kind: one of encoder, motor_encoder, tip, strain_gauge, flex, accelerometer, torque.
+        on: name of the joint (encoder, motor_encoder, torque) or of the link (the others).
+        s: station of a strain gauge, accelerometer or tip sensor.
+        span: the two stations between which a flex sensor measures the bending angle.
+        position: (y, z) of a strain gauge in the section [m].
+        direction: measuring direction, in section axes for an accelerometer and in world axes
+            for a tip sensor.
+        gain, offset: scale and offset of the reading.
+        delay: delay [s].
+        lowpass: filter of the reading.
+        noise: standard deviation of the noise; :func:`flexjax.measure` takes the random key.
+    """
 
     name: str = eqx.field(static=True)
     kind: str = eqx.field(static=True)

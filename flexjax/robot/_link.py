@@ -1,4 +1,4 @@
-"""Links: elastic beams or rigid bodies, described by numbers only (no equations here)."""
+"""Parameters of links: elastic beams or rigid bodies."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -9,8 +9,16 @@ from flexjax.robot._section import AbstractSection
 
 
 class Material(eqx.Module):
-    """Linear elastic material: Young's modulus ``E`` [Pa], density ``rho`` [kg/m3] and either Poisson's ratio ``nu``
-    or the shear modulus ``G`` [Pa]. ``Material.named("aluminium")`` looks in the small table of :data:`MATERIALS`."""
+    """Linear elastic material; ``Material.named("aluminium")`` returns one of a small table.
+
+    Give exactly one of ``nu`` and ``G``.
+
+    Arguments:
+        E: Young's modulus [Pa].
+        rho: density [kg/m3].
+        nu: Poisson's ratio.
+        G: shear modulus [Pa].
+    """
 
     E: Float[Array, ""] = eqx.field(converter=as_float)
     rho: Float[Array, ""] = eqx.field(converter=as_float)
@@ -19,10 +27,9 @@ class Material(eqx.Module):
 
     def __check_init__(self):
         if (self.nu is None) == (self.G is None):
-            mend = "Give nu (Poisson's ratio) or G (shear modulus)."
-            raise RobotError(
-                "material", [f"nu = {self.nu}, G = {self.G}: expected exactly one of them. {mend}"]
-            )
+            given = f"nu = {self.nu}, G = {self.G}"
+            remedy = "Give nu (Poisson's ratio) or G (shear modulus)."
+            raise RobotError("material", [f"{given}: expected exactly one of them. {remedy}"])
 
     @property
     def shear_modulus(self) -> Array:
@@ -34,10 +41,9 @@ class Material(eqx.Module):
     @classmethod
     def named(cls, name: str) -> "Material":
         if name not in MATERIALS:
-            names = ", ".join(MATERIALS)
-            raise RobotError(
-                "material", [f"{name!r}: expected one of {names}, or numbers E, rho and nu or G."]
-            )
+            known = ", ".join(MATERIALS)
+            remedy = "For another material give E, rho and nu or G."
+            raise RobotError("material", [f"{name!r}: expected one of {known}. {remedy}"])
         return cls(**MATERIALS[name])
 
 
@@ -55,9 +61,18 @@ MATERIALS = {
 
 
 class BeamConstants(eqx.Module):
-    """Stiffness and inertia per length given directly, instead of section and material (papers often print these).
+    """Stiffness and inertia per length of a beam, in place of section and material.
 
-    A missing shear stiffness means that shear is not modelled; a missing rotary inertia is zero."""
+    Without a shear stiffness shear is not modelled; a missing rotary inertia is zero.
+
+    Arguments:
+        EA: axial stiffness [N].
+        EIy, EIz: stiffness for bending in z and in y [N m2].
+        GJ: torsional stiffness [N m2].
+        rhoA: mass per length [kg/m].
+        GAy, GAz: shear stiffness along y and z [N].
+        rhoIx, rhoIy, rhoIz: rotary inertia per length [kg m].
+    """
 
     EA: Float[Array, ""] = eqx.field(converter=as_float)
     EIy: Float[Array, ""] = eqx.field(converter=as_float)
@@ -72,8 +87,13 @@ class BeamConstants(eqx.Module):
 
 
 class Damping(eqx.Module):
-    """Damping of a link: ``strain_rate`` = tau [s] in sigma = E (eps + tau eps_dot); ``mass`` [1/s], a force -mass *
-    rhoA * velocity of the deformation; ``modal``, a ratio zeta for every mode of the link clamped at its base."""
+    """Damping of a link.
+
+    Arguments:
+        strain_rate: tau in sigma = E (eps + tau eps_dot) [s].
+        mass: factor c of the force per length -c * rhoA * (velocity of the deformation) [1/s].
+        modal: damping ratio of every mode of the link clamped at its base.
+    """
 
     strain_rate: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     mass: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
@@ -81,8 +101,13 @@ class Damping(eqx.Module):
 
 
 class Body(eqx.Module):
-    """Mass properties of a rigid link given directly: ``com`` in link axes from the link's base, ``inertia`` about
-    the centre of mass as (xx, yy, zz, xy, xz, yz) [kg m2]."""
+    """Mass properties of a rigid link.
+
+    Arguments:
+        mass: mass [kg].
+        com: centre of mass from the link's base, in link axes [m].
+        inertia: inertia about the centre of mass as (xx, yy, zz, xy, xz, yz) [kg m2].
+    """
 
     mass: Float[Array, ""] = eqx.field(converter=as_float)
     com: Float[Array, "3"] = eqx.field(converter=as_float, default=(0.0, 0.0, 0.0))
@@ -92,8 +117,14 @@ class Body(eqx.Module):
 
 
 class Piece(eqx.Module):
-    """A part of a link that takes the given ``fraction`` of its length; ``section_end`` makes it taper linearly in
-    its dimensions."""
+    """A segment of a link with its own section.
+
+    Arguments:
+        fraction: fraction of the link's length.
+        section, material: section and material of the segment.
+        section_end: section at its far end; its dimensions vary linearly.
+        constants: stiffness and inertia per length, in place of section and material.
+    """
 
     fraction: Float[Array, ""] = eqx.field(converter=as_float)
     section: AbstractSection | None = None
@@ -103,11 +134,22 @@ class Piece(eqx.Module):
 
 
 class Link(eqx.Module):
-    """One link, along its local +x from its base (s = 0) to its tip (s = 1).
+    """One link, along its local +x axis from its base (s = 0) to its tip (s = 1).
 
-    Give exactly one of ``section`` with ``material``, ``constants``, ``pieces``, or, for a rigid link, ``body``.
-    ``section_end`` tapers the section; ``curvature`` is the unstressed (twist, curvature about y, curvature about z)
-    [1/m].
+    Give exactly one of ``section`` with ``material``, ``constants``, ``pieces`` or, for a rigid
+    link, ``body``.
+
+    Arguments:
+        name: name of the link.
+        length: length [m].
+        section, material: section and material.
+        section_end: section at the tip; the dimensions vary linearly from ``section``.
+        constants: stiffness and inertia per length.
+        pieces: segments with their own sections, from base to tip.
+        body: mass properties of a rigid link.
+        curvature: unstressed (twist, curvature about y, curvature about z) [1/m].
+        damping: damping of the link.
+        rigid: whether the link is rigid.
     """
 
     name: str = eqx.field(static=True)

@@ -1,8 +1,8 @@
-"""Names of numbers: ``links.upper.material.E``, ``joints.*.stiffness``, ``payloads.0.mass``, ``gravity``.
+"""Paths of parameters: ``links.upper.material.E``, ``joints.*.stiffness``, ``gravity``.
 
-One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. An element of a tuple is
-called by its ``name`` or its index, a value of a dict by its key, and indices after an array lead to its components
-(``gravity.1``, ``values.3.0``; fewer indices than axes: a part of it). ``*`` stands for all of them.
+One resolver for every tree of modules, tuples and dicts whose leaves are float arrays. A path
+addresses an element of a tuple by its ``name`` or index and a value of a dict by its key. Indices
+after an array address its components (``gravity.1``, ``values.3.0``). ``*`` addresses all of them.
 """
 
 import dataclasses
@@ -17,18 +17,22 @@ import numpy as np
 
 from flexjax._types import as_float
 from flexjax.robot._fault import RobotError
-from flexjax.robot._fields import NUMBERS, unit_of
+from flexjax.robot._fields import PARAMETERS, unit_of
 from flexjax.robot._joint import Joint
 from flexjax.robot.check._check import check_robot
 from flexjax.robot.files._document import plain
 from flexjax.robot.files._table import columns, short
 
 WHERE = "path"
+ABSENT = "is absent in this robot; give the field in the description before it is set or freed"
 
 
 class Found(NamedTuple):
-    """A leaf that a path leads to: its full name, the steps from the root (attributes, indices, keys), its value, and
-    the index of the component of an array that is meant (empty: all of it)."""
+    """A leaf that a path addresses.
+
+    ``steps`` are the attributes, indices and keys from the root; ``index`` selects a component of
+    an array (empty: the whole array).
+    """
 
     path: str
     steps: tuple
@@ -37,11 +41,11 @@ class Found(NamedTuple):
 
     @property
     def part(self):
-        """The component that is meant, or the whole leaf."""
+        """The addressed component, or the whole leaf."""
         return self.value[self.index] if self.index else self.value
 
     def components(self) -> "list[Found]":
-        """Every single number in it."""
+        """Every scalar in it."""
         rest = np.ndindex(np.shape(self.value)[len(self.index) :])
         return [
             Found(".".join([self.path, *map(str, k)]), self.steps, self.value, (*self.index, *k))
@@ -49,7 +53,7 @@ class Found(NamedTuple):
         ]
 
     def leaf_in(self, tree):
-        """The same leaf of a tree of the same structure (a function for ``eqx.tree_at``)."""
+        """The same leaf in a tree of the same structure, for ``eqx.tree_at``."""
         for step in self.steps:
             tree = _child(tree, step)
         return tree
@@ -61,7 +65,7 @@ class PathInfo(NamedTuple):
 
 
 class Paths(dict):
-    """Path -> (value, unit) of every number of a robot; prints as a table."""
+    """Value and unit of every parameter by path; prints as a table."""
 
     def __str__(self) -> str:
         return "\n".join(
@@ -76,7 +80,15 @@ class Paths(dict):
 
 
 def paths(robot) -> Paths:
-    """Every number of ``robot`` by its path, with value and unit: what can be replaced, swept or identified.
+    """List every parameter of a robot by its path, with value and unit.
+
+    ``robot.replace`` sets a parameter by its path; ``identify`` estimates parameters by path.
+
+    Arguments:
+        robot: a robot, or another pytree such as a drive.
+
+    Returns:
+        A dict from path to ``(value, unit)``, which prints as a table.
 
     >>> import flexjax as fx
     >>> fx.paths(fx.load_robot("metal-link"))["links.link.section.width"].unit
@@ -88,7 +100,7 @@ def paths(robot) -> Paths:
 
 
 def find_leaves(tree, path: str) -> list[Found]:
-    """The leaves of ``tree`` that ``path`` leads to; an error that says what is near if there is none."""
+    """The leaves of ``tree`` at ``path``; an error lists similar paths if there is none."""
     if not isinstance(path, str) or not path:
         raise RobotError(WHERE, [f"{path!r}: expected text such as 'links.upper.material.E'"])
     found = list(_resolve(tree, path.split("."), (), (), path, tree))
@@ -98,14 +110,15 @@ def find_leaves(tree, path: str) -> list[Found]:
 
 
 def get_path(tree, path: str):
-    """The number at ``path``; a list of numbers where the path has a star."""
+    """The parameter at ``path``; a list of parameters if the path contains a star."""
     values = [found.part for found in find_leaves(tree, path)]
     return values if "*" in path.split(".") else values[0]
 
 
 def set_path(tree, path: str, value):
-    """A copy of ``tree`` with the number at ``path`` (with a star: every one of them) set to ``value``, which may be
-    traced.
+    """A copy of ``tree`` with the parameter at ``path`` set to ``value``, which may be traced.
+
+    A path with a star sets every parameter that it addresses.
 
     >>> import flexjax as fx
     >>> arm = fx.load_robot("metal-link").replace("links.*.length", 0.7)
@@ -126,7 +139,7 @@ def set_path(tree, path: str, value):
 
 
 def _placed(found: Found, old, value):
-    """The leaf ``old`` with ``value`` where the path leads to."""
+    """The leaf ``old`` with ``value`` at the place that the path addresses."""
     try:
         new = as_float(value)
     except (TypeError, ValueError):
@@ -147,7 +160,7 @@ def _robot_class():
     return Robot
 
 
-# ---- walking ---------------------------------------------------------------------------------------------------------
+# ---- walking a tree -----------------------------------------------------------------------------
 
 
 def _children(node) -> list[tuple[str, Any, Any]] | None:
@@ -202,7 +215,7 @@ def _resolve(
             try:
                 yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)
             except RobotError:
-                continue  # a star takes the elements that have the field
+                continue  # a star selects the elements that have the field
         return
     chosen = [c for c in children if c[0] == word] or [
         c for i, c in enumerate(children) if isinstance(node, list | tuple) and word == str(i)
@@ -211,9 +224,8 @@ def _resolve(
         here = ".".join(labels) or "the tree"
         names = [label for label, _, _ in children]
         close = difflib.get_close_matches(word, names, 1, cutoff=0.5)
-        hint = (
-            f" did you mean {close[0]!r}?" if close else f" it has {', '.join(names) or 'nothing'}."
-        )
+        listed = f" it has {', '.join(names) or 'nothing'}."
+        hint = f" did you mean {close[0]!r}?" if close else listed
         raise RobotError(WHERE, [f"{path!r}: {here} has no {word!r};{hint}{_near(root, path)}"])
     label, step, child = chosen[0]
     yield from _resolve(child, rest, (*labels, label), (*steps, step), path, root)
@@ -222,11 +234,9 @@ def _resolve(
 def _components(
     node, words: list[str], labels: tuple, steps: tuple, path: str, root
 ) -> Iterator[Found]:
-    """What indices after a leaf lead to."""
+    """The components that indices after a leaf address."""
     if not _is_number(node):
-        more = ", give it in the description first" if words else ""
-        what = f"is absent in this robot; an absent field cannot be set or freed{more}"
-        raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels)} {what}.{_near(root, path)}"])
+        raise RobotError(WHERE, [f"{path!r}: {'.'.join(labels)} {ABSENT}.{_near(root, path)}"])
     indices: list[tuple[int, ...]] = [()]
     for axis, word in enumerate(words):
         size = np.shape(node)[axis] if axis < np.ndim(node) else 0
@@ -241,13 +251,12 @@ def _components(
 
 
 def _several(node, labels: tuple, steps: tuple, path: str, root) -> str:
-    """Why a path that ends before a leaf leads to no number."""
+    """Why a path that ends before a leaf addresses no parameter."""
     inside = [found.path for found in _leaves(node, labels, steps)]
     here = ".".join(labels) or "the whole tree"
     if inside:
-        return f"{path!r}: {here} holds several numbers: {', '.join(inside[:12])}."
-    what = "is absent in this robot; an absent field cannot be set or freed"
-    return f"{path!r}: {here} {what}.{_near(root, path)}"
+        return f"{path!r}: {here} has several parameters: {', '.join(inside[:12])}."
+    return f"{path!r}: {here} {ABSENT}.{_near(root, path)}"
 
 
 def _near(root, path: str) -> str:
@@ -262,5 +271,6 @@ def _unit(root, found: Found) -> str:
     for step in found.steps[:-1]:
         node = _child(node, step)
         joint_type = node.type if isinstance(node, Joint) else joint_type
-    number = NUMBERS.get(type(node).__name__, {}).get(found.steps[-1]) if found.steps else None
-    return unit_of(number, joint_type) if number else ""
+    fields = PARAMETERS.get(type(node).__name__, {})
+    parameter = fields.get(found.steps[-1]) if found.steps else None
+    return unit_of(parameter, joint_type) if parameter else ""

@@ -1,4 +1,4 @@
-"""The robot: links, joints, payloads, sensors, gravity. A pytree whose leaves are all float arrays."""
+"""The robot: links, joints, payloads, sensors and gravity, a pytree of float arrays."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,16 @@ GROUND = "ground"
 class Robot(eqx.Module):
     """A flexible robot, described once for every formulation.
 
-    Names, types and topology are static; every number is a float array, so ``jax.grad``, ``jax.vmap`` and ``jax.jit``
-    work on it. ``planar`` says that the robot moves in the plane z = 0 (every axis along z); planar robots can be
-    held by more formulations.
+    Names, types and topology are static. Every parameter is a float array, so ``jax.grad``,
+    ``jax.vmap`` and ``jax.jit`` work on a robot.
+
+    Arguments:
+        name: name of the robot.
+        links, joints: the links and the joints between them.
+        payloads, sensors: rigid payloads and sensors on them.
+        gravity: acceleration of gravity in world axes [m/s2].
+        planar: whether the robot moves in the plane z = 0, with every axis along z. More
+            formulations support a planar robot.
     """
 
     name: str = eqx.field(static=True)
@@ -42,10 +49,20 @@ class Robot(eqx.Module):
         name: str = "arm",
         **others,
     ) -> "Robot":
-        """A serial arm: link i hangs on link i-1. Without ``joints`` every joint is revolute about z.
+        """Build a serial arm, in which link i - 1 carries link i.
+
+        Arguments:
+            links: the links from the ground to the tip.
+            joints: the joints; by default every joint is revolute about z.
+            name: name of the robot.
+            others: further fields of :class:`Robot`.
+
+        Returns:
+            The robot.
 
         >>> import flexjax as fx
-        >>> link = fx.Link("upper", 0.8, section=fx.Rectangle(0.02, 0.005), material=fx.Material.named("aluminium"))
+        >>> aluminium = fx.Material.named("aluminium")
+        >>> link = fx.Link("upper", 0.8, section=fx.Rectangle(0.02, 0.005), material=aluminium)
         >>> fx.Robot.serial([link]).joints[0].name
         'joint1'
         """
@@ -61,7 +78,7 @@ class Robot(eqx.Module):
 
     @property
     def tree_joints(self) -> tuple[Joint, ...]:
-        """The joints that span the tree, in robot order (loop joints left out)."""
+        """The joints of the tree in robot order, without those that close loops."""
         return tuple(j for j in self.joints if not j.loop)
 
     @property
@@ -81,7 +98,7 @@ class Robot(eqx.Module):
         return [joint.name for joint in self.joints].index(name)
 
     def dof_slices(self) -> dict[str, slice]:
-        """Where each tree joint's coordinates stand in ``q`` (robot order)."""
+        """The slice of ``q`` that contains the coordinates of each tree joint."""
         slices, start = {}, 0
         for joint in self.tree_joints:
             slices[joint.name] = slice(start, start + joint.dofs)
@@ -89,8 +106,16 @@ class Robot(eqx.Module):
         return slices
 
     def replace(self, path: str, value) -> "Robot":
-        """A copy with the number at ``path`` changed, e.g. ``robot.replace("links.upper.material.E", 69e9)``; see
-        :func:`flexjax.paths`."""
+        """A copy of the robot with one parameter changed.
+
+        Arguments:
+            path: path of the parameter, e.g. ``"links.upper.material.E"``; see
+                :func:`flexjax.paths`.
+            value: its new value, which may be traced.
+
+        Returns:
+            The new robot.
+        """
         from flexjax.robot._paths import set_path
 
         return set_path(self, path, value)

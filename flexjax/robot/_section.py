@@ -1,7 +1,7 @@
-"""Cross-sections of links: the shape as the user gave it, turned into area, second moments and torsion constant.
+"""Cross-sections of links, with their area, second moments and torsion constant.
 
-Height lies along the link's local y, width along local z, so that ``Iz = width * height**3 / 12`` goes with bending
-in y.
+The height is along the link's local y and the width along local z. Hence
+``Iz = width * height**3 / 12`` is the second moment for bending in y.
 """
 
 import abc
@@ -14,7 +14,7 @@ from flexjax._types import as_float
 
 
 class SectionProperties(eqx.Module):
-    """What a beam needs of a section; ``ky`` and ``kz`` are the shear correction factors of GA."""
+    """Section constants of a beam; ``ky`` and ``kz`` are the shear correction factors of GA."""
 
     A: Array
     Iy: Array
@@ -35,7 +35,7 @@ class AbstractSection(eqx.Module):
 
 
 class Rectangle(AbstractSection):
-    """Solid rectangle, ``height`` along y and ``width`` along z, in metres.
+    """Solid rectangle: ``width`` along local z and ``height`` along local y [m].
 
     >>> import flexjax as fx
     >>> float(fx.Rectangle(width=0.02, height=0.005).properties().A)  # doctest: +ELLIPSIS
@@ -50,27 +50,29 @@ class Rectangle(AbstractSection):
         w, h = self.width, self.height
         long, short = jnp.maximum(w, h), jnp.minimum(w, h)
         ratio = short / long
-        # Roark's closed form of the Saint-Venant torsion constant, within 0.5 % of the series for any ratio.
+        # Roark's formula for the Saint-Venant torsion constant, within 0.5 % for any ratio.
         J = long * short**3 * (1 / 3 - 0.21 * ratio * (1 - ratio**4 / 12))
         k = jnp.full_like(w, 5 / 6)
         return SectionProperties(A=w * h, Iy=h * w**3 / 12, Iz=w * h**3 / 12, J=J, ky=k, kz=k)
 
 
 class Circle(AbstractSection):
-    """Solid round bar of the given ``diameter``."""
+    """Solid circle of the given ``diameter`` [m]."""
 
     shape = "circle"
     diameter: Float[Array, ""] = eqx.field(converter=as_float)
 
     def properties(self) -> SectionProperties:
         d = self.diameter
-        bend = jnp.pi * d**4 / 64
+        inertia = jnp.pi * d**4 / 64
         k = jnp.full_like(d, 0.9)
-        return SectionProperties(A=jnp.pi * d**2 / 4, Iy=bend, Iz=bend, J=2 * bend, ky=k, kz=k)
+        return SectionProperties(
+            A=jnp.pi * d**2 / 4, Iy=inertia, Iz=inertia, J=2 * inertia, ky=k, kz=k
+        )
 
 
 class Tube(AbstractSection):
-    """Round tube: outer ``diameter`` and ``wall`` thickness."""
+    """Circular tube: outer ``diameter`` and ``wall`` thickness [m]."""
 
     shape = "tube"
     diameter: Float[Array, ""] = eqx.field(converter=as_float)
@@ -78,15 +80,14 @@ class Tube(AbstractSection):
 
     def properties(self) -> SectionProperties:
         outer, inner = self.diameter, self.diameter - 2 * self.wall
-        bend = jnp.pi * (outer**4 - inner**4) / 64
+        area = jnp.pi * (outer**2 - inner**2) / 4
+        inertia = jnp.pi * (outer**4 - inner**4) / 64
         k = jnp.full_like(outer, 0.5)
-        return SectionProperties(
-            A=jnp.pi * (outer**2 - inner**2) / 4, Iy=bend, Iz=bend, J=2 * bend, ky=k, kz=k
-        )
+        return SectionProperties(A=area, Iy=inertia, Iz=inertia, J=2 * inertia, ky=k, kz=k)
 
 
 class IBeam(AbstractSection):
-    """I section: overall ``height`` (y) and ``width`` (z), ``flange`` and ``web`` thickness."""
+    """I section: overall ``height`` (y), ``width`` (z), thickness of ``flange`` and ``web`` [m]."""
 
     shape = "i"
     height: Float[Array, ""] = eqx.field(converter=as_float)
@@ -107,7 +108,14 @@ class IBeam(AbstractSection):
 
 
 class GivenSection(AbstractSection):
-    """Area and moments given as numbers; the shear factors default to 5/6."""
+    """Section given by its constants.
+
+    Arguments:
+        A: area [m2].
+        Iy, Iz: second moments for bending in z and in y [m4].
+        J: torsion constant [m4].
+        ky, kz: shear correction factors along y and z.
+    """
 
     shape = "given"
     A: Float[Array, ""] = eqx.field(converter=as_float)

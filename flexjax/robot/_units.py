@@ -1,4 +1,4 @@
-"""Units of what a robot's sensors read and of what moves its joints."""
+"""Units of sensor readings and joint efforts."""
 
 import jax
 
@@ -7,7 +7,7 @@ from flexjax.robot._robot import Robot
 
 
 def sensor_unit(sensor: Sensor, robot: Robot) -> str:
-    """The unit of what a sensor measures; a gain other than one (or one that is traced) makes it a reading in units of its own."""
+    """The unit of a sensor's reading; "reading" if its gain is traced or differs from one."""
     if isinstance(sensor.gain, jax.core.Tracer) or sensor.gain.ndim or float(sensor.gain) != 1.0:
         return "reading"
     if sensor.kind in ("encoder", "motor_encoder", "torque"):

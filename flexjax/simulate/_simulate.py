@@ -15,10 +15,11 @@ from jaxtyping import Array, Float
 
 from flexjax._results import SimulationError, Status
 from flexjax.drive import Drive, Sampled
-from flexjax.drive.signal import prepare as prepare_signals
+from flexjax.drive.signal import prepare as prepare_signals, separate
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.simulate._compile import compiler_options, under_transformation
+from flexjax.simulate._controller import stopping_at
 from flexjax.simulate._march import Lane, march
 from flexjax.simulate._start import first_state, marked, origin_of, read_start
 from flexjax.simulate.trajectory import Sections, Statistics, Trajectory, read_stations
@@ -238,7 +239,7 @@ def _integrate(
     y0 = first_state(model, drive, ts[0], start)
     size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
     checkpoint = 20 * size * (ts.shape[0] - 1) * substeps > STORE_LIMIT
-    ys, lane = march(
+    ys, pieces, lane = march(
         model,
         drive,
         solver,
@@ -254,6 +255,7 @@ def _integrate(
         drive,
         ts,
         ys,
+        pieces,
         lane,
         stations,
         jnp.max(jnp.diff(ts)) / substeps,
@@ -274,12 +276,15 @@ def _refuse_sampled(drive):
 @eqx.filter_jit
 def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adjoint, max_steps):
     drive = prepare_signals(drive)
+    # StepTo knows its steps: it takes no first one, and breaks of the drive belong among its times.
+    told, seen = isinstance(controller, diffrax.StepTo), drive
+    if not told:
+        # Far enough apart for a step between two breaks at the same time.
+        drive, _ = separate(drive, 2.0**16 * jnp.max(jnp.abs(ts)))
     y0 = first_state(model, drive, ts[0], start)
     breaks = drive.breaks()
-    # StepTo knows its steps: it takes no first one, and breaks of the drive belong among its times.
-    told = isinstance(controller, diffrax.StepTo)
     if breaks.shape[0] and not told:
-        controller = diffrax.ClipStepSizeController(controller, jump_ts=jnp.sort(breaks))
+        controller = stopping_at(controller, breaks)
     solution = diffrax.diffeqsolve(
         model.term(drive), solver, ts[0], ts[-1], None if told else jnp.asarray(dt, ts.dtype), y0, None, saveat=diffrax.SaveAt(ts=ts),
         stepsize_controller=controller, adjoint=adjoint, max_steps=max_steps, throw=False,
@@ -315,17 +320,14 @@ def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adj
     )
     mean = (ts[-1] - ts[0]) / jnp.maximum(lane.steps, 1)
     origin = origin_of(model, start)
-    return _assemble(model, drive, ts, ys, lane, stations, mean, type(solver).__name__, origin)
+    return _assemble(model, seen, ts, ys, ts, lane, stations, mean, type(solver).__name__, origin)
 
 
 def _assemble(
-    model, drive, ts, ys, lane, stations, dt, solver: str, origin: str, intervals=None
+    model, drive, ts, ys, pieces, lane, stations, dt, solver: str, origin: str, intervals=None
 ) -> Trajectory:
-    """Outputs from states: everything recovered by one dynamics evaluation per output, never in the loop."""
-    # At an output that is a break, the state is seen with the signals of the interval before it (the last: none after).
-    middles = jnp.concatenate([ts[:1], ts[1:] - 0.5 * jnp.minimum(dt, jnp.diff(ts))])
-    if drive.breaks().shape[0] == 0:
-        middles = ts
+    """Outputs from states: everything recovered by one dynamics evaluation per output, never in the loop. An output on a break of the drive is
+    seen with the signals after it, as the signals themselves have it."""
     good = ~(ts > lane.t_fail - 1e-12) | (lane.status == 0)
     if intervals is not None:
         late = jnp.arange(ts.shape[0]) > intervals
@@ -337,7 +339,7 @@ def _assemble(
 
     stations, complete = stations
     s = stations if complete else jnp.concatenate([stations, jnp.array([0.0, 1.0], ts.dtype)])
-    snap, energy = jax.vmap(lambda t, y, at: model.look(t, y, drive, s, at))(ts, ys, middles)
+    snap, energy = jax.vmap(lambda t, y, at: model.look(t, y, drive, s, at))(ts, ys, pieces)
 
     def mask(x):
         return jnp.where(good.reshape((-1,) + (1,) * (x.ndim - 1)), x, jnp.nan)

@@ -252,14 +252,14 @@ CASES = [
         'name = "fore"',
         'name = "upper"',
         "links.1.name = 'upper'",
-        "a name that no other of the links has",
+        "a name that is unique among the links",
     ),
     (
         "link called ground",
         'name = "hand"',
         'name = "ground"',
         "links.ground.name",
-        "ground is the fixed world",
+        "ground is the name of the fixed world",
     ),
     (
         "name with a dot",
@@ -662,8 +662,6 @@ def test_words_that_people_try_lead_to_the_key():
     with pytest.raises(RobotError) as caught:
         _load.robot_from_dict(document)
     text = str(caught.value)
-    assert (
-        "joints.j.angle = 0.3: unknown key; did you mean home (the coordinate at the start) or rotation"
-        in text
-    )
+    hint = "did you mean home (the joint coordinate at the start) or rotation"
+    assert f"joints.j.angle = 0.3: unknown key; {hint}" in text
     assert "radius = 0.01: unknown key; did you mean diameter (twice the radius)?" in text

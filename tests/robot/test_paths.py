@@ -90,10 +90,10 @@ def test_pieces_have_indices():
     [
         ("links.uper.material.E", "did you mean 'upper'?"),
         ("links.upper.material.G", "absent"),
-        ("joints.shoulder.stiffness", "an absent field cannot be set or freed"),
+        ("joints.shoulder.stiffness", "is absent in this robot; give the field"),
         ("joints.elbow.stops.lower", "joints.elbow.stops is absent"),
         ("joints.*.stiffness", "no element has it"),
-        ("links.upper", "holds several numbers: links.upper.length"),
+        ("links.upper", "has several parameters: links.upper.length"),
         ("links.7.length", "links has no '7'"),
         ("gravity.3", "gravity has 3 components"),
         ("gravity.-1", "gravity has 3 components"),

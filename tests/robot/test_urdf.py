@@ -181,7 +181,7 @@ def test_planar_files_stay_planar():
         ('xyz="0 0.1 0.4"', 'xyz="0 0.1"', "joint.elbow.origin.xyz = '0 0.1': expected 3 finite numbers"),
         ('rpy="0.3 0 0"', 'rpy="30 0 0"', "look like degrees"),
         ('<parent link="upper"/>', '<parent link="uper"/>', "joint.elbow.parent = 'uper': expected the name of a link"),
-        ('<link name="tool"/>', '<link name="tool"/><link name="stray"/>', "exactly one link that is no joint's child"),
+        ('<link name="tool"/>', '<link name="tool"/><link name="stray"/>', "exactly one link that is not"),
         ('<axis xyz="0 1 0"/>', '<axis xyz="0 0 0"/>', "joints.shoulder.axis = [0.0, 0.0, 0.0]"),
         ("<robot", "<robots", "is not valid XML"),
         ('<?xml version="1.0"?>', '<!DOCTYPE robot [<!ENTITY x "y">]>', "DOCTYPE"),

@@ -46,6 +46,7 @@ from flexjax.drive.signal._switched import (
     step_acceleration as step_acceleration,
     trapezoid as trapezoid,
 )
+from flexjax.drive.signal._ties import separate as separate
 from flexjax.drive.signal._wave import (
     Chirp as Chirp,
     Cosine as Cosine,

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from flexjax._types import Scalar, Times, Value, as_float
+from flexjax._types import Scalar, Times, Value, as_float, hash_by_leaves
 from flexjax.drive.signal._check import check_finite
 
 Motion = tuple[Value, Value, Value]
@@ -17,6 +17,7 @@ class AbstractSignal(eqx.Module):
 
     # numpy numbers on the left (np.float64(2) * signal) must leave the product to the signal
     __array_ufunc__ = None
+    __hash__ = hash_by_leaves
 
     @abc.abstractmethod
     def evaluate(self, t: Scalar, at: Scalar | None = None) -> Motion:

@@ -16,6 +16,7 @@ from flexjax.drive.signal._check import (
     check_times,
     refuse,
 )
+from flexjax.drive.signal._ties import distinct
 
 
 def pick(rows: jax.Array, k: jax.Array) -> jax.Array:
@@ -94,7 +95,8 @@ class Trapezoid(AbstractSignal):
 
     def breaks(self):
         zero = jnp.zeros_like(self.duration)
-        return self.begin + rows(zero, self.ramp, self.duration - self.ramp, self.duration)
+        times = rows(zero, self.ramp, self.duration - self.ramp, self.duration)
+        return distinct(self.begin + times)  # without a cruise the two in the middle are equal
 
 
 class Ramp(AbstractSignal):
@@ -131,13 +133,13 @@ class PiecewiseConstant(AbstractSignal):
         check_same_length("piecewise_constant", self.times, self.values)
 
     def evaluate(self, t, at=None):
-        k = jnp.sum((t if at is None else at) >= self.times)
+        k = jnp.sum((t if at is None else at) >= self.breaks())
         value = pick(jnp.concatenate([jnp.zeros_like(self.values[:1]), self.values]), k)
         zero = jnp.zeros_like(value)
         return value, zero, zero
 
     def breaks(self):
-        return self.times
+        return distinct(self.times)
 
 
 class BangBang(AbstractSignal):
@@ -151,7 +153,7 @@ class BangBang(AbstractSignal):
         check_times("bang_bang", 2, times=self.times)
 
     def evaluate(self, t, at=None):
-        k = jnp.sum((t if at is None else at) >= self.times)
+        k = jnp.sum((t if at is None else at) >= self.breaks())
         sign = jnp.where(
             (k == 0) | (k == self.times.shape[0]), 0.0, jnp.where(k % 2 == 1, 1.0, -1.0)
         )
@@ -159,7 +161,7 @@ class BangBang(AbstractSignal):
         return sign.astype(self.amplitude.dtype) * self.amplitude, zero, zero
 
     def breaks(self):
-        return self.times
+        return distinct(self.times)
 
 
 def step_acceleration(start, end, duration, begin=0.0) -> StepAcceleration:

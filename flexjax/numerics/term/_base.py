@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import hash_by_leaves
+
 
 class State(eqx.Module):
     """State of a simulation: the formulation's own ``mech``, the work done by the drive and the energy dissipated since the start, and what
@@ -39,6 +41,7 @@ class AbstractTerm(diffrax.AbstractTerm):
     (the midpoint of a step), or None for the time itself."""
 
     drive: eqx.AbstractVar[PyTree]
+    __hash__ = hash_by_leaves
 
     @abc.abstractmethod
     def rate(self, t, y: State, args) -> PyTree:

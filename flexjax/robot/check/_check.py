@@ -1,7 +1,7 @@
-"""Checks of a robot, all faults at once.
+"""Checks a robot and reports all faults at once.
 
-The checks read the plain document of the robot (:mod:`flexjax.robot.files._document`), so that a file with other faults is
-checked as far as it can be read, and numbers that are traced are skipped.
+The checks read the plain document of the robot (:mod:`flexjax.robot.files._document`). So a file
+with other faults is checked as far as it can be read, and traced parameters are skipped.
 """
 
 from flexjax.robot._fault import Faults, RobotError as RobotError, items
@@ -9,21 +9,21 @@ from flexjax.robot._joint import Joint, Payload, Sensor
 from flexjax.robot._link import Link
 from flexjax.robot.check._joint import check_joint
 from flexjax.robot.check._link import check_link
-from flexjax.robot.check._numbers import check_numbers
+from flexjax.robot.check._parameters import check_parameters
 from flexjax.robot.check._sensor import check_payload, check_sensor
 from flexjax.robot.check._tree import check_names, check_planar, check_tree
 from flexjax.robot.files._document import to_document
 
 
 def check_robot(robot) -> None:
-    """Raise one :class:`RobotError` that lists every fault of ``robot``; numbers that are traced are not looked at."""
+    """Raise one :class:`RobotError` that lists every fault of ``robot``; skip traced parameters."""
     document_faults(to_document(robot)).raise_as(f"robot {robot.name!r}")
 
 
 def document_faults(document: dict) -> Faults:
-    """Every fault of a robot document, except unknown and missing keys, which the reader of files tells."""
+    """Every fault of a robot document; ``structure_faults`` reports unknown and missing keys."""
     faults = Faults()
-    check_numbers(faults, "", "Robot", {"gravity": document.get("gravity")})
+    check_parameters(faults, "", "Robot", {"gravity": document.get("gravity")})
     for key, cls in (
         ("links", Link),
         ("joints", Joint),
@@ -31,7 +31,7 @@ def document_faults(document: dict) -> Faults:
         ("sensors", Sensor),
     ):
         for path, item in items(document, key):
-            check_numbers(faults, path, cls, item, item.get("type") if cls is Joint else None)
+            check_parameters(faults, path, cls, item, item.get("type") if cls is Joint else None)
     for path, link in items(document, "links"):
         check_link(faults, path, link)
     for path, joint in items(document, "joints"):

@@ -1,4 +1,4 @@
-"""What must hold inside one joint: type, ends, axes, hardware, angles, start."""
+"""Rules for one joint: type, parent and child, axes, hardware, angles, home."""
 
 import math
 
@@ -7,14 +7,14 @@ import numpy as np
 from flexjax.robot._fault import (
     UNKNOWN,
     Faults,
+    is_filtered,
     items,
     names_of,
     number,
     numbers,
-    numbers_taken_out,
     one_of,
 )
-from flexjax.robot._fields import TURN
+from flexjax.robot._fields import FULL_ROTATION
 from flexjax.robot._joint import JOINT_DOFS
 
 GROUND = "ground"
@@ -61,7 +61,7 @@ def _check_axes(faults: Faults, path: str, joint: dict, document: dict) -> None:
                 f"{path}.{key}", vector, "a vector other than zero", "For example [0, 0, 1]."
             )
     if joint["type"] == "universal":
-        if "axis2" not in joint and not numbers_taken_out(document):
+        if "axis2" not in joint and not is_filtered(document):
             faults.add(
                 f"{path}.axis2",
                 None,
@@ -69,16 +69,15 @@ def _check_axes(faults: Faults, path: str, joint: dict, document: dict) -> None:
                 "For example axis2 = [0, 1, 0].",
             )
         if axis and axis2 and len(axis) == len(axis2) == 3 and any(axis) and any(axis2):
-            if np.linalg.norm(np.cross(axis, axis2)) < 1e-6 * np.linalg.norm(axis) * np.linalg.norm(
-                axis2
-            ):
+            scale = np.linalg.norm(axis) * np.linalg.norm(axis2)
+            if np.linalg.norm(np.cross(axis, axis2)) < 1e-6 * scale:
                 faults.add(f"{path}.axis2", axis2, "an axis that is not parallel to axis")
     elif "axis2" in joint:
         faults.add(
             f"{path}.axis2",
             joint["axis2"],
             f"no second axis on a {joint['type']} joint",
-            "Only a universal joint has two.",
+            "Only a universal joint has two axes.",
         )
 
 
@@ -90,8 +89,8 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
                 faults.add(
                     f"{path}.{key}",
                     joint[key],
-                    "nothing here on a fixed joint",
-                    "Use a revolute joint, or remove it.",
+                    f"no {key} on a fixed joint",
+                    f"Use a revolute joint, or remove {key}.",
                 )
     stops = joint.get("stops")
     if stops is not None and stops is not UNKNOWN and JOINT_DOFS[kind] != 1:
@@ -110,29 +109,23 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
 
 
 def _check_angles(faults: Faults, path: str, joint: dict) -> None:
-    """Angles far beyond a turn are degrees in all likelihood."""
-    turning = joint["type"] in ("revolute", "universal", "spherical")
+    """Refuse angles far beyond one full rotation: they are probably in degrees."""
+    rotates = joint["type"] in ("revolute", "universal", "spherical")
     stops = joint.get("stops")
     stops = stops if isinstance(stops, dict) else {}
     ends = [("stops.lower", stops.get("lower")), ("stops.upper", stops.get("upper"))]
-    angles = [("rotation", joint.get("rotation"), TURN)]
-    angles += (
-        [("home", joint.get("home"), TURN), *((key, value, 4 * TURN) for key, value in ends)]
-        if turning
-        else []
-    )
+    angles = [("rotation", joint.get("rotation"), FULL_ROTATION)]
+    if rotates:
+        angles += [("home", joint.get("home"), FULL_ROTATION)]
+        angles += [(key, value, 4 * FULL_ROTATION) for key, value in ends]
     for key, value, most in angles:
         known = numbers(value if isinstance(value, list) else [value])
         if known and math.hypot(*known) > most:
             radians = [math.radians(v) for v in known]
             write = radians if isinstance(value, list) else radians[0]
-            mend = f"Angles are in rad; {value} looks like degrees: write {write}."
-            faults.add(
-                f"{path}.{key}",
-                value,
-                f"an angle within {most / (2 * math.pi):.0f} turn{'s' if most > TURN else ''}",
-                mend,
-            )
+            remedy = f"Angles are in rad; {value} looks like degrees: write {write}."
+            count = f"{most / (2 * math.pi):.0f} full rotation{'s' * (most > FULL_ROTATION)}"
+            faults.add(f"{path}.{key}", value, f"an angle of at most {count}", remedy)
 
 
 def _check_home(faults: Faults, path: str, joint: dict, document: dict) -> None:
@@ -147,7 +140,7 @@ def _check_home(faults: Faults, path: str, joint: dict, document: dict) -> None:
         )
         return
     value = numbers(home if isinstance(home, list) else [home])
-    # A prismatic joint with an axis is a plain shift; without, its coordinate is a free length.
+    # Only a prismatic joint without axis has a free length as coordinate.
     owner = (
         joint.get("parent")
         if kind == "sliding"

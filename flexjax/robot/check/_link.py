@@ -1,4 +1,4 @@
-"""What must hold inside one link: what describes it, its sections, material, pieces and body."""
+"""Rules for one link: exactly one description, sections, material, pieces, body."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ def check_link(faults: Faults, path: str, link: dict) -> None:
             f"{path}.length",
             0.0,
             "a positive number",
-            "Only a rigid link given by its body may have no length.",
+            "Only a rigid link given by its body may have zero length.",
         )
     if "body" in link:
         if link.get("rigid", False) is False:
@@ -43,7 +43,7 @@ def check_link(faults: Faults, path: str, link: dict) -> None:
                 faults.add(
                     f"{path}.{key}",
                     link[key],
-                    "nothing here for a link given by its body",
+                    f"no {key} for a link given by its body",
                     f"Remove {key}.",
                 )
         _check_inertia(faults, f"{path}.body.inertia", link["body"])
@@ -54,7 +54,7 @@ def check_link(faults: Faults, path: str, link: dict) -> None:
                 faults.add(
                     f"{path}.{key}",
                     link[key],
-                    "nothing here for a link made of pieces",
+                    f"no {key} for a link made of pieces",
                     f"Give {key} in the pieces.",
                 )
         for i, piece in enumerate(pieces):
@@ -69,7 +69,7 @@ def check_link(faults: Faults, path: str, link: dict) -> None:
                 f"{path}.pieces",
                 sum(known),
                 "fractions that sum to 1",
-                "Each fraction is a share of the link's length.",
+                "Each piece has a fraction of the link's length.",
             )
 
 
@@ -80,7 +80,7 @@ def _check_piece(faults: Faults, path: str, piece: dict) -> None:
             path,
             " and ".join(given) or None,
             "exactly one of section with material, or constants",
-            "Every piece is described in full.",
+            "Describe every piece completely.",
         )
     _check_beam(faults, path, piece)
 
@@ -107,7 +107,7 @@ def _check_beam(faults: Faults, path: str, beam: dict) -> None:
             f"{path}.material",
             beam["material"],
             "no material beside constants",
-            "Constants hold stiffness and mass already.",
+            "Constants include stiffness and mass. Remove material.",
         )
     for key in ("section", "section_end"):
         _check_section(faults, f"{path}.{key}", beam.get(key))
@@ -122,7 +122,7 @@ def _check_beam(faults: Faults, path: str, beam: dict) -> None:
             f"{path}.material",
             material,
             f"one of {', '.join(MATERIALS)}",
-            "Or give numbers: { E = , nu = , rho = }.",
+            "Or give its constants: { E = , nu = , rho = }.",
         )
     if isinstance(material, dict) and "E" in material and ("nu" in material) == ("G" in material):
         have = "nu and G" if "nu" in material else None
@@ -161,6 +161,6 @@ def _check_inertia(faults: Faults, path: str, body) -> None:
         faults.add(
             path,
             values,
-            "an inertia without negative principal value",
+            "an inertia without negative principal values",
             "The order is xx, yy, zz, xy, xz, yz.",
         )

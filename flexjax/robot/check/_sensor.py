@@ -1,6 +1,6 @@
-"""What must hold of payloads and sensors: what they are on, and what their kind needs."""
+"""Rules for payloads and sensors: where they are attached and which fields their kind needs."""
 
-from flexjax.robot._fault import Faults, items, names_of, numbers, numbers_taken_out, one_of
+from flexjax.robot._fault import Faults, is_filtered, items, names_of, numbers, one_of
 from flexjax.robot._joint import SENSOR_KINDS
 
 ON_JOINT = ("encoder", "motor_encoder", "torque")
@@ -22,10 +22,9 @@ def check_sensor(faults: Faults, path: str, sensor: dict, document: dict) -> Non
     target = next((item for _, item in items(document, what + "s") if item.get("name") == on), None)
     if target is None:
         if isinstance(on, str):
+            names = one_of(names_of(document, what + "s"))
             faults.add(
-                f"{path}.on",
-                on,
-                f"the name of a {what} for a sensor of kind {kind} ({one_of(names_of(document, what + 's'))})",
+                f"{path}.on", on, f"the name of a {what} for a sensor of kind {kind} ({names})"
             )
         return
     if kind in ("encoder", "motor_encoder") and (
@@ -35,9 +34,9 @@ def check_sensor(faults: Faults, path: str, sensor: dict, document: dict) -> Non
             f"{path}.on", on, "a joint with a coordinate", "Fixed joints and loop joints have none."
         )
     if kind in ("strain_gauge", "flex") and target.get("rigid") is True:
-        faults.add(f"{path}.on", on, "an elastic link", "A rigid link does not strain.")
+        faults.add(f"{path}.on", on, "an elastic link", "A rigid link has no strain.")
     span = numbers(sensor.get("span"))
-    if kind == "flex" and "span" not in sensor and not numbers_taken_out(document):
+    if kind == "flex" and "span" not in sensor and not is_filtered(document):
         faults.add(
             f"{path}.span",
             None,

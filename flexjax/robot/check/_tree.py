@@ -1,5 +1,4 @@
-"""What must hold between the parts: unique names, a tree that hangs on the ground, and, for planar robots, the plane
-z = 0."""
+"""Rules between the parts: unique names, a tree rooted at the ground, and the plane z = 0."""
 
 from flexjax.robot._fault import Faults, items, names_of, numbers
 from flexjax.robot.check._joint import GROUND
@@ -15,8 +14,8 @@ def check_names(faults: Faults, document: dict) -> None:
             if not isinstance(name, str):
                 continue
             if name in seen:
-                mend = "Names are how joints, sensors and paths find things."
-                faults.add(f"{path}.name", name, f"a name that no other of the {key} has", mend)
+                remedy = "Joints, sensors and paths refer to names. Rename one of them."
+                faults.add(f"{path}.name", name, f"a name that is unique among the {key}", remedy)
             seen.add(name)
             if not name.strip() or name.isdigit() or any(c in name for c in ".*\n\t"):
                 faults.add(
@@ -30,12 +29,12 @@ def check_names(faults: Faults, document: dict) -> None:
                     f"{path}.name",
                     name,
                     "another name",
-                    "ground is the fixed world that the first joint hangs on.",
+                    "ground is the name of the fixed world.",
                 )
 
 
 def check_tree(faults: Faults, document: dict) -> None:
-    """Every link is the child of exactly one joint of the tree, and its parents lead to the ground."""
+    """Every link is the child of exactly one tree joint, and its ancestors lead to the ground."""
     links = names_of(document, "links")
     if isinstance(document.get("links", []), list) and not document.get("links"):
         faults.add("links", [], "at least one link")
@@ -50,63 +49,57 @@ def check_tree(faults: Faults, document: dict) -> None:
         if joint.get("loop", False) is not False or child not in links:
             continue
         if child in parent_of:
-            mend = "If it closes a chain, set loop = true on the joint that closes it."
-            faults.add(
-                f"{path}.child",
-                child,
-                "a link that is not the child of another joint already",
-                mend,
-            )
+            remedy = "If the joint closes a kinematic loop, set loop = true on it."
+            faults.add(f"{path}.child", child, "a link that is no other joint's child", remedy)
         elif isinstance(joint.get("parent"), str):
             parent_of[child] = joint["parent"]
-    told: set[str] = set()
+    reported: set[str] = set()
     for path, link in items(document, "links"):
         name = link.get("name")
         if not isinstance(name, str) or links.count(name) > 1 or name == GROUND:
             continue
         if name not in parent_of:
             loose = [joint for _, joint in joints if joint["child"] == name]
-            mend = (
-                "Its only joints close loops: one must belong to the tree."
+            remedy = (
+                "All its joints close loops. Remove loop = true from one of them."
                 if loose
                 else f"Add a joint with child = {name!r}."
             )
-            faults.add(path, None, "a joint that this link is the child of", mend)
+            faults.add(path, None, "a joint whose child is this link", remedy)
             continue
         seen, at = [name], parent_of[name]
         while at in parent_of and at not in seen:
             seen.append(at)
             at = parent_of[at]
-        if at in seen and at not in told:
-            told.update(seen)
+        if at in seen and at not in reported:
+            reported.update(seen)
             chain = " <- ".join([*seen, at])
-            faults.add(
-                path,
-                chain,
-                "parents that lead to the ground",
-                "This is a cycle: hang one link on the ground and set loop = true on one joint.",
-            )
+            remedy = "In a cycle, connect one link to the ground and set loop = true on one joint."
+            faults.add(path, chain, "ancestors that lead to the ground", remedy)
 
 
 def check_planar(faults: Faults, document: dict) -> None:
-    """The rules of a robot in the plane z = 0; a file without ``planar`` is planar if it breaks none of them."""
-    mend = "Set planar = false, or leave it out."
+    """The rules of a planar robot; a file without ``planar`` is planar if it satisfies them all."""
+    remedy = "Set planar = false, or leave it out."
     for path, joint in items(document, "joints"):
         kind = joint.get("type")
         if kind in NOT_PLANAR:
             faults.add(
-                f"{path}.type", kind, "a joint that moves in the plane z = 0 (planar = true)", mend
+                f"{path}.type",
+                kind,
+                "a joint that moves in the plane z = 0 (planar = true)",
+                remedy,
             )
         axis = numbers(joint.get("axis"))
         if kind == "revolute" and axis is not None and any(axis[:2]):
-            faults.add(f"{path}.axis", axis, "an axis along z (planar = true)", mend)
+            faults.add(f"{path}.axis", axis, "an axis along z (planar = true)", remedy)
         if kind == "prismatic" and axis is not None and any(axis[2:]):
-            faults.add(f"{path}.axis", axis, "a shift in the plane z = 0 (planar = true)", mend)
+            faults.add(f"{path}.axis", axis, "an axis in the plane z = 0 (planar = true)", remedy)
         offset, rotation = numbers(joint.get("offset")), numbers(joint.get("rotation"))
         if offset is not None and any(offset[2:]):
-            faults.add(f"{path}.offset", offset, "an offset with z = 0 (planar = true)", mend)
+            faults.add(f"{path}.offset", offset, "an offset with z = 0 (planar = true)", remedy)
         if rotation is not None and any(rotation[:2]):
-            faults.add(f"{path}.rotation", rotation, "a rotation about z (planar = true)", mend)
+            faults.add(f"{path}.rotation", rotation, "a rotation about z (planar = true)", remedy)
     for path, link in items(document, "links"):
         curvature = numbers(link.get("curvature"))
         if curvature is not None and any(curvature[:2]):
@@ -114,7 +107,7 @@ def check_planar(faults: Faults, document: dict) -> None:
                 f"{path}.curvature",
                 curvature,
                 "no twist and no curvature about y (planar = true)",
-                mend,
+                remedy,
             )
 
 

@@ -1,4 +1,7 @@
-"""A robot as a plain document (dicts, lists, numbers, text: the tree of a robot file), and back."""
+"""Converts a robot to a plain document (the tree of a robot file: dicts, lists, numbers, text).
+
+The conversion back is here too.
+"""
 
 from typing import Any
 
@@ -13,11 +16,11 @@ from flexjax.robot._section import AbstractSection
 
 
 def plain(leaf):
-    """A leaf as a float or a list of floats; ``UNKNOWN`` where its value is not known on the host."""
+    """A leaf as a float or a list of floats; ``UNKNOWN`` if the host does not know its value."""
     if isinstance(leaf, Tracer | bool | np.bool_):
         return UNKNOWN
     if isinstance(leaf, jax.Array):
-        # A donated buffer has no value any more; an array spread over several hosts none that this one can see.
+        # A donated buffer has lost its value; an array on several hosts has none that is local.
         known = not leaf.is_deleted() and leaf.is_fully_addressable
         return _tolist(leaf) if known else UNKNOWN
     if isinstance(leaf, np.ndarray | np.number | float | int):
@@ -35,8 +38,7 @@ def _tolist(x):
 
 
 def to_document(module) -> dict:
-    """The document of a description object. Absent fields are left out; flags and texts too where they have their
-    default value."""
+    """The document of a description object, without absent fields and default flags and texts."""
     document = {}
     if isinstance(module, AbstractSection) and module.shape != "given":
         document["shape"] = module.shape
@@ -54,12 +56,12 @@ def to_document(module) -> dict:
 
 
 def _to_value(value):
-    # Where a filter put a placeholder in the place of a whole object, there is nothing to look into.
+    # A pytree filter may have replaced the whole object by a placeholder.
     return to_document(value) if type(value).__module__.startswith("flexjax.robot.") else UNKNOWN
 
 
 def from_document(cls: Any, document: Any) -> Any:
-    """The description object of a document that has been checked."""
+    """The description object of a checked document."""
     if cls is Material and isinstance(document, str):
         return Material.named(document)
     values = {}

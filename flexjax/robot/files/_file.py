@@ -1,11 +1,11 @@
-"""The structure of a robot file: pydantic models made from the description classes, the JSON schema, and faults of
-structure in our words.
+"""The structure of a robot file: pydantic models, JSON schema, unknown and missing keys.
 
-The only place where pydantic is used. Whether the numbers make sense is checked by :mod:`flexjax.robot.check._check`, for
-files and Python alike.
+The models are built from the description classes. Only this file uses pydantic. The values are
+checked by :mod:`flexjax.robot.check._check`, for files and Python alike.
 """
 
 import difflib
+import inspect
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
@@ -14,7 +14,7 @@ import pydantic
 from pydantic import ConfigDict, Discriminator, Field, Tag, create_model
 
 from flexjax.robot._fault import Faults, items
-from flexjax.robot._fields import NUMBERS, RULES, Number, Part, class_of, parts, unit_of
+from flexjax.robot._fields import PARAMETERS, RULES, Parameter, Part, class_of, parts, unit_of
 from flexjax.robot._joint import JOINT_DOFS, SENSOR_KINDS, Joint, Payload, Sensor
 from flexjax.robot._link import MATERIALS, Link, Material
 from flexjax.robot._robot import Robot
@@ -27,14 +27,13 @@ CHOICES = {
     ("Sensor", "kind"): SENSOR_KINDS,
     ("Joint", "child_at"): ("base", "tip"),
 }
-TAGS = frozenset(
-    {"~number", "~list", "~name", "~table", *SECTIONS}
-)  # how pydantic names the branches of our unions
+# Tags of the branches of unions in pydantic's error locations.
+TAGS = frozenset({"~number", "~list", "~name", "~table", *SECTIONS})
 
 
 @cache
 def file_model() -> type[pydantic.BaseModel]:
-    """The model of a whole robot file."""
+    """The pydantic model of a robot file."""
     lists = {
         "links": (Link, ...),
         "joints": (Joint, ...),
@@ -42,24 +41,24 @@ def file_model() -> type[pydantic.BaseModel]:
         "sensors": (Sensor, []),
     }
     about = {
-        "links": "the links, each along its local +x from base to tip",
-        "joints": "the joints, from parent (a link or ground) to child",
+        "links": "the links, each along its local +x axis from base to tip",
+        "joints": "the joints, each from its parent (a link or ground) to its child",
         "payloads": "rigid bodies fixed to links",
-        "sensors": "what is measured",
+        "sensors": "sensors on joints and links",
     }
     fields: dict[str, Any] = {
         "schema_": (Literal[1], Field(..., alias="schema", description="version of this format")),
         "name": (str, Field(..., description="name of the robot")),
         "gravity": _with_default(
-            _number_type(NUMBERS["Robot"]["gravity"]),
+            _parameter_type(PARAMETERS["Robot"]["gravity"]),
             [0.0, -9.81, 0.0],
-            NUMBERS["Robot"]["gravity"],
+            PARAMETERS["Robot"]["gravity"],
         ),
         "planar": (
             bool,
             Field(
                 False,
-                description="the robot moves in the plane z = 0; left out, this is read off the axes",
+                description="the robot moves in the plane z = 0; inferred from the axes if absent",
             ),
         ),
     }
@@ -76,40 +75,37 @@ def _model(cls: type) -> type[pydantic.BaseModel]:
     if issubclass(cls, AbstractSection):
         fields["shape"] = (Literal[cls.shape], ... if cls.shape != "given" else "given")
     for part in parts(cls):
-        if part.number is not None:
-            default = (
-                ...
-                if part.required
-                else list(part.default)
-                if isinstance(part.default, tuple)
-                else part.default
+        if part.parameter is not None:
+            default = list(part.default) if isinstance(part.default, tuple) else part.default
+            fields[part.name] = _with_default(
+                _parameter_type(part.parameter), ... if part.required else default, part.parameter
             )
-            fields[part.name] = _with_default(_number_type(part.number), default, part.number)
         else:
             fields[part.name] = _other(cls, part)
-    doc = (
-        (cls.__doc__ or cls.__name__)
-        .strip()
-        .split("\n\n")[0]
-        .replace("``", "")
-        .replace(":class:", "")
-    )
-    return create_model(cls.__name__, __config__=STRICT, __doc__=" ".join(doc.split()), **fields)
+    return create_model(cls.__name__, __config__=STRICT, __doc__=_summary(cls), **fields)
 
 
-def _with_default(annotation, default, number: Number):
-    units = " or ".join(dict.fromkeys((unit_of(number), unit_of(number, "sliding"))))
-    return annotation, Field(default, description=number.about + (f" [{units}]" if units else ""))
+def _summary(cls: type) -> str:
+    """The prose of a class's docstring, without arguments, lists and example."""
+    doc = inspect.cleandoc(cls.__doc__ or cls.__name__).split("\nArguments:")[0].split("\n>>>")[0]
+    prose = [p for p in doc.split("\n\n") if not p.startswith("- ") and not p.endswith(":")]
+    return " ".join(" ".join(prose).replace("``", "").replace(":class:", "").split())
 
 
-def _number_type(number: Number):
-    # The rule is published in the schema and checked by flexjax.robot.check._check, which tells more than pydantic does.
-    one = Annotated[float, Field(json_schema_extra=RULES[number.rule].schema)]
-    sizes = [shape[0] for shape in number.shapes if shape]
+def _with_default(annotation, default, parameter: Parameter):
+    units = " or ".join(dict.fromkeys((unit_of(parameter), unit_of(parameter, "sliding"))))
+    about = parameter.about + (f" [{units}]" if units else "")
+    return annotation, Field(default, description=about)
+
+
+def _parameter_type(parameter: Parameter):
+    # The schema states the rule; flexjax.robot.check._check applies it, with better messages.
+    one = Annotated[float, Field(json_schema_extra=RULES[parameter.rule].schema)]
+    sizes = [shape[0] for shape in parameter.shapes if shape]
     if not sizes:
         return one
     many = Annotated[list[one], Field(min_length=min(sizes), max_length=max(sizes))]
-    if () not in number.shapes:
+    if () not in parameter.shapes:
         return many
     kinds = Union[Annotated[one, Tag("~number")], Annotated[many, Tag("~list")]]  # noqa: UP007
     return Annotated[kinds, Discriminator(lambda v: "~list" if isinstance(v, list) else "~number")]
@@ -117,14 +113,13 @@ def _number_type(number: Number):
 
 def _other(cls: type, part: Part):
     if (cls.__name__, part.name) in CHOICES:
-        # Published as an enumeration, checked (with the list of choices in the message) by flexjax.robot.check._check.
+        # The schema states the choices; flexjax.robot.check._check applies them.
         extra: Any = {"enum": list(CHOICES[cls.__name__, part.name])}
         return str, Field(... if part.required else part.default, json_schema_extra=extra)
     if part.text is not None:
-        # A payload without a name is called by its place in the list.
-        return part.text, "" if (
-            cls is Payload and part.name == "name"
-        ) else ... if part.required else part.default
+        # A payload without a name is named after its index.
+        unnamed = cls is Payload and part.name == "name"
+        return part.text, "" if unnamed else ... if part.required else part.default
     if part.cls is AbstractSection:
         return _section(), None
     if part.cls is Material:
@@ -134,13 +129,13 @@ def _other(cls: type, part: Part):
 
 @cache
 def _section():
-    kinds = Union[tuple(Annotated[_model(cls), Tag(shape)] for shape, cls in SECTIONS.items())]  # noqa: UP007
-    return Annotated[kinds, Discriminator(_shape_of)]
+    models = tuple(Annotated[_model(cls), Tag(shape)] for shape, cls in SECTIONS.items())
+    return Annotated[Union[models], Discriminator(_shape_of)]  # noqa: UP007
 
 
 def _shape_of(section) -> str:
     shape = section.get("shape", "given") if isinstance(section, dict) else "given"
-    return shape if isinstance(shape, str) else repr(shape)  # no such tag, which is then told
+    return shape if isinstance(shape, str) else repr(shape)  # reported as an unknown tag
 
 
 @cache
@@ -151,7 +146,15 @@ def _material():
 
 
 def robot_schema() -> dict:
-    """The JSON schema of robot files (published beside this module as ``robot.schema.json``)."""
+    """The JSON schema of robot files, for editors that complete and check TOML.
+
+    Returns:
+        The schema as a dict; the package contains it as ``robot.schema.json``.
+
+    >>> import flexjax as fx
+    >>> fx.robot_schema()["title"]
+    'flexjax robot file, schema 1'
+    """
     schema = _tidy(file_model().model_json_schema(by_alias=True))
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -161,18 +164,18 @@ def robot_schema() -> dict:
 
 
 def _tidy(node: Any) -> Any:
-    """Without the titles that pydantic makes up and without null, which TOML does not have."""
+    """Remove the titles that pydantic generates, and null, which TOML does not have."""
     if isinstance(node, dict):
-        made_up = {
+        generated = {
             key
             for key, v in node.items()
             if (key == "default" and v is None) or (key == "title" and isinstance(v, str))
         }
-        return {key: _tidy(v) for key, v in node.items() if key not in made_up}
+        return {key: _tidy(v) for key, v in node.items() if key not in generated}
     return [_tidy(v) for v in node] if isinstance(node, list) else node
 
 
-# ---- faults of the structure, from pydantic's words to ours ----------------------------------------------------------
+# ---- pydantic's errors as faults ----------------------------------------------------------------
 
 EXPECTED = {
     "float_type": "a number",
@@ -205,13 +208,13 @@ MISSING = {
 }
 
 
-# Words that people try, and what they may have meant: no spelling leads there.
+# Synonyms that a spelling check does not find, with the fields they may stand for.
 OTHER_WORDS = {
     "angle": {
-        "home": "the coordinate at the start",
-        "rotation": "how the child is mounted, a rotation vector",
+        "home": "the joint coordinate at the start",
+        "rotation": "the mounting angle, a rotation vector",
     },
-    "position": {"offset": "a shift of the mounting", "home": "the coordinate at the start"},
+    "position": {"offset": "the mounting offset", "home": "the joint coordinate at the start"},
     "spring": {"stiffness": "of the joint spring"},
     "density": {"rho": "in kg/m3"},
     "youngs_modulus": {"E": "in Pa"},
@@ -246,7 +249,7 @@ def _add_structure_fault(faults: Faults, document, fault: Any) -> None:
             if other or near
             else f"the keys here are {', '.join(known)}."
         )
-        faults.tell(path, value, f"unknown key; {hint}")
+        faults.add_text(path, value, f"unknown key; {hint}")
     elif kind == "missing":
         faults.add(path, None, MISSING.get(path.rsplit(".", 1)[-1], "a value"), "Add it.")
     elif kind in ("too_short", "too_long"):
@@ -266,7 +269,7 @@ def _add_structure_fault(faults: Faults, document, fault: Any) -> None:
 
 
 def _locate(document, loc: tuple) -> tuple[str, list[str]]:
-    """The path of a fault in words (names instead of indices), and the keys that are known where it lies."""
+    """The path of a fault, with names in place of indices, and the keys that its table may have."""
     words, here, cls, part = [], document, Robot, None
     for step in loc:
         if isinstance(here, list) and isinstance(step, int) and step < len(here):

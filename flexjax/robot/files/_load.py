@@ -1,4 +1,4 @@
-"""Robots from and to TOML files. Every fault of a file is told at once, before anything is compiled."""
+"""Reads and writes robot files in TOML. All faults of a file are reported before compilation."""
 
 import difflib
 import os
@@ -17,7 +17,15 @@ from flexjax.robot.files._toml import document_to_toml
 
 
 def load_robot(robot: str | os.PathLike) -> Robot:
-    """Load a robot from a TOML file, or one of the shipped examples by its name (:func:`examples` lists them).
+    """Load a robot from a TOML file, or an example robot by its name.
+
+    All faults of the file are reported together, in one :class:`RobotError`.
+
+    Arguments:
+        robot: path of a robot file, or name of an example (:func:`examples` lists them).
+
+    Returns:
+        The robot.
 
     >>> import flexjax as fx
     >>> fx.load_robot("metal-link").links[0].name
@@ -45,7 +53,7 @@ def robot_from_toml(text: str, *, where: str = "robot") -> Robot:
     """The robot of a TOML text."""
     try:
         document = tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, or an integer of thousands of digits
+    except ValueError as error:  # TOMLDecodeError, or an integer with thousands of digits
         raise RobotError(where, [f"is not valid TOML: {error}"]) from None
     except RecursionError:
         raise RobotError(where, ["is not valid TOML: nested too deeply"]) from None
@@ -53,7 +61,7 @@ def robot_from_toml(text: str, *, where: str = "robot") -> Robot:
 
 
 def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
-    """The robot of a document: the tree of a robot file as dicts, lists, numbers and text."""
+    """The robot of a document: the tree of a robot file as dicts, lists, numbers and texts."""
     if not isinstance(document, dict):
         raise RobotError(
             where, [f"{document!r}: expected a table with schema, name, links and joints"]
@@ -71,7 +79,7 @@ def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
 
 
 def robot_to_toml(robot: Robot) -> str:
-    """The TOML text of a robot; :func:`load_robot` of it gives the same robot, bit for bit."""
+    """The TOML text of a robot; reading it gives the same robot, bit for bit."""
     document = to_document(robot)
     return document_to_toml(
         {"schema": 1, "name": document.pop("name"), "planar": robot.planar, **document}
@@ -79,6 +87,20 @@ def robot_to_toml(robot: Robot) -> str:
 
 
 def save_robot(robot: Robot, path: str | os.PathLike) -> Path:
-    """Write a robot file. The file appears whole or not at all."""
+    """Write a robot file; :func:`load_robot` reads the same robot, bit for bit.
+
+    The write is atomic: after a failure the old file, if any, is unchanged.
+
+    Arguments:
+        robot: the robot; its parameters must not be traced.
+        path: path of the file.
+
+    Returns:
+        The path.
+
+    >>> import flexjax as fx
+    >>> fx.save_robot(fx.load_robot("two-link"), "arm.toml").name
+    'arm.toml'
+    """
     content = robot_to_toml(robot).encode("utf-8")
     return write_whole(path, lambda part: part.write_bytes(content))

@@ -1,11 +1,11 @@
-"""The table that ``print(robot)`` shows, and how tables are set."""
+"""The table that ``print(robot)`` shows."""
 
 from flexjax.robot._fault import UNKNOWN
 from flexjax.robot.files._document import to_document
 
 
 def columns(rows: list[list[str]], indent: str = "  ") -> list[str]:
-    """Rows of text set in columns, the first row being the heading."""
+    """Align rows of text in columns; the first row is the heading."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return [
         (indent + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))).rstrip()
@@ -14,7 +14,7 @@ def columns(rows: list[list[str]], indent: str = "  ") -> list[str]:
 
 
 def short(value) -> str:
-    """A number, or a list of numbers, in few digits."""
+    """A number, or a list of numbers, with at most six digits."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -33,8 +33,9 @@ def robot_table(robot) -> str:
     document = to_document(robot)
     plane = "planar" if robot.planar else "spatial"
     gravity = document.get("gravity", UNKNOWN)
-    counts = f"{len(robot.links)} link{'s' * (len(robot.links) != 1)}, {robot.dofs} joint coordinate{'s' * (robot.dofs != 1)}"
-    lines = [f"robot {robot.name!r}: {plane}, {counts}, gravity {short(gravity)} m/s2"]
+    links = f"{len(robot.links)} link{'s' * (len(robot.links) != 1)}"
+    dofs = f"{robot.dofs} joint coordinate{'s' * (robot.dofs != 1)}"
+    lines = [f"robot {robot.name!r}: {plane}, {links}, {dofs}, gravity {short(gravity)} m/s2"]
     rows = [["link", "length [m]", "section [m], material [SI]", "damping [s, 1/s, -]"]]
     for link in document.get("links", []):
         rows.append(
@@ -61,7 +62,7 @@ def robot_table(robot) -> str:
             )
         lines += columns(rows)
     if robot.sensors:
-        rows = [["sensor", "kind", "on", "numbers [SI]"]]
+        rows = [["sensor", "kind", "on", "parameters [SI]"]]
         for sensor in document["sensors"]:
             rest = {key: v for key, v in sensor.items() if key not in ("name", "kind", "on")}
             if sensor["kind"] in ("encoder", "motor_encoder", "torque", "flex"):
@@ -88,7 +89,8 @@ def _beam(link: dict) -> str:
 def _section(section) -> str:
     if not isinstance(section, dict):
         return short(section)
-    return f"{section.get('shape', '')} {_table({k: v for k, v in section.items() if k != 'shape'})}".strip()
+    sizes = _table({key: v for key, v in section.items() if key != "shape"})
+    return f"{section.get('shape', '')} {sizes}".strip()
 
 
 def _joint(joint: dict) -> list[str]:

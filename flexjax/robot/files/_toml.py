@@ -1,10 +1,10 @@
-"""A robot document as TOML text. Numbers are written with ``repr``, so that reading them back gives the same bits."""
+"""Writes a robot document as TOML. ``repr`` writes numbers so that reading restores every bit."""
 
 import json
 
 
 def document_to_toml(document: dict) -> str:
-    """Top-level keys first, then one ``[[table]]`` per link, joint, payload and sensor."""
+    """TOML text with the top-level keys first, then one ``[[table]]`` per link, joint, ..."""
     lines = [
         f"{key} = {_value(value)}" for key, value in document.items() if not _is_tables(key, value)
     ]
@@ -27,7 +27,7 @@ def _value(value, top: bool = False) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # JSON escapes are TOML escapes; TOML also wants the delete character escaped.
+        # JSON escapes are TOML escapes; TOML also requires an escaped delete character.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, float | int):
         return repr(value)
@@ -42,5 +42,6 @@ def _value(value, top: bool = False) -> str:
             return "[\n" + "".join(f"    {_value(item)},\n" for item in value) + "]"
         return "[" + ", ".join(_value(item) for item in value) + "]"
     raise TypeError(
-        f"{value!r} has no place in a robot file; its number is not known on the host (inside jit, vmap or grad?)"
+        f"a robot file cannot contain {value!r}: the value is not known on the host. "
+        "Save the robot outside jit, vmap and grad."
     )

@@ -1,8 +1,8 @@
-"""URDF import: rigid links from the file, with a flexible block for the links that bend.
+"""Imports URDF files; a flexible block replaces each link that deforms.
 
-The base link of the file is the ground. A link's local x axis runs from its own joint to the joint of its first child
-(for a last link: to its centre of mass), so that a flexible block fits in its place; axes, inertias and offsets are
-turned accordingly.
+The base link of the file becomes the ground. The local x axis of a link points from its own joint
+to the joint of its first child (for a last link: to its centre of mass), as a flexible link
+requires. Axes, inertias and offsets are rotated accordingly.
 """
 
 import os
@@ -25,18 +25,30 @@ TYPES = {
     "fixed": "fixed",
     "floating": "free",
 }
-TINY = 1e-9  # m; joints closer than this are at the same place
+TINY = 1e-9  # m; joints closer than this coincide
 
 
 def load_urdf(
     path: str | os.PathLike, *, flexible: dict[str, dict] | None = None, gravity=(0.0, 0.0, -9.81)
 ) -> Robot:
-    """A robot from a URDF file. ``flexible`` gives the links that bend: ``{link: {"section": ..., "material":
-    ...}}``, blocks as in a robot file; their length is the distance to the next joint unless given. URDF has z up,
-    hence the default of ``gravity``.
+    """Load a robot from a URDF file.
 
-    Limits of effort become the motor's limit; limits of position are not taken over, because an end stop needs a
-    stiffness.
+    Effort limits become limits of the motors. Position limits are ignored, because an end stop
+    needs a stiffness.
+
+    Arguments:
+        path: path of the URDF file.
+        flexible: the links that deform, as ``{link: {"section": ..., "material": ...}}`` with
+            blocks as in a robot file. By default a link is as long as the distance to the next
+            joint.
+        gravity: acceleration of gravity [m/s2]; in URDF the z axis points up.
+
+    Returns:
+        The robot.
+
+    >>> import flexjax as fx
+    >>> beam = {"section": {"shape": "circle", "diameter": 0.02}, "material": "steel"}
+    >>> robot = fx.load_urdf("arm.urdf", flexible={"forearm": beam})  # doctest: +SKIP
     """
     where = f"URDF file {str(path)!r}"
     try:
@@ -53,7 +65,7 @@ def robot_from_urdf(
     gravity=(0.0, 0.0, -9.81),
     where: str = "URDF",
 ) -> Robot:
-    """:func:`load_urdf` for a text."""
+    """:func:`load_urdf` for the text of a file."""
     root = _parse(text, where)
     faults, flexible = Faults(), flexible or {}
     links = {link.get("name", ""): link for link in root.findall("link")}
@@ -67,7 +79,7 @@ def robot_from_urdf(
         faults.add(
             "robot",
             ", ".join(bases) or None,
-            "exactly one link that is no joint's child (the base)",
+            "exactly one link that is not the child of a joint (the base)",
         )
     faults.raise_as(where)
     joints = [j for j in joints if not _is_frame(j, joints, links, flexible)]
@@ -77,10 +89,7 @@ def robot_from_urdf(
         )
         for name in links
     }
-    frames[bases[0]] = (
-        Rotation.identity(),
-        0.0,
-    )  # the ground keeps the axes of the file and has no length
+    frames[bases[0]] = (Rotation.identity(), 0.0)  # the ground keeps the axes of the file
     kept = [name for name in links if name in [j["child"] for j in joints]]
     document: dict[str, Any] = {
         "schema": 1,
@@ -96,16 +105,15 @@ def robot_from_urdf(
 
 
 def _parse(text: str | bytes, where: str) -> ElementTree.Element:
-    """The root element. Document types and entities are refused: they can read files and blow up memory, and no URDF
-    needs them."""
+    """The root element.
+
+    Document types and entities are refused: they can read files and exhaust memory, and no URDF
+    needs them.
+    """
 
     def refuse(*_):
-        raise RobotError(
-            where,
-            [
-                "holds a <!DOCTYPE ...> or <!ENTITY ...> declaration; expected plain URDF without any"
-            ],
-        )
+        found = "contains a <!DOCTYPE ...> or <!ENTITY ...> declaration"
+        raise RobotError(where, [f"{found}; expected plain URDF without declarations. Remove it."])
 
     guard = expat.ParserCreate()
     guard.StartDoctypeDeclHandler = refuse
@@ -148,7 +156,7 @@ def _pose(
         faults.add(
             f"{path}.origin.rpy",
             rpy.tolist(),
-            "angles within one turn",
+            "angles of at most one full rotation",
             "Angles are in rad; these look like degrees.",
         )
     return xyz, Rotation.from_euler("xyz", rpy)
@@ -162,19 +170,19 @@ def _joint(joint: ElementTree.Element, links: dict, faults: Faults) -> dict[str,
             f"{path}.type",
             kind,
             f"one of {', '.join(TYPES)}",
-            "Other joint types have no counterpart here.",
+            "Other joint types are not supported.",
         )
     mimic = joint.find("mimic")
     if mimic is not None:
-        mend = "Coupled joints are not supported: remove it."
-        faults.add(f"{path}.mimic", mimic.get("joint"), "no mimic element", mend)
+        remedy = "Coupled joints are not supported: remove the element."
+        faults.add(f"{path}.mimic", mimic.get("joint"), "no mimic element", remedy)
     ends = {}
     for key in ("parent", "child"):
         element = joint.find(key)
         ends[key] = element.get("link", "") if element is not None else None
         if ends[key] not in links:
             faults.add(f"{path}.{key}", ends[key], f"the name of a link ({', '.join(links)})")
-    xyz, turn = _pose(joint, path, faults)
+    xyz, rotation = _pose(joint, path, faults)
     axis = _numbers(joint.find("axis"), "xyz", (1, 0, 0), f"{path}.axis", faults)
     dynamics, limit = joint.find("dynamics"), joint.find("limit")
     return {
@@ -182,7 +190,7 @@ def _joint(joint: ElementTree.Element, links: dict, faults: Faults) -> dict[str,
         "type": TYPES.get(kind, kind),
         **ends,
         "xyz": xyz,
-        "turn": turn,
+        "rotation": rotation,
         "axis": axis,
         "damping": float(_numbers(dynamics, "damping", (0,), f"{path}.dynamics", faults)[0]),
         "friction": float(_numbers(dynamics, "friction", (0,), f"{path}.dynamics", faults)[0]),
@@ -191,8 +199,10 @@ def _joint(joint: ElementTree.Element, links: dict, faults: Faults) -> dict[str,
 
 
 def _is_frame(joint: dict, joints: list[dict], links: dict, flexible: dict) -> bool:
-    """A link without mass that is fixed and carries nothing is a mere frame (a tool centre, a camera) and is left
-    out."""
+    """Whether the child is only a frame (tool centre, camera): fixed, last, without mass.
+
+    Such a link is omitted.
+    """
     name = joint["child"]
     last = all(j["parent"] != name for j in joints)
     return (
@@ -204,8 +214,8 @@ def _is_frame(joint: dict, joints: list[dict], links: dict, flexible: dict) -> b
 
 
 def _frame(link: ElementTree.Element, outgoing: list[dict], block: dict) -> tuple[Rotation, float]:
-    """The link's own axes, with x towards the next joint, in those of the file, and the length of the link."""
-    unread = Faults()  # told when the link block is made
+    """Rotation from the link's own axes (x towards the next joint) to the file's; its length."""
+    unread = Faults()  # _link_block reports them
     ends = [j["xyz"] for j in outgoing if np.linalg.norm(j["xyz"]) > TINY]
     if not ends and not outgoing:
         com, _ = _pose(link.find("inertial"), "", unread)
@@ -213,11 +223,9 @@ def _frame(link: ElementTree.Element, outgoing: list[dict], block: dict) -> tupl
     if not ends:
         return Rotation.identity(), block.get("length", 0.0)
     distance = float(np.linalg.norm(ends[0]))
-    direction, length = (
-        ends[0] / distance,
-        block.get("length", distance),
-    )  # a shorter link leaves a rigid stub to the joint
-    # The smallest turn that brings x there keeps a planar robot planar; half a turn is about z.
+    direction = ends[0] / distance
+    length = block.get("length", distance)  # a shorter link leaves a rigid offset to the joint
+    # The smallest rotation onto that direction keeps a planar robot planar; one by pi is about z.
     if direction[0] < -1 + 1e-12:
         return Rotation.from_rotvec([0, 0, np.pi]), length
     half = np.array([1.0, 0, 0]) + direction
@@ -229,7 +237,7 @@ def _frame(link: ElementTree.Element, outgoing: list[dict], block: dict) -> tupl
 def _link_block(
     link: ElementTree.Element, frame: tuple[Rotation, float], block: dict | None, faults: Faults
 ) -> dict:
-    name, (turn, length) = link.get("name", ""), frame
+    name, (rotation, length) = link.get("name", ""), frame
     path = f"link.{name}"
     if block is not None:
         if length == 0:
@@ -237,7 +245,7 @@ def _link_block(
                 f"flexible.{name}.length",
                 None,
                 "the length of the link",
-                "The file does not say where this link ends.",
+                "The file does not give the end of this link.",
             )
         return {"name": name, "length": length, **block}
     inertial = link.find("inertial")
@@ -257,22 +265,22 @@ def _link_block(
         float(_numbers(inertial.find("inertia"), key, (0,), f"{path}.inertial.inertia", faults)[0])
         for key in ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
     )
-    R = turn.inv().as_matrix() @ axes.as_matrix()
+    R = rotation.inv().as_matrix() @ axes.as_matrix()
     inertia = _clean(R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T)
     values = [inertia[i][j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     return {
         "name": name,
         "length": length,
         "rigid": True,
-        "body": {"mass": mass, "com": _clean(turn.inv().apply(com)), "inertia": values},
+        "body": {"mass": mass, "com": _clean(rotation.inv().apply(com)), "inertia": values},
     }
 
 
 def _joint_block(joint: dict, base: str, frames: dict) -> dict:
-    parent_turn, parent_length = frames[joint["parent"]]
-    child_turn, _ = frames[joint["child"]]
-    offset = _clean(parent_turn.inv().apply(joint["xyz"]) - [parent_length, 0, 0])
-    rotation = _clean((parent_turn.inv() * joint["turn"] * child_turn).as_rotvec())
+    parent_axes, parent_length = frames[joint["parent"]]
+    child_axes, _ = frames[joint["child"]]
+    offset = _clean(parent_axes.inv().apply(joint["xyz"]) - [parent_length, 0, 0])
+    rotation = _clean((parent_axes.inv() * joint["rotation"] * child_axes).as_rotvec())
     block = {
         "name": joint["name"],
         "type": joint["type"],
@@ -280,7 +288,7 @@ def _joint_block(joint: dict, base: str, frames: dict) -> dict:
         "child": joint["child"],
     }
     if joint["type"] in ("revolute", "prismatic"):
-        block["axis"] = _clean(child_turn.inv().apply(joint["axis"]))
+        block["axis"] = _clean(child_axes.inv().apply(joint["axis"]))
     block |= {"offset": offset} if any(offset) else {}
     block |= {"rotation": rotation} if any(rotation) else {}
     if joint["type"] != "fixed":
@@ -291,7 +299,7 @@ def _joint_block(joint: dict, base: str, frames: dict) -> dict:
 
 
 def _clean(values) -> list:
-    """Rounding residues of rotations set to zero, so that planar robots are seen to be planar."""
+    """Set rounding residues of rotations to zero, so that planar robots are found to be planar."""
     values = np.asarray(values)
     scale = max(np.max(np.abs(values)), 1e-300)
     return np.where(np.abs(values) < 1e-14 * max(scale, 1.0) + 1e-15 * scale, 0.0, values).tolist()

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from flexjax.drive import Drive
 from flexjax.formulation import Start
 from flexjax.robot import Robot, find_leaves, paths
-from flexjax.robot._fields import NUMBERS
+from flexjax.robot._fields import PARAMETERS
 
 TRANSFORMS = ("none", "log", "logit")
 _LIMITS = {
@@ -250,7 +250,7 @@ def _found_in_starts(rest: str, robot, starts, labels):
 
 def _rule(robot, found) -> str:
     owner = _leaf(robot, found.steps[:-1])
-    number = NUMBERS.get(type(owner).__name__, {}).get(found.steps[-1])
+    number = PARAMETERS.get(type(owner).__name__, {}).get(found.steps[-1])
     return "finite" if number is None else number.rule
 
 

@@ -1,0 +1,58 @@
+"""Breaks of several signals at one time: kept apart by rounding errors, so that a time picks one order of them.
+
+The derivative with respect to each break needs the drive between it and the next one, even where no time passes in between.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from flexjax._types import Scalar
+from flexjax.drive.signal._base import AbstractSignal
+
+ULPS = 4
+
+
+class Delayed(AbstractSignal):
+    """A signal whose next piece is picked ``lag`` later; its value at a time is the same."""
+
+    signal: AbstractSignal
+    lag: Scalar
+
+    def evaluate(self, t, at=None):
+        return self.signal.evaluate(t, (t if at is None else at) - self.lag)
+
+    def breaks(self):
+        return self.signal.breaks() + self.lag
+
+
+def _is_simple(x: Any) -> bool:
+    """A signal that is not made of signals."""
+    parts = jax.tree.leaves(x, is_leaf=lambda y: y is not x and isinstance(y, AbstractSignal))
+    return isinstance(x, AbstractSignal) and not any(isinstance(y, AbstractSignal) for y in parts)
+
+
+def separate(tree: Any, scale: Scalar) -> tuple[Any, Scalar]:
+    """The same pytree with no two signals breaking at exactly the same time, and by how much they were moved apart; ``scale``: the largest time of the run."""
+    signals = jax.tree.leaves(tree, is_leaf=_is_simple)
+    many = sum(isinstance(x, AbstractSignal) and x.breaks().shape[0] > 0 for x in signals)
+    if many < 2:
+        return tree, jnp.zeros_like(scale)
+    unit = lax.stop_gradient(ULPS * jnp.finfo(scale.dtype).eps * scale)
+    count = iter(range(many))
+
+    def delayed(x):
+        if not isinstance(x, AbstractSignal) or x.breaks().shape[0] == 0:
+            return x
+        return Delayed(x, next(count) * unit)
+
+    return jax.tree.map(delayed, tree, is_leaf=_is_simple), many * unit
+
+
+def distinct(times: jax.Array) -> jax.Array:
+    """Breaks of one signal, equal neighbours moved apart by a rounding error; derivatives are kept."""
+    unit = ULPS * jnp.finfo(times.dtype).eps * jnp.max(jnp.abs(times))
+    gap = lax.stop_gradient(jnp.diff(times))
+    return times.at[1:].add(jnp.where((gap >= 0) & (gap < unit), unit, 0.0))

@@ -1,0 +1,45 @@
+"""Step sizes chosen by a diffrax controller, between breaks of the drive."""
+
+import diffrax
+import jax.numpy as jnp
+from jax import lax
+
+
+class Undifferentiated(diffrax.AbstractAdaptiveStepSizeController):
+    """A controller whose proposed end of a step has no derivative.
+
+    A step that ends on a break has the derivative of the break. The controller multiplies its length for the next step, and the one after: behind two breaks that are
+    close to each other the derivative of the step ends would grow a millionfold, and that of the solution with it.
+    """
+
+    controller: diffrax.AbstractAdaptiveStepSizeController
+
+    @property
+    def rtol(self):
+        return self.controller.rtol
+
+    @property
+    def atol(self):
+        return self.controller.atol
+
+    @property
+    def norm(self):  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.controller.norm
+
+    def wrap(self, direction):
+        return Undifferentiated(self.controller.wrap(direction))
+
+    def init(self, *args):
+        t1, state = self.controller.init(*args)
+        return lax.stop_gradient(t1), state
+
+    def adapt_step_size(self, *args):
+        keep, t0, t1, *rest = self.controller.adapt_step_size(*args)
+        return keep, t0, lax.stop_gradient(t1), *rest
+
+
+def stopping_at(controller: diffrax.AbstractStepSizeController, breaks):
+    """The controller with a step boundary on every break."""
+    if isinstance(controller, diffrax.PIDController):
+        controller = Undifferentiated(controller)
+    return diffrax.ClipStepSizeController(controller, jump_ts=jnp.sort(breaks))
