@@ -86,7 +86,7 @@ def test_quickstart(user, capsys):
     space = {}
     walk("quickstart", space, slow=False)
     out = capsys.readouterr().out
-    assert "my arm" in out and "formulations that can hold it" in out
+    assert "my arm" in out and "supported by" in out
     assert {"arm.toml", "other.toml", "run.nc", "record.csv", "arm.html", "deflection.png"} <= {
         p.name for p in user.iterdir()
     }

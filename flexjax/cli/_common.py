@@ -1,4 +1,7 @@
-"""What the commands share: precision, robots, drives, formulations, saving. Imports of jax are inside the functions."""
+"""Helpers of the commands: precision, drives, formulations, output files.
+
+jax is imported inside the functions, so that ``--help`` is fast.
+"""
 
 import ast
 import dataclasses
@@ -22,21 +25,21 @@ if TYPE_CHECKING:
 RobotName = conf.Positional[Annotated[str, conf.arg(metavar="ROBOT")]]
 
 
-def start() -> None:
-    """Double precision: flexible links are stiff."""
+def enable_float64() -> None:
+    """Switch jax to double precision, which stiff flexible links need."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
 
 
-def say(text: str) -> None:
-    """Progress goes to stderr, so that stdout holds the result only."""
+def log(text: str) -> None:
+    """Print progress to stderr; stdout is for the result."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def warnings_kept() -> Iterator[list[str]]:
-    """Warnings of what runs inside, each told once as a line on stderr and kept for a report."""
+def collect_warnings() -> Iterator[list[str]]:
+    """Print each warning once, as a line on stderr, and collect them for a report."""
     kept: list[str] = []
     before = warnings.showwarning
 
@@ -45,7 +48,7 @@ def warnings_kept() -> Iterator[list[str]]:
             before(message, category, filename, lineno, file, line)
         elif str(message) not in kept:
             kept.append(str(message))
-            say(f"warning: {message}")
+            log(f"warning: {message}")
 
     warnings.showwarning = show
     try:
@@ -55,7 +58,7 @@ def warnings_kept() -> Iterator[list[str]]:
 
 
 def make_drive(drive: str, motion: tuple[str, ...], robot: "Robot") -> "Drive":
-    """The drive of a file, with motions of the command line added."""
+    """The drive of a file, with the motions of the command line added."""
     from flexjax.drive import Drive, Motion
     from flexjax.io import load_drive, parse_motion
 
@@ -67,19 +70,20 @@ def make_drive(drive: str, motion: tuple[str, ...], robot: "Robot") -> "Drive":
 
 
 def make_formulation(text: str, robot: "Robot") -> tuple[str, "AbstractFormulation"]:
-    """``FiniteElement:elements=8`` as name and formulation; an empty text picks the first flexible one that can hold the robot."""
+    """Name and formulation of a text such as ``FiniteElement:elements=8``.
+
+    An empty text selects the first formulation with elastic links that supports the robot.
+    """
     from flexjax.formulation import REGISTRY, formulation, formulations_for
 
     if not text:
-        holding, refused = formulations_for(robot)
-        if not holding:
-            raise ValueError(
-                f"robot {robot.name!r}: no formulation can hold it:\n"
-                + "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items())
-            )
+        supported, refused = formulations_for(robot)
+        if not supported:
+            listed = "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items())
+            raise ValueError(f"robot {robot.name!r}: no formulation supports it:\n{listed}")
         elastic = any(not link.rigid for link in robot.links)
-        name = next((n for n in holding if n != "RigidArm" or not elastic), "RigidArm")
-        return name, holding[name]
+        name = next((n for n in supported if n != "RigidArm" or not elastic), "RigidArm")
+        return name, supported[name]
     name, _, rest = text.partition(":")
     match = {n.lower(): n for n in REGISTRY}.get(
         name.lower().replace("-", "").replace("_", ""), name
@@ -90,24 +94,19 @@ def make_formulation(text: str, robot: "Robot") -> tuple[str, "AbstractFormulati
         key, equals, value = item.partition("=")
         if not equals:
             raise ValueError(
-                f"formulation: {text!r}; expected options as name=value, e.g. {match}:elements=8."
+                f"formulation: {text!r}; expected options as NAME=VALUE, e.g. {match}:elements=8."
             )
         options[key.strip()] = _option(text, match, cls, key.strip(), value.strip())
     return match, cls(**options)
 
 
 def _option(text: str, name: str, cls: type, key: str, value: str) -> Any:
-    """The value of one option, of the kind that its default has."""
+    """The value of one option, converted to the type of its default."""
     defaults = {f.name: f.default for f in dataclasses.fields(cls)}
     if key not in defaults:
         near = difflib.get_close_matches(key, defaults, 1)
-        hint = (
-            f"did you mean {near[0]!r}?"
-            if near
-            else f"expected one of {', '.join(defaults)}."
-            if defaults
-            else "it has none."
-        )
+        listed = f"expected one of {', '.join(defaults)}." if defaults else "it has no options."
+        hint = f"did you mean {near[0]!r}?" if near else listed
         raise ValueError(f"formulation: {text!r}; {name} has no option {key!r}; {hint}")
     try:
         found = ast.literal_eval({"true": "True", "false": "False"}.get(value.lower(), value))
@@ -115,26 +114,27 @@ def _option(text: str, name: str, cls: type, key: str, value: str) -> Any:
         found = value
     if isinstance(defaults[key], int | float) and isinstance(found, str):
         raise ValueError(
-            f"formulation: {text!r}; {key} = {value!r}, expected a value such as {defaults[key]} (the default)."
+            f"formulation: {text!r}; {key} = {value!r}, "
+            f"expected a value such as {defaults[key]} (the default)."
         )
     return found
 
 
 def output_times(end: float, outputs: int, dt: float):
-    """Even output times, after a look at all three numbers: a wrong one is told before anything is compiled."""
+    """Evenly spaced output times; invalid arguments are reported before compilation."""
     import jax.numpy as jnp
 
     if not (end > 0 and math.isfinite(end)):
         raise ValueError(f"end: {end}; expected a positive time in seconds, e.g. --end 0.5.")
     if outputs < 2:
-        raise ValueError(f"outputs: {outputs}; expected at least 2, both ends included.")
+        raise ValueError(f"outputs: {outputs}; expected at least 2, the start and the end.")
     if not (dt > 0 and math.isfinite(dt)):
         raise ValueError(f"dt: {dt}; expected a positive step in seconds, e.g. --dt 1e-3.")
     return jnp.linspace(0.0, end, outputs)
 
 
 def save(traj: Any, paths: tuple[str, ...]) -> list[str]:
-    """Write a trajectory to every path, by its suffix."""
+    """Write a trajectory to every path; the suffix selects the format."""
     from flexjax.io import save_trajectory, to_csv, to_mat
     from flexjax.viz import animate, plot
 
@@ -144,12 +144,8 @@ def save(traj: Any, paths: tuple[str, ...]) -> list[str]:
         if suffix in (".html", ".gif", ".mp4"):
             animate(traj, path)
         elif suffix in (".png", ".pdf", ".svg"):
-            what = (
-                path.stem
-                if path.stem in ("tip", "deflection", "strain", "spectrum", "energy")
-                else "joints"
-            )
-            plot(traj, what).savefig(path)
+            named = path.stem in ("tip", "deflection", "strain", "spectrum", "energy")
+            plot(traj, path.stem if named else "joints").savefig(path)
         else:
             {".csv": to_csv, ".mat": to_mat}.get(suffix, save_trajectory)(traj, path)
         written.append(str(path))
@@ -162,13 +158,11 @@ RUNS = (".nc", ".zarr", ".csv", ".mat", ".html", *FILMS, *FIGURES)
 
 
 def check_paths(paths: tuple[str, ...], known: tuple[str, ...] = RUNS, field: str = "save") -> None:
-    """Before a long run: are these names that can be written?"""
+    """Check output paths before a long run: known suffix, existing folder."""
     for path in map(Path, paths):
         if path.suffix.lower() not in known:
-            raise ValueError(
-                f"{field}: {str(path)!r}; expected a name that ends in {'one of ' if len(known) > 1 else ''}{' '.join(known)}."
-            )
+            suffixes = ("one of " if len(known) > 1 else "") + " ".join(known)
+            raise ValueError(f"{field}: {str(path)!r}; expected a name that ends in {suffixes}.")
         if not path.parent.is_dir():
-            raise ValueError(
-                f"{field}: {str(path)!r}; the folder {str(path.parent)!r} does not exist. Make it first."
-            )
+            folder = f"the folder {str(path.parent)!r} does not exist"
+            raise ValueError(f"{field}: {str(path)!r}; {folder}. Create it first.")

@@ -1,6 +1,8 @@
-"""Simulate a robot in every formulation that can hold it, and write a report with figures and the 3D page. Example:
+"""Simulate a robot in every formulation that supports it, and write a report with a 3D page.
 
-flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
+Example:
+
+  flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
 """
 
 import dataclasses
@@ -16,28 +18,28 @@ class Args:
     """Compare formulations on one robot."""
 
     robot: _common.RobotName
-    """a robot file, or the name of an example"""
+    """path of a robot file, or name of an example"""
     drive: str = ""
-    """a drive file (TOML)"""
+    """path of a drive file (TOML)"""
     motion: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=SIGNAL:NUMBERS")] = ()
-    """motions of joints, e.g. shoulder=quintic:0:1:2 (start, end, duration)"""
+    """prescribed joint motions, e.g. shoulder=quintic:0:1:2 (start, end, duration)"""
     formulations: tuple[str, ...] = ()
-    """only these, with options after a colon, e.g. FiniteElement:elements=8; default: all that can hold the robot"""
+    """name:options, e.g. FiniteElement:elements=8; by default all that support the robot"""
     end: float = 1.0
-    """end of the run [s]"""
+    """end time [s]"""
     outputs: int = 101
-    """number of output times, both ends included"""
+    """number of output times, including start and end"""
     dt: float = 1e-3
-    """largest step [s]"""
+    """largest time step [s]"""
     out: str = "compare.html"
-    """the report"""
+    """path of the report"""
     json: bool = False
     """print the result as JSON"""
 
 
 def run(args: Args):
     _common.check_paths((args.out,), (".html",), "out")
-    _common.start()
+    _common.enable_float64()
     from flexjax.robot import describe, load_robot
     from flexjax.simulate import compare
     from flexjax.viz import Report, animate, plot
@@ -46,9 +48,9 @@ def run(args: Args):
     robot = load_robot(args.robot)
     drive = _common.make_drive(args.drive, args.motion, robot)
     chosen = dict(_common.make_formulation(text, robot) for text in args.formulations) or None
-    with _common.warnings_kept() as doubts:
-        tell = lambda name: _common.say(f"{name}: compiling, then two runs of {args.end:g} s")
-        result = compare(robot, drive, ts, dt=args.dt, formulations=chosen, progress=tell)
+    with _common.collect_warnings() as caught:
+        announce = lambda name: _common.log(f"{name}: compiling, then two runs of {args.end:g} s")
+        result = compare(robot, drive, ts, dt=args.dt, formulations=chosen, progress=announce)
     head = [
         "formulation",
         "unknowns",
@@ -56,8 +58,8 @@ def run(args: Args):
         "joints [rad, m]",
         "energy [J]",
         "balance",
-        "first [s]",
-        "again [s]",
+        "first run [s]",
+        "second run [s]",
         "frequencies [Hz]",
     ]
     rows = [
@@ -74,39 +76,40 @@ def run(args: Args):
         ]
         for r in result.rows
     ]
-    which = (
-        "in the formulations that were asked for"
-        if chosen
-        else "in every formulation that can hold it"
-    )
+    which = "the chosen formulations" if chosen else "every formulation that supports it"
     report = Report(
         f"{robot.name} in {len(rows)} formulation{'s' * (len(rows) != 1)}",
-        f"The same robot and drive over {args.end:g} s, {which}.",
+        f"The same robot and drive over {args.end:g} s, in {which}.",
     )
     report.heading("Agreement, frequencies, cost").table(head, rows)
     report.text(
-        f"Tip, joints and energy: the largest difference from {result.reference}, the flexible one with most unknowns, at any of "
-        f"{args.outputs} output times. Balance: how far energy less "
-        "work strays, of the largest energy. First: the first run in seconds, compilation included; again: a second one. Frequencies: about "
-        "the robot's home, every motor locked."
+        "Tip, joints and energy: largest difference from the reference over "
+        f"{args.outputs} output times. The reference is {result.reference}, the formulation with "
+        "elastic links that has the most unknowns. Balance: largest error of the energy balance, "
+        "relative to the largest energy. First run: includes compilation. Frequencies: at the "
+        "robot's home, with all motors locked."
     )
     for name, why in result.refused.items():
-        report.text(f"{name} cannot hold this robot: {'; '.join(why)}")
-    for doubt in doubts:
-        report.text(f"Warning: {doubt}")
+        report.text(f"{name} does not support this robot: {'; '.join(why)}")
+    for warning in caught:
+        report.text(f"Warning: {warning}")
     report.figure(
         plot(result),
-        f"Height of the tip; distance of the tips from {result.reference}; natural frequencies; time of a second run.",
+        f"Height of the tip; distance of the tip from that of {result.reference}; natural "
+        "frequencies; time of the second run.",
     )
-    caption = "Drag to turn, scroll to zoom; 'deformation' magnifies bending, 'rigid ghost' shows the same joint angles without it."
+    caption = (
+        "Drag to rotate, scroll to zoom. 'deformation' scales the deflection; 'rigid ghost' shows "
+        "the robot with the same joint coordinates and no deflection."
+    )
     report.heading("Motion").view(animate(result), caption)
-    report.figure(plot(result, "tip"), "Path of the tip, and its coordinates.")
+    report.figure(plot(result, "tip"), "Path and coordinates of the tip.")
     report.figure(
         plot(result, "deflection"),
         "Deflection of each elastic link's tip from the tangent at its base.",
     )
-    report.figure(plot(result, "energy"), "Energies, and how far their balance strays.")
-    report.heading("The robot").code(str(robot)).code(str(describe(robot)))
+    report.figure(plot(result, "energy"), "Energies, and the error of their balance.")
+    report.heading("Robot").code(str(robot)).code(str(describe(robot)))
     path = report.save(args.out)
     data = {
         "robot": robot.name,
@@ -116,7 +119,7 @@ def run(args: Args):
             for row, r in zip(rows, result.rows, strict=True)
         ],
         "refused": result.refused,
-        "warnings": doubts,
+        "warnings": caught,
         "report": str(path),
     }
     return f"{result}\nreport: {path.resolve()}", data, 0

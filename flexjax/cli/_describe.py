@@ -1,7 +1,9 @@
-"""A robot in tables: its parts, masses, stiffness, first frequencies of each link, and which formulations can hold it. Examples:
+"""Print a robot's links, joints, masses, natural frequencies and supported formulations.
 
-flexjax describe two-link
-flexjax describe two-link --paths
+Examples:
+
+  flexjax describe two-link
+  flexjax describe two-link --paths
 """
 
 import dataclasses
@@ -14,29 +16,29 @@ class Args:
     """Describe a robot."""
 
     robot: _common.RobotName
-    """a robot file, or the name of an example"""
+    """path of a robot file, or name of an example"""
     paths: bool = False
-    """list the names of all its numbers, for robot.replace and for the command line"""
+    """list the paths of all parameters, for robot.replace and flexjax identify --free"""
     json: bool = False
     """print the result as JSON"""
 
 
 def run(args: Args):
-    _common.start()
+    _common.enable_float64()
     from flexjax.formulation import formulations_for
     from flexjax.robot import describe, load_robot, paths
 
     robot = load_robot(args.robot)
     about = describe(robot)
-    holding, refused = formulations_for(robot)
+    supported, refused = formulations_for(robot)
     lines = [
         str(robot),
         "",
         str(about),
         "",
-        f"formulations that can hold it: {', '.join(holding) or 'none'}",
+        f"supported by: {', '.join(supported) or 'no formulation'}",
     ]
-    lines += [f"  {name} cannot: {'; '.join(why)}" for name, why in refused.items()]
+    lines += [f"  not by {name}: {'; '.join(why)}" for name, why in refused.items()]
     names = [str(path) for path in paths(robot)]
     if args.paths:
         lines += ["", *names]
@@ -53,7 +55,7 @@ def run(args: Args):
             }
             for link in about.links
         ],
-        "formulations": list(holding),
+        "formulations": list(supported),
         "refused": refused,
         "paths": names,
     }

@@ -1,7 +1,9 @@
-"""The robots that ship with flexjax. Examples:
+"""List the example robots, or copy one to a file.
 
-flexjax examples
-flexjax examples --copy two-link arm.toml
+Examples:
+
+  flexjax examples
+  flexjax examples --copy two-link arm.toml
 """
 
 import dataclasses
@@ -19,7 +21,7 @@ class Args:
     """List the example robots, or copy one."""
 
     copy: Annotated[tuple[str, ...], conf.arg(metavar="NAME FILE")] = ()
-    """name of an example, and the file to write it to"""
+    """name of an example, and path of the file to write"""
     json: bool = False
     """print the result as JSON"""
 
@@ -32,7 +34,8 @@ def run(args: Args):
         return str(examples()), dict(examples()), 0
     if len(args.copy) != 2:
         raise ValueError(
-            f"copy: {' '.join(args.copy)!r}; expected two words, an example and the file to write: --copy two-link arm.toml."
+            f"copy: {' '.join(args.copy)!r}; expected the name of an example and the path of the "
+            "file to write, e.g. --copy two-link arm.toml."
         )
     name, target = args.copy
     if name not in examples():
@@ -42,7 +45,7 @@ def run(args: Args):
     path = Path(target)
     _common.check_paths((target,), (".toml",), "file")
     if path.exists():
-        raise ValueError(f"file: {target!r} exists; choose another name.")
+        raise ValueError(f"file: {target!r}; expected a new file, but it exists. Choose another.")
     content = example_path(name).read_bytes()
     write_whole(path, lambda part: part.write_bytes(content))
     return f"wrote {target}", {"file": target}, 0

@@ -1,12 +1,24 @@
-"""Numbers of a robot from measured data, with their uncertainty.
+r"""Estimate robot parameters from measured data, with confidence intervals.
 
-A data file is CSV (or other text), MAT, NPZ or netCDF with a time column. Columns called motion.JOINT, effort.JOINT, current.JOINT drive the model, every
-other one is the sensor of its name; --motion, --effort, --current and --sensor map other names. Units stand in the header ("tip [mm]") or in --unit.
+A data file is CSV (or other text), MAT, NPZ or netCDF with a time column.
 
-  flexjax identify bench-arm --free 'joints.*.stiffness' joints.shoulder.damping payloads.tool.mass --dt 2.5e-3 --report out.html
-  flexjax identify arm.toml run.csv --free joints.shoulder.stiffness=20:80 payloads.tool.mass --validate run2.csv --dt 2.5e-3 --save calibrated.toml
-  flexjax identify arm.toml other.csv --time t_s --current shoulder=i --sensor link-angle=th --unit i=mA th=deg --free payloads.tool.mass --dt 2.5e-3
-  flexjax identify li-zhang-single-link-printed --frequencies 6.05 --free links.link.material.E --formulation TransferMatrix --report E.html
+The columns motion.JOINT, effort.JOINT and current.JOINT drive the model.
+
+Every other column is the reading of the sensor with its name.
+
+The options --motion, --effort, --current and --sensor assign columns with other names.
+
+The unit of a column is in its header, e.g. "tip [mm]", or in --unit.
+
+Examples:
+
+  flexjax identify bench-arm --free 'joints.*.stiffness' --dt 2.5e-3 --report out.html
+  flexjax identify arm.toml run.csv --free joints.shoulder.stiffness=20:80 payloads.tool.mass \
+    --validate run2.csv --dt 2.5e-3 --save new.toml
+  flexjax identify arm.toml other.csv --time t_s --current shoulder=i --sensor link-angle=th \
+    --unit i=mA th=deg --free payloads.tool.mass --dt 2.5e-3
+  flexjax identify li-zhang-single-link-printed --frequencies 6.05 --free links.link.material.E \
+    --formulation TransferMatrix --report E.html
 """
 
 import dataclasses
@@ -20,54 +32,54 @@ from flexjax.cli import _common
 
 @dataclasses.dataclass
 class Args:
-    """Identify numbers of a robot from data."""
+    """Estimate robot parameters from measured data."""
 
     robot: _common.RobotName
-    """a robot file, the name of an example, or of a shipped data set"""
+    """path of a robot file, name of an example, or name of a shipped data set"""
     data: conf.Positional[Annotated[tuple[str, ...], conf.arg(metavar="DATA")]] = ()
-    """data files; a shipped data set brings its own"""
+    """paths of data files; a shipped data set includes its own"""
     free: Annotated[tuple[str, ...], conf.arg(metavar="PATH[=LOWER:UPPER]")] = ()
-    """what is sought: paths as `flexjax describe ROBOT --paths` lists them, with bounds after an equals sign"""
+    """free parameters: paths as listed by `flexjax describe ROBOT --paths`, with optional bounds"""
     validate: tuple[str, ...] = ()
-    """data files that are only predicted"""
+    """paths of data files for validation, which are predicted and not fitted"""
     motion: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=COLUMN")] = ()
-    """recorded coordinates that joints follow"""
+    """columns of recorded joint coordinates, which the model follows exactly"""
     effort: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=COLUMN")] = ()
-    """recorded torques or forces"""
+    """columns of recorded joint torques or forces"""
     current: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=COLUMN")] = ()
-    """recorded motor currents; the joint needs a torque_constant"""
+    """columns of recorded motor currents; the motor needs a torque_constant"""
     drive: str = ""
-    """a drive file (TOML) for what no column drives: held joints, controllers, loads; other joints are free"""
+    """path of a drive file (TOML) for joints without a column: motions, controllers, loads"""
     sensor: Annotated[tuple[str, ...], conf.arg(metavar="SENSOR=COLUMN")] = ()
-    """recorded readings"""
+    """columns of recorded sensor readings"""
     unit: Annotated[tuple[str, ...], conf.arg(metavar="COLUMN=UNIT")] = ()
-    """units of columns whose header has none"""
+    """units of columns without a unit in their header"""
     time: str = ""
-    """the time column, if not called time, t or ts"""
+    """name of the time column, if it is not time, t or ts"""
     rate: float = 0.0
-    """sampling rate [Hz] of files without a time column"""
+    """sampling rate of files without a time column [Hz]"""
     smooth: float = 0.0
-    """low-pass of the recorded inputs, forwards and backwards [Hz]"""
+    """corner frequency of a zero-phase low-pass filter on the recorded inputs [Hz]"""
     resample: float = 0.0
-    """step of an even time grid [s]"""
+    """step of a uniform time grid for resampling [s]"""
     frequencies: tuple[float, ...] = ()
-    """measured natural frequencies [Hz], the lowest first, motors locked"""
+    """measured natural frequencies with locked motors, in ascending order [Hz]"""
     band: tuple[float, ...] = ()
-    """compare spectra between these two frequencies [Hz] instead of samples"""
+    """fit spectra between these two frequencies [Hz] instead of samples"""
     formulation: str = ""
-    """name, and options after a colon, e.g. FiniteElement:elements=8; default: the first that can hold the robot"""
+    """name:options, e.g. FiniteElement:elements=8; by default the first that supports the robot"""
     dt: float = 1e-3
-    """largest step [s]"""
+    """largest time step [s]"""
     starts: int = 1
-    """searches from that many points; the best goes on"""
+    """number of initial points; the best one is refined"""
     checkpoint: str = ""
-    """keep the best so far in this file (.npz), and go on from it"""
+    """file (.npz) that stores the best estimate so far and from which a search resumes"""
     report: str = ""
-    """a page with tables and figures (.html)"""
+    """path of a report with tables and figures (.html)"""
     save: str = ""
-    """a robot file with the estimates (.toml)"""
+    """path of a robot file with the estimates (.toml)"""
     progress: bool = sys.stderr.isatty()
-    """show a bar"""
+    """show a progress bar"""
     json: bool = False
     """print the result as JSON"""
 
@@ -77,11 +89,12 @@ def run(args: Args):
         _common.check_paths(tuple(filter(None, [getattr(args, field)])), (suffix,), field)
     if not args.free:
         raise ValueError(
-            "free: nothing is sought; expected e.g. --free 'links.*.material.E'. `flexjax describe ROBOT --paths` lists the numbers of a robot."
+            "free: none; expected at least one free parameter, e.g. --free 'links.*.material.E'. "
+            "`flexjax describe ROBOT --paths` lists the parameters of a robot."
         )
     if args.band and len(args.band) != 2:
         raise ValueError(f"band: {args.band}; expected two frequencies, e.g. --band 0.5 20.")
-    _common.start()
+    _common.enable_float64()
     from flexjax.robot import load_robot, save_robot
     from flexjax.study.identify import Experiment, Modal, datasets, identify, load_dataset
 
@@ -99,8 +112,9 @@ def run(args: Args):
     if args.frequencies:
         data.append(Modal(list(args.frequencies)))
     if not data:
+        shipped = ", ".join(datasets())
         raise ValueError(
-            f"data: none; expected data files or --frequencies (shipped data sets: {', '.join(datasets())})."
+            f"data: none; expected data files or --frequencies (shipped data sets: {shipped})."
         )
     name, formulation = _common.make_formulation(args.formulation, robot)
     inputs = {
@@ -108,14 +122,22 @@ def run(args: Args):
     }
     free = [j.name for j in robot.tree_joints if j.dofs and j.name not in inputs]
     if free and any(isinstance(d, Experiment) for d in data):
-        _common.say(f"no column and no --drive moves or holds {', '.join(free)}: free in the model")
-    _common.say(
-        f"{robot.name} in {name}: seeking {', '.join(args.free)} in {len(data)} set{'s' * (len(data) != 1)} of data (compiling first)"
+        _common.log(f"joints without a column and without --drive are free: {', '.join(free)}")
+    _common.log(
+        f"{robot.name} in {name}: compiling, then estimating {', '.join(args.free)} from "
+        f"{len(data)} data set{'s' * (len(data) != 1)}"
     )
     result = identify(
-        formulation.bind(robot), data, [_free(text) for text in args.free], validation=checks, dt=args.dt, starts=args.starts,
-        band=tuple(args.band) or None, checkpoint=args.checkpoint or None, progress=args.progress,
-    )  # fmt: skip
+        formulation.bind(robot),
+        data,
+        [_free(text) for text in args.free],
+        validation=checks,
+        dt=args.dt,
+        starts=args.starts,
+        band=tuple(args.band) or None,
+        checkpoint=args.checkpoint or None,
+        progress=args.progress,
+    )
     lines, written = [str(result)], []
     if args.report:
         from flexjax.viz import identification_report
@@ -124,7 +146,7 @@ def run(args: Args):
     if args.save:
         written.append(str(save_robot(result.robot, args.save)))
     low_high = result.intervals()
-    numbers = {
+    estimates = {
         n: {
             "unit": u,
             "start": float(a),
@@ -146,7 +168,7 @@ def run(args: Args):
         "robot": robot.name,
         "formulation": name,
         "status": result.status,
-        "estimates": numbers,
+        "estimates": estimates,
         "correlation": result.correlation.tolist(),
         "not_determined": result.unseen,
         "residuals_white": result.white,

@@ -1,4 +1,4 @@
-"""Finds the command, reads its arguments, prints its result or one paragraph about what is wrong."""
+"""Dispatches to a command and prints its result or its error."""
 
 import json
 import os
@@ -9,36 +9,36 @@ from typing import Any
 
 from flexjax import __version__
 
-# command: (module, one line about it). `flexjax --help` prints this table and imports nothing else.
+# command: (module, summary). `flexjax --help` prints this table and imports nothing else.
 COMMANDS = {
     "demo": (
         "flexjax.cli.demo._demo",
-        "a tour: one arm in every formulation, ends with a report to open",
+        "take a tour: one arm in every formulation, with checks and a report",
     ),
     "simulate": (
         "flexjax.cli._simulate",
-        "simulate a robot and save the run, figures, the 3D page",
+        "simulate a robot; save the trajectory, figures or a 3D page",
     ),
     "compare": (
         "flexjax.cli._compare",
-        "the same robot in every formulation that can hold it, as a report",
+        "simulate a robot in every formulation that supports it; write a report",
     ),
-    "modes": ("flexjax.cli._modes", "natural frequencies and damping of a robot"),
+    "modes": (
+        "flexjax.cli._modes",
+        "compute natural frequencies, damping ratios and mode shapes",
+    ),
     "identify": (
         "flexjax.cli._identify",
-        "numbers of a robot from measured data, with their uncertainty",
+        "estimate robot parameters from measured data, with confidence intervals",
     ),
-    "view": ("flexjax.cli._view", "saved runs as one 3D page"),
+    "view": ("flexjax.cli._view", "show saved trajectories in a 3D page"),
     "describe": (
         "flexjax.cli._describe",
-        "a robot in tables: parts, masses, stiffness, who can hold it",
+        "print links, joints, masses, natural frequencies and supported formulations",
     ),
-    "examples": (
-        "flexjax.cli._examples",
-        "the robots that ship with flexjax; copy one to start from",
-    ),
-    "schema": ("flexjax.cli._schema", "the JSON schema of robot files"),
-    "reproduce": ("flexjax.cli._reproduce", "run the experiments of one of the papers"),
+    "examples": ("flexjax.cli._examples", "list the example robots, or copy one to a file"),
+    "schema": ("flexjax.cli._schema", "print the JSON schema of robot files"),
+    "reproduce": ("flexjax.cli._reproduce", "run the experiments of a paper"),
 }
 EXAMPLES = """examples:
   flexjax demo
@@ -67,9 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         near = difflib.get_close_matches(name, COMMANDS, 1)
         hint = f"Did you mean {near[0]!r}?" if near else f"The commands are {', '.join(COMMANDS)}."
-        print(
-            f"flexjax: {name!r} is no command. {hint} `flexjax --help` lists them.", file=sys.stderr
-        )
+        message = f"flexjax: unknown command {name!r}. {hint} `flexjax --help` describes them."
+        print(message, file=sys.stderr)
         return 2
     module = import_module(COMMANDS[name][0])
     import tyro
@@ -82,12 +81,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_command(name: str, module: Any, args: Any) -> int:
-    """Run a command whose arguments are read, and tell its result (a text and data) or its fault."""
+    """Run a command with parsed arguments, and print its result or its error."""
     as_json = getattr(args, "json", False)
     try:
-        from flexjax.cli._common import warnings_kept
+        from flexjax.cli._common import collect_warnings
 
-        with warnings_kept():
+        with collect_warnings():
             text, data, code = module.run(args)
     except KeyboardInterrupt:
         print(f"flexjax {name}: interrupted", file=sys.stderr)
@@ -109,7 +108,7 @@ def run_command(name: str, module: Any, args: Any) -> int:
 
 
 def _is_internal(error: BaseException) -> bool:
-    """Faults of the compiler or of jax's types are ours, not the user's: they keep their traceback."""
+    """Whether an error of jax or equinox escaped: a fault of flexjax, shown with its traceback."""
     return type(error).__module__.split(".")[0] in ("jax", "jaxlib", "equinox")
 
 
@@ -120,14 +119,18 @@ def _help() -> str:
         [
             "usage: flexjax COMMAND [arguments]",
             "",
-            "Simulation of flexible-link robots with exact gradients. `flexjax COMMAND --help` says more about each.",
+            "Differentiable simulation of flexible-link robots.",
+            "`flexjax COMMAND --help` lists the options of a command.",
             "",
             *lines,
             "",
             EXAMPLES,
             "",
-            "A robot is a TOML file or the name of an example. --json prints results for machines, FLEXJAX_TRACEBACK=1 where an error arose.",
-            "Completion in the shell: flexjax --completion bash > ~/.local/share/bash-completion/completions/flexjax (or zsh, tcsh)",
+            "A robot is the path of a TOML file or the name of an example.",
+            "--json prints the result as JSON.",
+            "FLEXJAX_TRACEBACK=1 shows the traceback of an error.",
+            "Shell completion (bash, zsh or tcsh):",
+            "  flexjax --completion bash > ~/.local/share/bash-completion/completions/flexjax",
         ]
     )
 

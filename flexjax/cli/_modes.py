@@ -1,7 +1,9 @@
-"""Natural frequencies and damping ratios about the robot's home. Examples:
+"""Compute natural frequencies, damping ratios and mode shapes at a configuration of the robot.
 
-flexjax modes two-link
-flexjax modes two-link --at elbow=1.2 --lock none --save modes.png
+Examples:
+
+  flexjax modes two-link
+  flexjax modes two-link --at elbow=1.2 --lock none --save modes.png
 """
 
 import dataclasses
@@ -15,17 +17,17 @@ class Args:
     """Natural frequencies of a robot."""
 
     robot: _common.RobotName
-    """a robot file, or the name of an example"""
+    """path of a robot file, or name of an example"""
     formulation: str = ""
-    """name, and options after a colon, e.g. FiniteElement:elements=8; default: the first that can hold the robot"""
+    """name:options, e.g. FiniteElement:elements=8; by default the first that supports the robot"""
     n: int = 6
-    """how many"""
+    """number of modes"""
     lock: Literal["motors", "none"] = "motors"
-    """hold every motor, or leave all joints free"""
+    """lock every motor, or leave all joints free"""
     at: tuple[str, ...] = ()
-    """joint coordinates, e.g. elbow=1.2; others at home"""
+    """joint coordinates, e.g. elbow=1.2; the other joints are at home"""
     save: str = ""
-    """a figure of the mode shapes to write (.png .pdf .svg)"""
+    """path of a figure of the mode shapes (.png .pdf .svg)"""
     json: bool = False
     """print the result as JSON"""
 
@@ -35,7 +37,7 @@ def run(args: Args):
         _common.check_paths((args.save,), _common.FIGURES)
     if args.n < 1:
         raise ValueError(f"n: {args.n}; expected at least 1 mode.")
-    _common.start()
+    _common.enable_float64()
     from flexjax.robot import load_robot
     from flexjax.simulate import modes
 
@@ -47,7 +49,7 @@ def run(args: Args):
         try:
             at[joint] = float(value)
         except ValueError:
-            raise ValueError(f"at: {text!r}; expected <joint>=<number>, e.g. elbow=1.2.") from None
+            raise ValueError(f"at: {text!r}; expected JOINT=NUMBER, e.g. elbow=1.2.") from None
     model = formulation.bind(robot)
     found = modes(model, at or None, lock=args.lock, n=args.n)
     lines = [f"{robot.name} in {name}", str(found)]

@@ -1,8 +1,12 @@
-"""Run the experiments of a paper: compute, print the table of its claims, draw the figures. Needs a clone of the repository. Examples:
+"""Run the experiments of a paper: compute, check its claims and draw its figures.
 
-flexjax reproduce
-flexjax reproduce 002 --quick
-flexjax reproduce all --quick
+The experiments are part of a clone of the repository.
+
+Examples:
+
+  flexjax reproduce
+  flexjax reproduce 002 --quick
+  flexjax reproduce all --quick
 """
 
 import dataclasses
@@ -15,29 +19,29 @@ from typing import Annotated
 
 from tyro import conf
 
-# A printed line of a claim that does not hold.
+# A line that reports a claim that is not confirmed.
 DIFFERS = r"^.*(?:\bDIFFERS\b|DOES NOT HOLD|^NOT |^FAIL\b).*$"
 
 
 @dataclasses.dataclass
 class Args:
-    """Run the experiments of one of the papers, or of all."""
+    """Run the experiments of one paper, or of all papers."""
 
     paper: conf.Positional[Annotated[str, conf.arg(metavar="PAPER")]] = ""
-    """number or name of the experiment, or "all"; without it they are listed"""
+    """number or name of an experiment, or "all"; by default the experiments are listed"""
     quick: bool = False
-    """shorter and coarser, where the experiment offers it"""
+    """shorter and coarser runs, where the experiment has them"""
     folder: str = ""
-    """where the experiments are; default: ./experiments, else beside the package"""
+    """folder of the experiments; by default ./experiments, or the folder beside the package"""
     index: str = ""
-    """the page that "all" writes; default: index.html beside the experiments"""
+    """path of the page that "all" writes; by default index.html in the folder"""
     json: bool = False
     """print the result as JSON"""
 
 
 @dataclasses.dataclass
 class Outcome:
-    """How one experiment went: exit codes by script, what it printed, figures it drew, seconds."""
+    """Result of one experiment: exit code of each script, printed text, figures, time."""
 
     name: str
     title: str
@@ -52,7 +56,7 @@ class Outcome:
 
     @property
     def verdicts(self) -> tuple[int, int]:
-        """(claims that hold, claims that do not), counted in the printed lines: every experiment prints one line per claim."""
+        """Number of confirmed and unconfirmed claims; an experiment prints one line per claim."""
         bad = re.findall(DIFFERS, self.printed, re.M)
         good = re.findall(r"^(?:ok\b.*|.*\bagrees\b.*|.*  holds)$", self.printed, re.M)
         return len(good), len(bad)
@@ -106,10 +110,10 @@ def _run(here: Path, args: Args) -> Outcome:
             assert process.stdout is not None  # it is a pipe
             for line in process.stdout:
                 printed.append(line)
-                # With --json, stdout is for the result alone.
+                # With --json, stdout is for the result.
                 print(line, end="", file=sys.stderr if args.json else sys.stdout, flush=True)
         codes[script] = process.returncode
-        # A run whose claims differ exits with 1 too: what it computed can still be drawn.
+        # A run with an unconfirmed claim also exits with 1; its results can still be plotted.
         if codes[script] and not any((here / "results").glob("*")):
             break
     figures = sorted(p for p in (here / "results").glob("*.png") if p.stat().st_mtime >= began - 1)
@@ -121,12 +125,11 @@ def _all(folder: Path, known: list[str], args: Args):
     for i, name in enumerate(known):
         print(f"== {name} ({i + 1} of {len(known)})", file=sys.stderr, flush=True)
         outcomes.append(_run(folder / name, args))
-        _index(folder, outcomes, known[i + 1 :], args.quick).save(
-            path
-        )  # after each, so that an interrupted run leaves a page too
+        # Saved after each experiment, so that an interrupted run leaves a page.
+        _index(folder, outcomes, known[i + 1 :], args.quick).save(path)
     failed = [o.name for o in outcomes if o.failed]
     lines = [
-        f"{o.name}: {o.verdicts[0]} claims hold, {o.verdicts[1]} do not, {o.seconds:.0f} s"
+        f"{o.name}: {o.verdicts[0]} claims confirmed, {o.verdicts[1]} not, {o.seconds:.0f} s"
         + (f", {o.failed} FAILED" if o.failed else "")
         for o in outcomes
     ]
@@ -147,20 +150,20 @@ def _all(folder: Path, known: list[str], args: Args):
 
 
 def _index(folder: Path, outcomes: list[Outcome], waiting: list[str], quick: bool):
-    """The page of all experiments that have run so far."""
+    """The page of the experiments that have run so far."""
     from flexjax.viz import Report
 
     form = "quick form" if quick else "full form"
     report = Report(
-        "flexjax: the papers' experiments",
-        f"Every experiment in its {form}: claims and figures of this run, and what the README says about both.",
+        "flexjax: experiments of the papers",
+        f"Every experiment in its {form}: claims and figures of this run, and their discussion.",
     )
-    head = ["experiment", "claims that hold", "claims that do not", "scripts", "time [s]"]
+    head = ["experiment", "confirmed claims", "unconfirmed claims", "scripts", "time [s]"]
     rows = [
         [
             o.title or o.name,
             *o.verdicts,
-            f"{o.failed} ended with {o.codes[o.failed]}" if o.failed else "ran",
+            f"{o.failed} exited with code {o.codes[o.failed]}" if o.failed else "finished",
             round(o.seconds),
         ]
         for o in outcomes
@@ -172,25 +175,19 @@ def _index(folder: Path, outcomes: list[Outcome], waiting: list[str], quick: boo
     for outcome in outcomes:
         good, bad = outcome.verdicts
         report.heading(outcome.title or outcome.name)
-        text = f"{outcome.name}: {good} claims hold, {bad} do not"
-        text += (
-            f"; {outcome.failed} ended with code {outcome.codes[outcome.failed]}"
-            if outcome.failed
-            else ""
-        )
+        text = f"{outcome.name}: {good} claims confirmed, {bad} not"
+        if outcome.failed:
+            text += f"; {outcome.failed} exited with code {outcome.codes[outcome.failed]}"
         report.verdict(not bad and not outcome.failed, text)
         if bad:
             report.code("\n".join(re.findall(DIFFERS, outcome.printed, re.M)))
-        report.folded(
-            "Everything that it printed", outcome.printed.strip() or "nothing was printed"
-        )
+        report.folded("Output of the scripts", outcome.printed.strip() or "no output")
         for path in outcome.figures:
             report.image(path.read_bytes(), f"{outcome.name}/results/{path.name}")
         readme = folder / outcome.name / "README.md"
         if readme.exists():
-            report.markdown(
-                readme.read_text(encoding="utf-8").partition("\n")[2]
-            )  # its title is the heading above
+            # Its title is the heading above.
+            report.markdown(readme.read_text(encoding="utf-8").partition("\n")[2])
     return report
 
 
@@ -204,7 +201,8 @@ def _folder(given: str) -> Path:
         if place.is_dir():
             return place.resolve()
     raise ValueError(
-        f"folder: {str(places[-1])!r} does not exist; the experiments come with a clone of the repository."
+        f"folder: {str(places[-1])!r}; expected an existing folder. "
+        "The experiments are part of a clone of the repository."
     )
 
 

@@ -1,6 +1,8 @@
-"""The JSON schema of robot files, for editors and other programs. Example:
+"""Print the JSON schema of robot files, for editors and other programs.
 
-flexjax schema > robot.schema.json
+Example:
+
+  flexjax schema > robot.schema.json
 """
 
 import dataclasses
@@ -12,7 +14,7 @@ class Args:
     """Print the JSON schema of robot files."""
 
     json: bool = False
-    """the same: the schema is JSON"""
+    """no effect: the schema is JSON"""
 
 
 def run(args: Args):

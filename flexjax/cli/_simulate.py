@@ -1,8 +1,18 @@
-"""Simulate a robot.
+"""Simulate a robot; save the trajectory, figures or a 3D page.
 
-A drive moves it: `--drive drive.toml`, or `--motion JOINT=SIGNAL:NUMBERS` for each joint. A joint that is not named is free.
-Signals: constant, quintic, step_acceleration, bang_bang, piecewise_constant, trapezoid, cosine, cycloid, spin_up, spline, recorded, step, ramp, sine,
-polynomial, chirp; with too few numbers each says which it takes. Examples:
+The options --drive and --motion drive the joints; the other joints are free.
+
+Signals of --motion: constant, quintic, step_acceleration, bang_bang, piecewise_constant,
+trapezoid, cosine, cycloid, spin_up, spline, recorded, step, ramp, sine, polynomial, chirp.
+
+An error message lists the arguments of a signal.
+
+Formats of --save: .nc .zarr (trajectory), .csv .mat (sensor readings), .html .gif .mp4
+(animation), .png .pdf .svg (figure).
+
+A figure shows the joints, or the quantity in its name: tip, deflection, strain, spectrum, energy.
+
+Examples:
 
   flexjax simulate two-link --motion shoulder=quintic:0:1:0.5 --end 1 --save run.nc arm.html
   flexjax simulate metal-link --formulation ScrewSynthesis:modes=3 --end 0.5 --save tip.png --json
@@ -22,31 +32,30 @@ class Args:
     """Simulate a robot."""
 
     robot: _common.RobotName
-    """a robot file, or the name of an example"""
+    """path of a robot file, or name of an example"""
     drive: str = ""
-    """a drive file (TOML): joints.<name>.motion = { quintic = { start, end, duration } } and so on"""
+    """path of a drive file (TOML): motions, efforts and controllers of joints, loads"""
     motion: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=SIGNAL:NUMBERS")] = ()
-    """motions of joints, e.g. shoulder=quintic:0:1:2 (start, end, duration)"""
+    """prescribed joint motions, e.g. shoulder=quintic:0:1:2 (start, end, duration)"""
     formulation: str = ""
-    """name, and options after a colon, e.g. FiniteElement:elements=8; default: the first that can hold the robot"""
+    """name:options, e.g. FiniteElement:elements=8; by default the first that supports the robot"""
     end: float = 1.0
-    """end of the run [s]"""
+    """end time [s]"""
     outputs: int = 101
-    """number of output times, both ends included"""
+    """number of output times, including start and end"""
     dt: float = 1e-3
-    """largest step [s]"""
+    """largest time step [s]"""
     save: tuple[str, ...] = ()
-    """files to write: .nc .zarr (everything), .csv .mat (sensors), .html .gif .mp4 (animation), .png .pdf .svg (figure; tip.png,
-    deflection.png, strain.png, spectrum.png, energy.png by name, else joints)"""
+    """paths of files to write; the suffix selects the format"""
     progress: bool = sys.stderr.isatty()
-    """show a bar"""
+    """show a progress bar"""
     json: bool = False
     """print the result as JSON"""
 
 
 def run(args: Args):
     _common.check_paths(args.save)
-    _common.start()
+    _common.enable_float64()
     from flexjax.robot import load_robot
     from flexjax.simulate import simulate
 
@@ -55,7 +64,7 @@ def run(args: Args):
     name, formulation = _common.make_formulation(args.formulation, robot)
     drive = _common.make_drive(args.drive, args.motion, robot)
     model = formulation.bind(robot)
-    _common.say(
+    _common.log(
         f"{robot.name} in {name}: compiling, then {args.end:g} s in steps of at most {args.dt:g} s"
     )
     traj = simulate(model, drive, ts, dt=args.dt, progress=args.progress)

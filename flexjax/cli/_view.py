@@ -1,6 +1,8 @@
-"""Saved runs as one 3D page, side by side. Example:
+"""Show saved trajectories side by side in a 3D page.
 
-flexjax view run.nc --out arm.html --open
+Example:
+
+  flexjax view run.nc --out arm.html --open
 """
 
 import dataclasses
@@ -14,12 +16,12 @@ from flexjax.cli import _common
 
 @dataclasses.dataclass
 class Args:
-    """Saved runs as one 3D page."""
+    """Show saved trajectories in a 3D page."""
 
     runs: conf.Positional[Annotated[tuple[str, ...], conf.arg(metavar="RUN")]]
-    """files that `flexjax simulate --save` or fx.save_trajectory wrote"""
+    """paths of trajectories that `flexjax simulate --save` or fx.save_trajectory wrote"""
     out: str = "view.html"
-    """the page (.html), or a film (.gif .mp4)"""
+    """path of the page (.html) or of a film (.gif .mp4)"""
     open: bool = False
     """open the page in the browser"""
     json: bool = False
@@ -30,7 +32,7 @@ def run(args: Args):
     if not args.runs:
         raise ValueError("runs: none; expected at least one file, e.g. flexjax view run.nc.")
     _common.check_paths((args.out,), (".html", *_common.FILMS), "out")
-    _common.start()
+    _common.enable_float64()
     from flexjax.io import load_trajectory
     from flexjax.viz import animate
 

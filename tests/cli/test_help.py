@@ -1,4 +1,4 @@
-"""What the help shows works: every example of `flexjax --help` and of every command runs; shell completion completes."""
+"""Every example in the help of `flexjax` and of its commands runs; shell completion works."""
 
 import shlex
 import shutil
@@ -21,8 +21,13 @@ QUICK = ("describe", "examples", "schema", "view")
 
 def examples() -> list[str]:
     texts = [import_module(module).__doc__ or "" for module, _ in COMMANDS.values()]
-    lines = [line.strip() for text in (*texts, EXAMPLES) for line in text.splitlines()]
+    lines = [line for text in (*texts, EXAMPLES) for line in joined_lines(text)]
     return [line for line in lines if line.startswith("flexjax ")]
+
+
+def joined_lines(text: str) -> list[str]:
+    """The lines of a text, without indentation, continued lines joined."""
+    return [" ".join(line.split()) for line in text.replace("\\\n", " ").splitlines()]
 
 
 def quick(line: str) -> bool:
@@ -38,7 +43,7 @@ def case(line: str):
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """What the examples take for granted: a robot file, records of it, a browser that opens nothing."""
+    """The files that the examples refer to, and a browser that opens nothing."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     shutil.copy(FOLDER / "bench-arm.toml", "arm.toml")
@@ -51,9 +56,8 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.filterwarnings(
-    "default::UserWarning"
-)  # a user reads it as a line; the warning about a fast link belongs to the arm
+# The command prints warnings as lines; the example arm causes one about a fast link.
+@pytest.mark.filterwarnings("default::UserWarning")
 @pytest.mark.parametrize("line", [case(line) for line in dict.fromkeys(examples())])
 def test_example_runs(line, folder, capsys):
     argv = shlex.split(line.split(" > ")[0])[1:]
@@ -82,10 +86,10 @@ def test_help_names_every_signal(capsys):
 
 
 def test_examples_keep_their_lines(capsys):
-    """The help does not run two examples together."""
+    """The help prints every example on its own line."""
     for name in COMMANDS:
         assert main([name, "--help"]) == 0
-        shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
+        shown = joined_lines(capsys.readouterr().out)
         own = [
             line
             for line in examples()
@@ -101,7 +105,10 @@ def test_shell_completion_completes(tmp_path, capsys):
     (tmp_path / "flexjax").write_text(capsys.readouterr().out)
     script = """
         source "$1"
-        ask() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); "$(complete -p flexjax | sed 's/.*-F \\([^ ]*\\).*/\\1/')"; echo "${COMPREPLY[@]}"; }
+        ask() {
+            COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=()
+            "$(complete -p flexjax | sed 's/.*-F \\([^ ]*\\).*/\\1/')"; echo "${COMPREPLY[@]}"
+        }
         ask flexjax sim; ask flexjax simulate --mo
     """
     done = subprocess.run(

@@ -1,1 +1,1 @@
-"""The tour that `flexjax demo` gives."""
+"""The tour of `flexjax demo`."""

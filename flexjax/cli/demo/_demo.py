@@ -1,6 +1,8 @@
-"""A tour: one arm in every formulation that can hold it, whether they agree, whether the gradients are right, and a report to open. Example:
+"""Take a tour: one arm in every formulation, checks of agreement and gradients, and a report.
 
-flexjax demo --out out/demo
+Example:
+
+  flexjax demo --out out/demo
 """
 
 import dataclasses
@@ -11,7 +13,7 @@ from typing import Any
 
 from flexjax.cli import _common
 
-# Parts of the tour, in order: a module with `show(tour)`. A part joins by one line.
+# Parts of the tour, in order: each is a module with `show(tour)`.
 PARTS = (
     "flexjax.cli.demo._formulations",
     "flexjax.cli.demo._gradients",
@@ -21,19 +23,19 @@ PARTS = (
 
 @dataclasses.dataclass
 class Args:
-    """A tour that ends with a report."""
+    """Take a tour and write a report."""
 
     out: str = "out/demo"
-    """folder for the report"""
+    """folder of the report"""
     quick: bool = False
-    """only two formulations and a shorter motion"""
+    """two formulations and a shorter motion"""
     json: bool = False
     """print the result as JSON"""
 
 
 @dataclasses.dataclass
 class Tour:
-    """What the parts share: they read the arm, add to the report, and leave checks, numbers and runs behind."""
+    """State shared by the parts: the arm, the report, and the checks, results and runs so far."""
 
     quick: bool
     folder: Path
@@ -47,21 +49,22 @@ class Tour:
     def check(self, good: bool, text: str) -> None:
         self.checks.append((bool(good), text))
         self.report.verdict(good, text)
-        _common.say(f"  {'passed' if good else 'NOT passed'}: {text}")
+        _common.log(f"  {'passed' if good else 'NOT passed'}: {text}")
 
 
 def run(args: Args):
     begin = time.perf_counter()
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
-    _common.say("starting (importing jax takes a few seconds)")
-    _common.start()
+    _common.log("starting (importing jax takes a few seconds)")
+    _common.enable_float64()
     from flexjax.viz import Report
 
     about = (
-        "One flexible arm in every formulation that can hold it: whether they agree, whether gradients through the simulation are right, and "
-        "whether numbers of an arm "
-        "are found again from a record. A line that begins with 'passed' is a check that this run has made."
+        "This tour simulates one flexible arm in every formulation that supports it. It checks "
+        "that the formulations agree, that gradients through the simulation are correct, and that "
+        "parameters are recovered from recorded data. A line that begins with 'passed' is a check "
+        "that this run has made."
     )
     tour = Tour(args.quick, folder, Report("flexjax: a tour", about))
     for part in PARTS:

@@ -1,4 +1,4 @@
-"""Part of the tour: the same arm in every formulation that can hold it."""
+"""Part of the tour: the same arm in every formulation that supports it."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,10 +8,8 @@ import numpy as np
 from flexjax.cli import _common
 
 ROBOT = "metal-link"
-# How far the tips of the flexible formulations may lie from their median, relative to how far the rigid arm lies from it. Each runs with its default
-# options and a step of 1 ms. Most of the 1.8 % is no error of meshes: ScrewSynthesis and FiniteElement have no foreshortening unless asked for
-# (stiffening=True), so their tips lie 0.54 mm further out along the link, in step with the square of the deflection (correlation 0.9999; 0.6 w^2/L is
-# 0.56 mm at 31 mm). Across the link the others ring at slightly different frequencies, by up to 0.5 mm, which grows with time.
+# Largest distance of a flexible tip from the median, relative to that of the rigid arm. Most of
+# the observed 1.8 % is foreshortening, which two formulations omit unless stiffening=True.
 AGREE = 0.02
 
 
@@ -34,14 +32,14 @@ def show(tour) -> None:
     ts = jnp.linspace(0.0, end, 41 if tour.quick else 121)
     report = tour.report
     report.heading("The arm").text(
-        f"A slender aluminium bar on one motor. The motor turns it by 1.2 rad in {duration:g} s, smoothly, and then holds still: what moves "
-        "afterwards is vibration. "
-        "The robot file, and what follows from it:"
+        f"A motor rotates a slender aluminium bar by 1.2 rad in {duration:g} s and then holds it. "
+        "The motion that remains is vibration. The robot file, and the quantities that follow from "
+        "it:"
     )
     report.code(str(robot)).code(str(describe(robot)))
-    holding, refused = formulations_for(robot)
+    supported, refused = formulations_for(robot)
     if tour.quick:
-        holding = dict(list(holding.items())[:2])
+        supported = dict(list(supported.items())[:2])
     rows = []
 
     def timed(run):
@@ -49,18 +47,18 @@ def show(tour) -> None:
         return jax.block_until_ready(run()), time.perf_counter() - begin
 
     def first(item):
-        """Bind, compile and run; what fails is told in the report, and the tour goes on."""
+        """Bind, compile and run; the report shows a failure, and the tour continues."""
         name, formulation = item
-        _common.say(f"{name}: compiling and simulating {end:g} s")
+        _common.log(f"{name}: compiling and simulating {end:g} s")
         try:
             model = formulation.bind(robot)
             return model, timed(lambda: simulate(model, drive, ts, dt=1e-3))[1]
         except Exception as error:
             return error, 0.0
 
-    # Two at a time: most of the tour is compilation, which does not hold Python's lock and of which a good part uses one core.
+    # Two at a time: most of the tour is compilation, which releases Python's lock.
     with ThreadPoolExecutor(2) as pool:
-        firsts = dict(zip(holding, pool.map(first, holding.items()), strict=True))
+        firsts = dict(zip(supported, pool.map(first, supported.items()), strict=True))
     for name, (model, compiled) in firsts.items():
         if isinstance(model, Exception):
             tour.check(
@@ -89,29 +87,39 @@ def show(tour) -> None:
     flexible = {name: traj for name, traj in tour.runs.items() if name != "RigidArm"}
     _agreement(tour, rows, flexible)
     for name, why in refused.items():
-        report.text(f"{name} cannot hold this arm: {'; '.join(why)}.")
+        report.text(f"{name} does not support this arm: {'; '.join(why)}.")
     if not tour.runs:
         return
-    caption = "Path of the tip in all formulations. They lie on each other; only the rigid arm, which does not vibrate, can be told apart."
+    caption = (
+        "Path of the tip in all formulations. The flexible ones coincide; only the rigid arm, "
+        "which does not vibrate, is visibly different."
+    )
     report.figure(plot(tour.runs, "tip"), caption)
     report.figure(
         plot(tour.runs, "deflection"),
-        "Deflection of the tip from the tangent at the base: first it lags behind the motor, then it rings.",
+        "Deflection of the tip from the tangent at the base: the tip lags behind the motor, then "
+        "vibrates.",
     )
     if len(flexible) > 1:
         finest = max(flexible, key=lambda n: unknowns_of(flexible[n]))
-        caption = f"How far the tips are from that of {finest}, with most unknowns: the flexible ones within a millimetre, the rigid arm by centimetres."
+        caption = (
+            f"Distance of the tips from that of {finest}, which has the most unknowns: within a "
+            "millimetre for the flexible formulations, centimetres for the rigid arm."
+        )
         report.figure(plot(tour.runs, "difference", reference=finest), caption)
     last = next(reversed(flexible or tour.runs))
     report.figure(
-        plot({last: tour.runs[last]}, "energy"), f"Energies in {last}, and how well they balance."
+        plot({last: tour.runs[last]}, "energy"),
+        f"Energies in {last}, and the error of their balance.",
     )
-    report.heading("See it move").text(
-        "Press Play. Bending is small at first sight: push 'deformation' to 10x and tick 'rigid ghost' to see who bends how."
+    report.heading("Motion").text(
+        "Press Play. The deflection is small: set 'deformation' to 10x and tick 'rigid ghost' to "
+        "compare the formulations."
     )
     report.view(
         animate(tour.runs),
-        "Drag to turn, scroll to zoom. The same page as a file of its own: arm.html in the folder of this report.",
+        "Drag to rotate, scroll to zoom. The file arm.html in the folder of this report contains "
+        "the same page.",
     )
     animate(tour.runs, tour.folder / "arm.html")
 
@@ -130,7 +138,7 @@ def _agreement(tour, rows, flexible) -> None:
         "unknowns",
         "energy balance",
         "first run [s]",
-        "again [s]",
+        "second run [s]",
         "tip from the median [mm]",
     ]
     gaps = {}
@@ -142,21 +150,22 @@ def _agreement(tour, rows, flexible) -> None:
         )
         gaps[row[0]] = gap
         row.append(gap)
-    tour.report.heading("Formulations side by side").text(
-        "A formulation is a published way to turn the description of an arm into equations. Five of them simulate the same motion here, each "
-        "by its own code, and the rigid arm for contrast. "
-        "If they agree, none of them can be far off."
+    tour.report.heading("Comparison of the formulations").text(
+        "A formulation is a published method that turns the description of an arm into equations "
+        "of motion. Several formulations with independent code simulate the same motion here, and "
+        "the rigid arm for contrast. Their agreement is evidence that each is correct."
     )
     tour.report.table(head, rows)
     tour.report.text(
-        "Unknowns: numbers of the state. Energy balance: how far kinetic, elastic and potential energy less the motor's work stray, of the "
-        "largest energy. First run: compilation included, which "
-        "happens once (two formulations at a time here); again: the same run after it. "
-        "The last column: the largest distance of the tip from the median of the flexible formulations."
+        "Unknowns: size of the state. Energy balance: largest error of kinetic, elastic and "
+        "potential energy minus the motor's work, relative to the largest energy. First run: "
+        "includes compilation, which is needed once (here two formulations at a time). Last "
+        "column: largest distance of the tip from the median of the flexible formulations."
     )
     tour.report.text(
-        "ScrewSynthesis and FiniteElement keep the length of a bent link along its own axis unless stiffening=True: their tips lie further out by about "
-        "half the integral of the squared slope."
+        "ScrewSynthesis and FiniteElement omit the foreshortening of a bent link unless "
+        "stiffening=True: their tips are further out by about half the integral of the squared "
+        "slope."
     )
     tour.data["formulations"] = [dict(zip(head, row, strict=True)) for row in rows]
     if len(flexible) > 1 and "RigidArm" in tour.runs:
@@ -165,10 +174,12 @@ def _agreement(tour, rows, flexible) -> None:
         names = ", ".join(flexible)
         tour.check(
             share < AGREE,
-            f"{names} agree: tips within {worst:.3g} mm, {100 * share:.2g} % of what bending changes (limit {100 * AGREE:g} %)",
+            f"{names} agree: tips within {worst:.3g} mm, {100 * share:.2g} % of the effect of "
+            f"bending (limit {100 * AGREE:g} %)",
         )
     worst = max((row[2] for row in rows), default=float("nan"))
     tour.check(
         worst < 1e-3,
-        f"energies balance within {worst:.1e} of the largest energy in every formulation (limit 1e-3)",
+        f"energy balance within {worst:.1e} of the largest energy in every formulation (limit "
+        "1e-3)",
     )

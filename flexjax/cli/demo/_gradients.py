@@ -1,4 +1,4 @@
-"""Part of the tour: derivatives of the final tip by forward mode, reverse mode and finite differences."""
+"""Part of the tour: gradients by forward mode, reverse mode and finite differences."""
 
 from flexjax.cli import _common
 
@@ -15,10 +15,10 @@ def show(tour) -> None:
     from flexjax.simulate import check_gradients, simulate
 
     robot = tour.robot
-    holding, _ = formulations_for(robot)
+    supported, _ = formulations_for(robot)
     if not tour.runs:
         return
-    # The flexible formulation that compiled fastest: its derivatives compile twice more.
+    # The flexible formulation that compiled fastest: its derivatives are compiled too.
     first = {row["formulation"]: row["first run [s]"] for row in tour.data["formulations"]}
     name = min([n for n in tour.runs if n != "RigidArm"] or tour.runs, key=lambda n: first[n])
     joint = robot.tree_joints[0].name
@@ -30,11 +30,11 @@ def show(tour) -> None:
         if p in known
     ]
     ts = jnp.linspace(0.0, 0.05, 3)
-    formulation = holding[name]
+    formulation = supported[name]
 
-    def tip(numbers, angle):
+    def tip(parameters, angle):
         arm = robot
-        for path, value in numbers.items():
+        for path, value in parameters.items():
             arm = arm.replace(path, value)
         drive = Drive(joints={joint: Motion(quintic(0.0, angle, 0.05))})
         return simulate(formulation.bind(arm), drive, ts, dt=2.5e-3, throw=False).tip[-1, 1]
@@ -42,13 +42,13 @@ def show(tour) -> None:
     from flexjax.robot import get_path
 
     start = ({p: jnp.asarray(get_path(robot, p)) for p in free}, jnp.asarray(0.1))
-    _common.say(f"gradients through {name}, three ways")
+    _common.log(f"{name}: compiling and checking gradients")
     table = check_gradients(tip, start)
     tour.report.heading("Gradients through the simulation")
     tour.report.text(
-        "How much the final height of the tip changes with numbers of the arm and with the angle of the motion, differentiated through the "
-        f"whole simulation in {name}: by jax's forward mode, "
-        "by its reverse mode (as for training and optimisation), and by repeating the simulation with slightly changed numbers. All three must agree."
+        "Derivatives of the final height of the tip with respect to parameters of the arm and the "
+        f"angle of the motion, through the whole simulation in {name}: by jax's forward mode, by "
+        "its reverse mode, and by finite differences of the simulation. All three must agree."
     )
     rows = [
         list(row)
@@ -62,7 +62,7 @@ def show(tour) -> None:
         )
     ]
     tour.report.table(
-        ["number", "forward", "reverse", "differences", "relative disagreement"],
+        ["parameter", "forward", "reverse", "finite differences", "relative error"],
         [[r[0], *(f"{x:.8g}" for x in r[1:4]), f"{r[4]:.1e}"] for r in rows],
     )
     tour.data["gradients"] = {row[0]: row[1:] for row in rows}

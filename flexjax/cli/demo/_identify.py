@@ -1,4 +1,4 @@
-"""Part of the tour: numbers of a small arm from a recorded run that ships with flexjax."""
+"""Part of the tour: parameters of a small arm, estimated from a shipped recording."""
 
 from flexjax.cli import _common
 
@@ -11,17 +11,18 @@ def show(tour) -> None:
     from flexjax.viz import plot
 
     robot, training, validation, truth = load_dataset(NAME)
-    _common.say(
-        "identification: stiffness, damping and payload of a flexible joint from a recorded run"
+    _common.log(
+        "identification: stiffness, damping and payload of a flexible joint from a recording"
     )
     result = identify(
         RigidArm().bind(robot), training, list(truth), validation=validation, dt=2.5e-3
     )
     report = tour.report.heading("Identification from data")
     report.text(
-        "Gradients make it cheap to ask which numbers of a robot explain a measurement. The record that ships with flexjax, of another arm "
-        "(a rigid link behind a flexible joint), was simulated "
-        f"with 2 % noise, so the true numbers are known: {training}. The robot file holds guesses; the fit starts from them and must find the true ones."
+        "Gradients make it cheap to estimate robot parameters from measurements. This recording of "
+        "another arm (a rigid link on a flexible joint) was simulated with 2 % noise, so the true "
+        f"parameters are known: {training}. The fit starts from the guesses in the robot file and "
+        "must recover the true parameters."
     )
     low_high = result.intervals(0.99)
     rows = [
@@ -30,17 +31,16 @@ def show(tour) -> None:
             result.names, result.units, result.start, result.values, low_high, strict=True
         )
     ]
-    report.table(["number", "unit", "robot file", "estimate", "99 % interval", "truth"], rows)
+    report.table(["parameter", "unit", "robot file", "estimate", "99 % interval", "truth"], rows)
     report.figure(
-        plot(result, "validation"), "A second record, not fitted: prediction and measurement."
+        plot(result, "validation"), "A second recording, not fitted: prediction and measurement."
     )
     tour.data["identification"] = result.estimates
     inside = all(lo <= truth[n] <= hi for n, (lo, hi) in zip(result.names, low_high, strict=True))
     worst = min(f for c in result.validation for f in c.fits.values())
     tour.check(
         inside,
-        f"the 99 % intervals of {len(rows)} numbers hold the true ones, {result.evaluations:.3g} evaluations in {result.seconds:.1f} s",
+        f"the 99 % intervals of {len(rows)} parameters contain the true values "
+        f"({result.evaluations:.0f} gradient evaluations, {result.seconds:.0f} s)",
     )
-    tour.check(
-        worst > 97.0, f"a record that was not fitted is predicted to {worst:.2f} % (2 % is noise)"
-    )
+    tour.check(worst > 97.0, f"the fit of the validation recording is {worst:.2f} % (2 % is noise)")
