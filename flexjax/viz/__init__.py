@@ -1,4 +1,4 @@
-"""Figures, the 3D page, and reports."""
+"""Figures, 3D pages and reports."""
 
 from flexjax.viz._animate import Animation as Animation, animate as animate
 from flexjax.viz._identify import identification_report as identification_report

@@ -1,4 +1,4 @@
-"""animate: the moving arm as one self-contained 3D page, or as a film."""
+"""``animate``: a self-contained 3D page or a film of a trajectory."""
 
 import html
 import os
@@ -16,7 +16,10 @@ FILMS = (".gif", ".mp4")
 
 
 class Animation:
-    """A 3D view: ``save`` writes an HTML page (or a gif or mp4 film), ``html`` is the page; shows itself in notebooks."""
+    """A 3D view of trajectories, which notebooks display.
+
+    ``save`` writes an HTML page or a film; ``html`` is the text of the page.
+    """
 
     def __init__(self, runs: dict[str, Trajectory]):
         self.runs = runs
@@ -32,10 +35,20 @@ class Animation:
         )
 
     def save(self, path: str | os.PathLike, *, fps: int = 25, speed: float | None = None) -> Path:
-        """Write ``.html``, ``.gif`` or ``.mp4`` (mp4 needs ffmpeg). ``fps`` and ``speed`` are those of a film."""
+        """Write a page (``.html``) or a film (``.gif``, or ``.mp4``, which needs ffmpeg).
+
+        Arguments:
+            path: path of the file; the suffix selects the format.
+            fps: frames per second of a film.
+            speed: simulated seconds per second of film.
+
+        Returns:
+            The path.
+        """
         if not fps > 0 or (speed is not None and not speed > 0):
             raise ValueError(
-                f"fps, speed: {fps}, {speed}; expected positive numbers, e.g. fps=25, speed=0.25 for a film four times slower than the run."
+                f"fps, speed: {fps}, {speed}; expected positive numbers, e.g. fps=25, speed=0.25 "
+                "for a film four times slower than the motion."
             )
         path = Path(path)
         suffix = path.suffix.lower()
@@ -46,9 +59,10 @@ class Animation:
         raise ValueError(f"path: {str(path)!r}; expected a name that ends in .html, .gif or .mp4.")
 
     def frame(self, height: int = 520) -> str:
-        """The page inside another page."""
+        """The page as an HTML frame, for another page."""
         page = html.escape(self.html, quote=True)
-        return f'<iframe srcdoc="{page}" style="width:100%;height:{height}px;border:1px solid #ccc" title="3D view"></iframe>'
+        look = f"width:100%;height:{height}px;border:1px solid #ccc"
+        return f'<iframe srcdoc="{page}" style="{look}" title="3D view"></iframe>'
 
     def _repr_html_(self) -> str:
         return self.frame()
@@ -60,13 +74,26 @@ class Animation:
 def animate(
     thing: Any, path: str | os.PathLike | None = None, *, fps: int = 25, speed: float | None = None
 ) -> Animation:
-    """An interactive 3D view of a trajectory, of ``{name: trajectory}`` or of a comparison: time slider, deformation scale, rigid ghost, strain
-    colours, several runs side by side. The page is one file below 2 MB that needs no network.
+    """Show trajectories in an interactive 3D page, or write a film.
 
-    ``path`` (``.html``, ``.gif`` or ``.mp4``) also writes it; ``fps`` is the rate of a film and ``speed`` its seconds of the run per second
-    (by default 1, less for runs of less than two seconds).
+    The page has a time slider, a scale of the deformation, a rigid ghost, strain colours, and
+    several trajectories side by side. It is one file below 2 MB and needs no network.
 
-    >>> fx.animate(traj, "arm.html")  # doctest: +SKIP
+    Arguments:
+        thing: a trajectory, a dict ``{name: trajectory}`` or a comparison.
+        path: file to write as well: ``.html``, ``.gif`` or ``.mp4``.
+        fps: frames per second of a film.
+        speed: simulated seconds per second of film; by default 1, and less for trajectories
+            shorter than two seconds.
+
+    Returns:
+        An :class:`Animation`, which notebooks display.
+
+    >>> import flexjax as fx, jax.numpy as jnp
+    >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
+    >>> traj = fx.simulate(model, fx.Drive(), jnp.linspace(0.0, 0.1, 3), dt=0.05)
+    >>> fx.animate(traj, "arm.html")
+    Animation(RigidArm; save('arm.html') writes the page)
     """
     animation = Animation(as_runs(thing, "animate"))
     if path is not None:

@@ -1,4 +1,4 @@
-"""The moving arm as a gif or mp4 film, drawn by matplotlib."""
+"""Writes trajectories as gif or mp4 films with matplotlib."""
 
 from pathlib import Path
 
@@ -7,24 +7,25 @@ from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from flexjax.simulate.trajectory import Trajectory
-from flexjax.viz._style import Picture, look, style
+from flexjax.viz._style import Picture, curve_style, style
 
 SPEEDS = (1.0, 0.5, 0.25, 0.1, 0.05)
 
 
 def film_speed(duration: float) -> float:
-    """As the 3D page begins: real time, slowed down until a run takes at least two seconds."""
+    """The default speed of the 3D page: real time, slowed down to at least two seconds."""
     return next((s for s in SPEEDS if duration / s >= 2), SPEEDS[-1])
 
 
 def write_film(
     runs: dict[str, Trajectory], path: Path, fps: int, speed: float | None = None
 ) -> None:
-    """``fps`` frames per second (at most 600 in all); one film second is ``speed`` seconds of the run."""
+    """Write a film with ``fps`` frames and ``speed`` simulated seconds per second."""
     mp4 = path.suffix.lower() == ".mp4"
     if mp4 and not FFMpegWriter.isAvailable():
         raise ValueError(
-            "path: mp4 films are written by ffmpeg, which is not installed; install ffmpeg, or choose .gif or .html."
+            f"path: {str(path)!r}; expected ffmpeg, which writes .mp4, to be installed. "
+            "Install ffmpeg, or choose .gif or .html."
         )
     points = {name: np.asarray(traj.frames)[..., :3] for name, traj in runs.items()}
     begin = min(float(traj.ts[0]) for traj in runs.values())
@@ -37,9 +38,8 @@ def write_film(
     flat = high[2] - low[2] < 1e-9
     margin = 0.08 * max(float(np.max(high - low)), 1e-9)
     with style():
-        figure = Picture(
-            figsize=(6.4, 4.8), layout="none"
-        )  # laid out once: a solver per frame takes most of the time
+        # A fixed layout: solving it for every frame takes most of the time.
+        figure = Picture(figsize=(6.4, 4.8), layout="none")
         FigureCanvasAgg(figure)
         axis = figure.add_subplot(projection=None if flat else "3d")
         axis.set(
@@ -57,7 +57,7 @@ def write_film(
             (name, link): axis.plot(
                 *([[]] * (2 if flat else 3)),
                 label=name if link == 0 else None,
-                **look(i),
+                **curve_style(i),
                 linewidth=2.5,
             )[0]
             for i, name in enumerate(runs)

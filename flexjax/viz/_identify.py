@@ -1,4 +1,4 @@
-"""The report of an identification: estimates, how far to trust them, fits."""
+"""The report of an identification: estimates, uncertainty, fits."""
 
 from flexjax.study.identify import Comparison, Experiment, FrequencyResponse, Identification, Modal
 from flexjax.viz._identify_plots import autocorrelation, correlations, fits, history, responses
@@ -6,16 +6,31 @@ from flexjax.viz._report import Report
 from flexjax.viz._style import style
 
 
-def identification_report(result: Identification, remarks: tuple[str, ...] = ()) -> Report:
-    """Everything that an identification found, as a page."""
+def identification_report(result: Identification, notes: tuple[str, ...] = ()) -> Report:
+    """Write up an identification: estimates, uncertainty, fits and residuals.
+
+    Arguments:
+        result: the result of :func:`flexjax.identify`.
+        notes: paragraphs to add below the table of estimates.
+
+    Returns:
+        A report; ``save("fit.html")`` writes it as one page.
+
+    >>> import flexjax as fx
+    >>> arm, training, validation, truth = fx.load_dataset("bench-arm")
+    >>> result = fx.identify(fx.RigidArm().bind(arm), training, list(truth), dt=2.5e-3)
+    >>> fx.identification_report(result).save("fit.html").name
+    'fit.html'
+    """
     name = type(result.model.formulation).__name__
+    effort = f"{result.evaluations:.0f} gradient evaluations, {result.seconds:.0f} s"
     report = Report(
         f"Identification of {result.robot.name}",
-        f"{name}, {result.samples} samples, {result.status} after {result.evaluations:.3g} evaluations in {result.seconds:.1f} s.",
+        f"{name}, {result.samples} samples. Status: {result.status} ({effort}).",
     )
     low_high, robust = result.intervals(), result.intervals(robust=True)
     white = result.white
-    head = ["number", "unit", "start", "estimate", "standard error", "95 % interval"] + (
+    head = ["parameter", "unit", "start", "estimate", "standard error", "95 % interval"] + (
         [] if white else ["95 % interval, coloured residuals"]
     )
     rows = []
@@ -30,25 +45,26 @@ def identification_report(result: Identification, remarks: tuple[str, ...] = ())
         ]
         rows.append(row + ([] if white else [f"{robust[k, 0]:.6g} to {robust[k, 1]:.6g}"]))
     report.heading("Estimates").table(head, rows)
-    for remark in remarks:
-        report.text(remark)
-    _printed_values(result, report)
-    report.heading("How far to trust them")
+    for note in notes:
+        report.text(note)
+    _excluded_values(result, report)
+    report.heading("Uncertainty")
     for text in result.unseen:
         report.verdict(False, f"determined by these data: {text}")
     if not result.unseen:
-        report.verdict(True, "every combination of the sought numbers is determined by the data")
+        report.verdict(True, "the data determine every combination of the free parameters")
     if any(c.whiteness for c in result.training):
         report.verdict(
             white,
-            "the residuals are white: nothing that the model misses is left in them"
+            "the residuals are white: they contain nothing that the model does not explain"
             if white
-            else "white residuals: the model misses something, so the plain intervals are too narrow",
+            else "white residuals: some effect is not modelled; the plain intervals are too narrow",
         )
     with style():
         report.figure(
             correlations(result),
-            "Correlation of the estimates; relative standard error of each combination of numbers.",
+            "Correlation of the estimates; relative standard error of each combination of "
+            "parameters.",
         )
         report.heading("Fit")
         report.table(
@@ -62,7 +78,7 @@ def identification_report(result: Identification, remarks: tuple[str, ...] = ())
         )
         for which, caption in (
             ("training", "Fitted data."),
-            ("validation", "Data that were not fitted."),
+            ("validation", "Validation data, which were not fitted."),
         ):
             if any(isinstance(c.data, Experiment) for c in getattr(result, which)):
                 report.figure(fits(result, which), caption)
@@ -73,11 +89,11 @@ def identification_report(result: Identification, remarks: tuple[str, ...] = ())
         if any(c.whiteness for c in result.training):
             report.figure(
                 autocorrelation(result),
-                "Autocorrelation of the residuals; grey: what chance alone gives in 95 of 100 lags.",
+                "Autocorrelation of the residuals; grey: 95 % band of white noise.",
             )
         if len(result.history) > 1:
-            report.figure(history(result), "The search.")
-    report.heading("The identified robot").code(str(result.robot)).code(str(result))
+            report.figure(history(result), "Loss of the search.")
+    report.heading("Identified robot").code(str(result.robot)).code(str(result))
     return report
 
 
@@ -95,16 +111,14 @@ def _fit_rows(c: Comparison, label: str) -> list[list]:
     ]
 
 
-def _printed_values(result: Identification, report: Report) -> None:
-    """Numbers of the description that the data exclude."""
+def _excluded_values(result: Identification, report: Report) -> None:
+    """Report parameters of the description that the data exclude."""
     low_high = result.intervals(0.999, robust=not result.white)
     for n, a, v, (lo, hi) in zip(result.names, result.start, result.values, low_high, strict=True):
         if a != 0 and not lo <= a <= hi and abs(v / a - 1) > 0.2:
-            verdict = (
-                "cannot be right if the model is"
-                if not 0.5 < v / a < 2
-                else "is excluded by these data"
-            )
+            far = not 0.5 < v / a < 2
+            verdict = "cannot be right if the model is" if far else "is excluded by these data"
             report.text(
-                f"{n} = {a:.4g} of the description {verdict}: they ask for {v:.4g} (99.9 % interval {lo:.4g} to {hi:.4g}), {v / a:.3g} times as much."
+                f"{n} = {a:.4g} of the description {verdict}: the estimate is {v:.4g} "
+                f"(99.9 % interval {lo:.4g} to {hi:.4g}), {v / a:.3g} times as large."
             )

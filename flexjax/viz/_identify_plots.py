@@ -5,14 +5,17 @@ from matplotlib.figure import Figure
 
 from flexjax.robot import sensor_unit
 from flexjax.study.identify import Experiment, FrequencyResponse, Identification
-from flexjax.viz._style import COLOURS, look, new_figure
+from flexjax.viz._style import COLOURS, curve_style, new_figure
 
 
 def fits(result: Identification, which: str = "training") -> Figure:
-    """Measured and predicted readings of every experiment, residuals below."""
+    """Measured and predicted readings of every experiment, with their residuals."""
     comparisons = [c for c in getattr(result, which) if isinstance(c.data, Experiment)]
     if not comparisons:
-        raise ValueError(f"plot: the {which} data of this identification hold no time series.")
+        raise ValueError(
+            f"plot: the {which} data of this identification contain no time series; expected "
+            "at least one Experiment."
+        )
     rows = [(c, s) for c in comparisons for s in c.data.sensors]
     units = {sensor.name: sensor_unit(sensor, result.robot) for sensor in result.robot.sensors}
     figure, axes = new_figure(len(rows), 2, size=(9.6, 0.8 + 1.9 * len(rows)))
@@ -32,7 +35,7 @@ def fits(result: Identification, which: str = "training") -> Figure:
 
 
 def correlations(result: Identification) -> Figure:
-    """How estimates hang together, and the singular values: what the data can see."""
+    """Correlation of the estimates, and relative standard error of their combinations."""
     figure, (left, right) = new_figure(1, 2, size=(9.6, 1.6 + 0.42 * len(result.names) + 1.2))
     image = left.imshow(result.correlation, vmin=-1, vmax=1, cmap="RdBu_r")
     left.grid(False)
@@ -67,14 +70,17 @@ def correlations(result: Identification) -> Figure:
 
 
 def autocorrelation(result: Identification) -> Figure:
-    """Autocorrelation of the training residuals; within the band nothing is left to explain."""
+    """Autocorrelation of the training residuals, with the 95 % band of white noise."""
     series = [(c, s, w) for c in result.training for s, w in c.whiteness.items()]
     if not series:
-        raise ValueError("plot: the training data of this identification hold no time series.")
+        raise ValueError(
+            "plot: the training data of this identification contain no time series; expected "
+            "at least one Experiment."
+        )
     figure, (axis,) = new_figure(1, 1)
     for i, (c, s, w) in enumerate(series[:7]):
         lags = np.arange(1, len(w.autocorrelation) + 1)
-        axis.plot(lags, w.autocorrelation, label=f"{c.data.name}, {s}", **look(i))
+        axis.plot(lags, w.autocorrelation, label=f"{c.data.name}, {s}", **curve_style(i))
     n = min(int(np.isfinite(c.data.sensors[s]).sum()) for c, s, _ in series)
     axis.axhspan(-1.96 / n**0.5, 1.96 / n**0.5, color="#dddddd", zorder=0)
     axis.set(xlabel="lag [samples]", ylabel="autocorrelation of residuals", ylim=(-1.05, 1.05))
@@ -88,7 +94,10 @@ def responses(result: Identification) -> Figure:
         c for c in (*result.training, *result.validation) if isinstance(c.data, FrequencyResponse)
     ]
     if not comparisons:
-        raise ValueError("plot: this identification has no frequency responses.")
+        raise ValueError(
+            "plot: the data of this identification contain no frequency response; expected "
+            "at least one FrequencyResponse."
+        )
     figure, axes = new_figure(
         2, len(comparisons), size=(max(6.4, 4.6 * len(comparisons)), 5.0), sharex="col"
     )
@@ -113,7 +122,7 @@ def responses(result: Identification) -> Figure:
 
 
 def history(result: Identification) -> Figure:
-    """Loss against evaluations."""
+    """Loss over evaluations."""
     figure, (axis,) = new_figure(1, 1)
     axis.semilogy(
         np.arange(1, len(result.history) + 1),

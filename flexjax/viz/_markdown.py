@@ -1,18 +1,21 @@
-"""The few forms of Markdown that this project's README files use, as HTML: headings, paragraphs, lists, tables, code. Everything is escaped; links keep
-their text only, because a report is one file that leads nowhere."""
+"""Converts the Markdown of this project's README files to HTML.
+
+Supported are headings, paragraphs, lists, tables and code. All text is escaped. Links keep only
+their text, because a report is a single file.
+"""
 
 import html
 import re
 
 
 def to_html(text: str) -> str:
-    """HTML of a text; headings two levels down, below those of the report around it."""
+    """HTML of a text; headings are two levels lower, below those of the report."""
     blocks = re.split(r"\n\s*\n", text.strip("\n"))
     return "\n".join(part for block in _joined(blocks) for part in _block(block.split("\n")))
 
 
 def _joined(blocks: list[str]) -> list[str]:
-    """Indented code that an empty line divides is one block."""
+    """Join indented code that an empty line divides."""
     found: list[str] = []
     for block in blocks:
         if found and block.startswith("    ") and found[-1].startswith("    "):
@@ -57,7 +60,7 @@ def _table(lines: list[str]) -> str:
 
 
 def _inline(text: str) -> str:
-    """Code first: nothing inside it is read any further."""
+    """Replace code first, so that its content stays as it is."""
     parts = re.split(r"(`[^`]+`)", text)
     return "".join(
         f"<code>{html.escape(p[1:-1])}</code>"

@@ -11,7 +11,7 @@ from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
 from flexjax.numerics.term import State
 from flexjax.simulate import Comparison, Linear, Modes
-from flexjax.viz._style import COLOURS, legend_above, look, new_figure
+from flexjax.viz._style import COLOURS, curve_style, legend_above, new_figure
 from flexjax.viz._time_plots import above_zero
 
 
@@ -29,18 +29,17 @@ def _mode_displacements(model: AbstractModel, y: State, shapes, stations):
         moved = State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
         return model.observe(jnp.zeros((), x.dtype), moved, Drive(), stations).frames[..., :3]
 
-    rest, push = jax.linearize(positions, flat)
-    move = jax.vmap(push)
-    return rest, move(shapes.T.real.astype(flat.dtype)) + 1j * move(
-        shapes.T.imag.astype(flat.dtype)
-    )
+    rest, tangent = jax.linearize(positions, flat)
+    displace = jax.vmap(tangent)
+    real, imag = (displace(x.T.astype(flat.dtype)) for x in (shapes.real, shapes.imag))
+    return rest, real + 1j * imag
 
 
 def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
-    """The arm at rest (grey) and displaced in each mode, scaled to be seen."""
+    """The robot at rest (grey) and displaced in each mode, at a visible scale."""
     n = len(modes.frequencies)
     if n == 0:
-        raise ValueError("plot: no mode that vibrates; expected elastic links or flexible joints.")
+        raise ValueError("plot: no vibration modes; expected elastic links or flexible joints.")
     rest, moved = (
         np.asarray(x)
         for x in _mode_displacements(model, modes.at, modes.shapes, jnp.linspace(0.0, 1.0, 21))
@@ -50,7 +49,7 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
     figure, axes = new_figure(
         -(-n // columns), columns, size=(max(3.4 * columns, 4.2), 2.7 * -(-n // columns))
     )
-    # Seen along the axis in which neither the arm nor the modes extend most.
+    # Each mode is drawn in the plane, xy or xz, in which it has the larger displacement.
     planes = ((0, 1), (0, 2))
     for k, axis in enumerate(axes):
         if k >= n:
@@ -75,7 +74,7 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
             )
             for sign in (1, -1):
                 q = rest[link] + sign * u[link]
-                # Points on the line: a mode along the link moves them and not the line.
+                # The markers show a mode along the link, which does not move the line.
                 marks = {"marker": ".", "markevery": 4, "markersize": 4}
                 axis.plot(
                     q[:, a],
@@ -84,9 +83,8 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
                     linestyle="-" if sign > 0 else "--",
                     **marks,
                 )
-        damping = (
-            float(modes.damping[k]) if abs(float(modes.damping[k])) > 1e-9 else 0.0
-        )  # rounding has either sign
+        damping = float(modes.damping[k])
+        damping = damping if abs(damping) > 1e-9 else 0.0  # rounding may make it negative
         axis.set(
             title=f"{k + 1}: {float(modes.frequencies[k]):.4g} Hz, damping ratio {damping:.2g}",
             aspect="equal",
@@ -102,7 +100,8 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
     A, B, C, D = (np.asarray(x) for x in (linear.A, linear.B, linear.C, linear.D))
     if B.shape[1] == 0 or C.shape[0] == 0:
         raise ValueError(
-            "plot: the linear model has no input or no output; expected a drive with an effort, and a robot with sensors."
+            "plot: the linear model has no input or no output; expected a drive with an effort, "
+            "and a robot with sensors."
         )
     poles = np.abs(np.linalg.eigvals(A)) / (2 * np.pi)
     poles = poles[poles > 1e-6 * np.max(poles, initial=1.0)]
@@ -115,7 +114,7 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
     eye = np.eye(A.shape[0])
     H = np.stack([C @ np.linalg.solve(2j * np.pi * x * eye - A, B) + D for x in f])
     figure, (top, bottom) = new_figure(2, 1, sharex=True)
-    # A sensor that an input does not reach (the angle of a held joint) has no magnitude on a logarithmic axis.
+    # A sensor that an input does not affect has no magnitude on a logarithmic axis.
     reach = np.max(np.abs(H), axis=0)
     curves = [
         (j, k)
@@ -135,9 +134,9 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
             f,
             np.abs(H[:, j, k]),
             label=f"{linear.inputs[k]} to {linear.outputs[j]}{unit}",
-            **look(i),
+            **curve_style(i),
         )
-        bottom.semilogx(f, np.degrees(np.unwrap(np.angle(H[:, j, k]))), **look(i))
+        bottom.semilogx(f, np.degrees(np.unwrap(np.angle(H[:, j, k]))), **curve_style(i))
     top.set_ylabel(
         f"magnitude [{units[0] if one else 'unit above' if units else 'output unit / input unit'}]"
     )
@@ -147,16 +146,18 @@ def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
 
 
 def comparison(result: Comparison) -> Figure:
-    """Tips side by side, their distance from the reference, first frequencies, and cost."""
+    """Tips, their distance from the reference, natural frequencies, and run times."""
     figure, axes = new_figure(2, 2, size=(9.6, 6.0))
     path, gap, freq, cost = axes
     best = np.asarray(result.trajectories[result.reference].tip)
     names = [row.name for row in result.rows]
     for i, (name, traj) in enumerate(result.trajectories.items()):
         p = np.asarray(traj.tip)
-        path.plot(traj.ts, p[:, 1], label=name, **look(i))
+        path.plot(traj.ts, p[:, 1], label=name, **curve_style(i))
         if name != result.reference:
-            gap.semilogy(traj.ts, above_zero(1e3 * np.linalg.norm(p - best, axis=1)), **look(i))
+            gap.semilogy(
+                traj.ts, above_zero(1e3 * np.linalg.norm(p - best, axis=1)), **curve_style(i)
+            )
     for i, row in enumerate(result.rows):
         f = np.asarray(row.frequencies)
         freq.semilogy(
@@ -181,16 +182,19 @@ def comparison(result: Comparison) -> Figure:
 
 
 def convergence(studies: dict, *, xlabel: str = "step [s]", ylabel: str = "error") -> Figure:
-    """``{name: (steps, errors)}`` on logarithmic axes, each with its slope."""
+    """Errors over steps of ``{name: (steps, errors)}`` on logarithmic axes, with their orders."""
     figure, (axis,) = new_figure(1, 1, size=(5.2, 3.8))
     for i, (name, (steps, errors)) in enumerate(studies.items()):
         h, e = np.asarray(steps, float), np.asarray(errors, float)
         if h.shape != e.shape or h.ndim != 1 or len(h) < 2 or not (np.all(h > 0) and np.all(e > 0)):
             raise ValueError(
-                f"plot: study {name!r}; expected two equally long lists of at least two positive numbers (steps, errors)."
+                f"plot: study {name!r}; expected two equally long lists of at least two positive "
+                "numbers (steps, errors)."
             )
         slope = np.polyfit(np.log(h), np.log(e), 1)[0]
-        axis.loglog(h, e, marker="os^Dv<>"[i % 7], label=f"{name}: order {slope:.2f}", **look(i))
+        axis.loglog(
+            h, e, marker="os^Dv<>"[i % 7], label=f"{name}: order {slope:.2f}", **curve_style(i)
+        )
     axis.set(xlabel=xlabel, ylabel=ylabel)
     axis.legend()
     return figure

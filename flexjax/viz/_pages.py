@@ -1,4 +1,4 @@
-"""Pages from templates, and what every page needs: escaped data, inlined files."""
+"""Renders HTML pages from templates, with escaped data and embedded files."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ def asset(name: str) -> str:
 
 
 def render(template: str, **values: Any) -> str:
-    """A template of the assets folder, every value escaped unless the template says that it is safe."""
+    """Render a template of the assets folder; values are escaped unless it marks them as safe."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -25,7 +25,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def embedded_json(data: Any) -> str:
-    """JSON that can stand inside a script element: a name such as ``</script>`` cannot end it."""
+    """JSON for a script element; a name such as ``</script>`` cannot end the element."""
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 

@@ -1,4 +1,4 @@
-"""plot: one function for every figure."""
+"""``plot``: one function for all figures."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ OF_RUNS = {
     "energy": _time_plots.energy,
     "difference": _time_plots.difference,
 }
-# what: (what it is drawn from, the function)
+# what: (class that it is drawn from, function)
 OF_OTHERS = {
     "modes": (Modes, _model_plots.mode_shapes),
     "frequency response": (Linear, _model_plots.frequency_response),
@@ -46,25 +46,39 @@ def as_runs(thing: Any, action: str) -> dict[str, Trajectory]:
     runs = {name or traj.stats.formulation: traj.whole() for name, traj in runs.items()}
     shapes = {tuple(link.name for link in traj.robot.links) for traj in runs.values()}
     if len(shapes) > 1:
+        names = ", ".join(t.robot.name for t in runs.values())
         raise ValueError(
-            f"{action}: trajectories of different robots ({', '.join(t.robot.name for t in runs.values())}); expected one robot."
+            f"{action}: trajectories of different robots ({names}); expected the same robot."
         )
     return runs
 
 
 def plot(thing: Any, what: str | None = None, **options) -> Figure:
-    """A figure of what flexjax returns.
+    """Plot a trajectory, modes, a linear model, a comparison or an identification.
 
-    Of a trajectory, or of ``{name: trajectory}`` to see several together: ``what`` is "joints" (default), "tip", "deflection", "strain",
-    "spectrum" (``modes=fx.modes(model)`` adds lines at the natural frequencies), "energy" or "difference" (of the tips of several runs, from the one
-    that ``reference`` names). Of ``fx.modes(model)``: mode shapes (``model=model`` is needed). Of
-    ``fx.linearise(...)``: the frequency response. Of ``fx.compare(...)``: the comparison, or any
-    figure of trajectories. Of ``fx.identify(...)``: "fits" (default), "validation", "correlation", "autocorrelation", "responses" or "history".
-    Of ``{name: (steps, errors)}`` with ``what="convergence"``: a convergence study.
+    The figures of each object, the default first:
+
+    - a trajectory or ``{name: trajectory}``: "joints", "tip", "deflection", "strain", "spectrum",
+      "energy", "difference" (distance of the tips from that of the trajectory ``reference``).
+      ``modes=fx.modes(model)`` marks the natural frequencies in a spectrum.
+    - ``fx.modes(...)``: "modes", the mode shapes; it needs ``model=model``.
+    - ``fx.linearise(...)``: "frequency response".
+    - ``fx.compare(...)``: "comparison", and every figure of trajectories.
+    - ``fx.identify(...)``: "fits", "validation", "correlation", "autocorrelation", "responses",
+      "history".
+    - ``{name: (steps, errors)}``: "convergence", which must be named.
+
+    Arguments:
+        thing: the object.
+        what: name of the figure.
+        options: options of the figure.
+
+    Returns:
+        A matplotlib figure, which notebooks display.
 
     >>> import flexjax as fx
     >>> figure = fx.plot({"Newmark": ([0.1, 0.05], [4e-3, 1e-3])}, "convergence")
-    >>> figure.savefig("order.png")  # doctest: +SKIP
+    >>> figure.savefig("order.png")
     """
     if what is None:
         what = next(
@@ -82,7 +96,7 @@ def plot(thing: Any, what: str | None = None, **options) -> Figure:
             cls, draw = OF_OTHERS[what]
             if not isinstance(thing, cls):
                 raise ValueError(
-                    f"plot: {what!r} is drawn from {cls.__name__}, not from {type(thing).__name__}."
+                    f"plot: {what!r} of a {type(thing).__name__}; expected a {cls.__name__}."
                 )
             return draw(thing, **options)
     raise ValueError(f"what: {what!r}; expected one of {', '.join([*OF_RUNS, *OF_OTHERS])}.")

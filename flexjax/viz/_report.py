@@ -16,11 +16,12 @@ from flexjax.viz._style import png
 
 
 class Report:
-    """A report that grows part by part. Every text is escaped.
+    """A report, to which methods add parts. All text is escaped.
 
     >>> from flexjax.viz import Report
-    >>> report = Report("A run").heading("Result").text("All went well.")
-    >>> report.save("report.html")  # doctest: +SKIP
+    >>> report = Report("A simulation").heading("Result").text("The tip settles in 0.8 s.")
+    >>> report.save("report.html").name
+    'report.html'
     """
 
     def __init__(self, title: str, about: str = ""):
@@ -38,26 +39,26 @@ class Report:
         return self._add("text", text=text)
 
     def verdict(self, good: bool, text: str) -> "Report":
-        """A check and how it ended."""
+        """Add a check and its result."""
         return self._add("verdict", good=bool(good), text=text)
 
     def code(self, text: str) -> "Report":
         return self._add("code", text=text)
 
     def folded(self, summary: str, text: str) -> "Report":
-        """Long output that opens on a click."""
+        """Add long output that opens on a click."""
         return self._add("folded", summary=summary, text=text)
 
     def markdown(self, text: str) -> "Report":
-        """A README in its usual forms (headings, lists, tables, code); links keep their text."""
+        """Add Markdown (headings, lists, tables, code); links keep only their text."""
         return self._add("markdown", html=to_html(text))
 
     def contents(self) -> "Report":
-        """Links to every heading of the report, those that come later too."""
+        """Add links to all headings of the report, including later ones."""
         return self._add("contents")
 
     def table(self, head: list[str], rows: list[list[Any]]) -> "Report":
-        """Cells as text; floats with four digits."""
+        """Add a table; floats have four digits."""
         return self._add(
             "table",
             head=head,
@@ -68,11 +69,11 @@ class Report:
         return self._add("figure", source=data_url(png(figure)), text=caption)
 
     def image(self, data: bytes, caption: str) -> "Report":
-        """A picture that is there already, as the bytes of a PNG file."""
+        """Add the bytes of a PNG file as a figure."""
         return self._add("figure", source=data_url(data), text=caption)
 
     def view(self, animation: Animation, caption: str) -> "Report":
-        """An interactive 3D view inside the report."""
+        """Add an interactive 3D view."""
         return self._add("frame", html=animation.frame(), text=caption)
 
     @property
@@ -88,4 +89,5 @@ class Report:
         )
 
     def save(self, path: str | os.PathLike) -> Path:
+        """Write the report as one HTML file; return its path."""
         return write_whole(Path(path), lambda part: part.write_text(self.html, encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""What the 3D page is drawn from: sampled frames, deflections and colours of one or several runs, as plain data."""
+"""Data of the 3D page: sampled frames, deflections and strains of one or several trajectories."""
 
 import base64
 from typing import Any
@@ -9,12 +9,12 @@ from flexjax.robot import AbstractSection, Link
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._style import COLOURS
 
-# Bytes of numbers in a page: with the viewer (about 0.6 MB) a page stays below 2 MB after base64.
+# Bytes of data per page: with the viewer (about 0.6 MB) and base64, a page stays below 2 MB.
 BUDGET = 900_000
 
 
 def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any]:
-    """The scene of ``{name: trajectory}``. Where the outputs exceed the budget of bytes, every n-th is taken (and the last)."""
+    """The scene of ``{name: trajectory}``; outputs are thinned out to a budget of bytes."""
     traj0 = next(iter(runs.values()))
     robot = traj0.robot
     sizes = [half_sizes(link, np.asarray(traj0.stations)) for link in robot.links]
@@ -25,7 +25,7 @@ def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any
     ]
     index = {link.name: i for i, link in enumerate(robot.links)}
     parents = {j.child: (index.get(j.parent, -1), j.type == "sliding") for j in robot.tree_joints}
-    floor = 0.004 * reach  # thinner links could not be seen
+    floor = 0.004 * reach  # thinner links would be invisible
     return {
         "robot": robot.name,
         "planar": robot.planar,
@@ -46,11 +46,11 @@ def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any
 
 
 def _extent(name: str, frames: np.ndarray) -> float:
-    """The longest side of the box that the run fills; NaN after a failure is left out."""
+    """The longest side of the trajectory's bounding box, without NaN after a failure."""
     points = frames[..., :3].reshape(-1, 3)
     points = points[np.all(np.isfinite(points), axis=1)]
     if len(points) == 0:
-        raise ValueError(f"animate: the run {name!r} has no finite output.")
+        raise ValueError(f"animate: the trajectory {name!r} has no finite output; expected one.")
     return float(np.max(np.ptp(points, axis=0))) or 1.0
 
 
@@ -76,7 +76,7 @@ def _arm(
 
 
 def encode(array: np.ndarray) -> str:
-    """Numbers as base64 of little-endian float32."""
+    """Encode an array as base64 of little-endian float32."""
     return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
 
 
@@ -120,9 +120,7 @@ def _half(section: AbstractSection | None, link: Link) -> np.ndarray:
         return np.full(2, known["diameter"] / 2)
     if known:
         return np.array([known["height"], known["width"]]) / 2
-    if section is not None and hasattr(
-        section, "Iz"
-    ):  # given constants: the rectangle that has them
+    if section is not None and hasattr(section, "Iz"):  # the rectangle with the given constants
         A, Iy, Iz = (float(getattr(section, key)) for key in ("A", "Iy", "Iz"))
         return np.sqrt(3 * np.array([Iz, Iy]) / A)
     return np.full(2, 0.01 * float(link.length))

@@ -1,4 +1,7 @@
-"""One style for all figures: colour-blind safe, readable in print, a unit on every axis. Global settings of matplotlib are not touched."""
+"""The style of all figures: safe for colour-blind readers and for print, units on every axis.
+
+Global settings of matplotlib stay unchanged.
+"""
 
 import io
 import os
@@ -13,7 +16,7 @@ from matplotlib.figure import Figure
 
 from flexjax._files import write_whole
 
-# Okabe and Ito's colours (black last, yellow left out: it vanishes on paper), and a line style each, for grey printing.
+# Okabe and Ito's colours without yellow, which is invisible on paper, and a line style for each.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (9, 2)))
 STYLE = {
@@ -37,13 +40,13 @@ STYLE = {
 
 
 class Picture(Figure):
-    """A matplotlib Figure made without pyplot: needs no display, is freed when dropped, and shows itself in notebooks."""
+    """A matplotlib figure without pyplot: it needs no display, and notebooks show it."""
 
     def _repr_png_(self) -> bytes:
         return png(self)
 
     def savefig(self, fname, **options) -> None:
-        """As matplotlib's; a file appears whole or not at all."""
+        """As in matplotlib, but the write is atomic."""
         if not isinstance(fname, str | os.PathLike):
             super().savefig(fname, **options)
             return
@@ -57,7 +60,10 @@ class Picture(Figure):
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The style of :func:`flexjax.plot`, for figures of your own that stand beside them; outside of it nothing changes.
+    """Use the style of :func:`flexjax.plot` for your own figures, inside a ``with`` block.
+
+    Returns:
+        A context manager; matplotlib's settings are restored at its end.
 
     >>> import flexjax as fx
     >>> import matplotlib.pyplot as plt
@@ -71,7 +77,7 @@ def style() -> Iterator[None]:
 def new_figure(
     rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **options
 ) -> tuple[Picture, list[Axes]]:
-    """A figure and its axes in one list, row by row. Call it inside :func:`style`."""
+    """A figure and the list of its axes, row by row. Call it inside :func:`style`."""
     figure = Picture(
         figsize=size or (6.4 * columns if columns == 1 else 4.6 * columns, 1.2 + 2.2 * rows)
     )
@@ -81,18 +87,16 @@ def new_figure(
 
 
 def legend_above(figure: Figure, axis: Axes) -> None:
-    """The names of an axis's curves above all axes of the figure, where they hide no curve; as many to a row as its width holds."""
+    """Put the legend of an axis above all axes of the figure, in rows of equal length."""
     handles, names = axis.get_legend_handles_labels()
     wide = 0.7 + 0.075 * max(map(len, names), default=0)  # inches: a line and the longest name
     most = max(1, min(len(names), int(figure.get_figwidth() / wide)))
     rows = -(-len(names) // most)
-    figure.legend(
-        handles, names, loc="outside upper center", ncols=-(-len(names) // rows)
-    )  # rows of equal length
+    figure.legend(handles, names, loc="outside upper center", ncols=-(-len(names) // rows))
 
 
-def look(i: int) -> dict:
-    """Colour and line style of curve number ``i``; colours come again after seven, each with another line."""
+def curve_style(i: int) -> dict:
+    """Colour and line style of curve ``i``; after seven curves a colour has another line style."""
     return {
         "color": COLOURS[i % len(COLOURS)],
         "linestyle": LINES[(i + i // len(COLOURS)) % len(LINES)],

@@ -1,4 +1,4 @@
-"""Figures of one or several trajectories. Each function takes ``{name: trajectory}``, all of the same robot."""
+"""Figures of trajectories; each function takes ``{name: trajectory}``, all of the same robot."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -7,10 +7,10 @@ from flexjax._results import Status
 from flexjax.io._dataset import dof_names, dof_units
 from flexjax.robot import Robot
 from flexjax.simulate.trajectory import Trajectory
-from flexjax.viz._style import COLOURS, legend_above, look, new_figure
+from flexjax.viz._style import COLOURS, curve_style, legend_above, new_figure
 
 Runs = dict[str, Trajectory]
-SPECTRUM_LEAST = 3  # samples: fewer leave no line but the mean
+SPECTRUM_LEAST = 3  # fewer samples leave no frequency but zero
 
 
 def _first(runs: Runs) -> Trajectory:
@@ -18,25 +18,26 @@ def _first(runs: Runs) -> Trajectory:
 
 
 def _legend(figure: Figure, axis, runs: Runs) -> None:
-    """Names of several runs above all axes, where they hide no curve."""
+    """Put the names of several trajectories above all axes."""
     if len(runs) > 1:
         legend_above(figure, axis)
 
 
 def joints(runs: Runs) -> Figure:
-    """Coordinate and effort of every joint against time."""
+    """Coordinate and effort of every joint over time."""
     robot = _first(runs).robot
     names, units = dof_names(robot), dof_units(robot)
     if not names:
         raise ValueError(
-            f"plot: the robot {robot.name!r} has no joint that moves; expected what='deflection', 'tip' or 'energy'."
+            f"plot: the robot {robot.name!r} has no joint coordinates; expected "
+            "what='deflection', 'tip' or 'energy'."
         )
     figure, axes = new_figure(len(names), 2, sharex=True)
     for k, (name, unit) in enumerate(zip(names, units, strict=True)):
         left, right = axes[2 * k : 2 * k + 2]
         for i, (label, traj) in enumerate(runs.items()):
-            left.plot(traj.ts, traj.q[:, k], label=label, **look(i))
-            right.plot(traj.ts, traj.effort[:, k], **look(i))
+            left.plot(traj.ts, traj.q[:, k], label=label, **curve_style(i))
+            right.plot(traj.ts, traj.effort[:, k], **curve_style(i))
         left.set_ylabel(f"{name} [{unit}]")
         right.set_ylabel(f"effort [{'N m' if unit == 'rad' else 'N'}]")
     _legend(figure, axes[0], runs)
@@ -46,11 +47,11 @@ def joints(runs: Runs) -> Figure:
 
 
 def tip(runs: Runs) -> Figure:
-    """Path of the tip, and its coordinates against time."""
+    """Path of the tip, and its coordinates over time."""
     figure, axes = new_figure(1, 2, size=(9.2, 3.6))
     for i, (label, traj) in enumerate(runs.items()):
         p = np.asarray(traj.tip)
-        axes[0].plot(p[:, 0], p[:, 1], label=label, **look(i))
+        axes[0].plot(p[:, 0], p[:, 1], label=label, **curve_style(i))
         axes[0].plot(*p[0, :2], "o", color=COLOURS[i % len(COLOURS)], markersize=4)
         shown = [k for k in range(3) if k < 2 or np.nanmax(np.abs(p[:, 2]), initial=0.0) > 0]
         for k in shown:
@@ -59,7 +60,7 @@ def tip(runs: Runs) -> Figure:
                 traj.ts,
                 p[:, k],
                 label=None if several and i else "xyz"[k],
-                **look(i if several else k),
+                **curve_style(i if several else k),
             )
             if several and i == 0:
                 far = _farthest(p[:, k], [p[:, j] for j in shown if j != k])
@@ -83,7 +84,7 @@ def tip(runs: Runs) -> Figure:
 
 
 def _farthest(curve: np.ndarray, others: list[np.ndarray]) -> int:
-    """Where a curve is farthest from its neighbours: a name there belongs to it without doubt."""
+    """Index at which a curve is farthest from the others, for an unambiguous label."""
     gap = np.min(np.abs(np.stack(others) - curve), axis=0)
     return int(np.argmax(np.where(np.isfinite(gap), gap, -1.0)))
 
@@ -102,14 +103,14 @@ def deflection(runs: Runs) -> Figure:
     for axis, link in zip(axes, links, strict=True):
         for i, (label, traj) in enumerate(runs.items()):
             d = 1e3 * np.asarray(traj.deflection[:, link, -1])
-            axis.plot(traj.ts, d[:, 1], label=label if len(runs) > 1 else "y", **look(i))
+            axis.plot(traj.ts, d[:, 1], label=label if len(runs) > 1 else "y", **curve_style(i))
             if np.nanmax(np.abs(d[:, 2]), initial=0.0) > 0:
                 axis.plot(
                     traj.ts,
                     d[:, 2],
                     label=f"{label}, z" if len(runs) > 1 else "z",
                     alpha=0.6,
-                    **look(i + len(runs)),
+                    **curve_style(i + len(runs)),
                 )
         axis.set_ylabel(f"{traj0.robot.links[link].name}: tip deflection [mm]")
         if len(runs) == 1 and len(axis.get_legend_handles_labels()[1]) > 1:
@@ -120,7 +121,7 @@ def deflection(runs: Runs) -> Figure:
 
 
 def strain(runs: Runs) -> Figure:
-    """Largest curvature of each elastic link (over its stations, with its sign), and its axial strain at the base."""
+    """Signed curvature of largest magnitude, and axial strain at the base, of each elastic link."""
     traj0 = _first(runs)
     links = _flexible(traj0.robot)
     figure, axes = new_figure(len(links), 2, sharex=True)
@@ -131,8 +132,8 @@ def strain(runs: Runs) -> Figure:
             size = np.abs(np.nan_to_num(e))
             part = 5 if np.max(size[..., 5]) >= np.max(size[..., 4]) else 4
             pick = np.argmax(size[..., part], axis=1)
-            left.plot(traj.ts, e[np.arange(len(e)), pick, part], label=label, **look(i))
-            right.plot(traj.ts, 1e6 * e[:, 0, 0], **look(i))
+            left.plot(traj.ts, e[np.arange(len(e)), pick, part], label=label, **curve_style(i))
+            right.plot(traj.ts, 1e6 * e[:, 0, 0], **curve_style(i))
         left.set_ylabel(f"{traj0.robot.links[link].name}: curvature [1/m]")
         right.set_ylabel("axial strain at the base [1e-6]")
     _legend(figure, axes[0], runs)
@@ -142,8 +143,11 @@ def strain(runs: Runs) -> Figure:
 
 
 def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
-    """Amplitude spectrum of the tip deflection of the last elastic link (``signal="tip"``: of the tip's world position), with lines at the natural
-    frequencies of ``modes`` (what ``fx.modes`` returns, or numbers in Hz)."""
+    """Amplitude spectrum of the last elastic link's tip deflection.
+
+    ``signal="tip"`` selects the tip's world position. ``modes`` (the result of ``fx.modes``, or
+    frequencies in Hz) adds lines at natural frequencies.
+    """
     if signal not in ("deflection", "tip"):
         raise ValueError(f"signal: {signal!r}; expected 'deflection' or 'tip'.")
     figure, (axis,) = new_figure(1, 1)
@@ -154,11 +158,11 @@ def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
         good = np.all(np.isfinite(x), axis=1)
         if good.sum() < SPECTRUM_LEAST:
             if len(runs) > 1:
-                continue  # a run that failed at once, beside others
+                continue  # a run that failed at the start; the others are shown
             raise ValueError(
-                f"plot: the run {label!r} has {good.sum()} finite outputs (status "
+                f"plot: the trajectory {label!r} has {good.sum()} finite outputs (status "
                 f"{Status(int(traj.status)).name}); expected at least {SPECTRUM_LEAST} for a "
-                "spectrum. Take more outputs, or see why the run failed."
+                "spectrum. Use more outputs, or find out why the run failed."
             )
         ts, x = np.asarray(traj.ts)[good], x[good]
         x = x[:, int(np.argmax(np.std(x, axis=0)))]
@@ -168,7 +172,9 @@ def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
         amplitude = 2 * np.abs(np.fft.rfft((y - y.mean()) * window)) / window.sum()
         frequency = np.fft.rfftfreq(len(y), even[1] - even[0])
         top = max(top, frequency[-1])
-        axis.semilogy(frequency[1:], above_zero(1e3 * amplitude[1:], 1e-9), label=label, **look(i))
+        axis.semilogy(
+            frequency[1:], above_zero(1e3 * amplitude[1:], 1e-9), label=label, **curve_style(i)
+        )
     values = np.ravel(np.asarray(getattr(modes, "frequencies", modes))) if modes is not None else []
     for k, f in enumerate(values):
         if f <= top:
@@ -189,11 +195,12 @@ def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
 
 
 def difference(runs: Runs, *, reference: str = "") -> Figure:
-    """Distance of every run's tip from that of ``reference`` (the first run unless named), on a logarithmic axis."""
+    """Distance of every tip from that of ``reference``, by default the first trajectory."""
     reference = reference or next(iter(runs))
     if reference not in runs or len(runs) < 2:
         raise ValueError(
-            f"plot: reference {reference!r} among {', '.join(runs)}; expected at least two runs, one of them the reference."
+            f"plot: reference {reference!r} among {', '.join(runs)}; expected at least two "
+            "trajectories, one of them the reference."
         )
     base = runs[reference]
     figure, (axis,) = new_figure(1, 1)
@@ -202,13 +209,15 @@ def difference(runs: Runs, *, reference: str = "") -> Figure:
             continue
         if traj.ts.shape != base.ts.shape or not np.allclose(traj.ts, base.ts):
             raise ValueError(
-                f"plot: the runs {label!r} and {reference!r} have different output times; expected the same."
+                f"plot: the trajectories {label!r} and {reference!r} have different output times; "
+                "expected the same. Simulate both with the same ts."
             )
+        distance = np.linalg.norm(np.asarray(traj.tip) - np.asarray(base.tip), axis=1)
         axis.semilogy(
             traj.ts,
-            above_zero(1e3 * np.linalg.norm(np.asarray(traj.tip) - np.asarray(base.tip), axis=1)),
+            above_zero(1e3 * distance),
             label=label,
-            **look(i),
+            **curve_style(i),
         )
     axis.set(xlabel="time [s]", ylabel=f"distance of the tip from {reference} [mm]")
     _legend(figure, axis, runs)
@@ -216,12 +225,12 @@ def difference(runs: Runs, *, reference: str = "") -> Figure:
 
 
 def above_zero(values: np.ndarray, share: float = 1e-6) -> np.ndarray:
-    """What a logarithmic axis can show: nothing below a share of the largest (the start, where runs agree exactly, would fill the axis)."""
+    """Hide values below a fraction of the largest: an exact zero would dominate a log axis."""
     return np.where(values > share * np.nanmax(values, initial=0.0), values, np.nan)
 
 
 def energy(runs: Runs) -> Figure:
-    """The energies of each run, and how far their balance strays; at most three runs to a row."""
+    """Energies of each trajectory and the error of their balance; at most three per row."""
     columns = min(len(runs), 3)
     blocks = -(-len(runs) // columns)
     figure, axes = new_figure(
@@ -238,7 +247,7 @@ def energy(runs: Runs) -> Figure:
                 traj.ts,
                 values - (values[0] if change else 0.0),
                 label="gravity (change)" if change else part,
-                **look(k),
+                **curve_style(k),
             )
         bottom.plot(traj.ts, e.balance - e.balance[0], color="#000000")
         top.set_title(label)

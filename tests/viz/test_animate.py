@@ -1,4 +1,4 @@
-"""The 3D page, films and reports: small, without network, and drawn from the numbers of the trajectory."""
+"""The 3D page, films and reports: small, without network, drawn from the trajectory's data."""
 
 import html
 import json
@@ -26,7 +26,7 @@ def scene_of(page: str) -> dict:
 
 
 def outside(page: str) -> list[str]:
-    """Addresses and ways to reach the network; a namespace of the W3C is a name and is never fetched."""
+    """Addresses and means to use the network; a W3C namespace is only a name."""
     found = [
         a
         for a in re.findall(r"(?:https?|wss?|ftp):?//[^\s\"'`<>)]*", page)

@@ -1,4 +1,4 @@
-"""The page in a real browser: `make test-browser` (Chromium and playwright; not part of `make test`)."""
+"""The page in a real browser: `make test-browser` (Chromium, playwright; not in `make test`)."""
 
 import os
 import shutil
@@ -38,7 +38,7 @@ def browser():
 
 @pytest.fixture
 def open_page(browser):
-    """Open a file offline; afterwards nothing was said on the console and nothing else was asked for."""
+    """Open a file offline; the page must log nothing and request nothing else."""
     context = browser.new_context(viewport={"width": 1200, "height": 720}, offline=True)
     said, asked = [], []
 
@@ -59,7 +59,9 @@ def open_page(browser):
 
 def set_slider(page, name, value):
     page.evaluate(
-        "([id, v]) => { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input')); }",
+        """([id, v]) => {
+            const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event('input'));
+        }""",
         [name, value],
     )
 
@@ -99,7 +101,7 @@ def test_report_opens_offline(open_page, tmp_path):
 
 
 def test_documentation_reads_offline(open_page, tmp_path):
-    """Every page opens from the disk; every equation is drawn (one that KaTeX cannot read is told on the console)."""
+    """Every page opens from disk and shows every equation; KaTeX logs an error otherwise."""
     site = build_site(tmp_path)
     drawn = 0
     for path in sorted(site.rglob("*.html")):
@@ -107,7 +109,8 @@ def test_documentation_reads_offline(open_page, tmp_path):
             continue
         page = open_page(path)
         equations, undrawn = page.evaluate(
-            "['.arithmatex', '.arithmatex:not(:has(.katex))'].map(s => document.querySelectorAll(s).length)"
+            "['.arithmatex', '.arithmatex:not(:has(.katex))']"
+            ".map(s => document.querySelectorAll(s).length)"
         )
         assert undrawn == 0, path.name
         drawn += equations

@@ -75,7 +75,7 @@ def test_difference_is_the_distance_of_tips(runs):
     np.testing.assert_allclose(
         np.asarray(apart)[:, 1], 2.0, rtol=1e-6
     )  # the first point, where they agree, is not drawn
-    with pytest.raises(ValueError, match="at least two runs"):
+    with pytest.raises(ValueError, match="at least two trajectories"):
         fx.plot(a, "difference")
 
 
@@ -105,7 +105,7 @@ def test_modes_frequency_response_comparison_convergence(runs):
     modes = Modes(jnp.array([3.0]), jnp.array([0.01]), shapes, state)
     figure = fx.plot(modes, model=model)
     assert "3 Hz" in figure.axes[0].get_title()
-    # The tangent's first component is the shoulder: the displacement of the tip is perpendicular to its place.
+    # The first component is the shoulder: the tip's displacement is perpendicular to its position.
     rest, moved = lines(figure.axes[0])[3], lines(figure.axes[0])[4]
     assert abs(np.dot(moved[-1] - rest[-1], rest[-1])) < 1e-9 < np.linalg.norm(moved[-1] - rest[-1])
     oscillator = Linear(
@@ -144,7 +144,7 @@ def test_modes_frequency_response_comparison_convergence(runs):
 def test_mistakes_are_told(runs):
     with pytest.raises(ValueError, match="what: 'tips'; expected one of joints, tip"):
         fx.plot(runs, "tips")
-    with pytest.raises(ValueError, match="is drawn from Modes"):
+    with pytest.raises(ValueError, match="expected a Modes"):
         fx.plot(runs["a"], "modes")
     with pytest.raises(ValueError, match="expected a Trajectory"):
         fx.plot(3)
