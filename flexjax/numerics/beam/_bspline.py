@@ -1,4 +1,7 @@
-"""Cubic B-splines on n equal elements of [0, 1], clamped at 0: C2, so that a contact that runs along them never meets a jump of the curvature."""
+"""Cubic B-splines on n equal elements of [0, 1], clamped at 0.
+
+They are C2: a contact that slides along them meets no jump of the curvature.
+"""
 
 import functools
 
@@ -8,38 +11,33 @@ from flexjax.numerics.beam._hermite import Cubics, clamped
 
 
 def _basis(knots: np.ndarray, i: int, degree: int, x: float, element: int) -> float:
-    """Cox-de Boor, with the element given: the polynomial piece, valid on its closed interval."""
+    """Cox-de Boor recursion for the polynomial on one element, valid on the closed element."""
     if degree == 0:
         return 1.0 if i == element + 3 else 0.0
     value = 0.0
-    if knots[i + degree] > knots[i]:
-        value += (
-            (x - knots[i])
-            / (knots[i + degree] - knots[i])
-            * _basis(knots, i, degree - 1, x, element)
-        )
-    if knots[i + degree + 1] > knots[i + 1]:
-        value += (
-            (knots[i + degree + 1] - x)
-            / (knots[i + degree + 1] - knots[i + 1])
-            * _basis(knots, i + 1, degree - 1, x, element)
-        )
+    width = knots[i + degree] - knots[i]
+    if width > 0:
+        value += (x - knots[i]) / width * _basis(knots, i, degree - 1, x, element)
+    end = knots[i + degree + 1]
+    width = end - knots[i + 1]
+    if width > 0:
+        value += (end - x) / width * _basis(knots, i + 1, degree - 1, x, element)
     return value
 
 
 @functools.cache
 def bspline_cubics(elements: int) -> Cubics:
-    """n + 1 functions: those of n + 3 that have neither value nor slope at 0.
+    """n + 1 of the n + 3 B-splines: those with zero value and zero slope at 0.
 
     >>> bspline_cubics(4).size
     5
     """
-    # In units of elements, the knots at both ends four times.
+    # Knots in units of the element length; both ends have multiplicity four.
     knots = np.concatenate([np.zeros(3), np.arange(elements + 1.0), np.full(3, float(elements))])
     samples = np.array([0.0, 1 / 3, 2 / 3, 1.0])
     vandermonde = np.vander(samples, 4, increasing=True)
     powers = np.empty((elements, 4, 4))
-    # Away from the ends all elements are alike; recursion only where it differs.
+    # Elements away from the ends have the same polynomials.
     for e in range(elements):
         inner = 3 <= e < elements - 4
         if inner and e > 3:

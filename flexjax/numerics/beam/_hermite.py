@@ -1,7 +1,8 @@
-"""Piecewise cubics on n equal elements of [0, 1], clamped at 0, as tables: polynomials of every element and where their coefficients stand.
+"""Tables of piecewise cubics on n equal elements of [0, 1], clamped at 0.
 
-Hermite cubics have value and slope at the nodes (C1). The slope is counted per element (its rise over one element at that slope), so that the functions do
-not know the length of the link: a mesh that stretches with a link of variable length has the same tables.
+Hermite cubics have value and slope at the nodes as coefficients (C1). The slope is with respect to
+the element coordinate in [0, 1]. So the tables do not depend on the length of the link, and a
+moving mesh on a link of variable length uses the same ones.
 """
 
 import dataclasses
@@ -9,13 +10,19 @@ import functools
 
 import numpy as np
 
-BAND = 3  # coefficients further apart than this never share an element, for Hermite cubics and for cubic B-splines alike
+BAND = 3  # coefficients of one element differ by at most 3 in index, for both kinds of cubics
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cubics:
-    """``powers`` (n, 4, 4): coefficients of 1, x, x^2, x^3 (x in [0, 1] on the element) of the element's four functions. ``index`` (n, 4): where their
-    coefficients stand; ``size`` (one behind the last) for clamped ones."""
+    """Piecewise cubics.
+
+    Arguments:
+        powers: (n, 4, 4) coefficients of 1, x, x^2, x^3 (x in [0, 1] on the element) of the four
+            functions of each element.
+        index: (n, 4) indices of their unknowns; ``size``, one past the last, for clamped ones.
+        size: number of unknowns.
+    """
 
     powers: np.ndarray
     index: np.ndarray
@@ -27,13 +34,13 @@ class Cubics:
 
 
 def clamped(powers: np.ndarray, index: np.ndarray, size: int) -> Cubics:
-    """Without the first two functions, the only ones with value or slope at 0."""
+    """Remove the first two functions, the only ones with nonzero value or slope at 0."""
     return Cubics(powers, np.where(index < 2, size - 2, index - 2), size - 2)
 
 
 @functools.cache
 def hermite_cubics(elements: int) -> Cubics:
-    """2 n functions: value and slope at every node but the first.
+    """2 n functions: value and slope at every node except the first.
 
     >>> hermite_cubics(3).size
     6

@@ -1,12 +1,9 @@
-"""Shape functions of a link over its whole length: polynomials, clamped-free eigenfunctions, or functions that you
-give.
+"""Shape functions over the whole length of a link: polynomials, eigenfunctions or the user's own.
 
-All are kept as Legendre series in s in [0, 1], so that values and derivatives come from one evaluation at any (also
-traced) station and lose no digits
-at high degree, as monomials would. The series are numbers of the basis alone, never of the robot: a gradient with
-respect to the robot does not pass
-an eigenproblem. For a uniform link the functions of one direction are orthogonal for mass and stiffness; for any other
-link only their span counts.
+All are Legendre series in s in [0, 1], which can be evaluated at a traced station. Unlike monomials
+they are accurate at high degree. The series do not depend on the robot, so gradients with respect
+to the robot involve no eigenproblem. For a uniform link, the functions of one direction are
+orthogonal w.r.t. mass and stiffness; for any other link only their span matters.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +18,14 @@ DIRECTIONS = ("axial", "y", "z", "torsion")
 
 
 class ShapeFunctions(eqx.Module):
-    """m functions of s, each in one direction: 0 axial displacement u, 1 deflection v along y, 2 deflection w along z,
-    3 torsion angle."""
+    """m functions of s, each in one direction.
 
-    series: Float[
-        Array, "3 m degree"
-    ]  # Legendre coefficients of values, first and second derivatives
+    The directions are 0: axial displacement u, 1: deflection v along y, 2: deflection w along z,
+    3: torsion angle. ``series`` are the Legendre coefficients of values, first and second
+    derivatives.
+    """
+
+    series: Float[Array, "3 m degree"]
     direction: tuple[int, ...] = eqx.field(static=True)
 
     @property
@@ -52,8 +51,10 @@ def _inner(f: Legendre, g: Legendre) -> float:
 
 
 def _orthogonal(functions: list[Legendre], order: int) -> list[Legendre]:
-    """The same span, orthonormal in the mean square and with orthogonal derivatives of the given order: modes of a
-    uniform link."""
+    """Modes of a uniform link in the given span.
+
+    They are orthonormal, and their derivatives of the given order are orthogonal.
+    """
     if not functions:
         return []
     derivatives = [f.deriv(order) for f in functions]
@@ -70,9 +71,10 @@ def _orthogonal(functions: list[Legendre], order: int) -> list[Legendre]:
 
 
 def polynomials(count: int, bending: bool) -> list[Legendre]:
-    """Modes within the span of x^2 .. x^(count+1) (bending) or x .. x^count: they meet the conditions of the clamped
-    end and no others, so they converge
-    whatever the next joint transmits."""
+    """Modes in the span of x^2, ..., x^(count+1) (bending) or of x, ..., x^count.
+
+    They satisfy only the conditions of the clamped end, so they converge for any load at the tip.
+    """
     first = _monomial(2 if bending else 1)
     return _orthogonal(
         [first * Legendre.basis(k, [0, 1]) for k in range(count)], 2 if bending else 1
@@ -88,35 +90,29 @@ def _root_clamped_free(k: int) -> float:
 
 
 def eigenfunctions(count: int, bending: bool) -> list[Legendre]:
-    """Modes of the uniform link clamped at its base and free at its tip. Their bending moment vanishes at the tip: they
-    converge slowly (like 1/count)
-    where the next joint transmits a moment, and fast where it does not."""
+    """Modes of the uniform link with clamped base and free tip.
 
-    def bend(k):
+    Their bending moment vanishes at the tip. They converge slowly (like 1/count) where the next
+    joint transmits a moment, and fast where it does not.
+    """
+
+    def curvature(k):
         b = _root_clamped_free(k)
-        # cosh + cos - sigma (sinh + sin), with the growing exponentials cancelled by hand
-        sigma = (np.sinh(b) - np.sin(b)) / (np.cosh(b) + np.cos(b))
-        shrink = (np.cos(b) + np.sin(b) + np.exp(-b)) / (
-            2 * (np.cosh(b) + np.cos(b))
-        )  # (1 - sigma)/2
-        return lambda x: (
-            b**2
-            * (
-                shrink * np.exp(b * x)
-                + 0.5 * (1 + sigma) * np.exp(-b * x)
-                + np.cos(b * x)
-                - sigma * np.sin(b * x)
-            )
-        )
+        # cosh + cos - sigma (sinh + sin) without the cancellation of growing exponentials.
+        denominator = np.cosh(b) + np.cos(b)
+        sigma = (np.sinh(b) - np.sin(b)) / denominator
+        growing = (np.cos(b) + np.sin(b) + np.exp(-b)) / (2 * denominator)  # (1 - sigma)/2
+        decaying = 0.5 * (1 + sigma)
+        exponentials = lambda x: growing * np.exp(b * x) + decaying * np.exp(-b * x)
+        return lambda x: b**2 * (exponentials(x) + np.cos(b * x) - sigma * np.sin(b * x))
 
-    def stretch(k):
+    def slope(k):
         b = (k + 0.5) * np.pi
         return lambda x: np.sqrt(2) * b * np.cos(b * x)
 
-    # The highest derivative is expanded and integrated from the clamp: integration damps the round-off of the series,
-    # and the conditions of the clamped end hold by construction. A slope read off the series of the function itself
-    # is wrong by round-off times the square of the degree.
-    derivative, order = (bend, 2) if bending else (stretch, 1)
+    # Integrating the series of the highest derivative from the clamp satisfies its conditions and
+    # damps round-off. Differentiating a series multiplies round-off by the square of the degree.
+    derivative, order = (curvature, 2) if bending else (slope, 1)
     return [
         series_of(derivative(k), 24 + 4 * count).integ(order, lbnd=0.0) * (1 if k % 2 == 0 else -1)
         for k in range(count)
@@ -124,8 +120,7 @@ def eigenfunctions(count: int, bending: bool) -> list[Legendre]:
 
 
 def series_of(function: Callable, degree: int = 40) -> Legendre:
-    """A smooth function of s in [0, 1] as a Legendre series; refused if that does not represent it to 1e-10 of its
-    size."""
+    """The Legendre series of a smooth function of s in [0, 1], accurate to 1e-10 or refused."""
     x, w = legendre.leggauss(degree + 8)
     values = np.array([float(function(s)) for s in 0.5 * (x + 1)])
     k = np.arange(degree + 1)
@@ -135,8 +130,8 @@ def series_of(function: Callable, degree: int = 40) -> Legendre:
     exact = np.array([float(function(s)) for s in between])
     if not np.max(np.abs(series(between) - exact)) <= 1e-10 * np.max(np.abs(exact)):
         raise ValueError(
-            "basis: a given function is not smooth over [0, 1]; expected one with continuous derivatives of all "
-            "orders, e.g. lambda s: s**2."
+            "basis: a function is not smooth over [0, 1]; expected one with continuous derivatives "
+            "of all orders, e.g. lambda s: s**2."
         )
     return series
 
@@ -144,11 +139,18 @@ def series_of(function: Callable, degree: int = 40) -> Legendre:
 def shape_functions(
     counts: Sequence[int], basis: str | dict = "polynomial", frame: float = 0.0, dtype=None
 ) -> ShapeFunctions:
-    """``counts`` functions in the directions (axial, y, z, torsion), clamped at the station ``frame``.
+    """Shape functions that are clamped at one station.
 
-    ``basis``: "polynomial", "clamped-free", or a dict from direction ("axial", "y", "z", "torsion") to functions of s,
-    as many as ``counts`` says.
-    Clamping elsewhere than at the base subtracts a rigid motion: the span, and with it the model, stays the same.
+    Arguments:
+        counts: number of functions in the directions (axial, y, z, torsion).
+        basis: "polynomial", "clamped-free", or a dict from direction ("axial", "y", "z",
+            "torsion") to ``counts`` functions of s.
+        frame: station of the clamp. Clamping away from the base subtracts a rigid motion, which
+            changes neither the span nor the model.
+        dtype: type of the coefficients.
+
+    Returns:
+        The shape functions.
 
     >>> basis = shape_functions((0, 2, 0, 0))
     >>> basis(1.0).shape
@@ -156,8 +158,8 @@ def shape_functions(
     """
     if isinstance(basis, str) and basis not in ("polynomial", "clamped-free"):
         raise ValueError(
-            f"basis: {basis!r}; expected 'polynomial', 'clamped-free', or a dict of your own functions, e.g. "
-            "{'y': (lambda s: s**2,)}."
+            f"basis: {basis!r}; expected 'polynomial', 'clamped-free', or a dict of functions, "
+            "e.g. {'y': (lambda s: s**2,)}."
         )
     functions, direction = [], []
     for d, count in enumerate(counts):

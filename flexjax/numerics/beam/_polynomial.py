@@ -1,8 +1,10 @@
-"""Shape functions as polynomials with rational coefficients, and their product integrals over the unit element, exact.
+"""Shape functions with rational coefficients, and their exact product integrals on an element.
 
-On an element of length l with xi = x/l in [0, 1], a field is u(x) = sum_i S_i f_i(xi) u_i with S_i = l^scale_i (a slope as unknown carries one power of
-l). Soeffker's eqs. (12)-(14), with the factors of l that the print lost:
-    int_0^l f_a^(na) f_b^(nb) ... dx = l^(1 - na - nb - ...) S_a S_b ... D_ab..,      D_ab.. = int_0^1 of the derivatives in xi.
+On an element of length l with xi = x/l in [0, 1], a field is u(x) = sum_i S_i f_i(xi) u_i with
+S_i = l^scale_i (an unknown slope has one power of l). Soeffker's eqs. (12)-(14), with the factors
+of l that are missing in print:
+    int_0^l f_a^(na) f_b^(nb) ... dx = l^(1 - na - nb - ...) S_a S_b ... D_ab..,
+    D_ab.. = int_0^1 of the derivatives w.r.t. xi.
 """
 
 import dataclasses
@@ -16,7 +18,11 @@ Polynomial = tuple[Fraction, ...]
 
 @dataclasses.dataclass(frozen=True)
 class ShapeSet:
-    """A named set of shape functions: coefficients of ascending powers of xi, one row per function, and the power of l of each unknown."""
+    """A named set of shape functions.
+
+    ``functions`` has one row of coefficients, of ascending powers of xi, per function; ``scale``
+    is the power of l of each unknown.
+    """
 
     name: str
     functions: tuple[Polynomial, ...]
@@ -28,7 +34,8 @@ def _set(name: str, rows, scale) -> ShapeSet:
 
 
 LINEAR = _set("linear", [(1, -1), (0, 1)], (0, 0))
-# Value and slope at both ends. As C1 functions they interpolate bending; with slopes that belong to one element only ("C0 cubic") the axial field.
+# Value and slope at both ends. With shared slopes (C1) they interpolate bending, with one slope per
+# element ("C0 cubic") the axial displacement.
 CUBIC = _set("cubic", [(1, 0, -3, 2), (0, 1, -2, 1), (0, 0, 3, -2), (0, 0, -1, 1)], (0, 1, 0, 1))
 QUINTIC = _set(
     "quintic",
@@ -59,13 +66,15 @@ def multiply(p: Polynomial, q: Polynomial) -> Polynomial:
 
 
 def integrate(p: Polynomial) -> Fraction:
-    """Over [0, 1]."""
+    """The integral over [0, 1]."""
     return sum((c / (k + 1) for k, c in enumerate(p)), Fraction(0))
 
 
 @functools.cache
 def product_integrals(factors: tuple[tuple[ShapeSet, int], ...], weight: int = 0) -> np.ndarray:
-    """D of eqs. (12)-(14): the array of int_0^1 xi^weight f_a^(na) f_b^(nb) ... for ``factors`` ((set, derivative order), ...), as Fractions.
+    """D of eqs. (12)-(14): the array of int_0^1 xi^weight f_a^(na) f_b^(nb) ..., as Fractions.
+
+    ``factors`` is ((set, order of the derivative), ...).
 
     >>> str(product_integrals(((CUBIC, 1), (CUBIC, 1), (CUBIC, 1)))[0, 0, 0])
     '-54/35'
@@ -87,14 +96,14 @@ def product_integrals(factors: tuple[tuple[ShapeSet, int], ...], weight: int = 0
 
 @functools.cache
 def coefficient_matrix(shapes: ShapeSet, order: int = 0, rows: int | None = None) -> np.ndarray:
-    """(power of xi, function) coefficients of the ``order``-th derivative in xi, padded to ``rows`` powers."""
+    """Coefficients (power of xi, function) of a derivative w.r.t. xi, padded to ``rows`` powers."""
     columns = [differentiate(f, order) for f in shapes.functions]
     size = max(len(c) for c in columns) if rows is None else rows
     return np.array([[float(c[k]) if k < len(c) else 0.0 for c in columns] for k in range(size)])
 
 
 def hilbert(rows: int, columns: int, weight: int = 0) -> np.ndarray:
-    """int_0^1 xi^(i + j + weight): the product integrals of the powers themselves."""
+    """int_0^1 xi^(i + j + weight): the product integrals of the powers of xi."""
     return np.array(
         [[float(Fraction(1, i + j + weight + 1)) for j in range(columns)] for i in range(rows)]
     )

@@ -1,3 +1,6 @@
-"""Rigid motions of the plane and of space: two modules with the same names, so that a chain is written once."""
+"""Rigid-body motions SE(2) and SE(3): two modules with the same names.
+
+A kinematic chain is written once and runs with either module.
+"""
 
 from flexjax.numerics.screw import se2 as se2, se3 as se3

@@ -1,4 +1,4 @@
-"""What SE(2) and SE(3) share: the pose and small products written so that XLA fuses them."""
+"""The pose, shared by SE(2) and SE(3), and its products in a form that XLA fuses."""
 
 import equinox as eqx
 import jax
@@ -8,9 +8,10 @@ from flexjax.numerics.linalg import mm, mv
 
 
 class Pose(eqx.Module):
-    """A rigid motion of the plane or of space: a rotation matrix and the origin of the inner frame in the outer one.
+    """A rigid-body motion: rotation matrix, and origin of the inner frame in the outer one.
 
-    Plain matrices, never normalised: a chain composes few poses per step and builds them anew from its coordinates.
+    The rotation is never normalised: a chain composes few poses per step and computes them from
+    its coordinates every time.
     """
 
     rotation: Float[Array, "d d"]
@@ -18,7 +19,7 @@ class Pose(eqx.Module):
 
 
 def compose(a: Pose, b: Pose) -> Pose:
-    """a after b: the pose of b's inner frame in a's outer frame."""
+    """The product a b: the pose of b's inner frame in a's outer frame."""
     return Pose(mm(a.rotation, b.rotation), a.position + mv(a.rotation, b.position))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from flexjax._types import Matrix3, Quaternion, Vector3
 from flexjax.numerics.screw._stumpff import dexp_inv_coefficient, stumpff
 
-# skew(w)[i, j] = -sum_k eps_ijk w_k: one fused multiply and sum, where stacking nine scalars is a dozen operations
+# skew(w)[i, j] = -sum_k eps_ijk w_k: one fused operation; stacking nine scalars takes a dozen.
 _LEVI_CIVITA = np.zeros((3, 3, 3))
 _LEVI_CIVITA[[0, 1, 2], [1, 2, 0], [2, 0, 1]] = 1.0
 _LEVI_CIVITA[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0
@@ -22,17 +22,18 @@ def _product(i: int, side: float) -> np.ndarray:
     return matrix
 
 
-# R_ij = <e_i q, q e_j> = q^T B_ij q, and 1 with the nine B_ij is an orthogonal basis: 4 q q^T = 1 + sum_ij R_ij B_ij
+# R_ij = <e_i q, q e_j> = q^T B_ij q. The identity and the nine B_ij form an orthogonal basis:
+# 4 q q^T = 1 + sum_ij R_ij B_ij.
 _BASIS = np.array([[_product(i, 1.0).T @ _product(j, -1.0) for j in range(3)] for i in range(3)])
 
 
 def skew(w: Vector3) -> Matrix3:
-    """The matrix of w x."""
+    """The matrix of the cross product with w."""
     return jnp.sum(jnp.asarray(-_LEVI_CIVITA, w.dtype) * w[None, None, :], axis=2)
 
 
 def unskew(m: Matrix3) -> Vector3:
-    """The vector of the antisymmetric part."""
+    """The vector of the skew-symmetric part."""
     return jnp.sum(jnp.asarray(-0.5 * _LEVI_CIVITA, m.dtype) * m[:, :, None], axis=(0, 1))
 
 
@@ -60,7 +61,10 @@ def rotation_log(rotation: Matrix3) -> Vector3:
 
 
 def so3_dexp(rotvec: Vector3) -> Matrix3:
-    """Body angular velocity per rate of the rotation vector: exp(x)^-1 d exp(x)[dx] = hat(so3_dexp(x) dx)."""
+    """Body angular velocity per rate of the rotation vector.
+
+    exp(x)^-1 d exp(x)[dx] = hat(so3_dexp(x) dx).
+    """
     _, _, c2, c3, _ = stumpff(jnp.sum(rotvec * rotvec), 4)
     return jnp.eye(3, dtype=rotvec.dtype) - c2 * skew(rotvec) + c3 * skew_square(rotvec)
 
@@ -77,9 +81,9 @@ def quat_exp(rotvec: Vector3) -> Quaternion:
 
 
 def quat_log(quat: Quaternion) -> Vector3:
-    """The rotation vector, of length at most pi, of a quaternion; q and -q give the same.
+    """The rotation vector of a quaternion, of length at most pi; q and -q give the same.
 
-    Not jaxlie's: within 1e-10 (float32: 1e-5) of a half turn that one drops the derivative in w.
+    jaxlie's function drops the derivative w.r.t. w within 1e-10 (float32: 1e-5) of the angle pi.
     """
     quat = jnp.where(quat[0] < 0.0, -quat, quat)
     w, v = quat[0], quat[1:]
@@ -87,14 +91,13 @@ def quat_log(quat: Quaternion) -> Vector3:
     near = n2 < 1e-4 * w * w
     u2 = jnp.where(near, n2 / jnp.where(near, w * w, 1.0), 0.0)
     n = jnp.sqrt(jnp.where(near, 1.0, n2))
-    series = (1.0 - u2 * (1.0 / 3.0 - u2 * (1.0 / 5.0 - u2 * (1.0 / 7.0 - u2 / 9.0)))) / jnp.where(
-        near, w, 1.0
-    )
+    series = 1.0 - u2 * (1.0 / 3.0 - u2 * (1.0 / 5.0 - u2 * (1.0 / 7.0 - u2 / 9.0)))
+    series = series / jnp.where(near, w, 1.0)
     return 2.0 * jnp.where(near, series, jnp.arctan2(n, w) / n) * v
 
 
 def quat_multiply(a: Quaternion, b: Quaternion) -> Quaternion:
-    # written out: jaxlie's product gathers through index arrays, which XLA on CPU does not fuse
+    # jaxlie's product gathers with index arrays, which XLA on CPU does not fuse.
     w = a[:1] * b[:1] - jnp.sum(a[1:] * b[1:], keepdims=True)
     return jnp.concatenate([w, a[0] * b[1:] + b[0] * a[1:] + cross(a[1:], b[1:])])
 
@@ -109,8 +112,8 @@ def quat_to_matrix(quat: Quaternion) -> Matrix3:
 def matrix_to_quat(rotation: Matrix3) -> Quaternion:
     """The unit quaternion with w >= 0.
 
-    4 q q^T is affine in the rotation matrix; its row with the largest diagonal entry is q up to a factor of at least 2.
-    jaxlie's four formulas are the same rows, written out: three times the operations and the time to compile.
+    4 q q^T is affine in the rotation matrix. Its row with the largest diagonal entry is q times a
+    factor of at least 2. jaxlie's four explicit formulas need three times the operations.
     """
     eye = jnp.eye(4, dtype=rotation.dtype)
     outer4 = eye + jnp.sum(
@@ -122,6 +125,6 @@ def matrix_to_quat(rotation: Matrix3) -> Quaternion:
 
 
 def quat_retract(quat: Quaternion, rotvec: Vector3) -> Quaternion:
-    """quat * exp(rotvec), brought back to unit length: a step from quat by a rotation vector in body axes."""
+    """quat * exp(rotvec), normalised: a step from quat by a rotation vector in body axes."""
     moved = quat_multiply(quat, quat_exp(rotvec))
     return moved / jnp.sqrt(jnp.sum(moved * moved))

@@ -1,7 +1,7 @@
-"""SE(2): poses, twists [vx, vy, omega] and wrenches [fx, fy, moment] in body axes. The twin of `se3`, name by name.
+"""SE(2): poses, twists [vx, vy, omega] and wrenches [fx, fy, moment] in body axes.
 
-Rotation vectors have shape (1,), so that twist[LIN:] is one here as in space. Everything equals `se3` on the
-embedding of the plane in z = 0.
+It has the same names as `se3`, and the same results for the plane z = 0. A rotation vector has
+shape (1,), so that twist[LIN:] is one, as in `se3`.
 """
 
 import jax.numpy as jnp
@@ -30,12 +30,12 @@ def identity(dtype=None) -> Pose:
 
 
 def _quarter(p: Vector2) -> Vector2:
-    """p turned by +90 degrees: the plane's e_z x p."""
+    """p rotated by +90 degrees: e_z x p in the plane."""
     return p[::-1] * np.array([-1.0, 1.0], p.dtype)
 
 
 def _similarity(a: Scalar, b: Scalar) -> Matrix2:
-    """a 1 + b J, with J the turn by +90 degrees."""
+    """a 1 + b J, where J rotates by +90 degrees."""
     return jnp.stack([jnp.stack([a, -b]), jnp.stack([b, a])])
 
 
@@ -45,13 +45,13 @@ def _with_bottom(block: Matrix2, column: Vector2, last: float) -> Matrix3:
     return jnp.concatenate([jnp.concatenate([block, column[:, None]], axis=1), bottom], axis=0)
 
 
-# ad(twist) = _AD @ twist: one product instead of a matrix put together from its entries.
+# ad(twist) = _AD @ twist: one product instead of a matrix assembled from its entries.
 _AD = np.zeros((3, 3, 3))
 _AD[0, 1, 2], _AD[1, 0, 2], _AD[0, 2, 1], _AD[1, 2, 0] = -1.0, 1.0, 1.0, -1.0
 
 
 def rotation_exp(rotvec: RotationVector) -> Matrix2:
-    """The rotation matrix of an angle, given as a vector of one entry."""
+    """The rotation matrix of an angle, which is a vector of one entry."""
     return _similarity(jnp.cos(rotvec[0]), jnp.sin(rotvec[0]))
 
 
@@ -97,14 +97,14 @@ def ad_star(twist: Twist) -> Matrix3:
 
 
 def transport_wrench(pose: Pose, wrench: Wrench) -> Wrench:
-    """A wrench given at and in the inner frame, at and in the outer one: <adjoint z, result> = <z, wrench>."""
+    """Transform a wrench from the inner to the outer frame: <adjoint z, result> = <z, wrench>."""
     force = mv(pose.rotation, wrench[:2])
     moment = wrench[2:] + jnp.sum(_quarter(pose.position) * force, keepdims=True)
     return jnp.concatenate([force, moment])
 
 
 def dexp(twist: Twist) -> Matrix3:
-    """Left-trivialised (body) derivative of exp, the so-called right Jacobian: exp(x)^-1 d exp(x)[dx] = dexp(x) dx."""
+    """Derivative of exp in body axes (right Jacobian): exp(x)^-1 d exp(x)[dx] = dexp(x) dx."""
     v, w = twist[:2], twist[2]
     _, c1, c2, c3, _ = stumpff(w * w, 4)
     return _with_bottom(_similarity(c1, -c2 * w), c2 * _quarter(v) + c3 * w * v, 1.0)
@@ -118,7 +118,7 @@ def dexp_inv(twist: Twist) -> Matrix3:
 
 
 def hat(twist: Twist) -> Matrix3:
-    """The twist as a matrix of homogeneous coordinates."""
+    """The twist as a matrix on homogeneous coordinates."""
     return _with_bottom(_similarity(jnp.zeros_like(twist[2]), twist[2]), twist[:2], 0.0)
 
 
@@ -128,21 +128,21 @@ def vee(matrix: Matrix3) -> Twist:
 
 
 def to_pose7(pose: Pose) -> Pose7:
-    """x y 0 qw 0 0 qz, with qw >= 0: the plane as z = 0 of space."""
+    """x y 0 qw 0 0 qz, with qw >= 0: the pose in the plane z = 0 of space."""
     half = 0.5 * rotation_log(pose.rotation)
     zero = jnp.zeros_like(half)
     return jnp.concatenate([pose.position, zero, jnp.cos(half), zero, zero, jnp.sin(half)])
 
 
 def from_pose7(pose7: Pose7) -> Pose:
-    """The part in the plane; z, qx and qy are ignored."""
+    """The planar part of a spatial pose; z, qx and qy are ignored."""
     w, z = pose7[3], pose7[6]
     scale = 1.0 / (w * w + z * z)
     return Pose(_similarity((w * w - z * z) * scale, 2.0 * w * z * scale), pose7[:2])
 
 
 def body_inertia(mass: Scalar, com: Vector2, inertia_about_com: Scalar) -> Matrix3:
-    """The 3x3 mass matrix about the frame's origin, from the moment of inertia about the centre of mass."""
+    """The 3x3 mass matrix about the frame's origin; the inertia is about the centre of mass."""
     com = jnp.asarray(com)
     lever = mass * _quarter(com)
     upper = jnp.concatenate([mass * jnp.eye(2, dtype=com.dtype), lever[:, None]], axis=1)

@@ -1,7 +1,8 @@
-"""SE(3): poses, twists [linear; angular] and wrenches [force; moment] in body axes. The twin of `se2`, name by name.
+"""SE(3): poses, twists [linear; angular] and wrenches [force; moment] in body axes.
 
-z_outer = adjoint(g) z_inner maps the twist of a body seen from the inner frame to the outer frame; transport_wrench
-is its power-conserving partner. Functions take one pose or one 6-vector: use jax.vmap for many.
+It has the same names as `se2`. z_outer = adjoint(g) z_inner maps a twist from the inner to the
+outer frame; transport_wrench maps a wrench so that their power stays the same. Functions take one
+pose or one 6-vector; use jax.vmap for many.
 """
 
 import jax.numpy as jnp
@@ -45,7 +46,7 @@ def identity(dtype=None) -> Pose:
 
 
 def _triangular(diagonal: Matrix3, corner: Matrix3) -> Matrix6:
-    """[[D, C], [0, D]]: every operator on twists has this form, as a dual number D + eps C."""
+    """[[D, C], [0, D]]: every operator on twists has this form, that of a dual number D + eps C."""
     upper = jnp.concatenate([diagonal, corner], axis=1)
     lower = jnp.concatenate([jnp.zeros_like(corner), diagonal], axis=1)
     return jnp.concatenate([upper, lower], axis=0)
@@ -63,8 +64,8 @@ def log(pose: Pose) -> Twist:
     """The twist with exp(twist) = pose and an angle of at most pi."""
     w = rotation_log(pose.rotation)
     e = dexp_inv_coefficient(jnp.sum(w * w))
-    turned = cross(w, pose.position)
-    return jnp.concatenate([pose.position - 0.5 * turned + e * cross(w, turned), w])
+    wp = cross(w, pose.position)
+    return jnp.concatenate([pose.position - 0.5 * wp + e * cross(w, wp), w])
 
 
 def adjoint(pose: Pose) -> Matrix6:
@@ -89,21 +90,19 @@ def ad_star(twist: Twist) -> Matrix6:
 
 
 def transport_wrench(pose: Pose, wrench: Wrench) -> Wrench:
-    """A wrench given at and in the inner frame, at and in the outer one: <adjoint z, result> = <z, wrench>."""
+    """Transform a wrench from the inner to the outer frame: <adjoint z, result> = <z, wrench>."""
     force, moment = mv(pose.rotation, wrench[:3]), mv(pose.rotation, wrench[3:])
     return jnp.concatenate([force, moment + cross(pose.position, force)])
 
 
 def dexp(twist: Twist) -> Matrix6:
-    """Left-trivialised (body) derivative of exp, the so-called right Jacobian: exp(x)^-1 d exp(x)[dx] = dexp(x) dx."""
+    """Derivative of exp in body axes (right Jacobian): exp(x)^-1 d exp(x)[dx] = dexp(x) dx."""
     v, w = twist[:3], twist[3:]
     _, _, c2, c3, c4, c5, _ = stumpff(jnp.sum(w * w), 6)
     w_hat, w_hat2, eye = skew(w), skew_square(w), jnp.eye(3, dtype=twist.dtype)
     wv = jnp.sum(w * v)
-    d2, d3 = (
-        (2.0 * c4 - c3) * wv,
-        (3.0 * c5 - c4) * wv,
-    )  # derivatives of c2, c3 in x, along dx = 2 w.v
+    # Derivatives of c2 and c3 along dx = 2 w.v.
+    d2, d3 = (2.0 * c4 - c3) * wv, (3.0 * c5 - c4) * wv
     corner = -c2 * skew(v) + c3 * _anticommutator(w, v, wv) - d2 * w_hat + d3 * w_hat2
     return _triangular(eye - c2 * w_hat + c3 * w_hat2, corner)
 
@@ -124,7 +123,7 @@ def _anticommutator(w: Vector3, v: Vector3, wv: Scalar) -> Matrix3:
 
 
 def hat(twist: Twist) -> Float[Array, "4 4"]:
-    """The twist as a matrix of homogeneous coordinates."""
+    """The twist as a matrix on homogeneous coordinates."""
     upper = jnp.concatenate([skew(twist[3:]), twist[:3, None]], axis=1)
     return jnp.concatenate([upper, jnp.zeros((1, 4), twist.dtype)], axis=0)
 
@@ -144,7 +143,7 @@ def from_pose7(pose7: Pose7) -> Pose:
 
 
 def body_inertia(mass: Scalar, com: Vector3, inertia_about_com: Matrix3) -> Matrix6:
-    """The 6x6 mass matrix about the frame's origin, from the inertia about the centre of mass in the same axes."""
+    """The 6x6 mass matrix about the frame's origin; the inertia is about the centre of mass."""
     com = jnp.asarray(com)
     lever = mass * skew(com)
     linear = mass * jnp.eye(3, dtype=com.dtype)
