@@ -39,6 +39,7 @@ class SimulationError(RuntimeError):
     def __init__(self, status: Status, t_fail: float, where: str | None):
         self.status, self.t_fail, self.where = status, t_fail, where
         place = f" at {where}" if where else ""
-        super().__init__(
-            f"simulation failed at t = {t_fail:.6g} s{place}: {status.name}: {status.message}. Pass throw=False to get the part before it."
+        self.reason = (
+            f"simulation failed at t = {t_fail:.6g} s{place}: {status.name}: {status.message}."
         )
+        super().__init__(f"{self.reason} Pass throw=False to get the part before it.")

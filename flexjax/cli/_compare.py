@@ -61,6 +61,7 @@ def run(args: Args):
         "first run [s]",
         "second run [s]",
         "frequencies [Hz]",
+        "status",
     ]
     rows = [
         [
@@ -73,6 +74,7 @@ def run(args: Args):
             r.first_seconds,
             r.run_seconds,
             ", ".join(f"{f:.4g}" for f in r.frequencies),
+            r.status,
         ]
         for r in result.rows
     ]
@@ -91,6 +93,9 @@ def run(args: Args):
     )
     for name, why in result.refused.items():
         report.text(f"{name} does not support this robot: {'; '.join(why)}")
+    for r in result.rows:
+        if r.reason:
+            report.text(f"{r.name}: {r.status}: {r.reason}")
     for warning in caught:
         report.text(f"Warning: {warning}")
     report.figure(
@@ -115,7 +120,8 @@ def run(args: Args):
         "robot": robot.name,
         "reference": result.reference,
         "rows": [
-            dict(zip(head[:8], row[:8], strict=True)) | {"frequencies [Hz]": list(r.frequencies)}
+            dict(zip(head[:8], row[:8], strict=True))
+            | {"frequencies [Hz]": list(r.frequencies), "status": r.status, "reason": r.reason}
             for row, r in zip(rows, result.rows, strict=True)
         ],
         "refused": result.refused,

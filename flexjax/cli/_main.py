@@ -1,6 +1,7 @@
 """Dispatches to a command and prints its result or its error."""
 
 import json
+import math
 import os
 import sys
 from collections.abc import Sequence
@@ -101,7 +102,7 @@ def run_command(name: str, module: Any, args: Any) -> int:
             print(json.dumps({"error": str(error)}))
         return 1
     try:
-        print(json.dumps(data, indent=1) if as_json else text)
+        print(json.dumps(_strict(data), indent=1, allow_nan=False) if as_json else text)
     except BrokenPipeError:  # `flexjax ... | head`
         sys.stderr.close()
     return code
@@ -110,6 +111,15 @@ def run_command(name: str, module: Any, args: Any) -> int:
 def _is_internal(error: BaseException) -> bool:
     """Whether an error of jax or equinox escaped: a fault of flexjax, shown with its traceback."""
     return type(error).__module__.split(".")[0] in ("jax", "jaxlib", "equinox")
+
+
+def _strict(data: Any) -> Any:
+    """The data with null for numbers that are not finite: JSON has none."""
+    if isinstance(data, dict):
+        return {key: _strict(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_strict(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def _help() -> str:

@@ -2,21 +2,26 @@
 
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
 
+from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation import formulations_for
+from flexjax.formulation import AbstractModel, formulations_for
 from flexjax.robot import Robot
 from flexjax.simulate._linear import modes
-from flexjax.simulate._simulate import simulate
+from flexjax.simulate._simulate import failure_of, simulate
 from flexjax.simulate.trajectory import Trajectory
 
 
 class Row(eqx.Module):
-    """One formulation in a comparison; differences are the largest over time against the reference."""
+    """One formulation in a comparison; differences are the largest over time against the reference.
+
+    ``status`` is that of the run, or "error" where there is no run; ``reason`` says why it failed.
+    Differences of a failed run are those before its failure."""
 
     name: str = eqx.field(static=True)
     unknowns: int = eqx.field(static=True)
@@ -27,6 +32,8 @@ class Row(eqx.Module):
     frequencies: tuple[float, ...]
     first_seconds: float
     run_seconds: float
+    status: str = eqx.field(static=True, default="ok")
+    reason: str = eqx.field(static=True, default="")
 
 
 class Comparison(eqx.Module):
@@ -40,7 +47,7 @@ class Comparison(eqx.Module):
 
     def __str__(self) -> str:
         cost = f"{'first [s]':>10}{'run [s]':>9}"
-        head = f"{'formulation':<18}{'unknowns':>9}{'tip [m]':>11}{'joints':>11}{'energy [J]':>11}{'balance':>10}{cost}  frequencies [Hz]"
+        head = f"{'formulation':<18}{'unknowns':>9}{'tip [m]':>11}{'joints':>11}{'energy [J]':>11}{'balance':>10}{cost}  {'status':<14}frequencies [Hz]"
         lines = [
             f"{self.robot.name}: largest difference from {self.reference} (the finest that is flexible)",
             head,
@@ -49,8 +56,9 @@ class Comparison(eqx.Module):
             freq = ", ".join(f"{f:.4g}" for f in r.frequencies)
             cost = f"{r.first_seconds:>10.2f}{r.run_seconds:>9.3f}"
             lines.append(
-                f"{r.name:<18}{r.unknowns:>9d}{r.tip:>11.2e}{r.joints:>11.2e}{r.energy:>11.2e}{r.balance:>10.1e}{cost}  {freq}"
+                f"{r.name:<18}{r.unknowns:>9d}{r.tip:>11.2e}{r.joints:>11.2e}{r.energy:>11.2e}{r.balance:>10.1e}{cost}  {r.status:<14}{freq}"
             )
+        lines += [f"{r.name}: {r.status}: {r.reason}" for r in self.rows if r.reason]
         lines += [f"{name} refused: {'; '.join(why)}" for name, why in self.refused.items()]
         return "\n".join(lines)
 
@@ -69,7 +77,8 @@ def compare(
     """Simulate a robot in every registered formulation that can hold it, and compare tip, joints, energy, frequencies and cost.
 
     ``formulations`` (name -> formulation with your options) replaces the registry's defaults; ``reference`` names the one to compare with (default: the
-    one with most unknowns that is not rigid); ``progress`` is called with the name of each before it is compiled and run; ``options`` go to :func:`simulate`.
+    one with most unknowns that is not rigid and did not fail); ``progress`` is called with the name of each before it is compiled and run; ``options`` go to :func:`simulate`. A formulation that fails
+    is a row with its status and reason; with ``throw=True`` its error is raised.
     """
     holding, refused = formulations_for(robot)
     if formulations is not None:
@@ -80,41 +89,86 @@ def compare(
             f"robot {robot.name!r}: no formulation can hold it:\n"
             + "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items())
         )
-    runs, sizes = {}, {}
+    drive = Drive() if drive is None else drive
+    drive.check(robot)
+    runs, faults = {}, {}
     for name, formulation in holding.items():
         if progress is not None:
             progress(name)
-        model = formulation.bind(robot)
-        seconds = []
-        for _ in range(2):
-            begin = time.perf_counter()
-            traj = jax.block_until_ready(simulate(model, drive, ts, **options))
-            seconds.append(time.perf_counter() - begin)
-        sizes[name] = sum(x.size for x in jax.tree_util.tree_leaves(traj.final.mech))
-        frequencies = tuple(float(f) for f in modes(model, n=n_modes).frequencies)
-        runs[name] = (traj, seconds, frequencies)
-    flexible = [n for n in runs if n != "RigidArm"] or list(runs)
-    reference = max(flexible, key=lambda n: sizes[n]) if reference is None else reference
+        try:
+            runs[name] = _run(formulation.bind(robot), drive, ts, n_modes, options)
+        # What a formulation says about these numbers is part of the result; a fault of the program (a TypeError, say) is not.
+        except (ValueError, ArithmeticError, RuntimeError) as error:
+            if options.get("throw"):
+                raise
+            faults[name] = error
+    if not runs:
+        raise next(iter(faults.values()))
+    reference = _reference(runs) if reference is None else reference
     if reference not in runs:
         raise ValueError(f"reference: {reference!r}; expected one of {', '.join(runs)}.")
-    best = runs[reference][0]
+    best = runs[reference].traj
     rows = tuple(
-        _row(name, sizes[name], traj, best, seconds, freq)
-        for name, (traj, seconds, freq) in runs.items()
+        _row(name, runs[name], best) if name in runs else _no_run(name, faults[name])
+        for name in holding
     )
-    return Comparison(robot, reference, rows, {name: run[0] for name, run in runs.items()}, refused)
+    return Comparison(robot, reference, rows, {n: r.traj for n, r in runs.items()}, refused)
 
 
-def _row(name, size, traj, best, seconds, frequencies) -> Row:
-    def gap(a, b):
-        return float(np.nanmax(np.abs(np.asarray(a) - np.asarray(b)), initial=0.0))
+class _Run(NamedTuple):
+    traj: Trajectory
+    seconds: list[float]
+    frequencies: tuple[float, ...]
+    reason: str
 
-    e = traj.energy
+    @property
+    def size(self) -> int:
+        return sum(x.size for x in jax.tree_util.tree_leaves(self.traj.final.mech))
+
+
+def _run(model: AbstractModel, drive: Drive, ts, n_modes: int, options: dict) -> _Run:
+    seconds = []
+    for _ in range(2):
+        begin = time.perf_counter()
+        traj = jax.block_until_ready(simulate(model, drive, ts, **{"throw": False} | options))
+        seconds.append(time.perf_counter() - begin)
+    reason = "" if traj.ok else failure_of(traj).reason
+    try:
+        frequencies = tuple(float(f) for f in modes(model, n=n_modes).frequencies)
+    except (ValueError, ArithmeticError, RuntimeError) as error:
+        frequencies, reason = (), f"{reason} modes: {error}".strip()
+    return _Run(traj, seconds, frequencies, reason)
+
+
+def _reference(runs: dict[str, _Run]) -> str:
+    """The finest flexible one among those that ended well, if there are any."""
+    good = [n for n in runs if runs[n].traj.ok] or list(runs)
+    return max([n for n in good if n != "RigidArm"] or good, key=lambda n: runs[n].size)
+
+
+def _no_run(name: str, error: Exception) -> Row:
+    nan = float("nan")
+    return Row(name, 0, nan, nan, nan, nan, (), nan, nan, "error", str(error))
+
+
+def _row(name: str, run: _Run, best: Trajectory) -> Row:
+    def largest(a) -> float:
+        a = np.abs(np.asarray(a))
+        return float(np.max(a[np.isfinite(a)], initial=0.0)) if np.isfinite(a).any() else np.nan
+
+    traj, e = run.traj, run.traj.energy
     balance = np.asarray(e.balance)
-    scale = max(
-        float(np.nanmax(np.abs(np.asarray(x)))) for x in (e.kinetic, e.elastic, e.gravity, e.work)
-    )
+    scale = max(largest(x) for x in (e.kinetic, e.elastic, e.gravity, e.work))
+    lost = [x.energy.mechanical - x.energy.mechanical[0] for x in (traj, best)]
     return Row(
-        name, size, gap(traj.tip, best.tip), gap(traj.q, best.q), gap(e.mechanical - e.mechanical[0], best.energy.mechanical - best.energy.mechanical[0]),
-        float(np.nanmax(np.abs(balance - balance[0]))) / scale if scale else 0.0, frequencies, seconds[0], seconds[1],
-    )  # fmt: skip
+        name,
+        run.size,
+        largest(traj.tip - best.tip),
+        largest(traj.q - best.q),
+        largest(lost[0] - lost[1]),
+        largest(balance - balance[0]) / scale if scale else 0.0,
+        run.frequencies,
+        *run.seconds,
+        Status(int(traj.status)).name,
+        run.reason,
+    )

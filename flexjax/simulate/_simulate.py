@@ -156,15 +156,16 @@ def _check_solver(solver, model, drive):
 
 
 def _raise_failure(traj: Trajectory):
-    if (
-        isinstance(traj.status, jax.core.Tracer)
-        or traj.status.ndim
-        or int(traj.status) == Status.ok
-    ):
+    if isinstance(traj.status, jax.core.Tracer) or traj.status.ndim or traj.ok:
         return
+    raise failure_of(traj)
+
+
+def failure_of(traj: Trajectory) -> SimulationError:
+    """Why a run failed, with time and place."""
     where = int(traj.where)
     place = f"joint {traj.robot.joints[where].name!r}" if where >= 0 else _busiest(traj)
-    raise SimulationError(Status(int(traj.status)), float(traj.t_fail), place)
+    return SimulationError(Status(int(traj.status)), float(traj.t_fail), place)
 
 
 def _busiest(traj: Trajectory) -> str | None:

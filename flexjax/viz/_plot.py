@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from flexjax.io._dataset import check_single
@@ -30,10 +31,15 @@ OF_OTHERS = {
 }
 
 
+def _begun(runs: dict[str, Trajectory]) -> dict[str, Trajectory]:
+    """Runs of a comparison with anything to draw; all of them if none has."""
+    return {n: t for n, t in runs.items() if np.isfinite(np.asarray(t.tip)).any()} or runs
+
+
 def as_runs(thing: Any, action: str) -> dict[str, Trajectory]:
     """``{name: trajectory}`` from a trajectory, a comparison or such a dict."""
     runs = (
-        thing.trajectories
+        _begun(thing.trajectories)
         if isinstance(thing, Comparison)
         else thing
         if isinstance(thing, dict)
