@@ -157,14 +157,19 @@ ADAPTIVE = {
 }
 
 
-@pytest.mark.parametrize("options", [{"substeps": 10}, ADAPTIVE], ids=["fixed", "adaptive"])
+@functools.cache
+def switched_pair(kind):
+    """The run and its derivative, compiled once for all switch times."""
+    options = ADAPTIVE if kind == "adaptive" else {"substeps": 10}
+    run = functools.partial(_two_joints, **options)
+    return jax.jit(run), jax.jit(jax.jacrev(run))
+
+
+@pytest.mark.parametrize("kind", ["fixed", pytest.param("adaptive", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("gap", [0.0, 1e-9], ids=["together", "a nanosecond apart"])
-def test_switches_of_two_joints_at_one_time(gap, options):
+def test_switches_of_two_joints_at_one_time(gap, kind):
     """Each has its own derivative: wrong by as much as its size before, in adaptive runs for close times too."""
-    run, slope = (
-        jax.jit(lambda t, f=f: f(lambda t: _two_joints(t, **options))(t))
-        for f in (lambda f: f, jax.jacrev)
-    )
+    run, slope = switched_pair(kind)
     times, h = jnp.array([0.1437, 0.1437 + gap]), 1e-4
     differences = [(run(times + h * e) - run(times - h * e)) / (2 * h) for e in np.eye(2)]
     np.testing.assert_allclose(

@@ -202,8 +202,9 @@ class SpatialTerm(AbstractChainStepTerm):
         if self.linearisation == "extrapolated":
             ahead = dt * v0 + 0.5 * dt**2 * a0, v0 + dt * a0
         else:
-            slope = carried.slope + 0.5 * (dt + carried.step) * carried.bend
-            ahead = dt * slope, slope + 0.5 * dt * carried.bend
+            bend = carried.bend_ahead(dt)
+            slope = carried.slope + 0.5 * (dt + carried.step) * bend
+            ahead = dt * slope, slope + 0.5 * dt * bend
 
         lag = carried.lag(dt)
 

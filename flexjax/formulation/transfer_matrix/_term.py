@@ -42,6 +42,11 @@ class Carried(eqx.Module):
     step: Float[Array, ""]
     exchange: eqx.Module
 
+    def bend_ahead(self, dt) -> Array:
+        """``bend`` for a step of length ``dt``. A much shorter step before it (a break close to an output) had
+        instantaneous accelerations, many times what modes with dt omega > 1 do on average: the step would run away."""
+        return jnp.minimum(1.0, 2 * self.step / dt) * self.bend
+
     def lag(self, dt) -> Lag | None:
         """For the step of length ``dt`` that follows."""
         joint = self.exchange.joint
@@ -252,9 +257,11 @@ class TransferTerm(AbstractChainStepTerm):
         if self.linearisation == "extrapolated":
             a = carried.acceleration
             return Mechanical(mech.q + dt * mech.v + 0.5 * dt**2 * a, mech.v + dt * a)
-        lag = 0.5 * (dt + carried.step)
-        slope = carried.slope + lag * carried.bend  # the mean rate of the step to come
-        return Mechanical(mech.q + dt * slope, slope + 0.5 * dt * carried.bend)
+        bend = carried.bend_ahead(dt)
+        slope = (
+            carried.slope + 0.5 * (dt + carried.step) * bend
+        )  # the mean rate of the step to come
+        return Mechanical(mech.q + dt * slope, slope + 0.5 * dt * bend)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         # Of a step reverse mode stores where it began and its sweeps: storing and reading some seventy small arrays takes
