@@ -1,10 +1,9 @@
-"""The same problems in Exudyn, for the ratio in the same run. Needs the `outside` extra.
+"""The same problems in Exudyn, for ratios measured in the same run. Requires the `outside` extra.
 
-With Exudyn's default Newton tolerances (absolute 1e-10, relative 1e-8) and step control, the ANCF cable takes 57 683
-steps instead of 50 on this link (0.05 s, generalised-alpha 0.9, exudyn 1.13.6); the geometrically exact beam
-does the same once the relative one is 1e-10. The likely reason: the tolerance lies below the rounding of the residual,
-EA/l times 1e-16 or about 1e-8 N. Here the absolute one is 1e-6, with modified Newton and the sparse solver: of 24
-combinations of Newton, tolerance and linear solver, none was faster beyond the noise at the same tip. One step per dt.
+Exudyn's default absolute Newton tolerance (1e-10) lies below the rounding error of the residual,
+EA/l times 1e-16 or about 1e-8 N. With step control, the ANCF cable then takes 57 683 steps instead
+of 50 (0.05 s, generalised-alpha 0.9, Exudyn 1.13.6). The tolerance here is 1e-6, with modified
+Newton, the sparse solver and one step per dt: the fastest of 24 combinations, within the noise.
 """
 
 import dataclasses
@@ -41,7 +40,10 @@ def _beam(kind: str, link, length: float, nodes: list[int], eii):
 def pendulum(
     link, *, kind: str, elements: int, dt: float, end: float, gravity: float, spectral_radius=None
 ) -> Run:
-    """A link pinned at its base, released horizontally. Trapezoidal Newmark, or generalised-alpha with a radius."""
+    """A link pinned at its base and released horizontally.
+
+    The solver is trapezoidal Newmark, or generalised-alpha with the given spectral radius.
+    """
     import exudyn
     import exudyn.itemInterface as eii
 
@@ -76,7 +78,7 @@ def pendulum(
     settings.timeIntegration.newton.absoluteTolerance = 1e-6
     settings.timeIntegration.newton.relativeTolerance = 1e-8
     settings.timeIntegration.generalizedAlpha.computeInitialAccelerations = True
-    # The pin is a constraint on two coordinates, and Newmark is unstable with constraints on positions (index 3).
+    # Newmark is unstable with position constraints (index 3), and the pin is a constraint.
     settings.timeIntegration.generalizedAlpha.useNewmark = spectral_radius is None
     settings.timeIntegration.generalizedAlpha.useIndex2Constraints = spectral_radius is None
     if spectral_radius is not None:

@@ -1,4 +1,4 @@
-"""Timing of compiled functions: compile and run apart, every result waited for, machine and versions on record."""
+"""Times compiled functions: separate compile and run times, machine and versions on record."""
 
 import dataclasses
 import datetime
@@ -18,7 +18,10 @@ RESULTS = Path(__file__).resolve().parent / "results"
 
 @dataclasses.dataclass
 class Timing:
-    """Seconds. `compile` is tracing and compilation, without a run; `wall` and `cpu` are medians of single runs."""
+    """Times in seconds.
+
+    `compile` is tracing and compilation; `wall` and `cpu` are medians of single runs.
+    """
 
     compile: float
     wall: float
@@ -27,27 +30,30 @@ class Timing:
 
 
 def fresh_compilations():
-    """Switch the persistent cache off: a compile time read from a cache says nothing."""
+    """Disable the persistent cache, so that compile times are real."""
     jax.config.update("jax_enable_compilation_cache", False)
 
 
 def _compiled(fn: Callable, *args):
-    """(function that runs and waits, its value, seconds of tracing and compilation)."""
+    """A function that runs and waits, its value, and the time of tracing and compilation."""
     start = time.perf_counter()
     compiled = jax.jit(fn).lower(*args).compile()
     compile_time = time.perf_counter() - start
-    value = jax.block_until_ready(compiled(*args))  # first touch of memory: not timed
+    value = jax.block_until_ready(compiled(*args))  # the first run allocates memory: not timed
     return lambda: jax.block_until_ready(compiled(*args)), value, compile_time
 
 
 def measure(fn: Callable, *args, repeats: int = 5):
-    """Lower, compile and run `fn(*args)`. Returns (value, Timing), with medians over `repeats` runs."""
+    """Compile and run `fn(*args)`; return its value and the Timing over `repeats` runs."""
     run, value, compile_time = _compiled(fn, *args)
     return value, _repeat(run, repeats, compile_time)
 
 
 def in_turns(fns: list[Callable], *args, repeats: int = 5) -> list:
-    """As ``measure`` of every one of ``fns``; their runs take turns, so that all of them meet the same machine and ratios can be trusted."""
+    """``measure`` for each of ``fns`` with interleaved runs.
+
+    All functions see the same machine load, so their ratios are reliable.
+    """
     ready = [_compiled(fn, *args) for fn in fns]
     rounds = [[_repeat(run, 1) for run, _, _ in ready] for _ in range(repeats)]
     return [
@@ -65,8 +71,11 @@ def in_turns(fns: list[Callable], *args, repeats: int = 5) -> list:
 
 
 def alternate(fn: Callable, *args, other: Callable, repeats: int = 7):
-    """``fn(*args)`` compiled and ``other()``, which returns what it took as `wall` and `cpu`, in turns, so that both meet the same machine: (value, Timing of
-    fn, Timing of other)."""
+    """Interleave runs of ``fn(*args)``, compiled, and of ``other()``, which returns its times.
+
+    Returns:
+        The value of ``fn``, its Timing and the Timing of ``other``.
+    """
     run, value, compile_time = _compiled(fn, *args)
     other()
     ours, theirs = [], []
@@ -98,7 +107,7 @@ def _version(package: str) -> str:
 
 
 def environment() -> dict:
-    """What a number depends on besides the code."""
+    """Machine, versions and settings on which a timing depends."""
     packages = ("flexjax", "jax", "jaxlib", "diffrax", "equinox", "numpy", "exudyn")
     return {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -114,7 +123,7 @@ def environment() -> dict:
 
 
 def row(name: str, **values) -> dict:
-    """One line of a result table; timings flattened. A case that cannot run is recorded with `error`, not dropped."""
+    """One row of a result table; a case that fails is recorded with `error`."""
     flat = {"name": name}
     for key, value in values.items():
         flat[key] = dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
@@ -133,7 +142,6 @@ def save(problem: str, rows: list[dict], **extra) -> Path:
 def show_environment():
     env = environment()
     versions = ", ".join(f"{k} {v}" for k, v in env["versions"].items())
-    print(
-        f"{env['platform']} ({env['device']}), {env['cpus']} cpus, load {env['load']:.1f}, x64 {env['x64']}"
-    )
+    machine = f"{env['platform']} ({env['device']}), {env['cpus']} cpus, load {env['load']:.1f}"
+    print(f"{machine}, x64 {env['x64']}")
     print(f"python {env['python']}, {versions}")

@@ -1,10 +1,12 @@
-"""Cost of the finite-element step: its slope in elements and in links, compile time of an arm, and what assembly costs.
+"""Cost of a finite-element step over elements and links, compile time, and cost of assembly.
 
-    python -m benchmarks.finite_element_cost [--elements 10 30 100 300 1000] [--links 2 4 8] [--assembly 8 16 32 64 128]
+    python -m benchmarks.finite_element_cost [--elements 10 30] [--links 2 4 8] [--assembly 8 16]
 
-Slopes are of the CPU time per energy-conserving step of falling metal links (a scan of steps without outputs), fitted in log-log. Compile time is that of
-the whole `simulate` of 3 links of 10 elements. Assembly compares the two ways to the mass matrix of a link: element matrices added into bands (what flexjax
-does), and the paper's element matrices "of the size of q", summed; the paper claims that the second saves a factor O(2 eta) of eta elements.
+A slope is the exponent of the CPU time per energy-conserving step of falling metal links, from a
+log-log fit to a scan without outputs. The compile time is that of `simulate` for 3 links of 10
+elements. Assembly compares two ways to the mass matrix of a link: element matrices added into a
+band, as in flexjax, and the paper's sum of element matrices "of the size of q". The paper claims
+that the second saves a factor O(2 eta) for eta elements.
 """
 
 import argparse
@@ -17,7 +19,7 @@ STEPS = 50
 
 
 def step_cost(links: int, elements: int, repeats: int = 5) -> dict:
-    """Compile and CPU time per step from the release on."""
+    """Compile time, and CPU time per step after the release."""
     import diffrax
     import equinox as eqx
     import jax
@@ -61,7 +63,7 @@ def step_cost(links: int, elements: int, repeats: int = 5) -> dict:
 
 
 def arm_compile(links: int = 3, elements: int = 10) -> dict:
-    """First call of simulate less a second one."""
+    """Compile time: the first call of simulate minus the second one."""
     import jax
     import jax.numpy as jnp
 
@@ -82,7 +84,7 @@ def arm_compile(links: int = 3, elements: int = 10) -> dict:
 
 
 def assembly_cost(elements: int, repeats: int = 5) -> dict:
-    """One mass matrix of one link from its element matrices, both ways; in a scan, so that dispatch does not count."""
+    """Cost of one link's mass matrix both ways, in a scan that hides the dispatch."""
     import jax
     import jax.numpy as jnp
     import numpy as np
@@ -99,7 +101,7 @@ def assembly_cost(elements: int, repeats: int = 5) -> dict:
         return to_band(index, blocks, n)
 
     def full(blocks):
-        # Every element matrix has the size of q (eqs. 8-13), then they are summed.
+        # Every element matrix has the size of q (eqs. 8-13); they are summed.
         place = jax.nn.one_hot(index, n + 1, dtype=blocks.dtype)
         each = jnp.einsum("eai,eab,ebj->eij", place, blocks, place)
         return jnp.sum(each, axis=0)[:n, :n]
@@ -128,9 +130,7 @@ def main(argv: list[str] | None = None):
     parser.add_argument("--elements", type=int, nargs="*", default=[10, 30, 100, 300, 1000])
     parser.add_argument("--links", type=int, nargs="*", default=[2, 4, 8])
     parser.add_argument("--assembly", type=int, nargs="*", default=[8, 16, 32, 64, 128])
-    parser.add_argument(
-        "--no-arm", action="store_true", help="leave the compile time of an arm out"
-    )
+    parser.add_argument("--no-arm", action="store_true", help="skip the compile time of an arm")
     args = parser.parse_args(argv)
 
     import jax
@@ -148,7 +148,8 @@ def main(argv: list[str] | None = None):
             group.append(step_cost(links, elements))
             last = group[-1]
             print(
-                f"{last['name']}: {1e6 * last['step']:.1f} us CPU, {1e6 * last['wall']:.1f} us wall per step, compiled in {last['value']['compile']:.1f} s, "
+                f"{last['name']}: {1e6 * last['step']:.1f} us CPU, {1e6 * last['wall']:.1f} us "
+                f"wall per step, compiled in {last['value']['compile']:.1f} s, "
                 f"converged {last['converged']}",
                 flush=True,
             )
@@ -158,14 +159,17 @@ def main(argv: list[str] | None = None):
             print(f"slope in {by}: {results[f'slope in {by}']:.3f} (limit 1.1)", flush=True)
     if not args.no_arm:
         rows.append(arm_compile())
+        last = rows[-1]
         print(
-            f"{rows[-1]['name']}: first call {rows[-1]['first']:.1f} s, second {rows[-1]['run']:.2f} s (limit 10 s to compile)",
+            f"{last['name']}: first call {last['first']:.1f} s, second {last['run']:.2f} s "
+            "(compilation: limit 10 s)",
             flush=True,
         )
     group = [assembly_cost(n) for n in args.assembly]
     for r in group:
         print(
-            f"{r['name']}: {1e6 * r['band']:.1f} us into bands, {1e6 * r['full']:.1f} us by matrices of the size of q, ratio {r['ratio']:.1f}",
+            f"{r['name']}: {1e6 * r['band']:.1f} us into bands, {1e6 * r['full']:.1f} us with "
+            f"matrices of the size of q, ratio {r['ratio']:.1f}",
             flush=True,
         )
     if len(group) > 1:
@@ -174,9 +178,9 @@ def main(argv: list[str] | None = None):
             for k in ("band", "full")
         }
         print({k: round(v, 2) for k, v in results.items()})
-    print(
-        f"written to {_harness.save('finite_element_cost', rows + group, link=metal_link.Link().__dict__, **results)}"
-    )
+    link = metal_link.Link().__dict__
+    path = _harness.save("finite_element_cost", rows + group, link=link, **results)
+    print(f"written to {path}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,16 @@
 """Identification: cost of gradients, and fx.identify against scipy with finite differences.
 
-    python -m benchmarks.identify [--problem joints|elastic] [--formulation TransferMatrix] [--samples 2000] [--arms 3] [--repeats 7] [--few]
+    python -m benchmarks.identify [--problem joints|elastic] [--formulation TransferMatrix]
+                                  [--samples 2000] [--arms 3] [--repeats 7] [--few]
 
-Five numbers of an arm from a record of 2000 samples with 2 % noise, for several arms whose true numbers are drawn at random within 30 % of where the search
-starts. Everything runs in one process, one after the other: ratios travel, seconds do not. The baseline is scipy.optimize.least_squares (MINPACK's
-Levenberg-Marquardt) on the same compiled residuals with its own finite differences, from the same start with its default tolerances. Times are without
-compilation, which both need; processor time is what ratios are made of. Simulation and gradients take turns, so that both meet the same machine; gradients are
-timed by one, by five and by more numbers. ``--arms 0``: costs alone; ``--few``: gradients by five numbers alone, which compiles in half the time.
+Five parameters of an arm are estimated from a recording of 2000 samples with 2 % noise, for several
+arms whose true parameters are random within 30 % of the start. Ratios are comparable between
+machines, seconds are not. The baseline is scipy.optimize.least_squares (MINPACK's
+Levenberg-Marquardt) on the same compiled residuals, with its own finite differences and default
+tolerances, from the same start. Times exclude compilation, which both need; ratios are of CPU time.
+Runs of the simulation and its gradients are interleaved. Gradients are timed with respect to one,
+five and more parameters. ``--arms 0`` measures only costs; ``--few`` only gradients with respect to
+five parameters, which compiles in half the time.
 """
 
 import argparse
@@ -18,7 +22,7 @@ STEP = 2e-3
 
 
 def joints(formulation):
-    """Two rigid links behind flexible joints, driven by torques at the motors: in the rigid-body formulation, whichever was asked for."""
+    """Two rigid links on flexible joints with motor torques, always in the rigid formulation."""
     import flexjax as fx
 
     body = fx.Body(1.0, (0.2, 0, 0), (0.001, 0.02, 0.02, 0, 0, 0))
@@ -80,16 +84,22 @@ def joints(formulation):
     return fx.RigidArm().bind(robot), free, more, drive
 
 
-# Few unknowns, as one identifies with: what a formulation needs for the first bending mode to a per cent.
+# As few unknowns as the first bending mode needs for an error of one per cent.
 COARSE = {
-    "TransferMatrix": dict(segments=3), "FiniteElement": dict(elements=2), "ScrewSynthesis": dict(modes=2), "PortHamiltonian": dict(elements=4),
+    "TransferMatrix": dict(segments=3),
+    "FiniteElement": dict(elements=2),
+    "ScrewSynthesis": dict(modes=2),
+    "PortHamiltonian": dict(elements=4),
     "MovingBeam": dict(elements=2),
-}  # fmt: skip
+}
 
 
 def elastic(formulation):
-    """One elastic link behind a flexible joint whose motor follows a recorded motion. Where joints cannot be flexible (MovingBeam) the joint follows it itself,
-    and gain and offset of the tip's sensor are sought instead of the joint's stiffness and damping."""
+    """One elastic link on a flexible joint whose motor follows a recorded motion.
+
+    MovingBeam supports no flexible joint: there the joint follows the motion, and gain and offset
+    of the tip sensor replace the joint's stiffness and damping as free parameters.
+    """
     import flexjax as fx
 
     method = getattr(fx, formulation)(**COARSE[formulation])
@@ -123,8 +133,8 @@ def elastic(formulation):
         0.05,
     )
     if method.refusals(made):
-        # A quarter of the motion: in the whole the link bends by nine tenths of its length, beyond what MovingBeam's energy is meant for, and the eleven
-        # iterations of a step would make simulations dear and gradients look cheap.
+        # A quarter of the motion: the full one deflects the link by 0.9 of its length, where a
+        # step of MovingBeam takes eleven iterations and gradients look cheap in comparison.
         made, last, size = robot(sensors[1:]), ["sensors.tip.gain", "sensors.tip.offset"], 0.0125
     free = ["links.link.material.E", "links.link.damping.strain_rate", "payloads.load.mass", *last]
     more = [
@@ -145,7 +155,7 @@ PROBLEMS = {"joints": joints, "elastic": elastic}
 
 
 def timed(runs: dict, repeats) -> dict:
-    """{name: (wall, cpu)}: medians of the runs, which take turns."""
+    """Median (wall, cpu) times by name, from interleaved runs."""
     import statistics
 
     import jax
@@ -165,7 +175,10 @@ def timed(runs: dict, repeats) -> dict:
 
 
 def costs(problems, record, repeats) -> dict:
-    """Of a simulation; of loss and gradient by as many numbers as each of the ``problems`` seeks; of the Jacobian of the first, which is the one to solve."""
+    """Times of a simulation, of loss and gradient for each problem, and of the first Jacobian.
+
+    The problems differ in their number of free parameters; the first one is solved.
+    """
     import jax.numpy as jnp
 
     from flexjax.study.identify import _fit
@@ -190,7 +203,8 @@ def costs(problems, record, repeats) -> dict:
     for name, taken in found.items():
         if name != "simulation":
             print(
-                f"{name}: {1e3 * taken[0]:.1f} ms = {taken[1] / one:.2f} simulations (cpu)"
+                f"{name.replace(' by ', ' w.r.t. ')}: {1e3 * taken[0]:.1f} ms = "
+                f"{taken[1] / one:.2f} simulations (cpu)"
                 + ("; limit 2.5" if "gradient" in name else ""),
                 flush=True,
             )
@@ -199,7 +213,7 @@ def costs(problems, record, repeats) -> dict:
 
 
 def race(model, record, free, problem, gradient) -> dict:
-    """fx.identify and scipy on one record."""
+    """Times and results of fx.identify and scipy on one recording."""
     import equinox as eqx
     import jax
     import jax.numpy as jnp
@@ -226,16 +240,28 @@ def race(model, record, free, problem, gradient) -> dict:
     theirs = time.perf_counter() - wall, time.process_time() - cpu
     found = np.asarray(problem.parameters.values(jnp.asarray(baseline.x)))
     apart = float(np.max(np.abs(found - result.values) / result.standard_errors))
+    wall_ratio, cpu_ratio = (b / a for a, b in zip(ours, theirs, strict=True))
+    in_gradients = ours[1] / gradient[1]
     print(
-        f"identify {ours[0]:.2f} s, {result.evaluations:.2f} evaluations = {ours[1] / gradient[1]:.1f} value-and-gradients (cpu; limit 20), {result.status}; "
-        f"scipy {theirs[0]:.2f} s, {len(calls)} simulations; ratio {theirs[1] / ours[1]:.2f} (cpu), {theirs[0] / ours[0]:.2f} (wall), wanted 5; "
+        f"identify {ours[0]:.2f} s, {result.evaluations:.2f} evaluations = {in_gradients:.1f} "
+        f"value-and-gradients (cpu; limit 20), {result.status}; "
+        f"scipy {theirs[0]:.2f} s, {len(calls)} simulations; "
+        f"ratio {cpu_ratio:.2f} (cpu), {wall_ratio:.2f} (wall), target 5; "
         f"{apart:.1e} standard errors apart; losses {result.loss:.6g}, {baseline.cost:.6g}",
         flush=True,
     )
     return dict(
-        ours=ours, evaluations=result.evaluations, in_gradients=ours[1] / gradient[1], scipy=theirs, simulations=len(calls),
-        ratio=theirs[1] / ours[1], ratio_wall=theirs[0] / ours[0], apart=apart, losses=(result.loss, float(baseline.cost)), status=result.status,
-    )  # fmt: skip
+        ours=ours,
+        evaluations=result.evaluations,
+        in_gradients=in_gradients,
+        scipy=theirs,
+        simulations=len(calls),
+        ratio=cpu_ratio,
+        ratio_wall=wall_ratio,
+        apart=apart,
+        losses=(result.loss, float(baseline.cost)),
+        status=result.status,
+    )
 
 
 def main(argv: list[str] | None = None):
@@ -247,7 +273,7 @@ def main(argv: list[str] | None = None):
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--arms", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--few", action="store_true", help="gradients by five numbers alone")
+    parser.add_argument("--few", action="store_true", help="only gradients w.r.t. five parameters")
     args = parser.parse_args(argv)
 
     import jax
@@ -308,12 +334,12 @@ def main(argv: list[str] | None = None):
             _harness.row(f"arm {k + 1}", **race(model, record, free, problem, cost["gradient"]))
             for k, record in enumerate(arms)
         ]
-        print(
-            f"smallest ratio {min(r['ratio'] for r in rows[1:]):.2f}, most value-and-gradients {max(r['in_gradients'] for r in rows[1:]):.1f}"
-        )
-    print(
-        f"written to {_harness.save(f'identify_{args.problem}', rows, samples=args.samples, formulation=model.formulation.__class__.__name__)}"
-    )
+        least = min(r["ratio"] for r in rows[1:])
+        most = max(r["in_gradients"] for r in rows[1:])
+        print(f"smallest ratio {least:.2f}, most value-and-gradients {most:.1f}")
+    formulation = model.formulation.__class__.__name__
+    options = dict(samples=args.samples, formulation=formulation)
+    print(f"written to {_harness.save(f'identify_{args.problem}', rows, **options)}")
 
 
 if __name__ == "__main__":

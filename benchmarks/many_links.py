@@ -1,12 +1,12 @@
-"""Cost against the number of links: serial arms in space of 2 to 100 equal flexible links (paper 000), falling from
-rest with a torque on the first joint.
+"""Cost over the number of links: spatial serial arms of 2 to 100 equal flexible links (paper 000).
 
-python -m benchmarks.many_links
+    python -m benchmarks.many_links
 
-Timed apart: binding (with its compilation), compilation of a march of implicit energy-conserving steps, one such step,
-and one of Newton's iterations in it. The slope is that of a straight line through the logarithms, for all sizes and from
-each to the next (what few links cost besides must not hide what many do); the work is linear in the number of links if it
-does not exceed one. A step's slope is that of an iteration plus that of their number.
+The arm falls from rest with a torque on the first joint. Four times are measured: binding with its
+compilation, compilation of the time loop, one implicit energy-conserving step, and one Newton
+iteration. A slope is that of a line through the logarithms, over all sizes and between successive
+ones, because fixed costs dominate small arms. The cost is linear in the number of links if the
+slope does not exceed one. The slope of a step is that of an iteration plus that of their number.
 """
 
 import time
@@ -27,13 +27,19 @@ SIZES = (2, 5, 10, 25, 50, 100)
 MODES = (1, 1, 1, 1)
 DT, STEPS, REPEATS = 1e-3, 20, 15
 LINK = {
-    "EA": 9e4, "EIy": 675.0, "EIz": 168.75, "GJ": 178.0,
-    "rhoA": 0.54, "rhoIx": 0.00050625, "rhoIy": 0.000405, "rhoIz": 0.00010125,
-}  # fmt: skip
+    "EA": 9e4,
+    "EIy": 675.0,
+    "EIz": 168.75,
+    "GJ": 178.0,
+    "rhoA": 0.54,
+    "rhoIx": 0.00050625,
+    "rhoIy": 0.000405,
+    "rhoIz": 0.00010125,
+}
 
 
 def many_links(n: int, length: float = 0.2) -> fx.Robot:
-    """Equal links, joint axes along z and y by turns."""
+    """Equal links; the joint axes alternate between z and y."""
     links = [fx.Link(f"link{i}", length, constants=fx.BeamConstants(**LINK)) for i in range(n)]
     axes = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0))
     parents = ["ground", *(link.name for link in links)]
@@ -45,7 +51,12 @@ def many_links(n: int, length: float = 0.2) -> fx.Robot:
 
 
 def fall(term, solver, y, dt, steps):
-    """``steps`` steps: (state, energy before, energy less work after, Newton's iterations per step)."""
+    """Take ``steps`` steps.
+
+    Returns:
+        The state, the energy before, the energy minus work after, and the Newton iterations per
+        step.
+    """
     state = solver.init(term, 0.0 * dt, dt, y, 0.5 * dt)
 
     def body(k, carry):
@@ -101,7 +112,8 @@ def main():
         r = one_size(n)
         rows.append(r)
         print(
-            f"{n:4d} links, {r['coordinates']:4d} coordinates: bind {r['bind']:5.1f} s, compile {r['step_compile']:5.1f} s; "
+            f"{n:4d} links, {r['coordinates']:4d} coordinates: "
+            f"bind {r['bind']:5.1f} s, compile {r['step_compile']:5.1f} s; "
             f"CPU per step {1e3 * r['step_cpu']:8.3f} ms, wall {1e3 * r['step_wall']:8.3f} ms, "
             f"{r['iterations']:4.1f} iterations of {1e3 * r['iteration_cpu']:6.3f} ms; "
             f"energy - work {r['energy_less_work']:8.1e} J",
@@ -109,15 +121,17 @@ def main():
         )
     line, wall, one = (slope(rows, what) for what in ("step_cpu", "step_wall", "iteration_cpu"))
     print(
-        f"slope of the step {line:.3f} by CPU time, {wall:.3f} by wall time; of one iteration {one:.3f} by CPU time (linear: 1)"
+        f"slope of the step: {line:.3f} in CPU time, {wall:.3f} in wall time; "
+        f"slope of one iteration: {one:.3f} in CPU time (linear: 1)"
     )
     for a, b in zip(rows, rows[1:], strict=False):
         parts = [
             slope([a, b], what) for what in ("step_cpu", "step_wall", "iteration_cpu", "iterations")
         ]
         print(
-            f"{a['links']:4d} to {b['links']:4d} links: slope of the step {parts[0]:.3f} by CPU time, {parts[1]:.3f} by wall time; "
-            f"of one iteration {parts[2]:.3f} by CPU time, of their number {parts[3]:.3f}"
+            f"{a['links']:4d} to {b['links']:4d} links: "
+            f"slope of the step: {parts[0]:.3f} in CPU time, {parts[1]:.3f} in wall time; "
+            f"of one iteration: {parts[2]:.3f} in CPU time; of their number: {parts[3]:.3f}"
         )
     print(save("many_links", rows, dt=DT, modes=MODES, slope=line, slope_wall=wall))
 

@@ -1,8 +1,10 @@
-"""Is it cheaper to scale product integrals than to integrate? Strain forces and tangents of the moving beam (paper 003), one evaluation over all elements.
+"""Strain forces and tangents of the moving beam (paper 003): product integrals or quadrature?
 
-Three ways to the same numbers, all compiled and vectorised over the elements: dense tensors of eq. (14), the factored form that MovingBeam uses, and
-Gauss points (as many as make the integral exact: 5 up to the fourth power of a slope). An implicit step needs the forces a few times at several points
-and the tangent once. python -m benchmarks.moving_beam_assembly
+    python -m benchmarks.moving_beam_assembly
+
+Three ways give the same values, compiled and vectorised over the elements: dense tensors of
+eq. (14), the factored form that MovingBeam uses, and Gauss quadrature (5 points are exact up to the
+fourth power of a slope). An implicit step evaluates the forces several times and the tangent once.
 """
 
 import jax
@@ -24,7 +26,7 @@ from flexjax.formulation.moving_beam._generator import (
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._terms import ORDERS, STIFFNESSES
 
-REPEATS = 200  # evaluations inside one compiled program, so that dispatch does not drown the work
+REPEATS = 200  # evaluations in one compiled program, so that dispatch is negligible
 
 
 def gauss_energy(terms, y, l, stiffness, points=5):
@@ -48,9 +50,9 @@ def dense(terms, y, l, stiffness):
 
 
 def tangent(energy, y):
-    """Second derivatives of every element, all directions at once: elements are not coupled."""
-    push = jax.linearize(jax.grad(energy), y)[1]
-    return jax.vmap(lambda e: push(jnp.broadcast_to(e[None], y.shape)))(jnp.eye(y.shape[1]))
+    """Second derivatives of every element; elements are uncoupled, so one pass per direction."""
+    jvp = jax.linearize(jax.grad(energy), y)[1]
+    return jax.vmap(lambda e: jvp(jnp.broadcast_to(e[None], y.shape)))(jnp.eye(y.shape[1]))
 
 
 def main():
@@ -73,20 +75,19 @@ def main():
                 cost, values = {}, {}
                 for way, energy in ways.items():
                     if (what, way) == ("tangent", "dense"):
-                        continue  # 4^4 products in 14 directions: compiles for a minute and says nothing new
+                        continue  # 4^4 products in 14 directions compile for a minute
 
                     def many(y, energy=energy, of=of):
-                        # Every evaluation feeds the next, so that none is left out.
+                        # Each evaluation depends on the previous one, so that XLA removes none.
                         return jax.lax.fori_loop(
                             0, REPEATS, lambda i, y: y + 1e-30 * jnp.sum(of(energy, y)), y
                         )
 
                     values[way] = jax.jit(lambda y, energy=energy, of=of: of(energy, y))(y)
                     _, timing = measure(many, y)
-                    gap = float(
-                        jnp.max(jnp.abs(values[way] - values["gauss"]))
-                        / jnp.max(jnp.abs(values["gauss"]))
-                    )
+                    reference = values["gauss"]
+                    gap = jnp.max(jnp.abs(values[way] - reference)) / jnp.max(jnp.abs(reference))
+                    gap = float(gap)
                     cost[way] = 1e6 * timing.cpu / REPEATS
                     results.append(
                         row(
@@ -99,8 +100,12 @@ def main():
                             timing=timing,
                         )
                     )
-                    told = f"{cost[way]:8.1f} us of CPU, {cost[way] / cost['gauss']:5.2f} of Gauss, compile {timing.compile:5.1f} s, gap {gap:.1e}"
-                    print(f"{order:11s} {what:8s} {way:9s} {n:3d} elements: {told}", flush=True)
+                    print(
+                        f"{order:11s} {what:8s} {way:9s} {n:3d} elements: {cost[way]:8.1f} us of "
+                        f"CPU, {cost[way] / cost['gauss']:5.2f} of Gauss, "
+                        f"compile {timing.compile:5.1f} s, gap {gap:.1e}",
+                        flush=True,
+                    )
     print(save("moving_beam_assembly", results))
 
 

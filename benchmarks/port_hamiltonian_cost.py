@@ -1,10 +1,11 @@
-"""Cost of the port-Hamiltonian step: its slope in elements and in links, and of a batch beside one run of Exudyn.
+"""Cost of a port-Hamiltonian step over elements and links, and of a batch compared to Exudyn.
 
-    python -m benchmarks.port_hamiltonian_cost [--elements 10 100 1000] [--links 2 4 8] [--batch 256]
+    python -m benchmarks.port_hamiltonian_cost [--elements 10 100] [--links 2 4 8] [--batch 256]
 
-Slopes are of the CPU time per implicit step of the planar metal link (a scan of steps without outputs), fitted in log-log. The batch is the run of
-`benchmarks.metal_link` (16 elements, 1000 steps) with as many Young moduli; its time per run is divided by Exudyn's time for one, both medians of runs
-that take turns.
+A slope is the exponent of the CPU time per implicit step of planar metal links, from a log-log fit
+to a scan without outputs. The batch simulates `benchmarks.metal_link` (16 elements, 1000 steps)
+with different Young's moduli. Its time per run is divided by Exudyn's time for one run; both are
+medians of interleaved runs.
 """
 
 import argparse
@@ -30,7 +31,7 @@ def chain(links: int, length: float = 1.0):
 
 
 def step_cost(robot, elements: int, repeats: int = 5) -> dict:
-    """Compile and CPU time per step from the release on."""
+    """Compile time, and CPU time per step after the release."""
     import diffrax
     import jax
     import jax.numpy as jnp
@@ -100,16 +101,21 @@ def batch_cost(size: int, repeats: int = 7) -> dict:
         jax.vmap(tip), moduli, other=lambda: _exudyn.pendulum(link, **options), repeats=repeats
     )
     return _harness.row(
-        f"batch of {size}", value=timing, per_run=timing.wall / size, per_run_cpu=timing.cpu / size, exudyn=theirs.wall,
-        ratio=timing.wall / size / theirs.wall, ratio_cpu=timing.cpu / size / theirs.cpu,
-    )  # fmt: skip
+        f"batch of {size}",
+        value=timing,
+        per_run=timing.wall / size,
+        per_run_cpu=timing.cpu / size,
+        exudyn=theirs.wall,
+        ratio=timing.wall / size / theirs.wall,
+        ratio_cpu=timing.cpu / size / theirs.cpu,
+    )
 
 
 def main(argv: list[str] | None = None):
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--elements", type=int, nargs="*", default=[10, 100, 1000])
     parser.add_argument("--links", type=int, nargs="*", default=[2, 4, 8])
-    parser.add_argument("--batch", type=int, default=256, help="0: leave it out")
+    parser.add_argument("--batch", type=int, default=256, help="size of the batch; 0 skips it")
     args = parser.parse_args(argv)
 
     import jax
@@ -127,7 +133,8 @@ def main(argv: list[str] | None = None):
             group.append(step_cost(chain(links), elements))
             last = group[-1]
             print(
-                f"{links} links of {elements} elements: {1e6 * last['step']:.1f} us per step, compiled in {last['value']['compile']:.1f} s",
+                f"{links} links of {elements} elements: {1e6 * last['step']:.1f} us per step, "
+                f"compiled in {last['value']['compile']:.1f} s",
                 flush=True,
             )
         rows += group
@@ -142,8 +149,10 @@ def main(argv: list[str] | None = None):
             last["ratio_cpu"],
         )
         print(
-            f"batch of {args.batch}: {1e3 * last['per_run']:.2f} ms per run ({1e3 * last['per_run_cpu']:.2f} ms of CPU time), "
-            f"Exudyn {1e3 * last['exudyn']:.1f} ms; ratio {last['ratio']:.3f} by wall time, {last['ratio_cpu']:.3f} by CPU time (limit 0.12)"
+            f"batch of {args.batch}: {1e3 * last['per_run']:.2f} ms per run "
+            f"({1e3 * last['per_run_cpu']:.2f} ms of CPU time), "
+            f"Exudyn {1e3 * last['exudyn']:.1f} ms; ratio {last['ratio']:.3f} in wall time, "
+            f"{last['ratio_cpu']:.3f} in CPU time (limit 0.12)"
         )
     print(f"written to {_harness.save('port_hamiltonian_cost', rows, **results)}")
 

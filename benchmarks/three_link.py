@@ -1,12 +1,12 @@
-"""The three links of paper 002 (Table III), joints free, released horizontally under gravity: time at the same tip
-error, against Exudyn's ANCF cable.
+"""Time at equal tip error against Exudyn's ANCF cable: the three links of paper 002 (Table III).
 
     python -m benchmarks.three_link [--repeats 3] [--error 1e-4] [--passes 1]
 
-Free joints, so that neither code calls Python inside its run. Both are refined in space and time, each against its own
-extrapolated limit; the cheapest
-setting of each below the wanted tip error is compared, in CPU time, so that a busy machine does not count. Also: time
-per step against the number of segments, and a batch of 256 against a single run.
+The arm with free joints is released horizontally under gravity, so neither code calls Python during
+its run. Both codes are refined in space and time, each towards its own extrapolated limit. The
+cheapest settings below the given tip error are compared in CPU time, which is insensitive to other
+load. The benchmark also measures the time per step over the number of segments, and a batch of 256
+runs against a single run.
 """
 
 import argparse
@@ -35,8 +35,7 @@ def arm():
 
 
 def flexjax_tip(segments: int, steps: int, passes: int | None = None):
-    """A function of (robot, start angle) that gives the tip after END, without the energy and observation of a whole
-    trajectory."""
+    """A function of (robot, initial angle) that returns the tip at END, observed only there."""
     import jax.numpy as jnp
 
     import flexjax as fx
@@ -59,7 +58,7 @@ def flexjax_tip(segments: int, steps: int, passes: int | None = None):
 
 
 def exudyn_tip(elements: int, steps: int) -> tuple[np.ndarray, float, float]:
-    """(tip, wall time, CPU time) of three ANCF cables pinned to each other."""
+    """Tip, wall time and CPU time of three ANCF cables pinned to each other."""
     import exudyn
     import exudyn.itemInterface as eii
 
@@ -190,9 +189,8 @@ def main(argv=None):
             )
         fine, coarse = theirs[16, 1600][0], theirs[8, 800][0]
         their_limit = fine + (fine - coarse) / 3
-        print(
-            f"limits: TransferMatrix {limit}, Exudyn {their_limit}, apart {np.linalg.norm(limit - their_limit):.1e} m"
-        )
+        distance = np.linalg.norm(limit - their_limit)
+        print(f"limits: TransferMatrix {limit}, Exudyn {their_limit}, distance {distance:.1e} m")
         for (elements, steps), (tip, timing) in theirs.items():
             error = float(np.linalg.norm(tip - their_limit))
             rows.append(
@@ -219,7 +217,7 @@ def main(argv=None):
             best.setdefault(r["name"], []).append(r["value"]["cpu"])
     if len(best) == 2:
         ratio = min(best["TransferMatrix"]) / min(best["exudyn ANCFCable2D"])
-        print(f"at a tip error of {args.error:g} m: {ratio:.2f} x the CPU time of Exudyn")
+        print(f"at a tip error of {args.error:g} m: {ratio:.2f} times the CPU time of Exudyn")
     sizes = (20, 80, 320, 1280)
     times = [
         _harness.measure(flexjax_tip(n, 50, args.passes), robot, zero, repeats=args.repeats)[1].cpu
@@ -240,7 +238,8 @@ def main(argv=None):
         / 256
     )
     print(
-        f"batch of 256, CPU time: {one / many:.1f} x cheaper per run than one ({1e3 * many:.2f} against {1e3 * one:.2f} ms)"
+        f"batch of 256, CPU time per run: {1e3 * many:.2f} ms, single run {1e3 * one:.2f} ms "
+        f"(factor {one / many:.1f})"
     )
     extra = dict(slope=float(slope), batch_gain=one / many, ratio=ratio if len(best) == 2 else None)
     print(f"written to {_harness.save('three_link', rows, **extra)}")
