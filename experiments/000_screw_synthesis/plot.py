@@ -1,5 +1,4 @@
-"""Figures from the results of run.py: what the printed errors break, cost against the number of links, the arms in
-motion.
+"""Plots the results of run.py: effect of the printed errors, cost over links, motion of the arms.
 
 python experiments/000_screw_synthesis/plot.py
 """
@@ -21,7 +20,7 @@ def printed():
     data = np.load(RESULTS / "printed.npz")
     names = [str(n) for n in data["names"]]
     t = data["dt"] * np.arange(data["energy"].shape[1])
-    with np.errstate(over="ignore"):  # what blew up
+    with np.errstate(over="ignore"):  # unstable cases overflow
         momentum = np.linalg.norm((data["momentum"] - data["momentum"][:, :1])[:, :, 3:], axis=-1)
     panels = [
         ("two-link swing: change of energy [J]", np.abs(data["energy"] - data["energy"][:, :1])),
@@ -66,10 +65,10 @@ def arms():
         for axis, row in zip(axes[1:], (1, 2), strict=True):
             axis.plot(points[:, 0], points[:, row], label=f"t = {data['ts'][k]:.2f} s")
     axes[1].set(
-        xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links, from the side (not to one scale)"
+        xlabel="x [m]", ylabel="y [m]", title=f"{sizes[-1]} links, side view (unequal scales)"
     )
     axes[2].set(
-        xlabel="x [m]", ylabel="z [m]", title=f"{sizes[-1]} links, from above (not to one scale)"
+        xlabel="x [m]", ylabel="z [m]", title=f"{sizes[-1]} links, top view (unequal scales)"
     )
     axes[2].legend()
     fig.savefig(RESULTS / "arms.png", dpi=110)

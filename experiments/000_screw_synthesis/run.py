@@ -1,9 +1,8 @@
-"""Paper 000: the demonstrations that it lacks. One link against theory, welded links, what each printed error breaks,
-arms of 2 to 100 links and their cost.
+"""Paper 000: link and welded links against theory, effect of printed errors, cost of long arms.
 
     python experiments/000_screw_synthesis/run.py [--quick]
 
---quick shortens the runs and keeps two of the arms.
+The paper contains no examples. --quick shortens the runs and keeps two of the arms.
 """
 
 import argparse
@@ -28,12 +27,11 @@ from flexjax.formulation import Start
 
 RESULTS = HERE / "results"
 AXES = ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0))
-LOST = 1e3  # [J], [kg m/s], [kg m^2/s]: what has changed by so much (or is not a number) is lost
+LOST = 1e3  # [J], [kg m/s], [kg m^2/s]: a larger change, or NaN, counts as lost
 
 
 def arm(link, types, gravity=(0.0, -9.81, 0.0), scale=1.0, **over):
-    """A serial arm of equal links; ``scale`` shortens them with all dimensions of the section in proportion to the
-    square root of the length."""
+    """A serial arm of equal links, whose length is multiplied by ``scale``."""
     c = {k: v for k, v in link.items() if k != "length"} | over
     links = [
         fx.Link(f"link{i}", link["length"] * scale, constants=fx.BeamConstants(**c))
@@ -69,7 +67,7 @@ def frequencies(model):
 
 
 class Claims:
-    """Each claim with its number, what was expected, and a verdict."""
+    """Claims with value, expected value and verdict."""
 
     def __init__(self):
         self.rows = []
@@ -171,7 +169,7 @@ def printed_errors(config, claims, end):
             np.inf if isinstance(x, str) else x / max(ours, 1e-12)
             for x, ours in zip(rows[name], right, strict=True)
         )
-        keeps = name in study.CONSISTENT  # mechanical but wrong: energy holds, frequencies are off
+        keeps = name in study.CONSISTENT  # conserves energy, but has wrong frequencies
         claims.add(
             f"printed {name}: worst drift over that of the corrected",
             worst,
@@ -217,7 +215,7 @@ def arms(config, claims, counts, steps):
     ts = jnp.arange(steps // 10 + 1) * (10 * dt)
     for n in counts:
         model = make.bind(arm(link, ["revolute"] * n, scale=settings["length"] / link["length"]))
-        # Bent about every second axis at the start, so that the arms move in space.
+        # Rotated about every second axis at the start, so that the motion is spatial.
         bent = {f"joint{i}": settings["bent"] for i in range(1, n, 2)}
         begun = time.perf_counter()
         traj = jax.block_until_ready(
@@ -226,7 +224,7 @@ def arms(config, claims, counts, steps):
         first = time.perf_counter() - begun
         balance = np.asarray(traj.energy.balance)
         drift[n] = float(np.max(np.abs(balance - balance[0])))
-        # CPU time, not wall time: other programs on the machine must not count
+        # CPU time is insensitive to other programs on the machine.
         begun = time.process_time()
         jax.block_until_ready(fx.simulate(model, drive, ts, substeps=10, stations=3, start=bent).ts)
         cost[n] = (time.process_time() - begun) / steps
@@ -263,7 +261,8 @@ def arms(config, claims, counts, steps):
         )
         gap = float(np.max(np.abs(np.asarray(traj.frames[-1, :, -1, :3]) - tips[100][at])))
         claims.add(
-            f"100 links, generalised-alpha at {coarse:g} s against the energy-conserving step at {dt:g} s, after {end[-1]:g} s: tips [m]",
+            f"100 links, generalised-alpha at {coarse:g} s against the energy-conserving step at "
+            f"{dt:g} s, after {end[-1]:g} s: tips [m]",
             gap,
             "< 1e-5",
             gap < 1e-5,

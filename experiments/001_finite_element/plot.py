@@ -1,4 +1,4 @@
-"""Figures from results/: the paper's figures 4-9 for both examples, 13 and 14 for the arm of its experiment, contacts over borders, flexible carriers.
+"""Plots results/: the paper's figures 4-9, 13 and 14, contacts over borders, flexible carriers.
 
 python experiments/001_finite_element/plot.py
 """
@@ -29,7 +29,7 @@ def pair(axis, t, flexible, rigid, title):
 
 
 def arm(name, joints):
-    """Inputs (4), joints (5), tip deflection and slope (6), end point in x and y (7, 8), flexible less rigid (9)."""
+    """Figures 4-9: inputs, joints, deflection and slope of the tip, end point, difference."""
     flexible, rigid = load(name), load(f"{name}_rigid")
     if flexible is None:
         return
@@ -52,7 +52,7 @@ def arm(name, joints):
     for k, x in enumerate("xy"):
         pair(axes[1, k], t, flexible["tip"][:, k], rigid["tip"][:, k], f"end point, {x} [m]")
         axes[1, 2].plot(t, 1e3 * (flexible["tip"][:, k] - rigid["tip"][:, k]), label=x)
-    axes[1, 2].set(title="end point, flexible less rigid [mm]", xlabel="t [s]")
+    axes[1, 2].set(title="end point, flexible minus rigid [mm]", xlabel="t [s]")
     axes[1, 2].legend()
     for k in ("kinetic", "elastic", "work"):
         axes[1, 3].plot(t, 1e3 * flexible[k], label=k)
@@ -62,13 +62,13 @@ def arm(name, joints):
 
 
 def experiment():
-    """Joints (13), deflection at the second node and at the tip (14), flex sensors. 15 needs measured numbers."""
+    """Figures 13 and 14: joints, deflection at node 2 and tip, flex sensors. 15 needs data."""
     data, rigid = load("experiment"), load("experiment_rigid")
     if data is None:
         return
     figure, axes = plt.subplots(1, 4, figsize=(17, 3.8))
     t = data["t"]
-    for i, label in enumerate(("slide [m]", "turn [rad]")):
+    for i, label in enumerate(("slide [m]", "rotation [rad]")):
         pair(axes[i], t, data["q"][:, i], rigid["q"][:, i], label)
     axes[2].plot(t, 1e3 * data["w"][:, 2], label="second node")
     axes[2].plot(t, 1e3 * data["w"][:, -1], label="tip")
@@ -89,7 +89,7 @@ def crossing():
     figure, axes = plt.subplots(1, 3, figsize=(14, 3.8))
     for border in (0.2, 0.4, 0.6):
         axes[0].axhline(border, color="0.8", zorder=0)
-    # The first three lie on each other.
+    # The first three coincide.
     for (kind, data), style in zip(
         runs.items(), ({"lw": 4, "alpha": 0.4}, {}, {"ls": "--"}, {}), strict=True
     ):

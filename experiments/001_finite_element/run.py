@@ -1,9 +1,10 @@
-"""My, Bien, Le, Packianather (2019): both arms, the experiment's arm, their rigid counterparts, and what the paper lacks: contacts on flexible carriers.
+"""My, Bien, Le, Packianather (2019): the paper's arms, and contacts on flexible carriers.
 
-    python experiments/001_finite_element/run.py [--quick] [--only rpb par experiment crossing carriers]
+    python experiments/001_finite_element/run.py [--quick] [--only rpb par ...]
 
-Writes results/*.npz and results/claims.json below this folder and prints every claim with its number beside what expected.json says. Parts run by themselves
-replace their own claims.
+The parts are rpb, par, experiment, crossing and carriers. The script writes results/*.npz and
+results/claims.json, and prints every claim with its expected value from expected.json. A part that
+runs alone replaces its own claims.
 """
 
 import argparse
@@ -22,6 +23,7 @@ import numpy as np
 
 import flexjax as fx
 from flexjax.numerics.term import Mechanical, State
+from flexjax.robot import get_path
 
 HERE = Path(__file__).resolve().parent
 EXPECTED = json.loads((HERE / "expected.json").read_text())
@@ -41,7 +43,8 @@ def claim(part, name, value, note=""):
         "note": note,
     }
     print(
-        f"{'ok  ' if good else 'NOT '} {name:70s} {value:14.7g}  expected {expected:.7g} +- {limit:.1g}  {note}",
+        f"{'ok  ' if good else 'NOT '} {name:70s} {value:14.7g}  "
+        f"expected {expected:.7g} +- {limit:.1g}  {note}",
         flush=True,
     )
 
@@ -62,11 +65,23 @@ def save(name, traj, **more):
         np.asarray(traj.frames[:, -1, :, 6]), np.asarray(traj.frames[:, -1, :, 3])
     )
     np.savez(
-        HERE / "results" / f"{name}.npz", t=traj.ts, q=traj.q, qd=traj.qd, effort=traj.effort, tip=traj.tip, w=traj.deflection[:, -1, :, 1],
-        slope=np.unwrap(angle, axis=0) - np.unwrap(angle[:, :1], axis=0), reaction=traj.reaction,
-        kinetic=traj.energy.kinetic, elastic=traj.energy.elastic, work=traj.energy.work, balance=traj.energy.balance, stations=traj.stations,
-        **{f"sensor_{k}": v for k, v in readings.items()}, **more,
-    )  # fmt: skip
+        HERE / "results" / f"{name}.npz",
+        t=traj.ts,
+        q=traj.q,
+        qd=traj.qd,
+        effort=traj.effort,
+        tip=traj.tip,
+        w=traj.deflection[:, -1, :, 1],
+        slope=np.unwrap(angle, axis=0) - np.unwrap(angle[:, :1], axis=0),
+        reaction=traj.reaction,
+        kinetic=traj.energy.kinetic,
+        elastic=traj.energy.elastic,
+        work=traj.energy.work,
+        balance=traj.energy.balance,
+        stations=traj.stations,
+        **{f"sensor_{k}": v for k, v in readings.items()},
+        **more,
+    )
 
 
 def driven(case):
@@ -78,11 +93,11 @@ def driven(case):
 
 
 def paper_arm(name, quick):
-    """One of the paper's arms, flexible and rigid, by the energy-conserving default."""
+    """Simulate one of the paper's arms, flexible and rigid, with the default solver."""
     case = CONFIG[name]
     robot, drive = fx.load_robot(case["robot"]), driven(case)
     ts = jnp.arange(0.0, (case["quick_end"] if quick else case["end"]) + 1e-9, 0.01)
-    # Stations at the nodes, so that figure 14's second node is one of them.
+    # The stations include the nodes; figure 14 shows the second one.
     stations = np.linspace(0.0, 1.0, 2 * case["elements"] + 1)
     flexible = fx.simulate(
         fx.FiniteElement(elements=case["elements"]).bind(robot),
@@ -107,7 +122,7 @@ def paper_arm(name, quick):
 
 
 def compare(part, label, traj, keys):
-    """Against the reference samples at .1, .5 and 2 s."""
+    """Compare with the reference samples at .1, .5 and 2 s."""
     t = np.asarray(traj.ts)
     for moment in (0.1, 0.5, 2.0):
         k = int(np.argmin(np.abs(t - moment)))
@@ -157,7 +172,10 @@ def par(quick):
 
 
 def experiment(quick):
-    """The arm of the experiment. No measured number is in print but the claim of 2.5 %; what errors of the parameters would make that much is told."""
+    """The arm of the experiment, and which parameter errors would explain 2.5 %.
+
+    The paper prints no measurement except the claim of 2.5 %.
+    """
     traj, _ = paper_arm("experiment", quick)
     case = CONFIG["experiment"]
     robot = fx.load_robot(case["robot"])
@@ -187,15 +205,15 @@ def experiment(quick):
         ("Young's modulus", "links.link2.material.E"),
         ("length", "links.link2.length"),
     ):
-        changes[label] = travel(robot.replace(path, 1.01 * number(robot, path)))
+        changes[label] = travel(robot.replace(path, 1.01 * get_path(robot, path)))
     table = {k: (100 * (v / base - 1)).round(3).tolist() for k, v in changes.items()}
-    # Nothing damps the model: there is no steady state, only a mean and what swings about it.
+    # Without damping there is no steady state, only an oscillation about a mean.
     late = np.asarray(traj.q)[np.asarray(ts) >= 0.5 * float(ts[-1])]
     table["half the range in the second half of the run"] = (
         (50 * np.ptp(late, axis=0) / late.mean(axis=0)).round(3).tolist()
     )
     (HERE / "results" / "sensitivity.json").write_text(json.dumps(table, indent=1))
-    print("change of the final joint displacements [%] for 1 % of, and their swing:", table)
+    print("change [%] of the final joint coordinates per 1 % of, and their oscillation:", table)
     claim(
         "experiment",
         "experiment: 1 % of force moves the slide by [%]",
@@ -204,17 +222,8 @@ def experiment(quick):
     )
 
 
-def number(robot, path):
-    """What stands at a path of the robot."""
-    head, name, *rest = path.split(".")
-    at = next(x for x in getattr(robot, head) if x.name == name)
-    for key in rest:
-        at = getattr(at, key)
-    return at
-
-
 def fitted(model, contact, shape):
-    """Coefficients with which the carrier's deflection is ``shape`` of x/l."""
+    """Coefficients of the carrier for the deflection ``shape``, a function of x/l."""
     m, stages = model.layout.shapes[0], len(model.layout.stages)
     eta = jnp.zeros((stages, m + model.layout.extends)).at[:, m:].set(contact)
     x = np.linspace(0.02, 1.0, 40)
@@ -223,7 +232,7 @@ def fitted(model, contact, shape):
 
 
 def crossing(quick):
-    """A link slides over a flexible carrier that swings, with every kind of contact."""
+    """A link slides along a vibrating flexible carrier, with every kind of contact."""
     case = CONFIG["crossing"]
     r = case["rider"]
     beam = fx.Link(
@@ -261,7 +270,8 @@ def crossing(quick):
         c = fitted(model, case["start"], lambda x: case["carrier_velocity"] * x**2)
         v = jnp.concatenate([jnp.array([case["speed"]]), c])
         start = State.fresh(Mechanical(jnp.zeros_like(v).at[0].set(case["start"]), v), v.dtype)
-        # The conserving step would hide the jumps of the last two in its own way; Newmark carries the velocities over them.
+        # The energy-conserving step would hide the jumps of the last two; Newmark keeps the
+        # velocities across them.
         solver = None if kind in ("bspline", "ale") else fx.Newmark()
         runs[kind] = fx.simulate(
             model,
@@ -292,14 +302,14 @@ def crossing(quick):
 
 
 def carriers(quick):
-    """What the paper claims and does not show: arms whose second link slides along a flexible first one."""
+    """Arms whose second link slides along a flexible first one; the paper claims but omits them."""
     case = CONFIG["carriers"]
     types = {"R": "revolute", "Pa": "sliding", "Pb": "prismatic"}
     beam = fx.BeamConstants(EA=1, EIy=1, EIz=case["EI"], GJ=1, rhoA=case["mu"])
     for first in ("R", "Pa", "Pb"):
-        turn = None if first == "R" else [0, 0, case["gamma"]]
+        rotation = None if first == "R" else [0, 0, case["gamma"]]
         joints = [
-            fx.Joint("first", types[first], "ground", "carrier", rotation=turn),
+            fx.Joint("first", types[first], "ground", "carrier", rotation=rotation),
             fx.Joint("slide", "sliding", "carrier", "rider", rotation=[0, 0, 1.2]),
         ]
         links = [
@@ -361,9 +371,8 @@ def main():
             if v["part"] not in args.only
         }
         path.write_text(json.dumps(kept | CLAIMS, indent=1))
-    print(
-        f"{sum(c['holds'] for c in CLAIMS.values())} of {len(CLAIMS)} claims hold; {time.time() - began:.0f} s"
-    )
+    confirmed = sum(c["holds"] for c in CLAIMS.values())
+    print(f"{confirmed} of {len(CLAIMS)} claims confirmed; {time.time() - began:.0f} s")
 
 
 if __name__ == "__main__":
