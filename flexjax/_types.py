@@ -9,6 +9,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 Scalar = Float[Array, ""]
+ScalarLike = Float[Array, ""] | float  # a float from Python, an array in compiled code
+PieceTime = Float[Array, ""] | float | None  # picks the piece of a piecewise signal; None: t itself
+Coordinates = Float[Array, " nq"]
+Velocities = Float[Array, " nv"]  # and what has their length: accelerations, generalised forces
 Vector = Float[Array, " n"]
 Vector2 = Float[Array, "2"]
 Vector3 = Float[Array, "3"]

@@ -11,8 +11,11 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 from numpy.polynomial import Legendre, legendre
+
+from flexjax._types import ScalarLike
 
 DIRECTIONS = ("axial", "y", "z", "torsion")
 
@@ -32,7 +35,7 @@ class ShapeFunctions(eqx.Module):
     def size(self) -> int:
         return len(self.direction)
 
-    def __call__(self, s) -> Float[Array, "3 m"]:
+    def __call__(self, s: ScalarLike) -> Float[Array, "3 m"]:
         """Values, first and second derivatives with respect to s, at one station."""
         x = 2.0 * s - 1.0
         rows = [jnp.ones_like(x), x]
@@ -137,7 +140,10 @@ def series_of(function: Callable, degree: int = 40) -> Legendre:
 
 
 def shape_functions(
-    counts: Sequence[int], basis: str | dict = "polynomial", frame: float = 0.0, dtype=None
+    counts: Sequence[int],
+    basis: str | dict = "polynomial",
+    frame: float = 0.0,
+    dtype: DTypeLike | None = None,
 ) -> ShapeFunctions:
     """Shape functions that are clamped at one station.
 

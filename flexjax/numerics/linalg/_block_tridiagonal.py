@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from flexjax.numerics.linalg._batch_last import batch_last
 from flexjax.numerics.linalg._small import mm, mv
@@ -66,7 +66,7 @@ def _cofactors(a: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:
     return a[1:4, 1:4] * a[2:5, 2:5] - a[1:4, 2:5] * a[2:5, 1:4]
 
 
-def _determinant(a):
+def _determinant(a: Float[Array, "3 3 *n"]) -> Float[Array, "*n"]:
     return jnp.sum(a[0] * _cofactors(a)[0], axis=0)
 
 
@@ -91,7 +91,12 @@ def solve_small(a: Float[Array, "d d"], b: Float[Array, "d c"]) -> Float[Array, 
     return lax.fori_loop(0, n, reduce, work)[:, n:]
 
 
-def _condense(lower, diag, upper, r):
+def _condense(
+    lower: Float[Array, "K d d"],
+    diag: Float[Array, "K d d"],
+    upper: Float[Array, "K d d"],
+    r: Float[Array, "K d c"],
+) -> tuple[Float[Array, "N d e"], Float[Array, "d e"]]:
     """Eliminate nodes N..1 of one link: V_k = q_k - P_k V_{k-1} as [P | q] (N, d, d+c), and [M | f] with F = M V_0 - f."""
     d = diag.shape[-1]
     PQ = (
@@ -103,7 +108,12 @@ def _condense(lower, diag, upper, r):
     return PQ, jnp.concatenate([diag[0] - UP[:, :d], r[0] - UP[:, d:]], axis=1)
 
 
-def _eliminate(lower, diag, upper, r):
+def _eliminate(
+    lower: Float[Array, "K d d"],
+    diag: Float[Array, "K d d"],
+    upper: Float[Array, "K d d"],
+    r: Float[Array, "K d c"],
+) -> Float[Array, "N d e"]:
     d, c = diag.shape[-1], r.shape[-1]
     W = jnp.concatenate([lower, r], axis=-1)
     mask = jnp.concatenate([jnp.zeros(d, r.dtype), jnp.ones(c, r.dtype)])
@@ -117,12 +127,17 @@ def _eliminate(lower, diag, upper, r):
     return lax.scan(inwards, jnp.zeros_like(W[0]), (diag[1:], upper[1:], W[1:]), reverse=True)[1]
 
 
-def _times(a, b):
+def _times(a: Float[Array, "i j *n"], b: Float[Array, "j k *n"]) -> Float[Array, "i k *n"]:
     """Products of matrices (d, d, ...) and (d, c, ...)."""
     return jnp.sum(a[:, :, None] * b[None], axis=1)
 
 
-def _eliminate_planar(lower, diag, upper, r):
+def _eliminate_planar(
+    lower: Float[Array, "K 3 3 *b"],
+    diag: Float[Array, "K 3 3 *b"],
+    upper: Float[Array, "K 3 3 *b"],
+    r: Float[Array, "K 3 c *b"],
+) -> Float[Array, "N 3 e *b"]:
     """The same for 3 x 3 blocks, in scans so light that XLA compiles each into one kernel: on CPU it does so where the body of a loop touches less than
     1 kB, and calls a dozen kernels per node otherwise (0.12 against 0.8 us per node). The first scan carries the pivots S_k = D_k - U_k S_{k+1}^-1 L_{k+1}
     and nothing else; the products with their inverses are outside, for all nodes at once. In a batch (last axis) fewer operations count, not fewer kernels."""
@@ -157,7 +172,9 @@ def _eliminate_planar(lower, diag, upper, r):
     return jnp.concatenate([P, q], axis=2)
 
 
-def _through_joint(b, Mf, r_joint):
+def _through_joint(
+    b: tuple[Array, ...], Mf: Float[Array, "d e"], r_joint: Float[Array, "n c"]
+) -> tuple[Float[Array, "n e"], Float[Array, "d e"]]:
     """Eliminate the joint: ([Yp | y0] with y = y0 - Yp Vp, what the parent's row receives as [matrix | right-hand side])."""
     X, B, A, T, S, Y, Z, E = b
     d = X.shape[0]
@@ -170,7 +187,12 @@ def _through_joint(b, Mf, r_joint):
     return Yy, mm(Y, F) - mm(Z, Yy) + jnp.concatenate([E, jnp.zeros_like(f)], axis=1)
 
 
-def _eliminate_lanes(lower, diag, upper, r):
+def _eliminate_lanes(
+    lower: Float[Array, "K 3 3 *b"],
+    diag: Float[Array, "K 3 3 *b"],
+    upper: Float[Array, "K 3 3 *b"],
+    r: Float[Array, "K 3 c *b"],
+) -> Float[Array, "N 3 e *b"]:
     """The same as one scan that carries [P | q], for a batch in the last axis."""
     W = jnp.concatenate([lower, r], axis=2)
 
@@ -185,7 +207,7 @@ def _eliminate_lanes(lower, diag, upper, r):
     return lax.scan(inwards, jnp.zeros_like(W[0]), (diag[1:], upper[1:], W[1:]), reverse=True)[1]
 
 
-def _outwards(V0, PQ):
+def _outwards(V0: Float[Array, "d c *b"], PQ: Float[Array, "N d e *b"]) -> Float[Array, "N d c *b"]:
     """V_1..N (N, d, c) behind V_0."""
     d = V0.shape[0]
 
@@ -199,7 +221,16 @@ def _outwards(V0, PQ):
 _eliminate_planar_batch, _outwards_batch = batch_last(_eliminate_planar), batch_last(_outwards)
 
 
-def solve_grounded(lower, diag, upper, r, B, A, T, r_joint):
+def solve_grounded(
+    lower: Float[Array, "K d d b"],
+    diag: Float[Array, "K d d b"],
+    upper: Float[Array, "K d d b"],
+    r: Float[Array, "K d b"],
+    B: Float[Array, "d n b"],
+    A: Float[Array, "n d b"],
+    T: Float[Array, "n n b"],
+    r_joint: Float[Array, "n b"],
+) -> tuple[Float[Array, "n b"], Float[Array, "N d b"]]:
     """(y (n, b), V_1..N (N, d, b)) of one planar link on the ground for a batch b in the last axis of all: blocks (K, d, d, b), rows (K, d, b), of which row 0
     is not looked at."""
     r = r.at[0].set(0.0)[:, :, None]
@@ -212,11 +243,13 @@ def solve_grounded(lower, diag, upper, r, B, A, T, r_joint):
     return y[:, 0], _outwards(_times(B, y), PQ)[:, :, 0]
 
 
-def _joint_parts(m: LinkedBlocks, i=slice(None)):
+def _joint_parts(m: LinkedBlocks, i: Int[Array, " L"]) -> tuple[Array, ...]:
     return tuple(x[i] for x in (m.X, m.B, m.A, m.T, m.S, m.Y, m.Z, m.E))
 
 
-def solve_tree(m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[Array, "L K d c"]):
+def solve_tree(
+    m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[Array, "L K d c"]
+) -> tuple[Float[Array, "L n c"], Float[Array, "L K d c"]]:
     """(y (L, n, c), V (L, K, d, c)) of the tree without its borders; ``r_nodes[:, 0]`` is r_0 above."""
     L, d, c = m.X.shape[0], m.X.shape[1], r_nodes.shape[-1]
     order = jnp.array(m.order)
@@ -288,7 +321,7 @@ def solve_linked(
     r_joints: Float[Array, "L n"],
     r_nodes: Float[Array, "L N d"],
     r_loops: Float[Array, " m"],
-):
+) -> tuple[Float[Array, "L n"], Float[Array, "L N d"], Float[Array, " m"]]:
     """(y (L, n), V_1..N (L, N, d), multipliers (m,)) of the whole system."""
     base = jnp.zeros_like(r_nodes[:, :1])
     r = jnp.concatenate([base, r_nodes], axis=1)[..., None]
@@ -315,16 +348,15 @@ def apply_linked(
     y: Float[Array, "L n"],
     nodes: Float[Array, "L N d"],
     multipliers: Float[Array, " m"],
-):
+) -> tuple[Float[Array, "L n"], Float[Array, "L N d"], Float[Array, " m"]]:
     """The product with the matrix, in the layout of :func:`solve_linked`'s right-hand side."""
-    L = m.X.shape[0]
-    V0 = [None] * L
-    tips = [None] * L
+    V0: dict[int, Array] = {}
+    tips: dict[int, Array] = {}
     for i in m.order:
         Vp = jnp.zeros_like(nodes[0, 0]) if m.parents[i] < 0 else tips[m.parents[i]]
         V0[i] = m.X[i] @ Vp + m.B[i] @ y[i]
         tips[i] = V0[i] if m.base_attached[i] else nodes[i, -1]
-    V = jnp.concatenate([jnp.stack(V0)[:, None], nodes], axis=1)
+    V = jnp.concatenate([jnp.stack([V0[i] for i in sorted(V0)])[:, None], nodes], axis=1)
     before = jnp.concatenate([jnp.zeros_like(V[:, :1]), V[:, :-1]], axis=1)
     after = jnp.concatenate([V[:, 1:], jnp.zeros_like(V[:, :1])], axis=1)
 
@@ -338,7 +370,7 @@ def apply_linked(
         )
     ends = jnp.stack([V[:, 0], V[:, -1]], axis=1)
     loops = jnp.einsum("lemd,led->m", m.border_rows, ends) + m.corner @ multipliers
-    joints = [None] * L
+    joints: dict[int, Array] = {}
     for i in reversed(m.order):
         p = m.parents[i]
         Vp = jnp.zeros_like(nodes[0, 0]) if p < 0 else tips[p]
@@ -348,4 +380,4 @@ def apply_linked(
             rows = rows.at[p, 0 if m.base_attached[p] else -1].add(
                 m.Y[i] @ F + m.Z[i] @ y[i] + m.E[i] @ Vp
             )
-    return jnp.stack(joints), rows[:, 1:], loops
+    return jnp.stack([joints[i] for i in sorted(joints)]), rows[:, 1:], loops

@@ -43,7 +43,7 @@ def inverse3(m: Float[Array, "*n 3 3"]) -> Float[Array, "*n 3 3"]:
     return rows / jnp.sum(x * rows[..., 0, :], -1)[..., None, None]
 
 
-def _eliminate(work: Float[Array, "n m"], i) -> Float[Array, "n m"]:
+def _eliminate(work: Float[Array, "n m"], i: int | Array) -> Float[Array, "n m"]:
     row = work[i] / work[i, i]
     return (work - work[:, i][:, None] * row[None, :]).at[i].set(row)
 

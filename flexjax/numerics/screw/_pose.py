@@ -14,8 +14,8 @@ class Pose(eqx.Module):
     its coordinates every time.
     """
 
-    rotation: Float[Array, "d d"]
-    position: Float[Array, " d"]
+    rotation: Float[Array, "*n d d"]
+    position: Float[Array, "*n d"]
 
 
 def compose(a: Pose, b: Pose) -> Pose:

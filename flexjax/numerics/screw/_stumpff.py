@@ -12,6 +12,7 @@ from math import factorial
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from flexjax._types import Scalar
@@ -22,13 +23,13 @@ _LIMIT = 4.0
 _TERMS = 11
 
 
-def _pair(k: int, dtype) -> jax.Array:
+def _pair(k: int, dtype: DTypeLike) -> jax.Array:
     """1/k! and 1/(k + 1)!: one array for the odd and even functions halves the operations."""
     return jnp.asarray([1.0 / factorial(k), 1.0 / factorial(k + 1)], dtype)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def stumpff(x: Scalar, order: int) -> Float[Array, " order+1"]:
+def stumpff(x: Scalar, order: int) -> Float[Array, "{order}+1"]:
     """c_0, ..., c_order at the squared angle x >= 0, for an even order."""
     near = x < _LIMIT
     y = jnp.where(near, x, 0.0)
@@ -51,7 +52,7 @@ def stumpff(x: Scalar, order: int) -> Float[Array, " order+1"]:
 
 # Second derivatives compile three times faster with the identity than with the series.
 @stumpff.defjvp
-def _stumpff_jvp(order, primals, tangents):
+def _stumpff_jvp(order: int, primals: tuple[Array], tangents: tuple[Array]):
     c = stumpff(primals[0], order + 2)
     k = jnp.asarray(np.arange(order + 1.0), c.dtype)
     return c[:-2], 0.5 * (k * c[2:] - c[1:-1]) * tangents[0]

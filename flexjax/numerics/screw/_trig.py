@@ -8,6 +8,7 @@ error of the angle.
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _SIN = (
@@ -28,7 +29,7 @@ _COS = (
 )
 
 
-def _horner(coefficients, z):
+def _horner(coefficients: tuple[float, ...], z: Float[Array, "..."]):
     out = jnp.full_like(z, coefficients[0])
     for c in coefficients[1:]:
         out = out * z + c
@@ -36,7 +37,7 @@ def _horner(coefficients, z):
 
 
 @jax.custom_jvp
-def sincos(x):
+def sincos(x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """(sin x, cos x), elementwise."""
     if x.dtype != jnp.float64:
         return jnp.sin(x), jnp.cos(x)
@@ -53,7 +54,7 @@ def sincos(x):
 
 
 @sincos.defjvp
-def _sincos_jvp(primals, tangents):
+def _sincos_jvp(primals: tuple[Array], tangents: tuple[Array]):
     (x,), (dx,) = primals, tangents
     s, c = sincos(x)
     return (s, c), (c * dx, -s * dx)

@@ -6,6 +6,7 @@ shape (1,), so that twist[LIN:] is one, as in `se3`.
 
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix2, Pose7, Scalar, Vector2
@@ -25,7 +26,7 @@ Matrix3 = Float[Array, "3 3"]
 RotationVector = Float[Array, "1"]
 
 
-def identity(dtype=None) -> Pose:
+def identity(dtype: DTypeLike | None = None) -> Pose:
     return Pose(jnp.eye(2, dtype=dtype), jnp.zeros(2, dtype=dtype))
 
 

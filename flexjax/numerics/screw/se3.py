@@ -6,6 +6,7 @@ pose or one 6-vector; use jax.vmap for many.
 """
 
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from flexjax._types import Matrix3, Pose7, Scalar, Vector3
@@ -41,7 +42,7 @@ Wrench = Float[Array, "6"]
 Matrix6 = Float[Array, "6 6"]
 
 
-def identity(dtype=None) -> Pose:
+def identity(dtype: DTypeLike | None = None) -> Pose:
     return Pose(jnp.eye(3, dtype=dtype), jnp.zeros(3, dtype=dtype))
 
 

@@ -12,18 +12,22 @@ Plain midpoint (one point) conserves only if M is constant and V quadratic.
 
 from typing import ClassVar
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
+from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
+from flexjax.numerics.solver._base import AbstractStepSolver, outcome
 from flexjax.numerics.solver._newton import implicit_solve, stop
 from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
 
 
-def _stations(points: int, kinks):
+def _stations(
+    points: int, kinks: Float[Array, " k"]
+) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
     """Places on the path, both ends among them, and their weights; exact for polynomials of degree 2 ``points`` - 1 between places where it has a kink."""
     if points > 1 and not kinks.shape[0]:
         inner = np.polynomial.Legendre.basis(points).deriv().roots()
@@ -49,7 +53,17 @@ def _stations(points: int, kinks):
 
 # Compiled as a function of its own: it is needed four times in a step (Newton, its derivative, the end), and is traced once.
 @eqx.filter_jit
-def _path(term, points: int, tm, dt, q0, v0, v1, args, memory):
+def _path(
+    term: AbstractSecondOrderTerm,
+    points: int,
+    tm: ScalarLike,
+    dt: ScalarLike,
+    q0: Coordinates,
+    v0: Velocities,
+    v1: Velocities,
+    args: PieceTime,
+    memory: PyTree,
+) -> tuple[Velocities, Velocities, Velocities, Float[Array, ""] | None]:
     """(what is missing of the momentum balance, mean forces of the drive, of dampers, work of a ground that moves by itself: None if it does not)."""
     u = 0.5 * (v0 + v1)
     stations, weights = _stations(points, term.kinks(q0, dt * u))
@@ -69,24 +83,31 @@ def _path(term, points: int, tm, dt, q0, v0, v1, args, memory):
     return gap, driven, damped, taken
 
 
-class DiscreteGradient(diffrax.AbstractSolver):
+class DiscreteGradient(AbstractStepSolver):
     """Energy-conserving, second order, no numerical damping: energy, work of the drive and dissipation balance to rounding.
 
     The path of one step is integrated as by ``points`` Gauss points; ``points=1`` is the midpoint rule.
     """
 
     term_structure: ClassVar = AbstractSecondOrderTerm
-    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
     points: int = eqx.field(static=True, default=4)
 
-    def order(self, terms):
-        return 2
-
-    def init(self, terms, t0, t1, y0, args):
+    def init(
+        self, terms: PyTree, t0: ScalarLike, t1: ScalarLike, y0: State, args: PieceTime
+    ) -> Int[Array, ""]:
         """The number of Newton's iterations in the last step: nothing depends on it, but who asks can see it."""
         return jnp.zeros((), jnp.int32)
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+    def step(
+        self,
+        terms: PyTree,
+        t0: ScalarLike,
+        t1: ScalarLike,
+        y0: State,
+        args: PieceTime,
+        solver_state: Int[Array, ""],
+        made_jump: Bool[Array, ""] | bool,
+    ):
         term = unwrap(terms)
         dt, tm = t1 - t0, 0.5 * (t0 + t1)
         q0, v0 = y0.mech.q, y0.mech.v
@@ -125,10 +146,4 @@ class DiscreteGradient(diffrax.AbstractSolver):
         y1 = State(
             Mechanical(q1, v1), y0.work + work, y0.dissipated - dt * jnp.sum(u * damped), y0.memory
         )
-        result = diffrax.RESULTS.where(
-            ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
-        )
-        return y1, None, dict(y0=y0, y1=y1), iterations, result
-
-    def func(self, terms, t0, y0, args):
-        return terms.vf(t0, y0, args)
+        return y1, None, dict(y0=y0, y1=y1), iterations, outcome(ok)

@@ -6,7 +6,6 @@ References: Gonzalez (1996) for midpoint as discrete gradient of a quadratic ene
 import functools
 from typing import ClassVar
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,7 @@ from jaxtyping import PyTree
 from flexjax._types import ravel
 from flexjax.numerics.linalg._batch_last import to_last, widened
 from flexjax.numerics.linalg._krylov import residual_minimising
+from flexjax.numerics.solver._base import AbstractStepSolver, outcome
 from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.term import AbstractPortHamiltonianTerm, State, unwrap
 
@@ -170,30 +170,20 @@ _recomputed = functools.partial(
 )
 
 
-def _result(ok):
-    return diffrax.RESULTS.where(
-        ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
-    )
-
-
-class ImplicitMidpoint(diffrax.AbstractSolver):
+class ImplicitMidpoint(AbstractStepSolver):
     """Implicit midpoint on the group: second order, no numerical damping; energy, work of the drive and dissipation balance to rounding at any dt.
 
     Waves that a jump of the drive excites are never damped by it: there use :class:`TRBDF2`, or smaller steps.
     """
 
     term_structure: ClassVar = AbstractPortHamiltonianTerm
-    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
-
-    def order(self, terms):
-        return 2
 
     def init(self, terms, t0, t1, y0, args):
         return stop(unwrap(terms).guess(y0.mech))
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         y1, u, ok = _recomputed(self._advance)(unwrap(terms), t0, t1, y0, args, solver_state)
-        return y1, None, dict(y0=y0, y1=y1), u, _result(ok)
+        return y1, None, dict(y0=y0, y1=y1), u, outcome(ok)
 
     def _advance(self, term, t0, t1, y0, args, solver_state):
         dt, tm = t1 - t0, 0.5 * (t0 + t1)
@@ -208,26 +198,19 @@ class ImplicitMidpoint(diffrax.AbstractSolver):
         y1 = State(mech, y0.work + dt * power, y0.dissipated + dt * dissipation, y0.memory)
         return y1, stop(u), ok
 
-    def func(self, terms, t0, y0, args):
-        return terms.vf(t0, y0, args)
 
-
-class TRBDF2(diffrax.AbstractSolver):
+class TRBDF2(AbstractStepSolver):
     """Midpoint to the inner time, then the second-order backward difference: second order and L-stable, so that the stiff waves which step inputs
     excite die out within a few steps. The energy that this takes is not in the books: the balance falls."""
 
     term_structure: ClassVar = AbstractPortHamiltonianTerm
-    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
-
-    def order(self, terms):
-        return 2
 
     def init(self, terms, t0, t1, y0, args):
         return stop(unwrap(terms).guess(y0.mech))
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         y1, u, ok = _recomputed(self._advance)(unwrap(terms), t0, t1, y0, args, solver_state)
-        return y1, None, dict(y0=y0, y1=y1), u, _result(ok)
+        return y1, None, dict(y0=y0, y1=y1), u, outcome(ok)
 
     def _advance(self, term, t0, t1, y0, args, solver_state):
         dt = t1 - t0
@@ -258,6 +241,3 @@ class TRBDF2(diffrax.AbstractSolver):
         loss = (1 - weight) * inner * loss1 + h * loss2
         y1 = State(mech, y0.work + work, y0.dissipated + loss, y0.memory)
         return y1, stop(u), ok1 & ok2
-
-    def func(self, terms, t0, y0, args):
-        return terms.vf(t0, y0, args)

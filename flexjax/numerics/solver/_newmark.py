@@ -4,16 +4,16 @@ Reference: Chung, Hulbert (1993); Arnold, Brüls (2007) for the form with an aux
 depends on the configuration; Simo, Vu-Quoc (1988) for Newmark on the rotation group.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import diffrax
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
-from flexjax._types import as_float
+from flexjax._types import PieceTime, ScalarLike, Velocities, as_float
+from flexjax.numerics.solver._base import AbstractStepSolver, outcome
 from flexjax.numerics.solver._newton import implicit_solve, stop
 from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
 
@@ -21,19 +21,28 @@ from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, un
 class Accelerations(eqx.Module):
     """Solver state: the true acceleration at the last time, the averaged one of the generalised-alpha method, and the powers there."""
 
-    true: Float[Array, " nv"]
-    averaged: Float[Array, " nv"]
+    true: Velocities
+    averaged: Velocities
     power: Float[Array, ""]
     dissipation: Float[Array, ""]
 
 
-def _start(term, t0, y0, args) -> Accelerations:
+def _start(
+    term: AbstractSecondOrderTerm, t0: ScalarLike, y0: State, args: PieceTime
+) -> Accelerations:
     q, v = y0.mech.q, y0.mech.v
     a = term.accelerate(t0, q, v, args, y0.memory)
     return Accelerations(a, a, *term.power_at(t0, q, v, a, args, y0.memory))
 
 
-def _after_jump(made_jump, term, t0, y0, args, state) -> Accelerations:
+def _after_jump(
+    made_jump: Bool[Array, ""] | bool,
+    term: AbstractSecondOrderTerm,
+    t0: ScalarLike,
+    y0: State,
+    args: PieceTime,
+    state: Accelerations,
+) -> Accelerations:
     """Accelerations jump with the drive; a grid without breaks says so with a plain False and saves the code for it."""
     if made_jump is False:
         return state
@@ -42,22 +51,22 @@ def _after_jump(made_jump, term, t0, y0, args, state) -> Accelerations:
 
 # A function of its own: Newton and its derivative need it several times, and it is traced once.
 @eqx.filter_jit
-def _balance(term: AbstractSecondOrderTerm, *args):
+def _balance(term: AbstractSecondOrderTerm, *args: Any):
     return term.balance(*args)
 
 
 def _step(
     term: AbstractSecondOrderTerm,
-    t0,
-    t1,
+    t0: ScalarLike,
+    t1: ScalarLike,
     y0: State,
-    args,
+    args: PieceTime,
     old: Accelerations,
-    beta,
-    gamma,
-    alpha_m,
-    alpha_f,
-):
+    beta: ScalarLike,
+    gamma: ScalarLike,
+    alpha_m: ScalarLike,
+    alpha_f: ScalarLike,
+) -> tuple[State, State, Accelerations, Bool[Array, ""]]:
     dt = t1 - t0
     q0, v0 = y0.mech.q, y0.mech.v
     mask, q_p, v_p, a_p = term.prescribed(t1, args)
@@ -101,14 +110,7 @@ def _step(
     return y1, error, Accelerations(acc, averaged, power, dissipation), ok
 
 
-def _finish(y0, y1, error, state, ok):
-    result = diffrax.RESULTS.where(
-        ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
-    )
-    return y1, error, dict(y0=y0, y1=y1), state, result
-
-
-class Newmark(diffrax.AbstractSolver):
+class Newmark(AbstractStepSolver):
     """Newmark's method with free ``beta`` and ``gamma``: (1/4, 1/2) is the trapezoidal rule, second order; gamma > 1/2 damps and is first order.
 
     >>> import flexjax as fx
@@ -116,41 +118,52 @@ class Newmark(diffrax.AbstractSolver):
     """
 
     term_structure: ClassVar = AbstractSecondOrderTerm
-    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
     beta: Float[Array, ""] = eqx.field(converter=as_float, default=0.25)
     gamma: Float[Array, ""] = eqx.field(converter=as_float, default=0.5)
 
-    def order(self, terms):
-        return 2
-
-    def init(self, terms, t0, t1, y0, args):
+    def init(
+        self, terms: PyTree, t0: ScalarLike, t1: ScalarLike, y0: State, args: PieceTime
+    ) -> Accelerations:
         return _start(unwrap(terms), t0, y0, args)
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+    def step(
+        self,
+        terms: PyTree,
+        t0: ScalarLike,
+        t1: ScalarLike,
+        y0: State,
+        args: PieceTime,
+        solver_state: Accelerations,
+        made_jump: Bool[Array, ""] | bool,
+    ):
         term = unwrap(terms)
         old = _after_jump(made_jump, term, t0, y0, args, solver_state)
         y1, error, state, ok = _step(term, t0, t1, y0, args, old, self.beta, self.gamma, 0.0, 0.0)
-        return _finish(y0, y1, error, state, ok)
-
-    def func(self, terms, t0, y0, args):
-        return terms.vf(t0, y0, args)
+        return y1, error, dict(y0=y0, y1=y1), state, outcome(ok)
 
 
-class GeneralisedAlpha(diffrax.AbstractSolver):
+class GeneralisedAlpha(AbstractStepSolver):
     """Generalised-alpha method: second order, unconditionally stable for linear systems, with the damping of the highest frequencies chosen by
     ``spectral_radius`` (1: none, 0: they vanish in one step)."""
 
     term_structure: ClassVar = AbstractSecondOrderTerm
-    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
     spectral_radius: Float[Array, ""] = eqx.field(converter=as_float, default=0.8)
 
-    def order(self, terms):
-        return 2
-
-    def init(self, terms, t0, t1, y0, args):
+    def init(
+        self, terms: PyTree, t0: ScalarLike, t1: ScalarLike, y0: State, args: PieceTime
+    ) -> Accelerations:
         return _start(unwrap(terms), t0, y0, args)
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
+    def step(
+        self,
+        terms: PyTree,
+        t0: ScalarLike,
+        t1: ScalarLike,
+        y0: State,
+        args: PieceTime,
+        solver_state: Accelerations,
+        made_jump: Bool[Array, ""] | bool,
+    ):
         term = unwrap(terms)
         rho = self.spectral_radius
         alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
@@ -158,7 +171,4 @@ class GeneralisedAlpha(diffrax.AbstractSolver):
         beta = 0.25 * (1 - alpha_m + alpha_f) ** 2
         old = _after_jump(made_jump, term, t0, y0, args, solver_state)
         y1, error, state, ok = _step(term, t0, t1, y0, args, old, beta, gamma, alpha_m, alpha_f)
-        return _finish(y0, y1, error, state, ok)
-
-    def func(self, terms, t0, y0, args):
-        return terms.vf(t0, y0, args)
+        return y1, error, dict(y0=y0, y1=y1), state, outcome(ok)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from flexjax._types import ScalarLike
 from flexjax.numerics.linalg._krylov import residual_minimising
 
 MAX_ITERATIONS = 30
@@ -138,7 +139,7 @@ def implicit_solve(
     residual: Callable[[Array], Array],
     precondition: Callable[[Array], Array],
     guess: Float[Array, " n"],
-    floor: Float[Array, ""],
+    floor: ScalarLike,
     noise: Float[Array, ""] | None = None,
 ) -> tuple[Float[Array, " n"], Int[Array, ""], Bool[Array, ""]]:
     """Root of ``residual``, the number of iterations, and whether they converged.

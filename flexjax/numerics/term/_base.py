@@ -7,9 +7,10 @@ import diffrax
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
-from jaxtyping import Array, Float, PyTree
+from jax.typing import DTypeLike
+from jaxtyping import Array, Bool, Float, PyTree
 
-from flexjax._types import hash_by_leaves
+from flexjax._types import PieceTime, Scalar, ScalarLike, hash_by_leaves
 
 
 class State(eqx.Module):
@@ -23,7 +24,7 @@ class State(eqx.Module):
     origin: str = eqx.field(static=True, default="")
 
     @classmethod
-    def fresh(cls, mech: PyTree, dtype, memory: PyTree = ()) -> "State":
+    def fresh(cls, mech: PyTree, dtype: DTypeLike, memory: PyTree = ()) -> "State":
         zero = jnp.zeros((), dtype)
         return cls(mech, zero, zero, memory)
 
@@ -32,8 +33,9 @@ class Mechanical(eqx.Module):
     """Second-order mechanics: configuration ``q`` (nq,) and generalised velocity ``v`` (nv,). nq exceeds nv where q holds quaternions.
     Its tangent is a Mechanical too, with both parts of length nv."""
 
-    q: Float[Array, " nq"]
-    v: Float[Array, " nv"]
+    # Bool: the masks of ``held``.
+    q: Float[Array, " nq"] | Bool[Array, " nq"]
+    v: Float[Array, " nv"] | Bool[Array, " nv"]
 
 
 class AbstractTerm(diffrax.AbstractTerm):
@@ -41,10 +43,12 @@ class AbstractTerm(diffrax.AbstractTerm):
     (the midpoint of a step), or None for the time itself."""
 
     drive: eqx.AbstractVar[PyTree]
-    __hash__ = hash_by_leaves
+
+    def __hash__(self) -> int:
+        return hash_by_leaves(self)
 
     @abc.abstractmethod
-    def rate(self, t, y: State, args) -> PyTree:
+    def rate(self, t: ScalarLike, y: State, args: PieceTime) -> PyTree:
         """Tangent of ``y.mech`` with every constraint solved."""
 
     @abc.abstractmethod
@@ -56,28 +60,28 @@ class AbstractTerm(diffrax.AbstractTerm):
         """The tangent ``dx`` as the time derivative of the numbers in ``mech`` (for explicit diffrax solvers)."""
 
     @abc.abstractmethod
-    def power(self, t, y: State, args) -> tuple[Array, Array]:
+    def power(self, t: ScalarLike, y: State, args: PieceTime) -> tuple[Scalar, Scalar]:
         """(power of the drive, power dissipated)."""
 
     @abc.abstractmethod
-    def motor_coordinates(self, y: State) -> tuple[Array, Array]:
+    def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
-    def held(self, t, dx: PyTree) -> PyTree:
+    def held(self, t: ScalarLike, dx: PyTree) -> PyTree:
         """Masks like the tangent ``dx``: coordinates that a Motion holds. None unless the term keeps them in its state."""
         return jtu.tree_map(lambda x: jnp.zeros(x.shape, bool), dx)
 
     # diffrax's side: an ordinary differential equation in the ambient numbers.
-    def vf(self, t, y: State, args) -> State:
+    def vf(self, t: ScalarLike, y: State, args: PieceTime) -> State:
         drive_power, dissipation = self.power(t, y, args)
         memory = jtu.tree_map(jnp.zeros_like, y.memory)
         mech = self.ambient(y.mech, self.rate(t, y, args))
         return State(mech, drive_power, dissipation, memory, y.origin)
 
-    def contr(self, t0, t1, **kwargs):
+    def contr(self, t0: ScalarLike, t1: ScalarLike, **kwargs: Any) -> ScalarLike:
         return t1 - t0
 
-    def prod(self, vf: State, control) -> State:
+    def prod(self, vf: State, control: ScalarLike) -> State:
         return jtu.tree_map(lambda x: control * x, vf)
 
 

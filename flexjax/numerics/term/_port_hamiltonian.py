@@ -5,6 +5,7 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import PieceTime, Scalar, ScalarLike
 from flexjax.numerics.term._base import AbstractTerm
 
 
@@ -33,7 +34,15 @@ class AbstractPortHamiltonianTerm(AbstractTerm):
     """What an implicit solver needs. A *stage* is the solution of z = z* + h f(t, z): midpoint, backward Euler and the BDF formulas are made of it."""
 
     @abc.abstractmethod
-    def prepare(self, t, mech: PortState, h, arrival, args, memory) -> PyTree:
+    def prepare(
+        self,
+        t: ScalarLike,
+        mech: PortState,
+        h: ScalarLike,
+        arrival: tuple[ScalarLike, float],
+        args: PieceTime,
+        memory: PyTree,
+    ) -> PyTree:
         """Everything of a stage from ``mech`` = z* that does not change in its iteration. ``arrival`` = (time, factor): coordinates prescribed by a
         drive reach their value at ``time`` when they move from z* by ``factor`` times h."""
 
@@ -69,13 +78,17 @@ class AbstractPortHamiltonianTerm(AbstractTerm):
         )
 
     @abc.abstractmethod
-    def arrive(self, stage: PyTree, unknowns: PyTree, factor) -> tuple[PortState, Array, Array]:
+    def arrive(
+        self, stage: PyTree, unknowns: PyTree, factor: float
+    ) -> tuple[PortState, Scalar, Scalar]:
         """z* + factor h f (factor 2: the end of a midpoint step, 1: the stage itself), power of the drive and power dissipated at the stage."""
 
     @abc.abstractmethod
-    def blend(self, a: PortState, b: PortState, weight, step, unknowns) -> PortState:
+    def blend(
+        self, a: PortState, b: PortState, weight: float, step: ScalarLike, unknowns: PyTree
+    ) -> PortState:
         """b + weight (a - b) as z* of a multistep formula, for a state ``b`` that was reached from ``a`` by ``step`` times ``unknowns``."""
 
     @abc.abstractmethod
-    def settle(self, t, mech: PortState, args) -> PortState:
+    def settle(self, t: ScalarLike, mech: PortState, args: PieceTime) -> PortState:
         """Poses of base nodes set on their joints anew, so that no joint ever opens."""

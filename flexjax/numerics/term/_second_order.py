@@ -4,8 +4,9 @@ import abc
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.numerics.term._base import AbstractTerm, Mechanical, State
 
 
@@ -16,60 +17,85 @@ class AbstractSecondOrderTerm(AbstractTerm):
     """
 
     @abc.abstractmethod
-    def accelerate(self, t, q, v, args, memory) -> Array:
+    def accelerate(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+    ) -> Velocities:
         """v' with prescribed rows as the drive says."""
 
     @abc.abstractmethod
-    def balance(self, t, q, v, a, args, memory) -> Array:
+    def balance(
+        self,
+        t: ScalarLike,
+        q: Coordinates,
+        v: Velocities,
+        a: Velocities,
+        args: PieceTime,
+        memory: PyTree,
+    ) -> Velocities:
         """M a + h - Q (nv,): zero in free rows when a is the acceleration."""
 
     @abc.abstractmethod
-    def preconditioner(self, t, q, v, cm, cv, cq, args) -> PyTree:
+    def preconditioner(
+        self,
+        t: ScalarLike,
+        q: Coordinates,
+        v: Velocities,
+        cm: ScalarLike,
+        cv: ScalarLike,
+        cq: ScalarLike,
+        args: PieceTime,
+    ) -> PyTree:
         """Factors of a symmetric approximation P of cm M + cv dQ/dv + cq dQ/dq (signs turned), unit rows where prescribed."""
 
     @abc.abstractmethod
-    def precondition(self, factors: PyTree, r: Array) -> Array:
+    def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
         """P^-1 r, at a cost linear in the length of the chain."""
 
     @abc.abstractmethod
-    def move(self, q: Array, dx: Array) -> Array:
+    def move(self, q: Coordinates, dx: Velocities) -> Coordinates:
         """The configuration ``q`` displaced by ``dx`` (nv,)."""
 
     @abc.abstractmethod
-    def prescribed(self, t, args) -> tuple[np.ndarray, Array, Array, Array]:
+    def prescribed(
+        self, t: ScalarLike, args: PieceTime
+    ) -> tuple[np.ndarray, Velocities, Velocities, Velocities]:
         """(static mask (nv,), then coordinate, rate and acceleration (nv,) there; zero elsewhere)."""
 
     @abc.abstractmethod
-    def impose(self, q: Array, target: Array) -> Array:
+    def impose(self, q: Coordinates, target: Velocities) -> Coordinates:
         """``q`` with prescribed coordinates replaced by ``target`` (nv,)."""
 
     @abc.abstractmethod
-    def displacement(self, q: Array, target: Array) -> Array:
+    def displacement(self, q: Coordinates, target: Velocities) -> Velocities:
         """``target - q`` (nv,) in the prescribed coordinates; zero elsewhere."""
 
     # What the energy-conserving step needs.
     @abc.abstractmethod
-    def momentum(self, q, v) -> Array:
+    def momentum(self, q: Coordinates, v: Velocities) -> Velocities:
         """M(q) v."""
 
     @abc.abstractmethod
-    def kinetic_gradient(self, q, va, vb) -> Array:
+    def kinetic_gradient(self, q: Coordinates, va: Velocities, vb: Velocities) -> Velocities:
         """Body gradient of va^T M(q) vb / 2 with respect to q (nv,)."""
 
     @abc.abstractmethod
-    def potential_gradient(self, q) -> Array:
+    def potential_gradient(self, q: Coordinates) -> Velocities:
         """Body gradient of the potential energy (gravity, springs) (nv,)."""
 
     @abc.abstractmethod
-    def gyration(self, v, p) -> Array:
+    def gyration(self, v: Velocities, p: Velocities) -> Velocities:
         """ad*_v p (nv,): the transport of momenta that are measured in turning axes; zero for plain coordinates."""
 
     @abc.abstractmethod
-    def forces(self, t, q, v, args, memory) -> tuple[Array, Array]:
+    def forces(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+    ) -> tuple[Velocities, Velocities]:
         """Generalised forces without potential (nv,): (of drive and loads, of dampers and friction)."""
 
     # Written once in terms of the methods above; a term may give faster forms.
-    def lagrangian(self, q, va, vb) -> tuple[Array, Array, Array]:
+    def lagrangian(
+        self, q: Coordinates, va: Velocities, vb: Velocities
+    ) -> tuple[Velocities, Velocities, Velocities]:
         """(M va, M vb, body gradient of va^T M(q) vb / 2 - V(q)) at one configuration."""
         return (
             self.momentum(q, va),
@@ -78,22 +104,37 @@ class AbstractSecondOrderTerm(AbstractTerm):
         )
 
     def lagrangian_on_ground(
-        self, s, t0, dt, q, va, vb, args
-    ) -> tuple[Array, Array, Array, tuple[Array, Array, Array] | None]:
+        self,
+        s: ScalarLike,
+        t0: ScalarLike,
+        dt: ScalarLike,
+        q: Coordinates,
+        va: Velocities,
+        vb: Velocities,
+        args: PieceTime,
+    ) -> tuple[Velocities, Velocities, Velocities, tuple[Scalar, Scalar, Scalar] | None]:
         """``lagrangian`` at the fraction ``s`` of a step from t0, and what a ground that moves by itself takes part with: the products of its mean twist
         with its momenta (of va, of vb), and the power of weight on it. None: the ground is at rest, or the term does not know its motion."""
         return (*self.lagrangian(q, va, vb), None)
 
-    def kinks(self, q, dx) -> Array:
+    def kinks(self, q: Coordinates, dx: Velocities) -> Float[Array, " k"]:
         """Fractions (k,) of the straight path from q along dx at which the gradient of the Lagrangian jumps; 1 where it does not."""
         return jnp.zeros(0, q.dtype)
 
-    def roundoff(self, factors: PyTree, q, v) -> Array | None:
+    def roundoff(self, factors: PyTree, q: Coordinates, v: Velocities) -> Scalar | None:
         """A few times what round-off of the momenta makes of velocities when ``precondition`` divides them by their inertia; None where they are of the
         usual size."""
         return None
 
-    def power_at(self, t, q, v, a, args, memory) -> tuple[Array, Array]:
+    def power_at(
+        self,
+        t: ScalarLike,
+        q: Coordinates,
+        v: Velocities,
+        a: Velocities,
+        args: PieceTime,
+        memory: PyTree,
+    ) -> tuple[Scalar, Scalar]:
         """(power of the drive, power dissipated) when the acceleration is known already."""
         driven, damped = self.forces(t, q, v, args, memory)
         locked = self.prescribed(t, args)[0]
@@ -104,15 +145,15 @@ class AbstractSecondOrderTerm(AbstractTerm):
             )
         return power, -jnp.sum(damped * v)
 
-    def power(self, t, y: State, args) -> tuple[Array, Array]:
+    def power(self, t: ScalarLike, y: State, args: PieceTime) -> tuple[Scalar, Scalar]:
         q, v = y.mech.q, y.mech.v
         return self.power_at(t, q, v, self.accelerate(t, q, v, args, y.memory), args, y.memory)
 
-    def held(self, t, dx: Mechanical) -> Mechanical:
+    def held(self, t: ScalarLike, dx: Mechanical) -> Mechanical:
         mask = jnp.asarray(self.prescribed(t, None)[0])
         return Mechanical(mask, mask)
 
-    def rate(self, t, y: State, args) -> Mechanical:
+    def rate(self, t: ScalarLike, y: State, args: PieceTime) -> Mechanical:
         return Mechanical(y.mech.v, self.accelerate(t, y.mech.q, y.mech.v, args, y.memory))
 
     def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
