@@ -1,4 +1,4 @@
-"""Figures from results/: python experiments/002_transfer_matrix/plot.py"""
+"""Plots results/: python experiments/002_transfer_matrix/plot.py"""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def single():
             xlim=(0, 1.5),
             xlabel="t [s]",
             ylabel="tip deflection [mm]",
-            title="(d) with E as Table II prints it",
+            title="(d) with E as printed in Table II",
         )
     first = next(k for k in r.files if k.startswith("single_gauge."))
     ax[1].plot(t, 1e3 * r[first], "k:", lw=1, label="from a gauge at the root, first mode")
@@ -112,15 +112,15 @@ def orders():
     r = load("orders")
     fig, ax = plt.subplots(figsize=(7, 4))
     for i, key in enumerate(k for k in r.files if k.startswith("orders.")):
-        # Some lie on each other: large open marks first, small ones on top.
-        look = {
+        # Some coincide: large open markers first, small ones on top.
+        style = {
             "marker": "osD^vX"[i % 6],
             "ms": 9 - i,
             "mfc": "none",
             "ls": ("-", "--", "-.")[i % 3],
         }
         ax.loglog(
-            1e3 * r["orders_dt"], 1e3 * r[key], lw=1, label=key.removeprefix("orders."), **look
+            1e3 * r["orders_dt"], 1e3 * r[key], lw=1, label=key.removeprefix("orders."), **style
         )
     for power, style in ((1, "k:"), (2, "k--")):
         ax.loglog(

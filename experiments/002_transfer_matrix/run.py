@@ -1,8 +1,9 @@
-"""Paper 002: single link, three-link arm, stability of the variants, digits lost by the product of matrices.
+"""Paper 002: single link, three-link arm, stability of the variants, accuracy of the sweeps.
 
     python experiments/002_transfer_matrix/run.py [--quick]
 
-Writes results/002_<part>.npz and results/002.json, prints every claim with number, expectation and verdict.
+The script writes results/002_<part>.npz and results/002.json, and prints every claim with its
+value, expected value and verdict.
 """
 
 import argparse
@@ -47,8 +48,7 @@ def frequencies(model, drive):
 
 
 def single(cfg, quick, out, numbers):
-    """Section IV-A: tip deflection seen from the motor, its spectrum, and the deflection that a gauge at the root would
-    tell."""
+    """Section IV-A: tip deflection in the motor's axes, its spectrum, and a gauge at the root."""
     c = cfg["single"]
     count = 1001 if quick else c["samples"]
     ts = jnp.arange(count) * c["dt"]
@@ -76,8 +76,8 @@ def single(cfg, quick, out, numbers):
         d = -np.sin(out["single_angle"]) * x + np.cos(out["single_angle"]) * y
         key = f"{label}.{beta},{gamma}"
         out[f"single_d.{key}"] = d
-        # Curvature at the root as a gauge measures it; a tip force would give d = curvature L^2 / 3, the first mode d =
-        # curvature L^2 / 3.516.
+        # A gauge at the root measures the curvature; in the first mode d = curvature L^2 / 3.516
+        # (with a tip force d = curvature L^2 / 3).
         out[f"single_gauge.{key}"] = (
             np.asarray(traj.strain[:, 0, 0, 5]) * float(arms[E].links[0].length) ** 2 / 3.516
         )
@@ -95,7 +95,7 @@ def single(cfg, quick, out, numbers):
 
 
 def three(cfg, quick, out, numbers):
-    """Section IV-B: end-point error, deflections of links and joints, with rigid and with flexible joints."""
+    """Section IV-B: end-point error and deflections, with rigid and with flexible joints."""
     c = cfg["three"]
     ts = jnp.linspace(0.0, c["end"], round(c["end"] / (5 * c["dt"])) + 1)
     drive = fx.Drive(
@@ -141,7 +141,7 @@ def three(cfg, quick, out, numbers):
 
 
 def stability(cfg, quick, out, numbers):
-    """Energy of the three-link arm long after the motors stopped: end over beginning."""
+    """Ratio of final to initial energy of the three-link arm long after the motors stopped."""
     c = cfg["stability"]
     end = 2.0 if quick else c["end"]
     arm = fx.load_robot("li-zhang-three-link")
@@ -200,10 +200,11 @@ ORDERS = {
 
 
 def orders(cfg, quick, out, numbers):
-    """Change of the tip when the step is halved, and the order that two such changes show.
+    """Change of the tip when the step is halved, and the order from two such changes.
 
-    The quick form takes all the steps too: coarse ones do not resolve the segments and read 1.8 (README), so they cannot
-    be judged; and it is compiling that takes the time, once for all steps, not running them."""
+    The quick form uses all steps too: coarse steps do not resolve the segments and give 1.8
+    (README), and most of the time is compilation, once for all steps.
+    """
     steps = np.array([100 * 2**k for k in range(7)])
     drive = fx.Drive(joints={"motor": fx.Motion(fx.quintic(0.0, 1.0, 0.3))})
     out["orders_dt"] = 0.2 / steps[:-1]
@@ -216,7 +217,7 @@ def orders(cfg, quick, out, numbers):
 
 
 def digits(cfg, quick, out, numbers):
-    """Error of the position sweep, product against Riccati against parallel, relative to extended precision."""
+    """Relative error of product, Riccati and parallel position sweeps to extended precision."""
     from flexjax.formulation.transfer_matrix._sweep import SWEEPS
     from tests.transfer_matrix.test_sweep import _position_elements
 
@@ -235,7 +236,7 @@ def digits(cfg, quick, out, numbers):
             for k, kind in enumerate(kinds):
                 e = np.asarray(solve[kind](el, root).e)
                 error = np.abs(e[:, :2] - exact[:, :2]).max() / np.abs(exact[:, :2]).max()
-                # The product's last system may be singular to rounding: not a digit left, and no number either.
+                # The last system of the product may be singular to rounding, which gives NaN.
                 table[k, i, j] = error if np.isfinite(error) else np.inf
     out["digits"], out["digits_sizes"], out["digits_steps"] = (
         table,
@@ -273,17 +274,16 @@ def main():
             **{k: v for k, v in out.items() if k.startswith(part.__name__)},
         )
     expected = json.loads((HERE / "expected.json").read_text())
-    print(f"\n{'claim':44}{'number':>16}{'expected':>16}  verdict")
+    print(f"\n{'claim':44}{'value':>16}{'expected':>16}  verdict")
     for name, value in numbers.items():
-        want = expected.get(name)
-        verdict = (
-            "-" if want is None else "agrees" if abs(value - want[0]) <= want[1] else "DIFFERS"
-        )
-        print(
-            f"{name:44}{value:16.9g}{'' if want is None else format(want[0], '.9g'):>16}  {verdict}"
-        )
+        target = expected.get(name)
+        shown, verdict = "", "-"
+        if target is not None:
+            shown = format(target[0], ".9g")
+            verdict = "agrees" if abs(value - target[0]) <= target[1] else "DIFFERS"
+        print(f"{name:44}{value:16.9g}{shown:>16}  {verdict}")
     kept = results / "002.json"
-    if args.only and kept.exists():  # parts that were not run keep their numbers
+    if args.only and kept.exists():  # parts that did not run keep their values
         numbers = json.loads(kept.read_text()) | numbers
     kept.write_text(json.dumps(numbers, indent=1) + "\n")
 

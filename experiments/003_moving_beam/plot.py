@@ -1,4 +1,4 @@
-"""Figures from results/*.json: python experiments/003_moving_beam/plot.py"""
+"""Plots results/*.json: python experiments/003_moving_beam/plot.py"""
 
 import json
 from pathlib import Path
@@ -43,18 +43,19 @@ def manoeuvre(name, title, limit):
         ux, uy = np.array(run["ux"], float), np.array(run["uy"], float)
         end = f", collapses at {run['t_fail']:.2f} s (cross)" if run["status"] else ""
         gone = np.flatnonzero(np.abs(uy) > limit)
-        if len(gone):  # what has run away is left out, or nothing else is seen
-            end = f", runs away: {limit:g} m at {data['t'][gone[0]]:.2f} s (cross)"
+        if len(gone):  # a diverging run is cut off, so that the others stay visible
+            end = f", diverges: {limit:g} m at {data['t'][gone[0]]:.2f} s (cross)"
             ux[gone[0] :], uy[gone[0] :] = np.nan, np.nan
         if end:
             last = np.flatnonzero(np.isfinite(uy))[-1]
             for axis, u in zip(axes, (uy, ux), strict=True):
                 axis.plot(data["t"][last], u[last], "x", color=colour)
+        # Several curves coincide.
         style = {
             "color": colour,
             "lw": 3 if label == "constant" else 1,
             "ls": "--" if label == "consistent" else "-",
-        }  # several lie on each other
+        }
         axes[0].plot(data["t"], uy, label=label + end, **style)
         axes[1].plot(data["t"], ux, **style)
     axes[0].set(ylabel="uy of the tip [m]", title=title)
@@ -118,7 +119,7 @@ def others():
                 "x",
                 ms=5,
                 color="0.5",
-                label="consistent, drawn in again (time turned)",
+                label="consistent, retraction (time reversed)",
             )
         below.axhline(2e-4, color="0.6", lw=0.8)
         below.set(
@@ -153,7 +154,8 @@ def others():
         axis.set(
             xlabel="t [s]",
             ylabel="uy [m]",
-            title=f"Slow extension: amplitude x {data['ratio']:.3f}, sqrt(L1/L0) = {data['law']:.3f}",
+            title=f"Slow extension: amplitude ratio {data['ratio']:.3f}, "
+            f"sqrt(L1/L0) = {data['law']:.3f}",
         )
         save(figure, "slow_extension")
     data = load("roller")
@@ -167,7 +169,7 @@ def others():
                 measured[:n, k],
                 "o",
                 color="black",
-                label="record, way in (fitted)" if k == 0 else None,
+                label="recording, towards the tip (fitted)" if k == 0 else None,
             )
             left.semilogy(
                 V[n:],
@@ -175,7 +177,7 @@ def others():
                 "o",
                 mfc="none",
                 color="black",
-                label="record, way back" if k == 0 else None,
+                label="recording, back (validation)" if k == 0 else None,
             )
             left.semilogy(
                 V[order],
@@ -186,7 +188,7 @@ def others():
         left.set(
             xlabel="roller position sensor [V]",
             ylabel="f [Hz]",
-            title=f"Way in {data['rms_in']:.2%}, way back {data['rms_back']:.2%} rms",
+            title=f"rms error: fit {data['rms_in']:.2%}, validation {data['rms_back']:.2%}",
         )
         left.legend(fontsize=8)
         spectra, times = np.array(data["spectra"]), np.array(data["times"])
@@ -202,7 +204,7 @@ def others():
         right.set(
             xlabel="t [s]",
             ylabel="f [Hz]",
-            title="Spectra of the record; model at the roller's place",
+            title="Spectra of the recording; model at the roller position",
         )
         save(figure, "roller")
     data = load("parametric")
@@ -226,7 +228,7 @@ def others():
             xlabel="t [s]",
             ylabel="|uy| of the tip / start",
             ylim=(1e-2, None),
-            title="Shaken along the axis at twice (off: thrice) its frequency",
+            title="Axial excitation at twice (off resonance: three times) the frequency",
         )
         axis.legend(fontsize=8)
         save(figure, "parametric")

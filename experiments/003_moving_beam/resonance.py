@@ -1,4 +1,7 @@
-"""The paper's motivation: bending excited by motions along the axis, and energy that goes from one bending plane to the other; and where neither happens."""
+"""Parametric resonance and energy exchange between bending planes, with counter-examples.
+
+These effects are the paper's motivation.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +29,10 @@ def _rod(planar, EIy=1.0):
 
 
 def _mode_integrals():
-    """Of the first mode over the unit length: phi^2, phi''^2, (1 - x) phi'^2, (int_0^x phi'^2)^2, phi'^2 phi''^2."""
+    """Integrals of the first mode phi over the unit length.
+
+    The integrands are phi^2, phi''^2, (1 - x) phi'^2, (int_0^x phi'^2)^2 and phi'^2 phi''^2.
+    """
     x = np.linspace(0.0, 1.0, 2001)
     f, f1, f2 = (
         np.asarray(jax.vmap(g)(jnp.asarray(x)))
@@ -52,8 +58,11 @@ def _runge_kutta(rate, z, end, steps):
 
 
 def parametric():
-    """Bending excited by a motion along the axis: the ground shakes at twice the bending frequency. Growth against Floquet's theory of one mode
-    (q'' + w^2 (1 + e sin 2wt) q = 0); shaken at 3 w, and in the linear order, nothing grows: there the nonlinear terms do not matter."""
+    """Bending excited by axial motion of the ground at twice the bending frequency.
+
+    The growth rate is compared with Floquet theory of one mode, q'' + w^2 (1 + e sin 2wt) q = 0.
+    Counter-examples without growth: excitation at 3 w, and the linear order.
+    """
     c = CONFIG["parametric"]
     squared, bent, hanging, _, _ = _mode_integrals()
     omega = np.sqrt(bent / (0.1 * squared))
@@ -90,7 +99,8 @@ def parametric():
         rate = float(np.polyfit(half * period, np.log(tops[half]), 1)[0])
         out[label] = {"uy": uy.tolist(), "growth": float(tops[-1]), "rate": rate, "status": status}
         print(
-            f"  {label}: largest deflection in the last period {tops[-1]:.3f} of the start, growth {rate:.4f} 1/s",
+            f"  {label}: largest deflection in the last period {tops[-1]:.3f} of the start, "
+            f"growth {rate:.4f} 1/s",
             flush=True,
         )
     e = c["shake"] * (2 * omega) ** 2 * hanging / (omega**2 * squared)
@@ -107,7 +117,7 @@ def parametric():
 
 
 def _orientation(t, y, z, omega):
-    """Direction of the long axis of the tip's path over the last two periods, from the y axis: of the ellipse that fits it best."""
+    """Angle from the y axis to the major axis of the ellipse fitted to the last two periods."""
     last = t > t[-1] - 4 * np.pi / omega
     basis = np.stack([np.cos(omega * t[last]), np.sin(omega * t[last])], axis=1)
     amplitudes = np.linalg.lstsq(basis, np.stack([y[last], z[last]], axis=1), rcond=None)[0]
@@ -116,9 +126,12 @@ def _orientation(t, y, z, omega):
 
 
 def planes(only):
-    """Energy between the bending planes of a round rod that swings freely on an ellipse: its long axis turns, and what was bending in y becomes bending in
-    z. The linear order cannot do that. Against one mode of an inextensible rod. Where the planes differ (EIy 1.5 EIz), or the ellipse is a hundred times
-    smaller, the nonlinear terms do not matter: the counter-example."""
+    """Energy exchange between the bending planes of a round rod that vibrates on an ellipse.
+
+    The major axis of the ellipse rotates, so bending in y becomes bending in z. The linear order
+    does not have this effect. The reference is one mode of an inextensible rod. Counter-examples:
+    planes with different stiffness (EIy 1.5 EIz), and an ellipse a hundred times smaller.
+    """
     c = CONFIG["planes"]
     squared, bent, _, shortened, stiffened = _mode_integrals()
     m, alpha, beta = 0.1 * squared, 0.1 * shortened, 2 * stiffened
@@ -126,8 +139,13 @@ def planes(only):
     ts = np.linspace(0, c["end"], int(c["end"] * 50) + 1)
     period = int(round(2 * np.pi / omega * 50))
     out = {"t": ts.tolist(), "omega": float(omega)}
-    cases = {"linear": ("linear", 1.0, 1.0), "complete": ("complete", 1.0, 1.0), "consistent": ("consistent", 1.0, 1.0),
-             "small": ("consistent", 1.0, 0.01), "planes apart": ("consistent", 1.5, 1.0)}  # fmt: skip
+    cases = {  # order, EIy, size of the ellipse
+        "linear": ("linear", 1.0, 1.0),
+        "complete": ("complete", 1.0, 1.0),
+        "consistent": ("consistent", 1.0, 1.0),
+        "small": ("consistent", 1.0, 0.01),
+        "planes apart": ("consistent", 1.5, 1.0),
+    }
     for label in only or cases:
         order, EIy, size = cases[label]
         model = fx.MovingBeam(elements=c["elements"], order=order).bind(_rod(False, EIy))
@@ -149,33 +167,37 @@ def planes(only):
         )
         _, uy, uz = tip(model, q)
         balance = np.asarray(energy.balance)
-        turned = _orientation(ts, uy, uz, omega) if status == 0 else float("nan")
+        angle = _orientation(ts, uy, uz, omega) if status == 0 else float("nan")
         out[label] = {
-            "uy": (uy / size).tolist(), "uz": (uz / size).tolist(), "turned": turned, "status": status,
-            "drift": float(np.max(np.abs(balance - balance[0])) / balance[0]), "largest_uz": float(np.max(np.abs(uz[-period:])) / size / c["short"]),
-        }  # fmt: skip
-        left = out[label]["largest_uz"]
+            "uy": (uy / size).tolist(),
+            "uz": (uz / size).tolist(),
+            "turned": angle,
+            "status": status,
+            "drift": float(np.max(np.abs(balance - balance[0])) / balance[0]),
+            "largest_uz": float(np.max(np.abs(uz[-period:])) / size / c["short"]),
+        }
         print(
-            f"  {label}: ellipse turned by {turned:+.4f} rad, uz at the end {left:.3f} of its start, status {status}",
+            f"  {label}: ellipse rotated by {angle:+.4f} rad, final uz "
+            f"{out[label]['largest_uz']:.3f} of its start, status {status}",
             flush=True,
         )
 
     def rate(t, state):
-        # (m + alpha r r^T) r'' = -k r - beta |r|^2 r - alpha |r'|^2 r, of L = m r'^2/2 + alpha (r.r')^2/2 - k r^2/2 - beta r^4/4
+        # (m + alpha r r^T) r'' = -k r - beta |r|^2 r - alpha |r'|^2 r, from
+        # L = m r'^2/2 + alpha (r.r')^2/2 - k r^2/2 - beta r^4/4.
         r, rd = state[:2], state[2:]
         force = -(bent + beta * r @ r + alpha * rd @ rd) * r
         return np.concatenate([rd, np.linalg.solve(m * np.eye(2) + alpha * np.outer(r, r), force)])
 
     steps = 10 * (len(ts) - 1)
-    path = _runge_kutta(rate, np.array([c["long"], 0.0, 0.0, c["short"] * omega]), c["end"], steps)[
-        ::10
-    ]
+    start = np.array([c["long"], 0.0, 0.0, c["short"] * omega])
+    path = _runge_kutta(rate, start, c["end"], steps)[::10]
     out["one_mode"] = {
         "uy": path[:, 0].tolist(),
         "uz": path[:, 1].tolist(),
         "turned": _orientation(ts, path[:, 0], path[:, 1], omega),
     }
-    print(f"  one mode: ellipse turned by {out['one_mode']['turned']:+.4f} rad", flush=True)
+    print(f"  one mode: ellipse rotated by {out['one_mode']['turned']:+.4f} rad", flush=True)
     if "consistent" in out:
         out["turned_over_one_mode"] = out["consistent"]["turned"] / out["one_mode"]["turned"]
     return out

@@ -1,9 +1,10 @@
-"""The moving-roller cantilever of a measured record (dropbear8): what shortens is the length between clamp and roller, element by element.
+"""A cantilever with a moving roller, measured (dropbear8): the roller varies the element lengths.
 
-The record is 14 s of an accelerometer on a clamped beam while a roller is moved in ten steps and held after each. Frequencies are read from the record
-at the dwells. Two numbers of the roller's place (of the length, linear in the sensor's volts) and one of the beam are fitted to the way in, and judged on
-the way back.
-Mass and stiffness are MovingBeam's own element matrices as functions of the elements' lengths; the roller stands on a node and holds its uy.
+The recording is 14 s of an accelerometer on a clamped beam while a roller moves in ten steps and
+stops after each. The frequencies are estimated while the roller stands still. Two parameters of the
+roller position (fractions of the length, linear in the sensor voltage) and one of the beam are
+fitted to the motion towards the tip, and validated on the motion back. Mass and stiffness are
+MovingBeam's element matrices as functions of the element lengths; the roller fixes uy at a node.
 """
 
 from pathlib import Path
@@ -22,7 +23,10 @@ INSIDE, OUTSIDE = 3, 5  # elements between clamp and roller, and beyond it
 
 
 def frequencies(a):
-    """First two of the clamped-roller-free beam, roller at ``a`` of the length, in units of sqrt(EI/rhoA)/L^2 / 2 pi."""
+    """First two frequencies of the clamped-roller-free beam with the roller at ``a`` L.
+
+    The unit is sqrt(EI/rhoA) / L^2.
+    """
     n, width, node = INSIDE + OUTSIDE, SHAPES.node + SHAPES.own, SHAPES.node
     l = jnp.concatenate([jnp.full(INSIDE, a / INSIDE), jnp.full(OUTSIDE, (1 - a) / OUTSIDE)])
     M = element_masses(SHAPES, l, jnp.ones(n), jnp.zeros((n, 3)))
@@ -42,7 +46,10 @@ def frequencies(a):
 
 
 def dwells(t, place):
-    """(first, last + 1) of the stretches of half a second and more in which the roller stands (means of 0.1 s within 12 mV)."""
+    """Index ranges of at least half a second in which the roller stands still.
+
+    Means over 0.1 s differ by at most 12 mV there.
+    """
     n = int(round(0.1 / (t[1] - t[0])))
     mean = place[: len(place) // n * n].reshape(-1, n).mean(1)
     out, start = [], 0
@@ -57,14 +64,16 @@ def dwells(t, place):
 def peak(x, dt, low, high):
     """Frequency of the highest peak of the spectrum between two limits."""
     f = np.fft.rfftfreq(2**18, dt)
-    X = np.where(
-        (f > low) & (f < high), np.abs(np.fft.rfft((x - x.mean()) * np.hanning(len(x)), 2**18)), 0.0
-    )
-    return float(f[np.argmax(X)])
+    size = np.abs(np.fft.rfft((x - x.mean()) * np.hanning(len(x)), 2**18))
+    return float(f[np.argmax(np.where((f > low) & (f < high), size, 0.0))])
 
 
 def fit(V, measured):
-    """Logarithms of the beam's number, of the roller's place at 1.2 V and of its way per volt, by Gauss-Newton on the logarithms of the frequencies."""
+    """Fit the parameters by Gauss-Newton on the logarithms of the frequencies.
+
+    They are the logarithms of the beam's frequency unit, of the roller position at 1.2 V and of
+    its displacement per volt.
+    """
 
     def residual(p):
         return (jnp.log(predict(p, V)) - jnp.log(jnp.asarray(measured))).reshape(-1)
@@ -88,7 +97,7 @@ def rms(predicted, measured):
 def study(path: Path, c: dict) -> dict:
     t, x, _, place = np.loadtxt(path, delimiter=",", skiprows=1).T
     dt = float(t[1] - t[0])
-    # Before the roller first moves nothing rings.
+    # The beam does not vibrate before the roller first moves.
     at = [(i, j) for i, j in dwells(t, place) if i > 0]
     V = np.array([place[i:j].mean() for i, j in at])
     measured = np.array(
@@ -99,22 +108,25 @@ def study(path: Path, c: dict) -> dict:
     fitted = np.asarray(predict(p, V))
     whole = fit(np.array(c["V"]), np.stack([c["f1"], c["f2"]], axis=1))
     published = rms(predict(whole, np.array(c["V"])), np.stack([c["f1"], c["f2"]], axis=1))
-    # Short spectra of the record, and the model's frequencies at the roller's place of every moment.
+    # Short-time spectra of the recording, and the model's frequencies at each roller position.
     n, hop = 2048, 512
     starts = np.arange(0, len(x) - n, hop)
-    spectra = np.stack(
-        [
-            np.abs(np.fft.rfft((x[k : k + n] - x[k : k + n].mean()) * np.hanning(n)))[
-                : int(320 * n * dt)
-            ]
-            for k in starts
-        ],
-        axis=1,
-    )
+    pieces = [x[k : k + n] for k in starts]
+    spectra = [np.abs(np.fft.rfft((y - y.mean()) * np.hanning(n))) for y in pieces]
+    spectra = np.stack(spectra, axis=1)[: int(320 * n * dt)]
     moving = np.array([place[k : k + n].mean() for k in starts])
     return {
-        "V": V.tolist(), "measured": measured.tolist(), "fitted": fitted.tolist(), "dwells": len(at), "way_in": top + 1,
-        "rms_in": rms(fitted[: top + 1], measured[: top + 1]), "rms_back": rms(fitted[top + 1 :], measured[top + 1 :]), "rms": published,
-        "place": np.exp(np.asarray(p)[1:]).tolist(), "times": (starts * dt + 0.5 * n * dt).tolist(), "ridges": np.asarray(predict(p, moving)).tolist(),
-        "spectra": np.log10(spectra + 1e-6).round(2).tolist(), "resolution": 1 / (n * dt),
-    }  # fmt: skip
+        "V": V.tolist(),
+        "measured": measured.tolist(),
+        "fitted": fitted.tolist(),
+        "dwells": len(at),
+        "way_in": top + 1,
+        "rms_in": rms(fitted[: top + 1], measured[: top + 1]),
+        "rms_back": rms(fitted[top + 1 :], measured[top + 1 :]),
+        "rms": published,
+        "place": np.exp(np.asarray(p)[1:]).tolist(),
+        "times": (starts * dt + 0.5 * n * dt).tolist(),
+        "ridges": np.asarray(predict(p, moving)).tolist(),
+        "spectra": np.log10(spectra + 1e-6).round(2).tolist(),
+        "resolution": 1 / (n * dt),
+    }

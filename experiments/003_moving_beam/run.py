@@ -1,6 +1,8 @@
-"""Paper 003: computes every case, writes results/<case>.json and prints each claim with its number, what was expected, and the verdict.
+"""Paper 003: computes every case and prints each claim with value, expected value and verdict.
 
-python experiments/003_moving_beam/run.py [--quick] [case ...]
+    python experiments/003_moving_beam/run.py [--quick] [case ...]
+
+The script writes results/<case>.json.
 """
 
 import argparse
@@ -35,7 +37,7 @@ ONLY: list[str] = []
 
 
 def store(name, out):
-    """Results so far; with ``--only`` other variants are kept."""
+    """Write the results so far; with ``--only`` the other variants are kept."""
     path = HERE / "results" / f"{name}.json"
     before = json.loads(path.read_text()) if path.exists() and ONLY else {}
     path.write_text(json.dumps(before | out))
@@ -59,11 +61,19 @@ def manoeuvre(name, robot, joints, quick, variants):
             np.max(np.abs(balance - balance[0])) / np.max(np.abs(np.asarray(energy.kinetic)))
         )
         out[label] = {
-            "ux": ux.tolist(), "uy": uy.tolist(), "peak_uy": float(np.nanmin(uy)), "peak_ux": float(np.nanmin(ux)), "t_peak": float(ts[np.nanargmin(uy)]),
-            "steady_ux": steady, "status": status, "t_fail": t_fail, "drift": drift,
-        }  # fmt: skip
+            "ux": ux.tolist(),
+            "uy": uy.tolist(),
+            "peak_uy": float(np.nanmin(uy)),
+            "peak_ux": float(np.nanmin(ux)),
+            "t_peak": float(ts[np.nanargmin(uy)]),
+            "steady_ux": steady,
+            "status": status,
+            "t_fail": t_fail,
+            "drift": drift,
+        }
         print(
-            f"  {label}: peak uy {np.nanmin(uy):.6f}, steady ux {steady:.6e}, status {status}, t_fail {t_fail:.4g}, {time.time() - began:.0f} s",
+            f"  {label}: peak uy {np.nanmin(uy):.6f}, steady ux {steady:.6e}, status {status}, "
+            f"t_fail {t_fail:.4g}, {time.time() - began:.0f} s",
             flush=True,
         )
         store(name, out)
@@ -110,10 +120,12 @@ def _boom(c, length):
 
 
 def deployment(quick):
-    """A boom runs out of its guide, then is drawn in again: the way back, begun with turned velocities, must retrace the way out.
+    """A boom extends from its guide and retracts with reversed velocities, retracing its motion.
 
-    The consistent order (the default) meets the reference at its 0.05 m. The complete order does so at a hundredth of it: at 0.05 m the terms that it
-    leaves out show, with the square of the amplitude."""
+    The consistent order (the default) agrees with the reference at an amplitude of 0.05 m. The
+    complete order does so at a hundredth of it: the error of the missing terms grows with the
+    square of the amplitude.
+    """
     c = CONFIG["deployment"]
     ts = np.linspace(0, 6, 25)
     out = {"t": ts.tolist()}
@@ -137,10 +149,14 @@ def deployment(quick):
         )
         q, v, energy, status, _ = run(large)
         uy, balance = tip(model, q)[1] / large, np.asarray(energy.balance)
+        drift = np.max(np.abs(balance - balance[0])) / np.max(np.asarray(energy.kinetic))
         row = {
-            "uy": uy.tolist(), "want": want.tolist(), "error": float(np.max(np.abs(uy - want))), "status": status,
-            "drift": float(np.max(np.abs(balance - balance[0])) / np.max(np.asarray(energy.kinetic))),
-        }  # fmt: skip
+            "uy": uy.tolist(),
+            "want": want.tolist(),
+            "error": float(np.max(np.abs(uy - want))),
+            "status": status,
+            "drift": float(drift),
+        }
         if order == "complete":
             small = tip(model, run(large / 100)[0])[1] / (large / 100)
             row |= {"small": small.tolist(), "error_small": float(np.max(np.abs(small - want)))}
@@ -149,31 +165,26 @@ def deployment(quick):
             inwards = fx.Drive(
                 joints={"guide": fx.Motion(fx.quintic(c["stop"], c["start"], c["duration"]))}
             )
-            turned = State.fresh(Mechanical(jnp.asarray(q[at]), -jnp.asarray(v[at])), jnp.float64)
-            back = (
-                tip(model, integrate(model, inwards, ts[: at + 1], c["dt"], turned)[0])[1] / large
-            )
+            mechanical = Mechanical(jnp.asarray(q[at]), -jnp.asarray(v[at]))
+            reversed_ = State.fresh(mechanical, jnp.float64)
+            path = integrate(model, inwards, ts[: at + 1], c["dt"], reversed_)[0]
+            back = tip(model, path)[1] / large
             row |= {
                 "back": back.tolist(),
                 "retraced": float(np.max(np.abs(back[::-1] - uy[: at + 1]))),
             }
         out[order] = row
-        print(
-            "  "
-            + order
-            + "".join(
-                f", {k} {row[k]:.2e}"
-                for k in ("error", "error_small", "drift", "retraced")
-                if k in row
-            ),
-            flush=True,
-        )
+        shown = [k for k in ("error", "error_small", "drift", "retraced") if k in row]
+        print(f"  {order}" + "".join(f", {k} {row[k]:.2e}" for k in shown), flush=True)
         store("deployment", out)
     return out
 
 
 def three_tubes(quick):
-    """The three tubes of arm S are drawn in, and pushed out again, while the arm turns: overlaps grow and shrink, material runs through the elements."""
+    """The three tubes of arm S retract and extend while the arm rotates.
+
+    The overlaps grow and shrink, and material moves through the elements.
+    """
     c = CONFIG["three_tubes"]
     model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
     ts = np.linspace(0, c["duration"] + 1.0, 101)
@@ -188,18 +199,24 @@ def three_tubes(quick):
         ux, uy, _ = tip(model, q)
         balance, kinetic = np.asarray(energy.balance), np.asarray(energy.kinetic)
         out[label] = {
-            "ux": ux.tolist(), "uy": uy.tolist(), "work": np.asarray(energy.work).tolist(), "kinetic": kinetic.tolist(), "status": status,
-            "drift": float(np.max(np.abs(balance - balance[0])) / np.max(kinetic)), "largest_uy": float(np.max(np.abs(uy))),
-        }  # fmt: skip
+            "ux": ux.tolist(),
+            "uy": uy.tolist(),
+            "work": np.asarray(energy.work).tolist(),
+            "kinetic": kinetic.tolist(),
+            "status": status,
+            "drift": float(np.max(np.abs(balance - balance[0])) / np.max(kinetic)),
+            "largest_uy": float(np.max(np.abs(uy))),
+        }
         print(
-            f"  {label}: largest uy {out[label]['largest_uy']:.4e}, energy {out[label]['drift']:.1e}, status {status}",
+            f"  {label}: largest uy {out[label]['largest_uy']:.4e}, "
+            f"energy {out[label]['drift']:.1e}, status {status}",
             flush=True,
         )
     return out
 
 
 def slow_extension(quick):
-    """Amplitude of the free vibration while the boom grows slowly: sqrt(L)."""
+    """Amplitude of the free vibration while the boom extends slowly: sqrt(L)."""
     c, b = CONFIG["slow_extension"], CONFIG["deployment"]
     model = fx.MovingBeam(elements=c["elements"], order="linear").bind(_boom(b, 10.0))
     drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(b["start"], c["stop"], c["duration"]))})
@@ -223,10 +240,11 @@ def slow_extension(quick):
 
 
 def static_limit(quick):
-    """Tip load against tip deflection of a cantilever in each order, in radii of gyration: statics of five elements, the deflection given."""
-    constants = fx.BeamConstants(
-        EA=1e4, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0
-    )  # radius of gyration 0.01
+    """Tip load over tip deflection of a cantilever in each order, in radii of gyration.
+
+    The deflection of five elements is prescribed in statics.
+    """
+    constants = fx.BeamConstants(EA=1e4, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0)  # r = 0.01
     robot = fx.Robot(
         "rod",
         [fx.Link("rod", 1.0, constants=constants)],
@@ -258,12 +276,9 @@ def static_limit(quick):
         q, load = jnp.zeros(model.layout.nv), []
         for x in w:
             q, g = solve(q, r * x)
-            # Past a singular point of the remaining unknowns there is no equilibrium to follow.
-            load.append(
-                float(g[at]) / r
-                if np.max(np.abs(np.delete(np.asarray(g), at))) < 1e-6
-                else float("nan")
-            )
+            # Past a singular point of the other unknowns there is no equilibrium.
+            balanced = np.max(np.abs(np.delete(np.asarray(g), at))) < 1e-6
+            load.append(float(g[at]) / r if balanced else float("nan"))
         out[order] = load
     top = int(np.nanargmax(out["cubic"]))
     a, b, c = np.polyfit(w[top - 1 : top + 2], np.array(out["cubic"])[top - 1 : top + 2], 2)
@@ -271,9 +286,9 @@ def static_limit(quick):
     at_limit = {k: float(np.interp(out["limit"], w, out[k])) for k in ("complete", "consistent")}
     for k, load in at_limit.items():
         out[f"{k}_over_linear"] = load / float(np.interp(out["limit"], w, out["linear"]))
-    told = ", ".join(f"{k} / linear there {out[f'{k}_over_linear']:.5f}" for k in at_limit)
+    ratios = ", ".join(f"{k} / linear there {out[f'{k}_over_linear']:.5f}" for k in at_limit)
     print(
-        f"  limit point of the cubic order at {out['limit']:.3f} radii of gyration; {told}",
+        f"  limit point of the cubic order at {out['limit']:.3f} radii of gyration; {ratios}",
         flush=True,
     )
     return out
@@ -288,18 +303,20 @@ def planes(quick):
 
 
 def roller(quick):
-    """The record of a beam with a moving roller; skipped where the data are missing."""
+    """The recording of a beam with a moving roller; skipped if the data are missing."""
     root = Path(os.environ.get("FLEXJAX_DATA", HERE.parent.parent.parent / "shared" / "data"))
     path = root / "dropbear8" / "slow_10steps_slow5.csv"
     if not path.exists():
         print(
-            f"  skipped: measured data not found at {path}; set FLEXJAX_DATA to the folder that holds dropbear8",
+            f"  skipped: measured data not found at {path}; "
+            "set FLEXJAX_DATA to the folder that contains dropbear8",
             flush=True,
         )
         return {}
     out = moving_roller.study(path, CONFIG["roller"])
     print(
-        f"  rms of the way in {out['rms_in']:.2%}, of the way back {out['rms_back']:.2%}, of the published twelve {out['rms']:.2%}",
+        f"  rms error of the fit {out['rms_in']:.2%}, of the validation {out['rms_back']:.2%}, "
+        f"of the twelve published frequencies {out['rms']:.2%}",
         flush=True,
     )
     return out
@@ -322,7 +339,10 @@ CASES = {
 
 
 def claims():
-    """Each claim of the results that are there: (text, value, expected, tolerance); without a tolerance the value must be at least as large."""
+    """The claims of the existing results: (text, value, expected, tolerance).
+
+    Without a tolerance the value must be at least as large as expected.
+    """
     have = {
         k: json.loads((HERE / "results" / f"{k}.json").read_text())
         for k in CASES
@@ -350,7 +370,7 @@ def main():
         "--only",
         action="append",
         default=[],
-        help="only this variant of the case (linear, cubic, ...); other results are kept",
+        help="compute only this variant of the case (linear, cubic, ...); keep other results",
     )
     parser.add_argument("cases", nargs="*", help=", ".join(CASES))
     given = parser.parse_args()

@@ -1,6 +1,7 @@
-"""What the cases share: integration of states, the tip, the first mode of a cantilever.
+"""Helpers of the cases: integration of states, the tip, the first mode of a cantilever.
 
-The cases look at elastic unknowns only, so states are integrated without recovering poses, strains and reactions (a third of the compile time).
+The cases use only elastic unknowns. States are therefore integrated without poses, strains and
+reactions, which shortens compilation.
 """
 
 import tomllib
@@ -26,13 +27,9 @@ def integrate(model, drive, ts, dt, start=None, solver=None):
     @jax.jit
     def run(model, drive, start):
         y0 = model.initial_state(drive, ts[0], Start()) if start is None else start
-        ys, lane = march(model, drive, solver, ts, substeps, y0, checkpoint=False)
-        return (
-            ys,
-            jax.vmap(lambda t, y: model.energy(t, y, drive))(ts, ys),
-            lane.status,
-            lane.t_fail,
-        )
+        ys, outcome = march(model, drive, solver, ts, substeps, y0, checkpoint=False)
+        energy = jax.vmap(lambda t, y: model.energy(t, y, drive))(ts, ys)
+        return ys, energy, outcome.status, outcome.t_fail
 
     ys, energy, status, t_fail = run(model, drive, start)
     good = ~(np.asarray(ts) > float(t_fail) - 1e-12)
@@ -42,14 +39,15 @@ def integrate(model, drive, ts, dt, start=None, solver=None):
 
 def tip(model, q):
     """(ux, uy, uz) of the outer end, in the joint frame."""
-    lay = model.layout
-    last = q[:, lay.dofs + (lay.elements - 1) * lay.width :]
-    zero = np.zeros(len(q))
-    return (last[:, 0], last[:, 1], zero) if lay.planar else (last[:, 0], last[:, 2], last[:, 4])
+    layout = model.layout
+    last = q[:, layout.dofs + (layout.elements - 1) * layout.width :]
+    if layout.planar:
+        return last[:, 0], last[:, 1], np.zeros(len(q))
+    return last[:, 0], last[:, 2], last[:, 4]
 
 
 def first_mode(x):
-    """First mode of a cantilever, one at the tip."""
+    """First mode of a cantilever, normalised to one at the tip."""
     b = 1.87510406871
     s = (np.cosh(b) + np.cos(b)) / (np.sinh(b) + np.sin(b))
     return 0.5 * (jnp.cosh(b * x) - jnp.cos(b * x) - s * (jnp.sinh(b * x) - jnp.sin(b * x)))

@@ -1,6 +1,8 @@
-"""Figures 4-10 of paper 004 from the results of run.py, as PNG (run.py itself writes the serial arm and the closed chain as 3D pages).
+"""Plots figures 4-10 of paper 004 from the results of run.py.
 
-python experiments/004_port_hamiltonian/plot.py
+    python experiments/004_port_hamiltonian/plot.py
+
+run.py itself writes 3D pages of the serial arm and the closed chain.
 """
 
 import tomllib

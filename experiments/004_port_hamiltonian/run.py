@@ -1,8 +1,9 @@
-"""Paper 004, figures 4-10: computes every case and prints each claim with its number, what was expected and a verdict.
+"""Paper 004, figures 4-10: computes every case and prints each claim with its verdict.
 
     python experiments/004_port_hamiltonian/run.py [--quick] [--only steps loop serial manoeuvres]
 
---quick leaves out the lumped reading, the fast manoeuvres and the serial arm; --only runs parts, and keeps the claims of the others from the last run.
+--quick skips the lumped reading, the manoeuvres and the serial arm. --only runs some parts and
+keeps the claims of the others from the last run.
 """
 
 import argparse
@@ -62,7 +63,7 @@ def damped(robot, tau):
 
 
 def at(traj, times, values):
-    """Values at the given times, linear between outputs (reference times stand on outputs)."""
+    """Values at the given times, interpolated linearly (reference times are output times)."""
     t = np.asarray(traj.ts)
     values = np.asarray(values)
     return (
@@ -162,7 +163,8 @@ def manoeuvres(config, cases, speeds, expected, claims):
                             gap <= 0.1,
                         )
                     if kind == "ST" and label and speed == "slow" and reading == "density":
-                        # Quasi-static strain in closed form: q = -C_o theta'' int_s^L [J + rho x (x - s)] dx.
+                        # Closed form of the quasi-static strain:
+                        # q = -C_o theta'' int_s^L [J + rho x (x - s)] dx.
                         quarter = float(at(traj, np.array([2.4]), traj.strain[:, 0, QUARTER, 5])[0])
                         over = quarter / (-2.930e-4 * 4 * c["angle"] / T**2)
                         claims.add(
@@ -174,7 +176,7 @@ def manoeuvres(config, cases, speeds, expected, claims):
 
 
 def spectrum(d, duration):
-    """(frequencies, size of q_theta at L/2) after a manoeuvre of the given duration."""
+    """Spectrum of q_theta at L/2 after a manoeuvre: frequencies, and amplitudes up to scale."""
     t, q = d["t"], d["strain"][:, 0, HALF, 5]
     late = t > duration
     size = np.abs(np.fft.rfft((q[late] - q[late].mean()) * np.hanning(late.sum())))
@@ -182,7 +184,7 @@ def spectrum(d, duration):
 
 
 def spectra(reading, duration, claims):
-    """The paper: ST and PP excite almost the same modes. The two strongest lines after the manoeuvre, no damping."""
+    """The two strongest lines after ST and PP without damping, which the paper calls alike."""
     lines, third = {}, {}
     for kind in ("PP", "ST"):
         f, size = spectrum(np.load(RESULTS / f"{kind}_{reading}_slow.npz"), duration)
@@ -289,7 +291,7 @@ def main():
                 spectra(reading, config["manoeuvre"]["slow"], claims)
     stored.write_text(json.dumps(claims.rows, indent=1) + "\n")
     failed = sum(not r["holds"] for r in claims.rows)
-    print(f"{len(claims.rows) - failed} of {len(claims.rows)} claims hold")
+    print(f"{len(claims.rows) - failed} of {len(claims.rows)} claims confirmed")
 
 
 if __name__ == "__main__":
