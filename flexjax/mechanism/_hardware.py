@@ -25,37 +25,42 @@ class JointHardware(eqx.Module):
 
     def friction(self, rate: Float[Array, " D"]) -> Float[Array, " D"]:
         """Friction torque that opposes a motor-side ``rate``."""
-        if self.coulomb is None:
+        if self.coulomb is None or self.v_eps is None:
             return jnp.zeros_like(rate)
         return self.coulomb * jnp.tanh(rate / self.v_eps)
 
     def friction_slope(self, rate: Float[Array, " D"]) -> Float[Array, " D"]:
         """Derivative of the friction torque with respect to the rate."""
-        if self.coulomb is None:
+        if self.coulomb is None or self.v_eps is None:
             return jnp.zeros_like(rate)
         return self.coulomb / self.v_eps * (1 - jnp.tanh(rate / self.v_eps) ** 2)
 
-    def _beyond(self, x: Float[Array, " D"]) -> Float[Array, " D"]:
-        lower, upper, stiffness, _ = self.stops.T
-        beyond = jnp.minimum(x - lower, 0.0) + jnp.maximum(x - upper, 0.0)
-        return jnp.where(stiffness > 0, beyond, 0.0)
-
     def stop_force(self, x: Float[Array, " D"]) -> Float[Array, " D"]:
         """Elastic force of the end stops on link-side coordinates."""
-        return jnp.zeros_like(x) if self.stops is None else -self.stops[:, 2] * self._beyond(x)
+        return (
+            jnp.zeros_like(x) if self.stops is None else -self.stops[:, 2] * _beyond(self.stops, x)
+        )
 
     def stop_slopes(self, x: Float[Array, " D"]) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Stiffness and damping of the end stops that are in contact at ``x``."""
         if self.stops is None:
             return jnp.zeros_like(x), jnp.zeros_like(x)
-        touching = self._beyond(x) != 0
-        return tuple(jnp.where(touching, self.stops[:, k], 0.0) for k in (2, 3))
+        touching = _beyond(self.stops, x) != 0
+        stiffness, damping = self.stops[:, 2], self.stops[:, 3]
+        return jnp.where(touching, stiffness, 0.0), jnp.where(touching, damping, 0.0)
 
     def stop_energy(self, x: Float[Array, " D"]) -> Float[Array, " D"]:
         """Energy in the end stops, per coordinate."""
         if self.stops is None:
             return jnp.zeros_like(x)
-        return 0.5 * self.stops[:, 2] * self._beyond(x) ** 2
+        return 0.5 * self.stops[:, 2] * _beyond(self.stops, x) ** 2
+
+
+def _beyond(stops: Float[Array, "D 4"], x: Float[Array, " D"]) -> Float[Array, " D"]:
+    """How far coordinates are beyond their end stops; zero between them."""
+    lower, upper, stiffness, _ = stops.T
+    beyond = jnp.minimum(x - lower, 0.0) + jnp.maximum(x - upper, 0.0)
+    return jnp.where(stiffness > 0, beyond, 0.0)
 
 
 def joint_hardware(robot: Robot) -> JointHardware:

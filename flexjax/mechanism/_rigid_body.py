@@ -4,12 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from flexjax._types import ScalarLike
 from flexjax.mechanism._sections import beam_properties, link_quadrature
 from flexjax.numerics.screw import se3
 from flexjax.robot import Link
 
 
-def centreline_pose(link: Link, s) -> se3.Pose:
+def centreline_pose(link: Link, s: ScalarLike) -> se3.Pose:
     """Pose of the unstressed section at station ``s``, seen from the link's base: straight, or of constant curvature."""
     length = link.length * s
     ahead = jnp.array([1.0, 0.0, 0.0], dtype=link.length.dtype)

@@ -1,5 +1,7 @@
 """Stiffness and inertia per length along a link, from whichever way the link was described."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import jax.tree_util as jtu
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import Scalar
 from flexjax.robot import BeamConstants, Link, Piece
 
 
@@ -42,14 +45,15 @@ def _pieces(link: Link) -> tuple[Piece, ...]:
     )
 
 
-def _piece_properties(piece: Piece, x) -> BeamProperties:
+def _piece_properties(piece: Piece, x: Scalar) -> BeamProperties:
     """At the local coordinate x in [0, 1] of a piece."""
     if piece.constants is not None:
         return _from_constants(piece.constants)
-    section = piece.section
+    section, m = piece.section, piece.material
+    assert section is not None and m is not None  # the robot's checks refuse a piece without
     if piece.section_end is not None:
-        section = jtu.tree_map(lambda a, b: (1 - x) * a + x * b, piece.section, piece.section_end)
-    p, m = section.properties(), piece.material
+        section = jtu.tree_map(lambda a, b: (1 - x) * a + x * b, section, piece.section_end)
+    p = section.properties()
     G = m.shear_modulus
     return BeamProperties(
         EA=m.E * p.A, GAy=G * p.ky * p.A, GAz=G * p.kz * p.A, GJ=G * p.J, EIy=m.E * p.Iy, EIz=m.E * p.Iz,
@@ -65,7 +69,7 @@ def _from_constants(c: BeamConstants) -> BeamProperties:
     return BeamProperties(**{k: absent[k] if v is None else v for k, v in given.items()})
 
 
-def _starts(pieces) -> Array:
+def _starts(pieces: Sequence[Piece]) -> Array:
     fractions = jnp.stack([p.fraction for p in pieces])
     return jnp.concatenate([jnp.zeros(1, fractions.dtype), jnp.cumsum(fractions)])
 
@@ -74,15 +78,14 @@ def beam_properties(link: Link, s: Float[Array, " S"]) -> BeamProperties:
     """Properties at stations ``s`` in [0, 1]; at a border between pieces those of the outboard piece."""
     pieces = _pieces(link)
     starts = _starts(pieces)
-    result: BeamProperties = None  # pyright: ignore[reportAssignmentType]  # a link has one piece at least
-    for i, piece in enumerate(pieces):
-        local = jnp.clip((s - starts[i]) / piece.fraction, 0.0, 1.0)
-        here = jax.vmap(lambda x, piece=piece: _piece_properties(piece, x))(local)
-        result = (
-            here
-            if result is None
-            else jtu.tree_map(lambda a, b, i=i: jnp.where(s >= starts[i], b, a), result, here)
-        )
+
+    def along(i: int) -> BeamProperties:
+        local = jnp.clip((s - starts[i]) / pieces[i].fraction, 0.0, 1.0)
+        return jax.vmap(lambda x: _piece_properties(pieces[i], x))(local)
+
+    result = along(0)
+    for i in range(1, len(pieces)):
+        result = jtu.tree_map(lambda a, b, i=i: jnp.where(s >= starts[i], b, a), result, along(i))
     return result
 
 

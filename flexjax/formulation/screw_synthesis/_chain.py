@@ -62,7 +62,7 @@ def stacked_system(term: ChainTerm, t, q, v, args=None, memory=()) -> Stacked:
     mass, bias, force = (
         term.mass(m.eta),
         term._bias(t, args, m),
-        sum(term._coordinate_forces(t, q, v, args, memory)),
+        term.coordinate_force(t, q, v, args, memory),
     )
     known = jnp.where(term.locked, term.prescribed(t, args)[3], 0.0)
     extra = term._joint_rate(m) + mv(par.screw, pad(lay, known))

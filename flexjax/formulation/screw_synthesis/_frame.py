@@ -8,6 +8,7 @@ The recursion does not notice.
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
 from flexjax.formulation.screw_synthesis._link import ModalLinks
 from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
@@ -23,6 +24,10 @@ class FramedLinks(AbstractLinks):
     """``inner`` has its frames inside the links, and shape functions clamped there."""
 
     inner: ModalLinks
+
+    @property
+    def length(self) -> Float[Array, " B"]:
+        return self.inner.length
 
     def _base(self, eta):
         """(pose of the base section in the frame, A, S_b)."""

@@ -51,7 +51,9 @@ class Condensed(eqx.Module):
             tip_rate - jnp.sum(self.S * E3[:, None, :], axis=2),
         )
 
-    def recover(self, E3, a: Float[Array, "B dim"], tip_force: Float[Array, "B dim"]) -> Array:
+    def recover(
+        self, E3: Float[Array, "B m"], a: Float[Array, "B dim"], tip_force: Float[Array, "B dim"]
+    ) -> Array:
         """Shape accelerations (B, m) from those of the frames and the forces on the tips."""
         return (
             jnp.sum(self.E2 * tip_force[:, None, :], axis=2)
@@ -60,7 +62,7 @@ class Condensed(eqx.Module):
         )
 
 
-def _half(m):
+def _half(m: Float[Array, "*n i i"]) -> Float[Array, "*n i i"]:
     return 0.5 * (m + jnp.swapaxes(m, -1, -2))
 
 
@@ -103,7 +105,7 @@ def condense(
     )
 
 
-def _root(F):
+def _root(F: Float[Array, "B i i"]) -> Float[Array, "B i i"]:
     """A triangular factor of F, which is singular where the shape functions cannot move the tip: lifted by a few units
     of round-off."""
     eps = jnp.finfo(F.dtype).eps

@@ -2,12 +2,14 @@
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
+from flexjax._types import Coordinates, ScalarLike, Velocities
 from flexjax.mechanism.chain._layout import Layout
 from flexjax.numerics.screw import se3
 
 
-def move(layout: Layout, q, dx):
+def move(layout: Layout, q: Coordinates, dx: Velocities) -> Coordinates:
     """``q`` displaced by ``dx`` (nv,)."""
     table = layout.q_of_v()
     if not layout.balls:
@@ -22,7 +24,7 @@ def move(layout: Layout, q, dx):
     return q1
 
 
-def ambient_rate(layout: Layout, q, v):
+def ambient_rate(layout: Layout, q: Coordinates, v: Velocities) -> Coordinates:
     """Time derivative of the numbers in q at the rates v."""
     table = layout.q_of_v()
     plain = table >= 0
@@ -44,7 +46,7 @@ def locked(layout: Layout, prescribed: np.ndarray) -> np.ndarray:
     return mask
 
 
-def to_v(layout: Layout, per_dof):
+def to_v(layout: Layout, per_dof: Float[Array, " D"]) -> Velocities:
     """(D,) motor-side numbers placed in v: flexible joints' at their motors."""
     if not layout.motors:
         return jnp.pad(per_dof, (0, layout.nv - layout.dofs))
@@ -53,7 +55,7 @@ def to_v(layout: Layout, per_dof):
     return on_joint.at[motors].set(0.0).at[layout.v_motors].set(per_dof[motors])
 
 
-def joint_coordinates(layout: Layout, q):
+def joint_coordinates(layout: Layout, q: Coordinates) -> Float[Array, " D"]:
     """Link-side joint coordinates (D,): rotation vectors for balls."""
     table = layout.q_of_v()[: layout.dofs]
     if not layout.balls:
@@ -64,7 +66,9 @@ def joint_coordinates(layout: Layout, q):
     return out
 
 
-def motor_side(layout: Layout, q, v):
+def motor_side(
+    layout: Layout, q: Coordinates, v: Velocities
+) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
     """Motor-side joint coordinates and rates (D,)."""
     if not layout.motors:
         return joint_coordinates(layout, q), v[: layout.dofs]
@@ -74,7 +78,7 @@ def motor_side(layout: Layout, q, v):
     ].set(v[layout.v_motors])
 
 
-def chain_start(term, t0, start):
+def chain_start(term, t0: ScalarLike, start):
     """Configuration and velocity of a chain at t0: as ``start`` (joint coordinates and rates by name) says, prescribed
     coordinates as the drive says,
     links undeformed."""

@@ -2,10 +2,14 @@
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
+from flexjax.drive import Drive
 from flexjax.mechanism.chain._coordinates import joint_coordinates, motor_side, to_v
 from flexjax.mechanism.chain._layout import Layout
 from flexjax.mechanism.chain._parameters import Parameters
+from flexjax.robot import Robot
 
 
 def _flexible(layout: Layout) -> np.ndarray:
@@ -14,7 +18,9 @@ def _flexible(layout: Layout) -> np.ndarray:
     return mask
 
 
-def _between(layout: Layout, on_joint, on_motor):
+def _between(
+    layout: Layout, on_joint: Float[Array, " D"], on_motor: Float[Array, " D"]
+) -> Velocities:
     """(nv,) from forces on joints (D,) and forces (D,) on motors of flexible joints."""
     if not layout.motors:
         return to_v(layout, on_joint)
@@ -24,7 +30,7 @@ def _between(layout: Layout, on_joint, on_motor):
     )
 
 
-def spring_forces(layout: Layout, par: Parameters, q):
+def spring_forces(layout: Layout, par: Parameters, q: Coordinates) -> Velocities:
     """(nv,) of joint springs and end stops."""
     hardware = par.hardware
     if hardware.stops is None and not layout.motors:
@@ -35,7 +41,17 @@ def spring_forces(layout: Layout, par: Parameters, q):
     return _between(layout, hardware.stop_force(x) - stretch, stretch)
 
 
-def joint_forces(layout: Layout, par: Parameters, drive, robot, t, q, v, args, memory):
+def joint_forces(
+    layout: Layout,
+    par: Parameters,
+    drive: Drive,
+    robot: Robot,
+    t: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    args: PieceTime,
+    memory: PyTree,
+) -> tuple[Velocities, Velocities, Velocities]:
     """(nv,) of springs and stops; of motors; of dampers, friction and stops' dampers."""
     hardware = par.hardware
     x, xd = joint_coordinates(layout, q), v[: layout.dofs]
@@ -52,7 +68,7 @@ def joint_forces(layout: Layout, par: Parameters, drive, robot, t, q, v, args, m
     return elastic, driven, damped
 
 
-def joint_energy(layout: Layout, par: Parameters, q):
+def joint_energy(layout: Layout, par: Parameters, q: Coordinates) -> Scalar:
     """Energy of joint springs and end stops."""
     hardware = par.hardware
     if hardware.stops is None and not layout.motors:

@@ -1,6 +1,8 @@
 """Poses and twists along the chain. Everything that depends on one stage only is computed outside the scans,
 vectorised."""
 
+from types import ModuleType
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from flexjax._types import Coordinates
 from flexjax.mechanism.chain._layout import Layout
 from flexjax.mechanism.chain._links import AbstractLinks, Tip
 from flexjax.mechanism.chain._parameters import Parameters
@@ -32,6 +35,12 @@ class Kinematics(eqx.Module):
     along: Float[Array, "B dim"] | None = (
         None  # twist of a contact that slides along the link, per unit of its coordinate, in the contact's axes
     )
+
+    @property
+    def sections(self) -> tuple[Tip, Float[Array, "B dim dim"]]:
+        """The tips of a chain with flexible links, and the inverse adjoints of their poses."""
+        assert self.tip is not None and self.Xt is not None  # ``kinematics`` got links
+        return self.tip, self.Xt
 
 
 def behind(x: Float[Array, "B ..."], first: Array) -> Array:
@@ -87,19 +96,19 @@ def scatter_shapes(layout: Layout, padded: Array) -> Array:
 
 
 def contacts(
-    layout: Layout, links: AbstractLinks, eta: Array, q: Array
-) -> tuple[Tip, Array | None]:
-    """The sections that the next joints hang on: the tips, or where a joint slides along an elastic link its contact;
-    and ``along``."""
-    if not layout.slides:
-        return links.tip(eta), None
+    layout: Layout, links: AbstractLinks, eta: Float[Array, "B m"], q: Coordinates
+) -> tuple[Tip, Float[Array, "B dim"]]:
+    """The sections that the next joints hang on, and ``along``. Where a joint slides along an
+    elastic link, the section is its contact, elsewhere the tip."""
     index, sliding = layout.slide_table()
     station = jnp.where(sliding, q[index] / links.length, 1.0)
     per_length = jnp.where(sliding, 1.0 / links.length, 0.0)
     return links.contact(eta, station), per_length[:, None] * links.along(eta, station)
 
 
-def _screw_poses(space, screws: Float[Array, "B dim k"], x: Float[Array, "B k"]) -> se3.Pose:
+def _screw_poses(
+    space: ModuleType, screws: Float[Array, "B dim k"], x: Float[Array, "B k"]
+) -> se3.Pose:
     """exp of the joints' screws. A screw here turns about one unit axis (its first column) or only shifts, so
     Rodrigues' formula with the axis as it is
     serves: no series, and no more than a sine and a cosine to differentiate."""
@@ -124,7 +133,7 @@ def _screw_poses(space, screws: Float[Array, "B dim k"], x: Float[Array, "B k"])
 
 
 def kinematics(
-    layout: Layout, par: Parameters, q: Float[Array, " nq"], links: AbstractLinks | None = None
+    layout: Layout, par: Parameters, q: Coordinates, links: AbstractLinks | None = None
 ) -> Kinematics:
     space = par.space
     coordinates = np.full((len(layout.stages), layout.width), layout.nq)
@@ -151,7 +160,8 @@ def kinematics(
     X = jax.vmap(space.adjoint_inverse)(local)
     if links is None:
         return Kinematics(local, X, None, None, local, X, par.screw)
-    tip, along = contacts(layout, links, pad_shapes(layout, q), q)
+    eta = pad_shapes(layout, q)
+    tip, along = contacts(layout, links, eta, q) if layout.slides else (links.tip(eta), None)
     Xt = jax.vmap(space.adjoint_inverse)(tip.pose)
     carrier = jax.tree_util.tree_map(behind, tip.pose, space.identity(q.dtype))
     outer = jax.vmap(space.compose)(carrier, local)
@@ -176,7 +186,7 @@ def poses(par: Parameters, kin: Kinematics, base: se3.Pose) -> se3.Pose:
 def at_tip(kin: Kinematics, z: Float[Array, "B dim"], shape: Float[Array, "B dim"]) -> Array:
     """Twists (or accelerations) of the sections that joints hang on: X_t z + shape, where ``shape`` is what the
     deformation adds there."""
-    return z if kin.tip is None else mv(kin.Xt, z) + shape
+    return z if kin.Xt is None else mv(kin.Xt, z) + shape
 
 
 def onto_next(kin: Kinematics, shape: Float[Array, "B dim"]) -> Array:

@@ -8,12 +8,14 @@ padding never moves.
 """
 
 import abc
+from types import ModuleType
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import ScalarLike
 from flexjax.numerics.screw import se3
 
 Eta = Float[Array, "B m"]
@@ -24,20 +26,22 @@ class Tip(eqx.Module):
     """The section that the next joint hangs on: its pose in the link's frame and its body twist per shape rate."""
 
     pose: se3.Pose
-    S: Float[Array, "B dim m"]
+    S: Float[Array, "*B dim m"]
 
 
 class Mass(eqx.Module):
     """Kinetic energy z^T zz z / 2 + z^T ze eta_dot + eta_dot^T (ee eta_dot) / 2; ``ee`` stays in the form that the link
     likes (dense, banded)."""
 
-    zz: Float[Array, "B dim dim"]
-    ze: Float[Array, "B dim m"]
+    zz: Float[Array, "*B dim dim"]
+    ze: Float[Array, "*B dim m"]
     ee: PyTree
 
 
 class AbstractLinks(eqx.Module):
     """Flexible links of a chain, vectorised over stages."""
+
+    length: eqx.AbstractVar[Float[Array, " B"]]
 
     @abc.abstractmethod
     def tip(self, eta: Eta) -> Tip:
@@ -69,7 +73,7 @@ class AbstractLinks(eqx.Module):
         """Resistance of the material, D(eta) eta_dot."""
 
     @abc.abstractmethod
-    def factor(self, eta: Eta, mass: Mass, cv, cq) -> PyTree:
+    def factor(self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None) -> PyTree:
         """Factors of M_ee + cv D + cq K."""
 
     @abc.abstractmethod
@@ -98,7 +102,7 @@ class AbstractLinks(eqx.Module):
         z: Float[Array, "2 B dim"],
         rate: Float[Array, "2 B m"],
         wrench: Float[Array, "2 B dim"],
-        space,
+        space: ModuleType,
     ) -> Eta:
         """Gradient by eta of half the sum of ``wrench`` times the twists of the tips in two motions."""
         return tip_form_gradient(self, eta, z, rate, wrench, space)
@@ -159,7 +163,14 @@ def mass_form_gradient(
     return jax.grad(form)(eta)
 
 
-def tip_form_gradient(links: AbstractLinks, eta: Eta, z, rate, wrench, space) -> Eta:
+def tip_form_gradient(
+    links: AbstractLinks,
+    eta: Eta,
+    z: Float[Array, "2 B dim"],
+    rate: Float[Array, "2 B m"],
+    wrench: Float[Array, "2 B dim"],
+    space: ModuleType,
+) -> Eta:
     """By differentiation of the tips, wherever they are."""
 
     def form(eta):

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
 from flexjax.mechanism import centreline_pose
 from flexjax.mechanism.chain._layout import Layout
@@ -30,10 +31,10 @@ def load_pull(
     par: Parameters,
     links: AbstractLinks | None,
     drive: Drive,
-    t,
-    args,
+    t: ScalarLike,
+    args: PieceTime,
     world: se3.Pose,
-    eta,
+    eta: Float[Array, "B m"],
 ) -> Pull:
     """Of all loads of the drive."""
     space = par.space
@@ -45,7 +46,7 @@ def load_pull(
         b = stage_of[i]
         w = load.wrench.evaluate(t, args)[0]
         w = w[PLANAR] if layout.planar else w
-        if layout.shapes and layout.shapes[b]:
+        if links is not None and layout.shapes and layout.shapes[b]:
             everywhere = links.section(eta, jnp.broadcast_to(load.s, (len(layout.stages),)))
             section, S = jax.tree_util.tree_map(
                 lambda x, b=b: x[b], (everywhere.pose, everywhere.S)

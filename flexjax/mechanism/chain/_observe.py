@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._results import Status
+from flexjax._types import Coordinates, PieceTime, ScalarLike
 from flexjax.mechanism import Energy, Snapshot
 from flexjax.mechanism.chain._kinematics import mv
 from flexjax.mechanism.chain._motion import Motion, Needs
@@ -15,7 +16,7 @@ from flexjax.numerics.term import State
 from flexjax.robot import Robot
 
 
-def spatial_pose(pose, planar: bool):
+def spatial_pose(pose: se3.Pose, planar: bool) -> se3.Pose:
     """A pose of the plane as one of space."""
     if not planar:
         return pose
@@ -23,7 +24,7 @@ def spatial_pose(pose, planar: bool):
     return se3.Pose(jnp.pad(pose.rotation, (0, 1)) + up, jnp.pad(pose.position, (0, 1)))
 
 
-def spatial_vector(z, planar: bool):
+def spatial_vector(z: Float[Array, "*n dim"], planar: bool) -> Float[Array, "*n 6"]:
     """A planar twist or wrench (..., 3) as a spatial one (..., 6)."""
     if not planar:
         return z
@@ -31,23 +32,27 @@ def spatial_vector(z, planar: bool):
     return jnp.pad(z[..., :2], [*none, (0, 4)]) + jnp.pad(z[..., 2:], [*none, (5, 0)])
 
 
-def point_acceleration(z, z_dot):
+def point_acceleration(
+    z: Float[Array, "*n 6"], z_dot: Float[Array, "*n 6"]
+) -> Float[Array, "*n 6"]:
     """[acceleration of the point; angular acceleration] in body axes, from the body twist and its component
     derivative."""
     return z_dot + ahead(jnp.cross(z[..., 3:], z[..., :3]))
 
 
-def ahead(linear):
+def ahead(linear: Float[Array, "*n 3"]) -> Float[Array, "*n 6"]:
     """Linear parts (..., 3) as vectors of six."""
     return jnp.pad(linear, [(0, 0)] * (linear.ndim - 1) + [(0, 3)])
 
 
-def pick(x, index):
+def pick(x: Array, index: np.ndarray) -> Array:
     """Rows of x; a program for it only where they are not all rows in order."""
     return x if len(index) == x.shape[0] and np.all(index == np.arange(len(index))) else x[index]
 
 
-def chain_look(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> tuple[Snapshot, Energy]:
+def chain_look(
+    term: ChainTerm, t: ScalarLike, y: State, s: Float[Array, " S"], at: PieceTime
+) -> tuple[Snapshot, Energy]:
     """Snapshot and energies of one motion: apart, their sweeps would be compiled twice."""
     motion = term.motion(t, y.mech.q, y.mech.v, at)
     energies = term.energies(t, y.mech.q, y.mech.v, at, motion)
@@ -55,14 +60,19 @@ def chain_look(term: ChainTerm, t, y: State, s: Float[Array, " S"], at) -> tuple
 
 
 def chain_snapshot(
-    term: ChainTerm, t, y: State, s: Float[Array, " S"], at, motion: Motion | None = None
+    term: ChainTerm,
+    t: ScalarLike,
+    y: State,
+    s: Float[Array, " S"],
+    at: PieceTime,
+    motion: Motion | None = None,
 ) -> Snapshot:
     lay, robot, planar = term.layout, term.robot, term.layout.planar
     q, v = y.mech.q, y.mech.v
     motion = term.motion(t, q, v, at) if motion is None else motion
     a, frames_acceleration = term.forward(t, motion, at, y.memory)
     needs = term.backward(t, motion, a, at, frames_acceleration)
-    gap = needs.tau - sum(term._coordinate_forces(t, q, v, at, y.memory))
+    gap = needs.tau - term.coordinate_force(t, q, v, at, y.memory)
     xm, xmd = term.motor_coordinates(y)
     effort = term.drive.effort(robot, t, at, xm, xmd, y.memory)
     wanted = gap[: lay.dofs].at[np.array(lay.motors, int)].set(gap[lay.v_motors])
@@ -85,7 +95,7 @@ def chain_snapshot(
     )
 
 
-def _unstressed(robot: Robot, s):
+def _unstressed(robot: Robot, s: ScalarLike) -> se3.Pose:
     """Poses of the sections at station ``s`` of every link (L), undeformed; written for all links at once so that the
     trace does not grow with them."""
     zero = jnp.zeros(3, robot.gravity.dtype)
@@ -100,7 +110,7 @@ def _unstressed(robot: Robot, s):
     return jax.vmap(se3.exp)(jnp.concatenate([ahead, curvature], axis=1) * (length * s)[:, None])
 
 
-def _sections(term: ChainTerm, needs: Needs, s):
+def _sections(term: ChainTerm, needs: Needs, s: ScalarLike):
     """(pose7, velocity, acceleration, deflection, strain) of the section at station ``s`` of every link."""
     lay, robot, planar, m = term.layout, term.robot, term.layout.planar, needs.motion
     stage = np.array(
@@ -118,11 +128,12 @@ def _sections(term: ChainTerm, needs: Needs, s):
     section = _unstressed(robot, s)
     bend = bend_rate = jnp.zeros_like(z)
     deflection, strain = jnp.zeros_like(section.position), jnp.zeros_like(z)
-    if term.links is not None:
+    links = term.links
+    if links is not None:
         everywhere = jnp.broadcast_to(s, (len(lay.stages),))
 
         def twist(eta):
-            tip = term.links.section(eta, everywhere)
+            tip = links.section(eta, everywhere)
             return mv(tip.S, m.rate), tip
 
         bend, bend_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
@@ -137,7 +148,7 @@ def _sections(term: ChainTerm, needs: Needs, s):
             bent,
             section,
         )
-        deflection, strain = (pick(x, stage) for x in term.links.strain(m.eta, everywhere))
+        deflection, strain = (pick(x, stage) for x in links.strain(m.eta, everywhere))
     back = jax.vmap(se3.adjoint_inverse)(section)
     carried = mv(back, z)
     zs = carried + bend
@@ -157,7 +168,7 @@ def _wrenches(term: ChainTerm, needs: Needs) -> Array:
     return needs.W + mv(lent, needs.acceleration) - turning
 
 
-def _reactions(term: ChainTerm, W, q) -> Array:
+def _reactions(term: ChainTerm, W: Float[Array, "B 6"], q: Coordinates) -> Array:
     """Wrenches of parent on child at the joints, child axes (J, 6)."""
     stages, robot = term.layout.stages, term.robot
     last = [

@@ -5,10 +5,11 @@ Computed in space and, for planar robots, cut down to the plane, so that there i
 """
 
 import dataclasses
+from types import ModuleType
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from flexjax.mechanism import centreline_pose, rigid_inertia
 from flexjax.mechanism._grouping import map_alike
@@ -45,11 +46,11 @@ class Parameters(eqx.Module):
     hardware: JointHardware
 
     @property
-    def space(self):
+    def space(self) -> ModuleType:
         return se2 if self.gravity.shape[0] == 2 else se3
 
 
-def _screw(joint: Joint, stage: Stage, like) -> Array:
+def _screw(joint: Joint, stage: Stage, like: Array) -> Array:
     """(6, dofs) in joint axes."""
     zeros = jnp.zeros(3, like.dtype)
     if joint.type in ("spherical", "free"):
@@ -88,7 +89,7 @@ def _stage_items(robot: Robot, stage: Stage, flexible: frozenset[str]):
     return facts, nameless
 
 
-def _stage_numbers(stage: Stage, parts, width: int, like):
+def _stage_numbers(stage: Stage, parts: PyTree, width: int, like: Array):
     joint, parent, link, payloads = parts
     eye = se3.identity(like.dtype)
     parent_tip = eye if parent is None else centreline_pose(parent, jnp.ones((), like.dtype))

@@ -38,8 +38,8 @@ class Factors(eqx.Module):
 def factorise(
     par: Parameters,
     kin: Kinematics,
-    free: Bool[Array, "B n"],
-    on_motor: Bool[Array, " B"],
+    free: Bool[np.ndarray, "B n"],
+    on_motor: Bool[np.ndarray, " B"],
     diagonal: Float[Array, "B k"],
     spring: Float[Array, " B"],
     motor: Float[Array, " B"],
@@ -142,6 +142,7 @@ def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
     k = f.A.shape[2]
     link, bias, E3 = (), loads.bias, None
     if f.condensed is not None:
+        assert f.K is not None  # it comes with the condensed links
         E3, bias, tip_rate = f.condensed.reduce(loads.bias, loads.shape_bias, loads.tip_rate)
         known = jnp.sum(f.K * tip_rate[:, None, :], axis=2)
         link = (f.condensed.Y, f.T, known)
@@ -178,7 +179,7 @@ def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
     )
     shape = (
         jnp.zeros_like(loads.shape_bias)
-        if f.condensed is None
+        if f.condensed is None or E3 is None
         else f.condensed.recover(E3, a, force)
     )
     return x, a, shape
