@@ -1,4 +1,4 @@
-"""What the identification experiments share: where the records are, a black-box baseline, saving, claims."""
+"""Helpers of the identification experiments: recordings, black-box baselines, results, claims."""
 
 import json
 import os
@@ -11,22 +11,21 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def find_data(relative: str) -> Path:
-    """A path among the measured data; without them the experiment ends here, saying where to put them."""
+    """The path of measured data; without the data the experiment ends with a message."""
     root = Path(os.environ.get("FLEXJAX_DATA", ROOT.parent / "shared" / "data"))
     path = root / relative
     if not path.exists():
         print(
-            f"skipped: measured data not found at {path}; set FLEXJAX_DATA to the folder that holds {relative!r}"
+            f"skipped: measured data not found at {path}; "
+            f"set FLEXJAX_DATA to the folder that contains {relative!r}"
         )
         sys.exit(0)
     return path
 
 
 def fit_percent(measured, predicted) -> float:
-    return float(
-        100
-        * (1 - np.linalg.norm(predicted - measured) / np.linalg.norm(measured - measured.mean()))
-    )
+    error = np.linalg.norm(predicted - measured) / np.linalg.norm(measured - measured.mean())
+    return float(100 * (1 - error))
 
 
 def _regressors(u, y, order):
@@ -38,14 +37,14 @@ def _regressors(u, y, order):
 
 
 def fit_arx(records, order: int) -> np.ndarray:
-    """Least squares over all records [(u, y), ...]: y_k = c + sum a_i y_{k-i} + sum b_j u_{k-j}."""
+    """Least-squares fit of y_k = c + sum a_i y_{k-i} + sum b_j u_{k-j} to [(u, y), ...]."""
     parts = [_regressors(u, y, order) for u, y in records]
     A, b = np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
     return np.linalg.lstsq(A, b, rcond=None)[0]
 
 
 def run_arx(theta, u, y, order: int) -> np.ndarray:
-    """Free run: after the first ``order`` samples only the input is used, never the measured output."""
+    """Free run: after the first ``order`` samples it uses only the input."""
     out = np.array(y, float)
     for k in range(order, len(y)):
         past = out[k - order : k][::-1]
@@ -59,7 +58,7 @@ def run_arx(theta, u, y, order: int) -> np.ndarray:
 
 
 def best_arx(training, orders=range(2, 13)):
-    """The order whose free run fits the training records best, with its coefficients."""
+    """Order and coefficients whose free run fits the training recordings best."""
     found = []
     for order in orders:
         theta = fit_arx(training, order)
@@ -71,9 +70,14 @@ def best_arx(training, orders=range(2, 13)):
 
 
 def n4sid(records, orders=range(2, 9), rows: int = 15, score=None):
-    """A state-space model by subspace identification (nfoursid, PO-MOESP) from one of the records [(u, y), ...], of the order and record with the highest
-    ``score`` (by default how well its free run from rest fits all of them): (order, model), None where the package is missing. The library takes one record
-    at a time."""
+    """Subspace identification (nfoursid, PO-MOESP) of a state-space model from one recording.
+
+    The library takes one recording at a time. Order and recording have the highest ``score``, by
+    default the mean fit of the free run from rest to all recordings [(u, y), ...].
+
+    Returns:
+        The order and the model; ``None`` if the package is missing.
+    """
     score = score or (
         lambda model: np.mean(
             [fit_percent(b, np.nan_to_num(run_model(model, a), nan=1e6)) for a, b in records]
@@ -133,14 +137,19 @@ def save(folder: Path, name: str, numbers: dict, arrays: dict) -> None:
 
 
 def judge(expected: Path, numbers: dict[str, float]) -> int:
-    """Print each claim of expected.json (number: [expected, tolerance]) beside the number found; returns how many do not hold."""
+    """Print each claim of expected.json (name: [expected, tolerance]) with its value.
+
+    Returns:
+        The number of unconfirmed claims.
+    """
     claims, bad = json.loads(expected.read_text())["claims"], 0
-    print(f"\n{'claim':58}{'number':>12}{'expected':>12}  verdict")
-    for name, (want, tolerance) in claims.items():
+    print(f"\n{'claim':58}{'value':>12}{'expected':>12}  verdict")
+    for name, (target, tolerance) in claims.items():
         if name not in numbers:  # a baseline whose package is missing
-            print(f"{name:58}{'-':>12}{want:12.5g}  not computed")
+            print(f"{name:58}{'-':>12}{target:12.5g}  not computed")
             continue
-        good = abs(numbers[name] - want) <= tolerance
+        good = abs(numbers[name] - target) <= tolerance
         bad += not good
-        print(f"{name:58}{numbers[name]:12.5g}{want:12.5g}  {'holds' if good else 'DOES NOT HOLD'}")
+        verdict = "holds" if good else "DOES NOT HOLD"
+        print(f"{name:58}{numbers[name]:12.5g}{target:12.5g}  {verdict}")
     return bad

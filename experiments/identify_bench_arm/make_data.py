@@ -1,8 +1,9 @@
-"""Makes the data set that ships with flexjax: two simulated records of the bench arm with noise.
+"""Creates the data set that ships with flexjax: two simulated recordings of the bench arm.
 
     python experiments/identify_bench_arm/make_data.py
 
-The arm that is simulated differs from bench-arm.toml in three numbers (TRUE below). Noise: normal, 2 % of each reading's standard deviation.
+The simulated arm differs from bench-arm.toml in three parameters (TRUE below). The noise is normal,
+with 2 % of each reading's standard deviation.
 """
 
 from pathlib import Path

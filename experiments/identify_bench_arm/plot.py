@@ -1,4 +1,4 @@
-"""Draws results/bench_arm.npz: measured and predicted readings of both records, residuals beside them."""
+"""Plots results/bench_arm.npz: measured and predicted readings of both recordings, residuals."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 def main():
     path = HERE / "results" / "bench_arm.npz"
     if not path.exists():
-        print("nothing to draw: run run.py first")
+        print("no results: run run.py first")
         return
     data = np.load(path)
     names = [key.removesuffix(".measured") for key in data if key.endswith(".measured")]
@@ -32,7 +32,7 @@ def main():
             left.set_title(f"{role}, {sensor}", loc="left")
             left.set_ylabel("angle [rad]")
             right.plot(t, 1e3 * (y - p), color="C0", linewidth=0.9)
-            right.set_title("measured less model", loc="left")
+            right.set_title("measured minus model", loc="left")
             right.set_ylabel("residual [mrad]")
         axes[0, 0].legend(ncols=2)
         for axis in axes[-1]:

@@ -1,9 +1,10 @@
-"""The data set that ships with flexjax: are the numbers found with which it was simulated?
+"""Recovers the parameters of the simulated data set that ships with flexjax.
 
     python experiments/identify_bench_arm/run.py
 
-One record is fitted, the other predicted; the true numbers are used for nothing but the last comparison. Writes results/bench_arm.json and .npz; plot.py
-draws them. make_data.py made the records.
+One recording is fitted, the other predicted. The true parameters are used only in the final
+comparison. The script writes results/bench_arm.json and .npz for plot.py. make_data.py created the
+recordings.
 """
 
 import argparse
@@ -24,7 +25,7 @@ import flexjax as fx
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="the same: it is short")
+    parser.add_argument("--quick", action="store_true", help="no effect: the run is short")
     parser.parse_args()
     config = tomllib.loads((HERE / "config.toml").read_text())
     robot, training, validation, truth = fx.load_dataset(config["data"])

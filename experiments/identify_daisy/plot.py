@@ -1,4 +1,4 @@
-"""Draws results/daisy.npz: measured lines, the identified beam, the rational baseline."""
+"""Plots results/daisy.npz: measured lines, the identified beam, the baselines."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 def main():
     path = HERE / "results" / "daisy.npz"
     if not path.exists():
-        print("nothing to draw: run run.py first")
+        print("no results: run run.py first")
         return
     data = np.load(path)
     with fx.plot_style():

@@ -1,9 +1,11 @@
-"""The flexible robot arm of DaISy (96-009): a beam model from one period of a multisine, without any geometry.
+"""The flexible robot arm of DaISy (96-009): a beam model from one period of a multisine.
 
     python experiments/identify_daisy/run.py [--starts 8] [--segments 4]
 
-Torque to acceleration as a frequency response on the excited lines: every other line is fitted, the others are predicted and nothing else is done with them;
-a rational model of order 4/4 and a state-space model (nfoursid) are fitted to the same lines. Writes results/daisy.json and .npz; plot.py draws them.
+The geometry of the arm is unknown. The data are the frequency response from torque to acceleration
+on the excited lines. Every other line is fitted; the others are only predicted. The baselines, a
+rational model of order 4/4 and a state-space model (nfoursid), are fitted to the same lines. The
+script writes results/daisy.json and .npz for plot.py.
 """
 
 import argparse
@@ -29,7 +31,10 @@ LINES = np.arange(*CONFIG["lines"])
 
 
 def rational(frequencies, H, weight, order=4, rounds=30):
-    """b(s)/a(s) of this order by repeated linear least squares (Sanathanan and Koerner); s in units of the highest frequency."""
+    """b(s)/a(s) by repeated linear least squares (Sanathanan and Koerner).
+
+    s is in units of the highest frequency.
+    """
     s = 1j * frequencies / frequencies.max()
     powers = np.stack([s**k for k in range(order + 1)], axis=1)
     denominator = np.ones(len(s))
@@ -41,20 +46,17 @@ def rational(frequencies, H, weight, order=4, rounds=30):
             np.concatenate([A.real, A.imag]), np.concatenate([b.real, b.imag]), rcond=None
         )[0]
         denominator = powers[:, :order] @ x[order + 1 :] + powers[:, order]
-    return lambda f: (
-        (
-            np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1)
-            @ x[: order + 1]
-        )
-        / (
-            np.stack([(1j * f / frequencies.max()) ** k for k in range(order + 1)], axis=1)
-            @ np.append(x[order + 1 :], 1.0)
-        )
-    )
+
+    def model(f):
+        s = 1j * f / frequencies.max()
+        powers = np.stack([s**k for k in range(order + 1)], axis=1)
+        return (powers @ x[: order + 1]) / (powers @ np.append(x[order + 1 :], 1.0))
+
+    return model
 
 
 def peaks_of(response: fx.FrequencyResponse, n: int = 2) -> np.ndarray:
-    """The highest local maxima [Hz] of the magnitude on these lines alone, a parabola through the logarithms around each."""
+    """Frequencies [Hz] of the highest local maxima on these lines, by parabolic interpolation."""
     size = np.log(np.abs(response.values))
     top = [k for k in range(1, len(size) - 1) if size[k] > size[k - 1] and size[k] > size[k + 1]]
     top = sorted(sorted(top, key=lambda k: -size[k])[:n])
@@ -67,8 +69,11 @@ def peaks_of(response: fx.FrequencyResponse, n: int = 2) -> np.ndarray:
 
 
 def subspace(record, lines, train):
-    """N4SID on two periods of the record with nothing but these lines of the DFT in both channels: the same split as the other models. The record is in
-    steady state, so the order is chosen by the response on these lines and not by a run from rest."""
+    """N4SID on two periods of the recording, with only the given DFT lines in both channels.
+
+    This is the same split as for the other models. The recording is in steady state, so the
+    response on these lines selects the order, and not a run from rest.
+    """
     keep = np.zeros(len(record.ts) // 2 + 1)
     keep[lines] = 1
     only = lambda x: np.tile(np.fft.irfft(keep * np.fft.rfft(x), len(x)), 2)
@@ -82,7 +87,7 @@ def subspace(record, lines, train):
 
 
 def output_fit(response: fx.FrequencyResponse, H) -> float:
-    """NRMSE fit of the output on these lines, as the record's own input excites them: errors weighted by the input's amplitude."""
+    """NRMSE fit of the output on these lines; errors are weighted by the input's amplitude."""
     w = 1 / response.sd
     return float(
         100 * (1 - np.linalg.norm(w * (H - response.values)) / np.linalg.norm(w * response.values))
@@ -95,7 +100,7 @@ def main():
         "--starts",
         type=int,
         default=CONFIG["starts"],
-        help="searches from that many points around the numbers of arm.toml",
+        help="number of initial points around the parameters of arm.toml",
     )
     parser.add_argument("--segments", type=int, default=CONFIG["segments"])
     parser.add_argument("--seed", type=int, default=CONFIG["seed"])
@@ -114,8 +119,8 @@ def main():
         segments=CONFIG["quick_segments"] if args.quick else args.segments
     ).bind(fx.load_robot(HERE / "arm.toml"))
     free = CONFIG["free"]
-    # Peaks of half a per cent of width are invisible to a search that starts a peak's width away: first relative errors together with where the fitted lines
-    # peak, from scattered points, then the output as the input excites it.
+    # A search that starts a peak's width away misses a peak of half a per cent. So the first fit
+    # uses relative errors and the peaks of the fitted lines, from scattered points.
     relative = dataclasses.replace(
         train, sd=np.maximum(np.abs(train.values), 0.02), name="relative"
     )
@@ -154,7 +159,8 @@ def main():
             else "no N4SID"
         )
         print(
-            f"{role:<11} flexjax {rows[role]['flexjax']:6.2f} %   rational 4/4 {rows[role]['rational 4/4']:6.2f} %"
+            f"{role:<11} flexjax {rows[role]['flexjax']:6.2f} %   "
+            f"rational 4/4 {rows[role]['rational 4/4']:6.2f} %"
         )
     f = np.linspace(0.1, 25, 500)
     arrays = {"f": f, "model": np.asarray(train.response(result.model, f)), "rational": black(f)}
@@ -162,10 +168,15 @@ def main():
         arrays["n4sid"] = tools.respond(state[1], f, 1 / RATE)
     for name, c in (("train", train), ("check", check)):
         arrays |= {f"{name}.f": c.frequencies, f"{name}.H": c.values}
+    errors = map(float, result.standard_errors)
     numbers = {
-        "estimates": result.estimates, "standard errors": dict(zip(result.names, map(float, result.standard_errors), strict=True)), "fits": rows,
-        "frequencies [Hz]": [float(x) for x in modes.frequencies[:3]], "damping": [float(x) for x in modes.damping[:3]], "not determined": result.unseen,
-    }  # fmt: skip
+        "estimates": result.estimates,
+        "standard errors": dict(zip(result.names, errors, strict=True)),
+        "fits": rows,
+        "frequencies [Hz]": [float(x) for x in modes.frequencies[:3]],
+        "damping": [float(x) for x in modes.damping[:3]],
+        "not determined": result.unseen,
+    }
     tools.save(HERE / "results", "daisy", numbers, arrays)
     claims = {
         f"{role}, {name} [%]": fit for role, fits in rows.items() for name, fit in fits.items()

@@ -1,4 +1,4 @@
-"""Draws results/quanser.npz: measured deflection, the identified model, the ARX baseline, record by record."""
+"""Plots results/quanser.npz: measured deflection, identified model and baselines."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 def main():
     path = HERE / "results" / "quanser.npz"
     if not path.exists():
-        print("nothing to draw: run run.py first")
+        print("no results: run run.py first")
         return
     data, numbers = np.load(path), json.loads((HERE / "results" / "quanser.json").read_text())
     rows = numbers["fits"]
@@ -43,7 +43,8 @@ def main():
                 )
             third = "" if row["n4sid"] is None else f", N4SID {row['n4sid']:.1f} %"
             left.set_title(
-                f"{row['role']}, {row['record']}: flexjax {row['flexjax']:.1f} %, ARX {row['arx']:.1f} %{third}",
+                f"{row['role']}, {row['record']}: flexjax {row['flexjax']:.1f} %, "
+                f"ARX {row['arx']:.1f} %{third}",
                 loc="left",
             )
             left.set_ylabel("deflection [mrad]")

@@ -1,9 +1,10 @@
-"""Stage 1 of a flexible two-link rig: what closed-loop steps tell about the link, and what they cannot.
+"""Stage 1 of a flexible two-link rig: which parameters closed-loop steps determine.
 
     python experiments/identify_quanser/run.py [--quick]
 
-The model is driven by the measured hub angle and predicts the deflection channel. Two records are fitted, three predicted; an ARX model (least squares) and a
-state-space model (nfoursid) are fitted to the same two. Writes results/quanser.json and .npz; plot.py draws them.
+The model follows the measured hub angle and predicts the deflection channel. Two recordings are
+fitted, three predicted. The baselines, an ARX model (least squares) and a state-space model
+(nfoursid), are fitted to the same two. The script writes results/quanser.json and .npz for plot.py.
 """
 
 import argparse
@@ -38,6 +39,15 @@ def read(name: str) -> fx.Experiment:
     return record.smooth(CONFIG["smooth"]).resample(STEP)
 
 
+def intervals(result, robust: bool = False) -> dict[str, list[float]]:
+    pairs = zip(result.names, result.intervals(robust=robust), strict=True)
+    return {name: list(map(float, interval)) for name, interval in pairs}
+
+
+def standard_errors(result) -> dict[str, float]:
+    return dict(zip(result.names, map(float, result.standard_errors), strict=True))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="fewer segments")
@@ -48,7 +58,7 @@ def main():
     model = fx.TransferMatrix(segments=segments).bind(arm)
     numbers, arrays = {}, {}
     nominal = float(fx.modes(model).frequencies[0])
-    print(f"nominal model: {nominal:.3f} Hz (the rig rings at about 1.82 Hz)")
+    print(f"nominal model: {nominal:.3f} Hz (the rig vibrates at about 1.82 Hz)")
 
     free = CONFIG["free"]
     result = fx.identify(model, train, free, validation=check, dt=STEP)
@@ -69,7 +79,7 @@ def main():
     print(soft)
 
     greedy = fx.identify(result.model, train, [*free, *CONFIG["greedy_free"]], dt=STEP)
-    print("\nwith Young's modulus and the mass of the load sought as well:")
+    print("\nwith Young's modulus and the mass of the load free as well:")
     print(greedy)
 
     order, theta = tools.best_arx([(e.motions["hub"], e.sensors["deflection"]) for e in train])
@@ -88,14 +98,10 @@ def main():
             u, y = c.data.motions["hub"], c.data.sensors["deflection"]
             black = tools.run_arx(theta, u, y, order)
             fits = c.fits["deflection"], tools.fit_percent(y, np.nan_to_num(black, nan=1e6))
-            state = (
-                np.full_like(y, np.nan)
-                if subspace is None
-                else tools.run_model(subspace[1], u - u[0])
-            )
-            third = (
-                None if subspace is None else tools.fit_percent(y, np.nan_to_num(state, nan=1e6))
-            )
+            state, third = np.full_like(y, np.nan), None
+            if subspace is not None:
+                state = tools.run_model(subspace[1], u - u[0])
+                third = tools.fit_percent(y, np.nan_to_num(state, nan=1e6))
             rows.append(
                 {
                     "record": c.data.name,
@@ -107,7 +113,8 @@ def main():
                 }
             )
             print(
-                f"{role:<11}{c.data.name:<16} stiff gear {fits[0]:6.2f} %   flexible gear {gear.fits['deflection']:6.2f} %   ARX {fits[1]:6.2f} %   "
+                f"{role:<11}{c.data.name:<16} stiff gear {fits[0]:6.2f} %   "
+                f"flexible gear {gear.fits['deflection']:6.2f} %   ARX {fits[1]:6.2f} %   "
                 f"N4SID {'-' if third is None else format(third, '.2f')} %"
             )
             for key, value in (
@@ -120,15 +127,23 @@ def main():
             ):
                 arrays[f"{c.data.name}.{key}"] = value
     numbers |= {
-        "nominal frequency [Hz]": nominal, "frequency [Hz]": frequency, "damping ratio": zeta, "estimates": result.estimates,
-        "intervals 95 %": {n: list(map(float, i)) for n, i in zip(result.names, result.intervals(), strict=True)},
-        "robust intervals 95 %": {n: list(map(float, i)) for n, i in zip(result.names, result.intervals(robust=True), strict=True)},
-        "residuals white": result.white, "fits": rows, "arx order": order, "n4sid order": None if subspace is None else subspace[0],
-        "flexible gear": soft.estimates, "flexible gear standard errors": dict(zip(soft.names, map(float, soft.standard_errors), strict=True)),
+        "nominal frequency [Hz]": nominal,
+        "frequency [Hz]": frequency,
+        "damping ratio": zeta,
+        "estimates": result.estimates,
+        "intervals 95 %": intervals(result),
+        "robust intervals 95 %": intervals(result, robust=True),
+        "residuals white": result.white,
+        "fits": rows,
+        "arx order": order,
+        "n4sid order": None if subspace is None else subspace[0],
+        "flexible gear": soft.estimates,
+        "flexible gear standard errors": standard_errors(soft),
         "not determined with a flexible gear": soft.unseen,
-        "not determined when E and mass are free": greedy.unseen, "greedy estimates": greedy.estimates,
-        "greedy standard errors": dict(zip(greedy.names, map(float, greedy.standard_errors), strict=True)),
-    }  # fmt: skip
+        "not determined when E and mass are free": greedy.unseen,
+        "greedy estimates": greedy.estimates,
+        "greedy standard errors": standard_errors(greedy),
+    }
     tools.save(HERE / "results", "quanser", numbers, arrays)
     claims = {
         f"{row['role']}, {row['record']}, {key} [%]": row[key]
