@@ -104,7 +104,19 @@ pd = { kp = 40.0, kd = 1.0, reference = { quintic = { start = 0.0, end = 0.5, du
 link = "beam"
 # force, then torque, in world axes
 wrench = { constant = { value = [0.0, -2.0, 0.0, 0.0, 0.0, 0.0] } }
+
+[start.rates]
+hinge = 0.2                # joints that are not named start at home and at rest
+
+[start.links.beam]         # deflection from the tangent at the base [m], and its rate [m/s]
+s = [0.5, 1.0]             # stations, up to the tip; evenly spaced if left out
+y = [0.003, 0.01]
+y_rate = [0.0, 0.0]
 ```
+
+The `start` table is optional. `fx.load_start("drive.toml")` returns it; `flexjax simulate` and
+`flexjax compare` start from it. Its fields are those of `fx.Start` (`joints`, `rates`, `motors`,
+`links`) and `fx.Shape` (`s`, `y`, `z`, `y_rate`, `z_rate`).
 
 On the command line a motion is `--motion JOINT=SIGNAL:NUMBER:NUMBER...`, with the numbers in the
 order of this table: `--motion hinge=quintic:0:0.5:1`.

@@ -25,7 +25,7 @@ _EXPORTS: dict[str, str] = {
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
         "flexjax.formulation": """
-            RigidArm ScrewSynthesis FiniteElement MovingBeam TransferMatrix PortHamiltonian Start cite
+            RigidArm ScrewSynthesis FiniteElement MovingBeam TransferMatrix PortHamiltonian cite
             AbstractFormulation AbstractModel
         """,
         "flexjax.numerics.solver": """
@@ -33,7 +33,7 @@ _EXPORTS: dict[str, str] = {
         """,
         "flexjax.numerics.term": "State",
         "flexjax.simulate.trajectory": "Trajectory measure",
-        "flexjax.mechanism": "Energy Snapshot",
+        "flexjax.mechanism": "Energy Snapshot Shape Start",
         "flexjax._results": "Status SimulationError",
         "flexjax._files": "FileError",
         "flexjax.simulate": """
@@ -43,7 +43,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax.study.identify": """
             Experiment Modal FrequencyResponse identify design sample_posterior datasets load_dataset
         """,
-        "flexjax.io": "load_drive to_dataset save_trajectory load_trajectory to_csv to_mat",
+        "flexjax.io": "load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat",
         "flexjax.viz": "plot plot_style animate identification_report",
     }.items()
     for name in names.split()

@@ -40,7 +40,6 @@ from flexjax.drive.signal import (
 from flexjax.formulation import (
     AbstractFormulation as AbstractFormulation,
     AbstractModel as AbstractModel,
-    Start as Start,
     cite as cite,
 )
 from flexjax.formulation.finite_element import (
@@ -63,6 +62,7 @@ from flexjax.formulation.transfer_matrix import (
 )
 from flexjax.io import (
     load_drive as load_drive,
+    load_start as load_start,
     load_trajectory as load_trajectory,
     save_trajectory as save_trajectory,
     to_csv as to_csv,
@@ -71,7 +71,9 @@ from flexjax.io import (
 )
 from flexjax.mechanism import (
     Energy as Energy,
+    Shape as Shape,
     Snapshot as Snapshot,
+    Start as Start,
 )
 from flexjax.numerics.solver import (
     TRBDF2 as TRBDF2,

@@ -14,6 +14,7 @@ import jax
 import pytest
 
 import flexjax as fx
+from flexjax.io import load_run
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 WRITTEN = ("concepts.md", "howto.md")  # quickstart.md: test_walkthrough.py
@@ -148,7 +149,9 @@ def test_files_page_shows_files_that_load(tmp_path):
     robot, drive = blocks("files.md", "toml")
     (tmp_path / "arm.toml").write_text(robot)
     (tmp_path / "drive.toml").write_text(drive)
-    fx.load_drive(tmp_path / "drive.toml").check(fx.load_robot(tmp_path / "arm.toml"))
+    arm = fx.load_robot(tmp_path / "arm.toml")
+    for part in load_run(tmp_path / "drive.toml"):
+        part.check(arm)
 
 
 @pytest.mark.slow

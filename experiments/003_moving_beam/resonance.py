@@ -10,7 +10,6 @@ from tools import CONFIG, first_mode, integrate, tip
 
 import flexjax as fx
 from flexjax.formulation import Start
-from flexjax.numerics.term import Mechanical, State
 
 
 def _rod(planar, EIy=1.0):
@@ -82,9 +81,8 @@ def parametric():
             ]
         )
         drive = fx.Drive(base=fx.Base(translation=shake))
-        start = model.bent(
-            model.initial_state(drive, 0.0, Start()), uy=lambda x: c["start"] * first_mode(x)
-        )
+        shape = fx.Shape.of(y=lambda s: c["start"] * first_mode(s))
+        start = model.initial_state(drive, 0.0, Start(links={"rod": shape}))
         q, _, _, status, _ = integrate(model, drive, ts, c["dt"], start)
         uy = tip(model, q)[1] / c["start"]
         # Largest deflection in each period, and the slope of its logarithm over the second half.
@@ -150,21 +148,13 @@ def planes(only):
         order, EIy, size = cases[label]
         model = fx.MovingBeam(elements=c["elements"], order=order).bind(_rod(False, EIy))
         drive = fx.Drive()
-        at_rest = model.initial_state(drive, 0.0, Start())
-
-        def shape(b, model=model, at_rest=at_rest, size=size):
-            return model.bent(
-                at_rest,
-                uy=lambda x: size * c["long"] * first_mode(x),
-                uz=lambda x: b * first_mode(x),
-            ).mech.q
-
-        q0, v0 = jax.jvp(
-            shape, (jnp.zeros(()),), (jnp.asarray(size * c["short"] * omega * np.sqrt(EIy)),)
+        rate = size * c["short"] * omega * np.sqrt(EIy)
+        shape = fx.Shape.of(
+            y=lambda s, size=size: size * c["long"] * first_mode(s),
+            z_rate=lambda s, rate=rate: rate * first_mode(s),
         )
-        q, _, energy, status, _ = integrate(
-            model, drive, ts, c["dt"], State.fresh(Mechanical(q0, v0), q0.dtype)
-        )
+        start = model.initial_state(drive, 0.0, Start(links={"rod": shape}))
+        q, _, energy, status, _ = integrate(model, drive, ts, c["dt"], start)
         _, uy, uz = tip(model, q)
         balance = np.asarray(energy.balance)
         angle = _orientation(ts, uy, uz, omega) if status == 0 else float("nan")

@@ -137,10 +137,8 @@ def deployment(quick):
         model = fx.MovingBeam(elements=c["elements"], order=order).bind(_boom(c, c["stop"]))
 
         def run(amplitude, model=model):
-            start = model.bent(
-                model.initial_state(outwards, 0.0, Start()),
-                uy=lambda x: amplitude * first_mode(x / c["start"]),
-            )
+            shape = fx.Shape.of(y=lambda s: amplitude * first_mode(s))
+            start = model.initial_state(outwards, 0.0, Start(links={"boom": shape}))
             return integrate(model, outwards, ts, c["dt"], start)
 
         want = (
@@ -220,9 +218,8 @@ def slow_extension(quick):
     c, b = CONFIG["slow_extension"], CONFIG["deployment"]
     model = fx.MovingBeam(elements=c["elements"], order="linear").bind(_boom(b, 10.0))
     drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(b["start"], c["stop"], c["duration"]))})
-    start = model.bent(
-        model.initial_state(drive, 0.0, Start()), uy=lambda x: 0.01 * first_mode(x / b["start"])
-    )
+    shape = fx.Shape.of(y=lambda s: 0.01 * first_mode(s))
+    start = model.initial_state(drive, 0.0, Start(links={"boom": shape}))
     end = c["duration"] + 2.0
     ts = np.linspace(0, end, int(50 * end) + 1)
     q, _, _, status, _ = integrate(model, drive, ts, c["dt"], start)

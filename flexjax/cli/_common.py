@@ -19,6 +19,7 @@ from tyro import conf
 if TYPE_CHECKING:
     from flexjax.drive import Drive
     from flexjax.formulation import AbstractFormulation
+    from flexjax.mechanism import Start
     from flexjax.robot import Robot
 
 
@@ -57,16 +58,18 @@ def collect_warnings() -> Iterator[list[str]]:
         warnings.showwarning = before
 
 
-def make_drive(drive: str, motion: tuple[str, ...], robot: "Robot") -> "Drive":
-    """The drive of a file, with the motions of the command line added."""
+def make_drive(drive: str, motion: tuple[str, ...], robot: "Robot") -> "tuple[Drive, Start | None]":
+    """The drive of a file, with motions of the command line added, and the file's start."""
     from flexjax.drive import Drive, Motion
-    from flexjax.io import load_drive, parse_motion
+    from flexjax.io import load_run, parse_motion
 
-    made = load_drive(drive) if drive else Drive()
+    made, start = load_run(drive) if drive else (Drive(), None)
     extra = {joint: Motion(signal) for joint, signal in map(parse_motion, motion)}
     made = Drive(joints={**made.joints, **extra}, loads=made.loads, base=made.base)
     made.check(robot)
-    return made
+    if start is not None:
+        start.check(robot)
+    return made, start
 
 
 def make_formulation(text: str, robot: "Robot") -> tuple[str, "AbstractFormulation"]:

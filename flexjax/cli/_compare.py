@@ -46,11 +46,13 @@ def run(args: Args):
 
     ts = _common.output_times(args.end, args.outputs, args.dt)
     robot = load_robot(args.robot)
-    drive = _common.make_drive(args.drive, args.motion, robot)
+    drive, start = _common.make_drive(args.drive, args.motion, robot)
     chosen = dict(_common.make_formulation(text, robot) for text in args.formulations) or None
     with _common.collect_warnings() as caught:
         announce = lambda name: _common.log(f"{name}: compiling, then two runs of {args.end:g} s")
-        result = compare(robot, drive, ts, dt=args.dt, formulations=chosen, progress=announce)
+        result = compare(
+            robot, drive, ts, dt=args.dt, formulations=chosen, progress=announce, start=start
+        )
     head = [
         "formulation",
         "unknowns",

@@ -215,9 +215,11 @@ def _read_options(args: Args) -> dict:
         if texts:
             options[field] = _pairs(field, texts)
     if args.drive:
-        from flexjax.io import load_drive
+        from flexjax.io import load_run
 
-        options["drive"] = load_drive(args.drive)
+        options["drive"], start = load_run(args.drive)
+        if start is not None:
+            options["start"] = start
     if args.time:
         options["time"] = args.time
     if args.rate:

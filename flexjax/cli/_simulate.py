@@ -34,7 +34,7 @@ class Args:
     robot: _common.RobotName
     """path of a robot file, or name of an example"""
     drive: str = ""
-    """path of a drive file (TOML): motions, efforts and controllers of joints, loads"""
+    """path of a drive file (TOML): motions, efforts and controllers of joints, loads, start"""
     motion: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=SIGNAL:NUMBERS")] = ()
     """prescribed joint motions, e.g. shoulder=quintic:0:1:2 (start, end, duration)"""
     formulation: str = ""
@@ -62,12 +62,12 @@ def run(args: Args):
     ts = _common.output_times(args.end, args.outputs, args.dt)
     robot = load_robot(args.robot)
     name, formulation = _common.make_formulation(args.formulation, robot)
-    drive = _common.make_drive(args.drive, args.motion, robot)
+    drive, start = _common.make_drive(args.drive, args.motion, robot)
     model = formulation.bind(robot)
     _common.log(
         f"{robot.name} in {name}: compiling, then {args.end:g} s in steps of at most {args.dt:g} s"
     )
-    traj = simulate(model, drive, ts, dt=args.dt, progress=args.progress)
+    traj = simulate(model, drive, ts, dt=args.dt, start=start, progress=args.progress)
     written = _common.save(traj, args.save)
     data = {
         "robot": robot.name,

@@ -3,7 +3,6 @@
 from flexjax.formulation._base import (
     AbstractFormulation as AbstractFormulation,
     AbstractModel as AbstractModel,
-    Start as Start,
     cite as cite,
 )
 from flexjax.formulation._registry import (
@@ -11,6 +10,7 @@ from flexjax.formulation._registry import (
     formulation as formulation,
     formulations_for as formulations_for,
 )
+from flexjax.mechanism import Start as Start
 
 
 def __getattr__(name: str):

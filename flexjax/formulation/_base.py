@@ -1,4 +1,4 @@
-"""The two interfaces that a formulation fills in, and where a simulation starts."""
+"""The two interfaces that a formulation fills in."""
 
 import abc
 import warnings
@@ -9,73 +9,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from flexjax._types import as_float, hash_by_leaves
+from flexjax._types import hash_by_leaves
 from flexjax.drive import Drive
-from flexjax.mechanism import Energy, Snapshot
+from flexjax.mechanism import Energy, Snapshot, Start
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot
-
-
-class Start(eqx.Module):
-    """Where a simulation starts: joint coordinates and rates by joint name (link side; motors of flexible joints start unstretched unless
-    ``motors`` says otherwise). A joint that is not named starts at its ``home`` (or where its Motion says) and at rest."""
-
-    joints: dict[str, Array] = eqx.field(
-        converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict
-    )
-    rates: dict[str, Array] = eqx.field(
-        converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict
-    )
-    motors: dict[str, Array] = eqx.field(
-        converter=lambda d: {k: as_float(v) for k, v in d.items()}, default_factory=dict
-    )
-
-    def check(self, robot: Robot) -> None:
-        known = {j.name: j for j in robot.tree_joints}
-        for field in ("joints", "rates", "motors"):
-            for name, value in getattr(self, field).items():
-                if name not in known:
-                    raise ValueError(
-                        f"start.{field}.{name}: no such joint; expected one of {', '.join(known)}."
-                    )
-                dofs = known[name].dofs
-                if value.size != dofs:
-                    raise ValueError(
-                        f"start.{field}.{name}: {value.size} numbers; expected {dofs} for a {known[name].type} joint."
-                    )
-
-    def vectors(
-        self, robot: Robot
-    ) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
-        """(coordinates, rates, motor coordinates), (D,) each, in robot order."""
-        like = robot.gravity
-        q, qd, motor = [], [], []
-        for j in robot.tree_joints:
-            home = (
-                jnp.zeros(j.dofs, like.dtype)
-                if j.home is None
-                else jnp.broadcast_to(j.home, (j.dofs,))
-            )
-            x = jnp.broadcast_to(
-                jnp.asarray(self.joints.get(j.name, home), like.dtype).reshape(-1), (j.dofs,)
-            )
-            q.append(x)
-            qd.append(
-                jnp.broadcast_to(
-                    jnp.asarray(self.rates.get(j.name, 0.0), like.dtype).reshape(-1), (j.dofs,)
-                )
-            )
-            motor.append(
-                jnp.broadcast_to(
-                    jnp.asarray(self.motors.get(j.name, x), like.dtype).reshape(-1), (j.dofs,)
-                )
-            )
-        empty = jnp.zeros(0, like.dtype)
-        return (
-            jnp.concatenate([empty, *q]),
-            jnp.concatenate([empty, *qd]),
-            jnp.concatenate([empty, *motor]),
-        )
 
 
 class AbstractModel(eqx.Module):

@@ -4,6 +4,8 @@ from flexjax.io._dataset import from_dataset as from_dataset, to_dataset as to_d
 from flexjax.io._drive import (
     drive_from_dict as drive_from_dict,
     load_drive as load_drive,
+    load_run as load_run,
+    load_start as load_start,
     parse_motion as parse_motion,
 )
 from flexjax.io._files import load_trajectory as load_trajectory, save_trajectory as save_trajectory

@@ -4,16 +4,19 @@ import difflib
 import inspect
 import os
 import tomllib
+import warnings
 from pathlib import Path
 from typing import Any
 
 from flexjax.drive import PD, Drive, Effort, Load, Motion, signal
+from flexjax.mechanism import Shape, Start
 
 SIGNALS = (
     "constant", "quintic", "step_acceleration", "bang_bang", "piecewise_constant", "trapezoid", "cosine", "cycloid", "spin_up", "spline", "recorded",
     "step", "ramp", "sine", "polynomial", "chirp",
 )  # fmt: skip
 KINDS = ("motion", "effort", "pd")
+STARTS = ("joints", "rates", "motors", "links")
 
 
 def load_drive(path: str | os.PathLike) -> Drive:
@@ -27,6 +30,31 @@ def load_drive(path: str | os.PathLike) -> Drive:
     link = "fore"
     wrench = { constant = { value = [0.0, -2.0, 0.0, 0.0, 0.0, 0.0] } }
     """
+    drive, start = load_run(path)
+    if start is not None:
+        warnings.warn(
+            f"drive file {str(path)!r}: has a start table, which this function leaves out; "
+            "simulate(..., start=fx.load_start(path)) uses it.",
+            stacklevel=2,
+        )
+    return drive
+
+
+def load_start(path: str | os.PathLike) -> Start:
+    """Load the ``start`` table of a drive file. Its fields are those of :class:`Start` and :class:`Shape`::
+
+    [start.joints]
+    shoulder = 0.5
+    [start.links.upper]
+    y = [0.0, 0.004, 0.01]
+    y_rate = [0.0, 0.0, 0.1]
+    s = [0.0, 0.6, 1.0]
+    """
+    return load_run(path)[1] or Start()
+
+
+def load_run(path: str | os.PathLike) -> tuple[Drive, Start | None]:
+    """Drive and start of a drive file; no start where it has no such table."""
     path = Path(path)
     try:
         document = tomllib.loads(path.read_bytes().decode("utf-8"))
@@ -34,17 +62,67 @@ def load_drive(path: str | os.PathLike) -> Drive:
         raise ValueError(f"drive file {str(path)!r}: cannot be read ({error.strerror}).") from None
     except (ValueError, RecursionError) as error:
         raise ValueError(f"drive file {str(path)!r}: is not valid TOML: {error}") from None
+    faults: list[str] = []
+    start = None
+    if "start" in document:
+        start = start_from_dict(document.pop("start"), faults)
     try:
-        return drive_from_dict(document)
+        drive = drive_from_dict(document)
     except ValueError as error:
-        raise ValueError(f"drive file {str(path)!r}:\n{error}") from None
+        faults.insert(0, str(error))
+    if faults:
+        raise ValueError(f"drive file {str(path)!r}:\n" + "\n".join(faults))
+    return drive, start
+
+
+def start_from_dict(table: Any, faults: list[str]) -> Start | None:
+    """The start of a table; what is wrong with it is added to ``faults``."""
+    before = len(faults)
+    if not isinstance(table, dict):
+        faults.append(f"  - start: {table!r}; expected a table, e.g. [start.joints].")
+        return None
+    values: dict[str, dict] = {}
+    for field, entries in table.items():
+        if field not in STARTS:
+            faults.append(f"  - start.{field}: unknown key; the keys here are {', '.join(STARTS)}.")
+        elif not isinstance(entries, dict):
+            faults.append(
+                f"  - start.{field}: {entries!r}; expected a table, e.g. [start.{field}]."
+            )
+        elif field == "links":
+            values[field] = {k: _shape(f"start.links.{k}", v, faults) for k, v in entries.items()}
+        else:
+            values[field] = entries
+            for name, value in entries.items():
+                if not _numeric(value, ""):
+                    faults.append(
+                        f"  - start.{field}.{name}: {value!r}; expected a number or a list of numbers."
+                    )
+    return None if len(faults) > before else Start(**values)
+
+
+def _shape(where: str, table: Any, faults: list[str]) -> Shape | None:
+    keys = ("s", "y", "z", "y_rate", "z_rate")
+    if not (isinstance(table, dict) and set(table) <= set(keys)):
+        faults.append(f"  - {where}: {table!r}; expected a table with some of {', '.join(keys)}.")
+        return None
+    wrong = [key for key, value in table.items() if not _numeric(value, "")]
+    for key in wrong:
+        faults.append(f"  - {where}.{key}: {table[key]!r}; expected a number or a list of numbers.")
+    if wrong:
+        return None
+    try:
+        return Shape(**table)
+    except ValueError as error:
+        faults.append(f"  - {where}: {str(error).removeprefix('shape: ')}")
+        return None
 
 
 def drive_from_dict(document: dict[str, Any]) -> Drive:
     """The drive of a document; every fault is told at once."""
     faults: list[str] = []
     for key in set(document) - {"joints", "loads"}:
-        faults.append(f"{key}: unknown key; the keys here are joints, loads.")
+        faults.append(f"{key}: unknown key; the keys here are joints, loads, start.")
     joints = {}
     for name, table in _table(document, "joints", faults).items():
         act = _actuation(f"joints.{name}", table, faults)

@@ -26,6 +26,13 @@ from flexjax.mechanism._sections import (
     link_quadrature as link_quadrature,
 )
 from flexjax.mechanism._snapshot import Energy as Energy, Snapshot as Snapshot
+from flexjax.mechanism._start import (
+    Curve as Curve,
+    Shape as Shape,
+    Start as Start,
+    directions as directions,
+    untwisted as untwisted,
+)
 from flexjax.mechanism._tree import (
     chain_order as chain_order,
     flexible_joint_refusals as flexible_joint_refusals,

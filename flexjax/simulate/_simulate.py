@@ -50,7 +50,8 @@ def simulate(
     Every output interval is divided evenly into ``substeps`` steps, by default the least number that makes steps of at most ``dt``; a step boundary
     stands on every break of the drive. Gradients in forward and reverse mode, vmap and jit work through it without options.
 
-    ``start``: a :class:`Start` (joint coordinates and rates by name), a dict ``{joint: coordinate}``, or the ``final`` state of another run.
+    ``start``: a :class:`Start` (joint coordinates and rates, shapes of links, by name), a dict
+    ``{joint: coordinate}``, the ``final`` state of another run, or what :func:`equilibrium` returns.
     ``stations``: how many evenly spaced sections of every link the trajectory stores, or their
     increasing positions in [0, 1]. ``traj.tip`` is at s = 1 whatever they are.
     ``throw``: raise :class:`SimulationError` on failure when values are concrete; otherwise read ``traj.status``.

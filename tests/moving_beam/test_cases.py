@@ -165,9 +165,8 @@ def _boom(elements, order="consistent"):
 
 
 def _bent(model, drive, amplitude=0.05):
-    return model.bent(
-        model.initial_state(drive, 0.0, Start()), uy=lambda x: amplitude * _first_mode(x / 5.0)
-    )
+    shape = fx.Shape.of(y=lambda s: amplitude * _first_mode(s))
+    return model.initial_state(drive, 0.0, Start(links={"boom": shape}))
 
 
 def _deployed(order, amplitudes):

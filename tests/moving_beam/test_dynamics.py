@@ -373,7 +373,11 @@ def test_length_driven_by_a_force(record_number):
     drive = fx.Drive(joints={"extend": fx.Effort(fx.constant(2.0))})
     ts = jnp.linspace(0.0, 0.1, 3)
     straight = model.initial_state(drive, 0.0, fx.Start())
-    bent = model.bent(straight, uy=lambda x: 0.05 * x**2)
+    arc = {
+        name: fx.Shape.of(y=lambda s, l=l: 0.05 * (l * s) ** 2)
+        for name, l in (("outer", 0.5), ("inner", 0.2))
+    }
+    bent = model.initial_state(drive, 0.0, fx.Start(links=arc))
 
     @jax.jit
     def run(start):

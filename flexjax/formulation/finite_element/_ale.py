@@ -51,6 +51,12 @@ def _mesh(d, length, elements: int):
     )
 
 
+def mesh_nodes(d, length, elements: int):
+    """Positions of all nodes but the first."""
+    start, h = _mesh(d, length, elements)
+    return start + h
+
+
 def _functions(powers, start, h, x):
     """(3, 4): functions of an element at x with their first and second derivative in x."""
     z, one = (x - start) / h, jnp.ones_like(x)

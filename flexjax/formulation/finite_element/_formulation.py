@@ -10,12 +10,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
 from flexjax.formulation.finite_element._refusals import refusals
 from flexjax.formulation.finite_element._spin import spin_remarks
-from flexjax.mechanism import Energy, flexible_joint_refusals, serial_refusals
+from flexjax.mechanism import Energy, Start, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     ChainTerm,
     Layout,

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from flexjax.formulation.finite_element._ale import (
     Pinned,
     contact_node,
+    mesh_nodes,
     pinned_integrals,
     pinned_station,
 )
@@ -33,9 +34,9 @@ from flexjax.formulation.finite_element._bordered import (
     inverse2,
 )
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
-from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
+from flexjax.mechanism.chain import AbstractLinks, Bent, Mass, Tip
 from flexjax.mechanism.chain._links import mass_form_gradient, tip_form_gradient
-from flexjax.numerics.beam import BAND, Cubics
+from flexjax.numerics.beam import BAND, Cubics, interpolation
 from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se2, se3
 
@@ -419,6 +420,18 @@ class FiniteElementLinks(AbstractLinks):
 
     def solve(self, factors: BorderedFactors, rhs):
         return bordered_solve(factors, rhs)
+
+    def shaped(self, eta, bent: Bent, curve):
+        table = self.tables[bent.stage]
+        n = table.elements
+        if bent.stage < len(self.pinned) and self.pinned[bent.stage]:
+            # Nodes move with the contact, and slopes are physical.
+            nodes = mesh_nodes(eta[bent.stage, -1], bent.length, n)
+            value, slope, _ = curve(nodes / bent.length)
+            return jnp.stack([value[0], slope[0] / bent.length], axis=1).reshape(-1)
+        value, slope, _ = curve(np.arange(1, n + 1) / n)
+        to_coefficients = jnp.asarray(interpolation(table), eta.dtype)
+        return jnp.einsum("cdn,dn->c", to_coefficients, jnp.stack([value[0], slope[0] / n]))
 
     # --- sections
     def _station(self, eta, s) -> Station:

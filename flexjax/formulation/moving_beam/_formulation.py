@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.moving_beam import _carrier, _layout
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
 from flexjax.formulation.moving_beam._generator import tables
@@ -20,9 +20,9 @@ from flexjax.formulation.moving_beam._link import Arm
 from flexjax.formulation.moving_beam._matrices import Matrices, global_matrices
 from flexjax.formulation.moving_beam._observe import snapshot
 from flexjax.formulation.moving_beam._shapes import Shapes
-from flexjax.formulation.moving_beam._start import inextensible
+from flexjax.formulation.moving_beam._start import bent_unknowns
 from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
-from flexjax.mechanism import Energy, JointHardware, joint_hardware
+from flexjax.mechanism import Energy, JointHardware, Start, joint_hardware
 from flexjax.numerics.beam._polynomial import ShapeSet
 from flexjax.numerics.solver import DiscreteGradient
 from flexjax.numerics.term import Mechanical, State
@@ -147,23 +147,16 @@ class MovingBeamModel(AbstractModel):
             jnp.where(mask, q_p, jnp.concatenate([x, rest])),
             jnp.where(mask, v_p, jnp.concatenate([xd, rest])),
         )
+        shapes = start.shapes(self.robot, lambda i: i in self.layout.tubes, "MovingBeam")
+        if shapes:
+            lengths = np.array(self.layout.lengths, int)
+            bent, bent_rate = bent_unknowns(self.arm, self.layout, shapes, q[lengths], v[lengths])
+            q, v = (
+                jnp.concatenate([a[: self.layout.dofs], b]) for a, b in ((q, bent), (v, bent_rate))
+            )
         return State.fresh(
             Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
         )
-
-    def bent(self, state: State, uy=None, uz=None) -> State:
-        """``state`` with the arm bent to ``uy(x)`` and ``uz(x)`` (functions of the distance from the joint frame, zero with zero slope there) without
-        stretching: ux = - int (uy'^2 + uz'^2)/2, the start that does not ring."""
-        if self.layout.planar and uz is not None:
-            raise ValueError("bent: uz on a planar robot; expected uy only.")
-        _, d, _ = self.term(Drive()).split(state.mech.q)
-        unknowns = inextensible(
-            self.layout.shapes,
-            *self.arm.mesh(d),
-            {name: f for name, f in (("uy", uy), ("uz", uz)) if f is not None},
-        )
-        q = jnp.concatenate([state.mech.q[: self.layout.dofs], unknowns])
-        return State(Mechanical(q, state.mech.v), state.work, state.dissipated, state.memory)
 
     def matrices(self, t, y: State, drive: Drive, acceleration=None) -> Matrices:
         """M, D, K, K_strain and f of eq. (22) at one instant, over the elastic unknowns (payloads left out)."""

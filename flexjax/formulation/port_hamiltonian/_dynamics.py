@@ -55,8 +55,9 @@ def assemble(arm: Assembly, t, q, v, nodes, Q, args) -> PortState:
     return PortState(q, v, jnp.concatenate([V0[:, None], nodes], axis=1), Q, turn, x)
 
 
-def rigid_twists(arm: Assembly, t, q, v, Q, args):
-    """Twists (L, N, d) of nodes 1..N when joints move at rates v and no strain changes: E+ V_k = E- V_{k-1} along each link."""
+def node_twists(arm: Assembly, t, q, v, Q, Q_rate, args):
+    """Twists (L, N, d) of nodes 1..N when joints move at rates v and strains change at ``Q_rate``:
+    E+ V_k = E- V_{k-1} + Q' along each link."""
     st = arm.st
     turn, x = arm.shape(t, q, Q, args)
     R = turn_matrix(turn)
@@ -67,20 +68,24 @@ def rigid_twists(arm: Assembly, t, q, v, Q, args):
     turn = ad(kappa)
     a = 0.5 if arm.num.alpha is None else arm.num.alpha
     # In closed form: the reverse mode of a batched LAPACK solve fails to run in some programs (jaxlib 0.10.1, "untyped custom call to lapack_dtrsm_ffi").
-    carry = mm(resolvent((1 - a) * kappa), eye_like(turn) - a * turn)
+    onwards = resolvent((1 - a) * kappa)
+    carry, bend = mm(onwards, eye_like(turn) - a * turn), mv(onwards, Q_rate)
 
-    def behind(V0, carry):
-        def along(V, C):
-            V = C @ V
+    def behind(V0, carry, bend):
+        def along(V, row):
+            C, c = row
+            V = C @ V + c
             return V, V
 
-        return lax.scan(along, V0, carry)[1]
+        return lax.scan(along, V0, (carry, bend))[1]
 
-    def tip(V0, rigid, carry):
-        return jnp.where(rigid, V0, behind(V0, carry)[-1])
+    def tip(V0, rigid, carry, bend):
+        return jnp.where(rigid, V0, behind(V0, carry, bend)[-1])
 
-    V0, _ = _joint.along_tree(st, arm.num.joints, joint, zero, ground, arm.spread(v), tip, carry)
-    return jnp.where(np.array(st.rigid)[:, None, None], 0.0, jax.vmap(behind)(V0, carry))
+    V0, _ = _joint.along_tree(
+        st, arm.num.joints, joint, zero, ground, arm.spread(v), tip, carry, bend
+    )
+    return jnp.where(np.array(st.rigid)[:, None, None], 0.0, jax.vmap(behind)(V0, carry, bend))
 
 
 def _convection(arm: Assembly, joint: JointStage, twists, ground_rate, v, X):

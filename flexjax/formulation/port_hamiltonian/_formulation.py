@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import PortTerm
 from flexjax.formulation.port_hamiltonian._loops import (
@@ -29,7 +29,7 @@ from flexjax.formulation.port_hamiltonian._structure import (
     refusals,
     structure,
 )
-from flexjax.mechanism import Energy
+from flexjax.mechanism import Energy, Start
 from flexjax.numerics.solver import ImplicitMidpoint
 from flexjax.numerics.term import State
 from flexjax.robot import Robot

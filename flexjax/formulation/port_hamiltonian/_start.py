@@ -1,15 +1,16 @@
-"""The first state: joint coordinates as told, loops closed by the joints that nothing else fixes, links unstressed, rates that open no loop."""
+"""The first state: joints and links as told, loops closed by the joints that nothing else fixes, rates that open no loop."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from flexjax.formulation._base import Start
 from flexjax.formulation.port_hamiltonian import _loops
-from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
+from flexjax.formulation.port_hamiltonian._algebra import rotate_by, turn_matrix
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
-from flexjax.formulation.port_hamiltonian._dynamics import assemble, rigid_twists
+from flexjax.formulation.port_hamiltonian._dynamics import assemble, node_twists
+from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.mechanism import Curve, Start, directions, untwisted
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import PortState
 
@@ -43,13 +44,33 @@ def first_state(arm: Assembly, t0, start: Start) -> PortState:
         q = q.at[at : at + 4].set(se3.quat_exp(x[v : v + 3]))
     q = q.at[st.nq - len(motors) :].set(xm[motors]) if len(motors) else q
     v = jnp.concatenate([xd, motor_rates[motors]])
-    Q = jnp.zeros((st.links, st.elements, st.dim), x.dtype)
+    Q, Q_rate = _strains(arm, start)
     if arm.plans:
-        q, v = _close(arm, t0, q, v, Q, prescribed, named)
-    return assemble(arm, t0, q, v, rigid_twists(arm, t0, q, v, Q, None), Q, None)
+        q, v = _close(arm, t0, q, v, Q, Q_rate, prescribed, named)
+    return assemble(arm, t0, q, v, node_twists(arm, t0, q, v, Q, Q_rate, None), Q, None)
 
 
-def _close(arm: Assembly, t0, q, v, Q, prescribed, named):
+def _strains(arm: Assembly, start: Start):
+    """(L, N, d) strains of the elements and their rates: of the links that ``start`` names, rotations alone."""
+    st = arm.st
+    Q = Q_rate = jnp.zeros((st.links, st.elements, st.dim), arm.robot.gravity.dtype)
+    for i, shape in start.shapes(arm.robot, lambda i: not st.rigid[i], "PortHamiltonian").items():
+        length = arm.robot.links[i].length
+        turn, rate = shape.push(lambda curve, length=length: _turns(curve, st, length))
+        Q, Q_rate = Q.at[i, :, st.lin :].set(turn), Q_rate.at[i, :, st.lin :].set(rate)
+    return Q, Q_rate
+
+
+def _turns(curve: Curve, st: Structure, length):
+    """(N, 1 or 3) rotation from node to node of a deflected link, in the axes of the former."""
+    slope = curve(np.arange(st.elements + 1) / st.elements)[1] / length
+    if st.planar:
+        return jnp.diff(jnp.arcsin(slope[0]))[:, None]
+    R = untwisted(directions(slope))
+    return jax.vmap(lambda a, b: se3.rotation_log(a.T @ b))(R[:-1], R[1:])
+
+
+def _close(arm: Assembly, t0, q, v, Q, Q_rate, prescribed, named):
     """Move joints that neither a Motion nor the start fixes (all but the prescribed ones if that leaves none) until the loops close."""
     st = arm.st
     movable = ~prescribed & ~named["joints"]
@@ -86,15 +107,48 @@ def _close(arm: Assembly, t0, q, v, Q, prescribed, named):
         closed, _ = correct(closed, None)
     else:
         closed, _ = correct(jnp.where(_touched(st, columns), closed, q), None)
-    J = jax.jacfwd(lambda dv: gaps(dv, closed))(zero)
+    opening, J = _opening(arm, t0, closed, v, Q, Q_rate)
     rates = np.zeros(st.nv, bool)
     rates[: st.total_dofs] = ~prescribed & ~named["rates"]
     if not rates.any():
         rates[: st.total_dofs] = ~prescribed
     columns = np.flatnonzero(rates)
-    opening = J @ v
     step = jnp.linalg.lstsq(J[:, columns], opening, rcond=1e-10)[0]
     return closed, v - zero.at[columns].set(step)
+
+
+def _opening(arm: Assembly, t0, q, v, Q, Q_rate):
+    """Rates at which the loops open, from the twists of the nodes, and their derivative with respect to v."""
+    turn, x = arm.shape(t0, q, Q, None)
+    R = turn_matrix(turn)
+    ground_R, ground_x, ground_V = arm.ground(t0, None)
+    zero, lin = jnp.zeros((), q.dtype), arm.st.lin
+
+    def opening(v):
+        V = assemble(arm, t0, q, v, node_twists(arm, t0, q, v, Q, Q_rate, None), Q, None).V
+        found = []
+        for plan, n in zip(arm.plans, arm.loops, strict=True):
+            ends = []
+            for link, end in ((plan.parent, plan.parent_end), (plan.child, plan.child_end)):
+                at = 0 if end == 0 else -1
+                ends.append(
+                    (ground_R, ground_x, ground_V)
+                    if link < 0
+                    else (R[link, at], x[link, at], V[link, at])
+                )
+
+            def moved(time, plan=plan, n=n, ends=ends):
+                poses = [
+                    part
+                    for R, x, W in ends
+                    for part in (rotate_by(R, time * W[lin:]), x + time * (R @ W[:lin]))
+                ]
+                return _loops.gap(plan, n, *poses)
+
+            found.append(jax.jvp(moved, (zero,), (jnp.ones_like(zero),))[1])
+        return jnp.concatenate(found)
+
+    return opening(v), jax.jacfwd(opening)(v)
 
 
 def _touched(st, columns):

@@ -7,8 +7,8 @@ import equinox as eqx
 from jaxtyping import Array
 
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
-from flexjax.mechanism import Energy, flexible_joint_refusals, serial_refusals
+from flexjax.formulation._base import AbstractFormulation, AbstractModel
+from flexjax.mechanism import Energy, Start, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     ChainTerm,
     Layout,
@@ -54,6 +54,7 @@ class RigidArmModel(AbstractModel):
         return ChainTerm(self.robot, self.par, drive, self.layout)
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        start.shapes(self.robot, lambda i: False, "RigidArm")
         q, v = chain_start(self.term(drive), t0, start)
         return State.fresh(
             Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)

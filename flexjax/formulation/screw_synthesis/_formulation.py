@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
-from flexjax.mechanism import Energy, flexible_joint_refusals, serial_refusals
+from flexjax.mechanism import Energy, Start, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     AbstractLinks,
     ChainTerm,
@@ -155,6 +155,17 @@ class ScrewSynthesisModel(AbstractModel):
         return ChainTerm(self.robot, self.par, drive, self.layout, self.links)
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
+        counts = self.formulation.counts(self.robot)
+        for name, shape in start.links.items():
+            for field, count in (("y", counts[1]), ("z", counts[2])):
+                if count == 0 and (getattr(shape, field), getattr(shape, f"{field}_rate")) != (
+                    None,
+                    None,
+                ):
+                    raise ValueError(
+                        f"start.links.{name}.{field}: ScrewSynthesis has no shape function along {field}; "
+                        "expected modes with at least one."
+                    )
         q, v = chain_start(self.term(drive), t0, start)
         return State.fresh(
             Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)

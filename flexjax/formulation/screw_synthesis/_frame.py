@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax.formulation.screw_synthesis._link import ModalLinks
-from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
+from flexjax.mechanism.chain import AbstractLinks, Bent, Mass, Tip
 from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
 
@@ -82,6 +82,9 @@ class FramedLinks(AbstractLinks):
 
     def solve(self, factors, rhs):
         return self.inner.solve(factors, rhs)
+
+    def shaped(self, eta, bent: Bent, curve):
+        return self.inner.shaped(eta, bent, curve)
 
     def strain(self, eta, s):
         position = self.section(eta, s).pose.position

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.mechanism.chain import AbstractLinks, Mass, Tip
+from flexjax.mechanism.chain import AbstractLinks, Bent, Mass, Tip
 from flexjax.numerics.beam import ShapeFunctions
 from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
@@ -222,6 +222,20 @@ class ModalLinks(AbstractLinks):
 
     def solve(self, factors, rhs):
         return jnp.sum(factors[:, :, :, None] * rhs[:, None, :, :], axis=2)
+
+    def shaped(self, eta, bent: Bent, curve):
+        own = super().shaped(eta, bent, curve)
+        axial = np.flatnonzero(np.array(self.basis.direction) == 0)
+        if self.stretch is None or not len(axial):
+            return own
+        # A link that bends without stretching shortens.
+        s, w = bent.quadrature()
+        basis = jax.tree_util.tree_map(lambda x: x[bent.stage], self.basis)
+        slopes = jax.vmap(lambda s: fields(basis, bent.length, s).Phi_x)(jnp.asarray(s, own.dtype))
+        back = -0.5 * jnp.sum((slopes[:, 1:] @ own) ** 2, axis=1)
+        u = slopes[:, 0, axial]
+        weighted = jnp.asarray(w, own.dtype)[:, None] * u
+        return own.at[axial].set(jnp.linalg.solve(weighted.T @ u, weighted.T @ back))
 
     # --- sections
     def _turned(self, f: Fields, eta, s) -> Tip:

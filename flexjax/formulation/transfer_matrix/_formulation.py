@@ -5,11 +5,12 @@ from typing import ClassVar
 import diffrax
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.transfer_matrix._balance import energies
 from flexjax.formulation.transfer_matrix._chain import (
     Chain,
@@ -26,7 +27,7 @@ from flexjax.formulation.transfer_matrix._spatial_chain import spatial_chain
 from flexjax.formulation.transfer_matrix._spatial_model import SpatialTransferMatrixModel
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS
 from flexjax.formulation.transfer_matrix._term import LINEARISATIONS, TransferTerm
-from flexjax.mechanism import Energy, serial_refusals
+from flexjax.mechanism import Curve, Energy, Start, serial_refusals
 from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
@@ -208,8 +209,10 @@ class TransferMatrixModel(AbstractModel):
 
 
 def start_mech(term: TransferTerm, t0, start: Start) -> Mechanical:
-    """Undeformed links at the joint coordinates of ``start``; prescribed joints as the drive says."""
+    """Links and joints as ``start`` says; prescribed joints as the drive says."""
     lay, robot = term.layout, term.robot
+    elastic = {span.link for span in lay.spans if not span.rigid}
+    shapes = start.shapes(robot, lambda i: i in elastic, "TransferMatrix")
     x, xd, xm = start.vectors(robot)
     value, rate, _ = term.drive.motion(robot, t0, None)
     prescribed = term.drive.prescribed(robot)
@@ -225,6 +228,15 @@ def start_mech(term: TransferTerm, t0, start: Start) -> Mechanical:
         if s.motor >= 0:
             motor = motor.at[s.motor].set(value[d] if prescribed[d] else xm[d])
             motor_rate = motor_rate.at[s.motor].set(rate[d] if prescribed[d] else xd[d])
+    for s in lay.spans:
+        if s.link in shapes:
+            bend, bend_rate = shapes[s.link].push(
+                lambda curve, s=s: segment_turns(curve, s.count, robot.links[s.link].length)
+            )
+            # The last one is between the last segment and the tip: it turns the next link.
+            last = min(s.start + s.count + 1, lay.n)
+            turn = turn.at[s.start : last].add(bend[: last - s.start])
+            spin = spin.at[s.start : last].add(bend_rate[: last - s.start])
     q = jnp.concatenate([ground.angle + jnp.cumsum(turn), motor])
     return term.impose(
         t0,
@@ -232,3 +244,11 @@ def start_mech(term: TransferTerm, t0, start: Start) -> Mechanical:
         Mechanical(q, jnp.concatenate([ground.rate + jnp.cumsum(spin), motor_rate])),
         ground,
     )
+
+
+def segment_turns(curve: Curve, count: int, length) -> Float[Array, " count+1"]:
+    """Angles of a deflected link from base to first segment, from each segment to the next, and to the tip section.
+    Its segments end on the curve."""
+    ends = curve(np.arange(count + 1) / count)
+    rise = jnp.concatenate([jnp.diff(ends[0, 0]) * count, ends[1, 0, -1:]]) / length
+    return jnp.diff(jnp.arcsin(rise), prepend=0.0)

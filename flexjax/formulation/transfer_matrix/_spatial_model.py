@@ -9,13 +9,23 @@ from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, Start
+from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.transfer_matrix._chain import Layout, Span
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
 from flexjax.formulation.transfer_matrix._spatial_term import SpatialTerm
-from flexjax.mechanism import Energy, Snapshot, beam_properties, centreline_pose
+from flexjax.mechanism import (
+    Curve,
+    Energy,
+    Snapshot,
+    Start,
+    beam_properties,
+    centreline_pose,
+    directions,
+    untwisted,
+)
 from flexjax.numerics.linalg import mv, transpose
 from flexjax.numerics.screw import se3
+from flexjax.numerics.screw._quaternion import unskew
 from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
@@ -45,11 +55,13 @@ class SpatialTransferMatrixModel(AbstractModel):
         return SpatialTerm(self.robot, self.chain, drive, self.layout, linearisation, passes)
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
-        """Undeformed links at the joint coordinates of ``start``; prescribed joints as the drive says."""
+        """Links and joints as ``start`` says; prescribed joints as the drive says."""
         x, xd, _ = start.vectors(self.robot)
         value, rate, _ = drive.motion(self.robot, t0, None)
         prescribed = drive.prescribed(self.robot)
         x, xd = jnp.where(prescribed, value, x), jnp.where(prescribed, rate, xd)
+        elastic = {span.link for span in self.layout.spans if not span.rigid}
+        shapes = start.shapes(self.robot, lambda i: i in elastic, "TransferMatrix")
         R, w, quats, spins = jnp.eye(3, dtype=x.dtype), jnp.zeros(3, x.dtype), [], []
         for span in self.layout.spans:
             R = R @ self.chain.fix[span.first]
@@ -57,8 +69,18 @@ class SpatialTransferMatrixModel(AbstractModel):
                 axis = self.chain.axes[span.first, j]
                 w = w + R @ axis * xd[span.dof + j]
                 R = R @ se3.rotation_exp(axis * x[span.dof + j])
-            quats += [se3.matrix_to_quat(R)] * span.count
-            spins += [w] * span.count
+            if span.link not in shapes:
+                quats += [se3.matrix_to_quat(R)] * span.count
+                spins += [w] * span.count
+                continue
+            length = self.robot.links[span.link].length
+            bend, bend_rate = shapes[span.link].push(
+                lambda curve, span=span, length=length: _segments(curve, span.count, length)
+            )
+            spin = jax.vmap(lambda B, rate: unskew(rate @ B.T))(bend, bend_rate)
+            quats += [jax.vmap(lambda B, R=R: se3.matrix_to_quat(R @ B))(bend[:-1]).reshape(-1)]
+            spins += [(w[None] + spin[:-1] @ R.T).reshape(-1)]
+            w, R = w + R @ spin[-1], R @ bend[-1]
         mech = Mechanical(jnp.concatenate(quats), jnp.concatenate(spins))
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
@@ -73,6 +95,13 @@ class SpatialTransferMatrixModel(AbstractModel):
 
     def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
         return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
+
+
+def _segments(curve: Curve, count: int, length) -> Float[Array, "count+1 3 3"]:
+    """Rotations of the segments of a deflected link, which end on the curve, and of its tip section."""
+    ends = curve(np.arange(count + 1) / count)
+    rise = jnp.concatenate([jnp.diff(ends[0], axis=1) * count, ends[1, :, -1:]], axis=1)
+    return untwisted(directions(rise / length))
 
 
 def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Snapshot:

@@ -8,7 +8,12 @@ from flexjax.mechanism.chain._layout import (
     Layout as Layout,
     serial_layout as serial_layout,
 )
-from flexjax.mechanism.chain._links import AbstractLinks as AbstractLinks, Mass as Mass, Tip as Tip
+from flexjax.mechanism.chain._links import (
+    AbstractLinks as AbstractLinks,
+    Bent as Bent,
+    Mass as Mass,
+    Tip as Tip,
+)
 from flexjax.mechanism.chain._observe import (
     chain_look as chain_look,
     chain_snapshot as chain_snapshot,

@@ -5,7 +5,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates, ScalarLike, Velocities
+from flexjax.mechanism.chain._kinematics import pad_shapes
 from flexjax.mechanism.chain._layout import Layout
+from flexjax.mechanism.chain._links import Bent
 from flexjax.numerics.screw import se3
 
 
@@ -79,9 +81,8 @@ def motor_side(
 
 
 def chain_start(term, t0: ScalarLike, start):
-    """Configuration and velocity of a chain at t0: as ``start`` (joint coordinates and rates by name) says, prescribed
-    coordinates as the drive says,
-    links undeformed."""
+    """Configuration and velocity of a chain at t0: as ``start`` (joints and links by name) says, prescribed
+    coordinates as the drive says."""
     lay = term.layout
     x, xd, xm = start.vectors(term.robot)
     motors = jnp.array(lay.motors, int)
@@ -111,4 +112,24 @@ def chain_start(term, t0: ScalarLike, start):
             q = q.at[lay.q_of_v()[dof]].set(q_p[lay.dofs + k])
         if mask[lay.dofs + k] and name not in start.rates:
             v = v.at[dof].set(v_p[lay.dofs + k])
+    return _with_shapes(term, start, q, v)
+
+
+def _with_shapes(term, start, q, v):
+    """``q`` and ``v`` with the shape coordinates of the links that ``start`` names."""
+    lay = term.layout
+    by_link = {s.link: i for i, s in enumerate(lay.stages) if s.link >= 0}
+    shapes = lay.shapes or (0,) * len(lay.stages)
+    bent = start.shapes(term.robot, lambda i: shapes[by_link[i]] > 0, "this model")
+    first = np.cumsum([0, *shapes])
+    for link, shape in bent.items():
+        b = by_link[link]
+        stage = Bent(b, shapes[b], shape.s, term.robot.links[link].length)
+        eta, rate = shape.push(
+            lambda curve, eta, stage=stage: term.links.shaped(eta, stage, curve),
+            (pad_shapes(lay, q), pad_shapes(lay, v)),
+        )
+        at = slice(first[b], first[b + 1])
+        q = q.at[lay.q_shapes].set(q[lay.q_shapes].at[at].set(eta))
+        v = v.at[lay.v_shapes].set(v[lay.v_shapes].at[at].set(rate))
     return q, v

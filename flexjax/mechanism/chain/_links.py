@@ -9,13 +9,16 @@ padding never moves.
 
 import abc
 from types import ModuleType
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import ScalarLike
+from flexjax.mechanism._start import Curve
 from flexjax.numerics.screw import se3
 
 Eta = Float[Array, "B m"]
@@ -36,6 +39,23 @@ class Mass(eqx.Module):
     zz: Float[Array, "*B dim dim"]
     ze: Float[Array, "*B dim m"]
     ee: PyTree
+
+
+class Bent(NamedTuple):
+    """A link that starts with a given deflection: its stage, its number of shape coordinates, the stations between
+    which the deflection is smooth, and its length."""
+
+    stage: int
+    count: int
+    knots: tuple[float, ...]
+    length: Array
+
+    def quadrature(self) -> tuple[np.ndarray, np.ndarray]:
+        """Stations and weights on [0, 1]: eight Gauss points between two knots."""
+        x, w = np.polynomial.legendre.leggauss(8)
+        edges = np.array([0.0, *self.knots])
+        h = np.diff(edges)[:, None]
+        return (edges[:-1, None] + 0.5 * h * (x + 1)).ravel(), (0.5 * h * w).ravel()
 
 
 class AbstractLinks(eqx.Module):
@@ -89,6 +109,30 @@ class AbstractLinks(eqx.Module):
         self, eta: Eta, s: Float[Array, " B"]
     ) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
         """(deflection from the tangent at the base, strains) at stations ``s``."""
+
+    def shaped(self, eta: Eta, bent: "Bent", curve: Curve) -> Float[Array, " count"]:
+        """Shape coordinates of one link with the deflection ``curve``; ``eta``: those of all links before. Least squares
+        of the strains, for links whose strains are linear in the coordinates."""
+        s, w = bent.quadrature()
+        _, _, bend = curve(s)
+        zero = jnp.zeros_like(bend[0])
+        # Axial, shear y and z; torsion and curvatures times the length, which are of the same size.
+        wanted = jnp.stack([zero, zero, zero, zero, -bend[1], bend[0]], axis=1) / bent.length
+        one = jnp.ones_like(bent.length)
+        size = jnp.stack([one, one, one, bent.length, bent.length, bent.length])
+
+        def strains(own):
+            all_ = jnp.zeros_like(eta).at[bent.stage, : bent.count].set(own)
+
+            def at(s):
+                return self.strain(all_, jnp.broadcast_to(s, eta.shape[:1]))[1][bent.stage] * size
+
+            return jax.vmap(at)(jnp.asarray(s, eta.dtype))
+
+        J = jax.jacfwd(strains)(jnp.zeros(bent.count, eta.dtype))
+        weighted = jnp.asarray(w, eta.dtype)[:, None, None] * J
+        normal = jnp.einsum("sci,scj->ij", weighted, J)
+        return jnp.linalg.solve(normal, jnp.einsum("sci,sc->i", weighted, wanted))
 
     def kinetic_gradient(
         self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]

@@ -5,6 +5,7 @@ from flexjax.numerics.beam._hermite import (
     BAND as BAND,
     Cubics as Cubics,
     hermite_cubics as hermite_cubics,
+    interpolation as interpolation,
 )
 from flexjax.numerics.beam._modal import (
     ShapeFunctions as ShapeFunctions,

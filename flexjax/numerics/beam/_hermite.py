@@ -33,6 +33,22 @@ class Cubics:
         return self.powers.shape[0]
 
 
+@functools.cache
+def interpolation(table: Cubics) -> np.ndarray:
+    """(size, 2, n): coefficients from values and slopes (per element) at all nodes but the first: of Hermite cubics
+    themselves, of B-splines from the values and the last slope."""
+    n = table.elements
+    rows = np.zeros((2, n, table.size + 1))
+    ends = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0]])
+    for e in range(n):
+        rows[:, e, table.index[e]] += ends @ table.powers[e]
+    rows = rows[..., :-1].reshape(2 * n, table.size)
+    used = np.arange(2 * n) if table.size == 2 * n else np.append(np.arange(n), 2 * n - 1)
+    out = np.zeros((table.size, 2 * n))
+    out[:, used] = np.linalg.inv(rows[used])
+    return out.reshape(table.size, 2, n)
+
+
 def clamped(powers: np.ndarray, index: np.ndarray, size: int) -> Cubics:
     """Remove the first two functions, the only ones with nonzero value or slope at 0."""
     return Cubics(powers, np.where(index < 2, size - 2, index - 2), size - 2)

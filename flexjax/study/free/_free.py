@@ -240,9 +240,13 @@ def _found_in_starts(rest: str, robot, starts, labels):
     for e, start in enumerate(starts):
         for f in (f for leaf in find_leaves(start, rest) for f in leaf.components()):
             name = f"start.{f.path}" + (f" of {labels[e]}" if len(starts) > 1 else "")
-            joint = robot.joints[robot.joint_index(f.path.split(".")[1])]
-            unit = "m" if joint.type in ("sliding", "prismatic") else "rad"
-            unit += "/s" if f.path.startswith("rates") else ""
+            field, owner, *_ = f.path.split(".")
+            if field == "links":
+                unit = "m/s" if f.steps[-1].endswith("_rate") else "m"
+            else:
+                joint = robot.joints[robot.joint_index(owner)]
+                unit = "m" if joint.type in ("sliding", "prismatic") else "rad"
+                unit += "/s" if field == "rates" else ""
             target = Target("start", f.steps, f.index, e, 1.0)
             out.append((name, unit, "finite", float(f.part), target))
     return out

@@ -298,7 +298,7 @@ def _with_sought(start: Start, free, robot) -> Start:
                 home = 0.0 if joint.home is None or words[1] == "rates" else joint.home
                 shape = () if joint.dofs == 1 else (joint.dofs,)
                 fields[words[1]].setdefault(joint.name, jnp.broadcast_to(home, shape))
-    return Start(**fields)
+    return Start(**fields, links=start.links)
 
 
 def _refuse_recorded(par: Parameters, experiments) -> None:

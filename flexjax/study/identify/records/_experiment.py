@@ -349,7 +349,7 @@ class Experiment:
             if robot.joints[robot.joint_index(name)].flexible:
                 joints.setdefault(name, values[0])
                 rates.setdefault(name, float(track(self.ts, values).pieces[0, 1]))
-        return Start(joints, rates, given.motors)
+        return Start(joints, rates, given.motors, given.links)
 
     def __str__(self) -> str:
         inputs = [f"{role} {k}" for role, field in ROLES.items() for k in getattr(self, field)] + [
