@@ -31,15 +31,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.mechanism import beam_properties
+from flexjax.mechanism import Energy, beam_properties, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
-    AbstractLinks, ChainTerm, Layout, Mass, Parameters, Tip, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout, serial_refusals,
+    AbstractLinks, ChainTerm, Layout, Mass, Parameters, Tip, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout,
 )  # fmt: skip
 from flexjax.formulation import REGISTRY, AbstractFormulation, AbstractModel
 from flexjax.numerics.screw import se3
 from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.numerics.term import Mechanical, State
-from flexjax.mechanism import Energy
 
 jax.config.update("jax_enable_x64", True)
 SHORT = bool(os.environ.get("FLEXJAX_SHORT"))
@@ -155,7 +154,7 @@ class PseudoRigid(AbstractFormulation):
     paper: ClassVar[str] = "L. L. Howell, Compliant Mechanisms, Wiley, 2001."
 
     def refusals(self, robot):
-        faults = serial_refusals(robot)
+        faults = serial_refusals(robot) + flexible_joint_refusals(robot)
         if not robot.planar:
             faults.append("planar: false; expected a robot in the plane z = 0")
         for joint in robot.tree_joints:

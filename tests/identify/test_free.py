@@ -162,7 +162,7 @@ def test_priors():
 @pytest.mark.parametrize(
     ("free", "message"),
     [
-        ([], "nothing is sought"),
+        ([], "free: none; expected at least one free parameter"),
         ([3], "expected a path"),
         (["links.upper.material.F"], "Near: links.upper.material.E"),
         (["links.upper.curvature"], "absent"),

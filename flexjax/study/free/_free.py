@@ -152,7 +152,8 @@ def parameters(
     )
     if not free:
         raise ValueError(
-            "free: nothing is sought; expected paths such as 'links.*.material.E' (fx.paths(robot) lists them)."
+            "free: none; expected at least one free parameter, e.g. 'links.*.material.E'. "
+            "fx.paths(robot) lists the parameters of a robot."
         )
     rows: list[dict] = []
     for item in free:
