@@ -108,7 +108,7 @@ def march(
         # The last place takes what is no output.
         return (lane, jtu.tree_map(lambda all, x: all.at[row.slot].set(x), outputs, lane.y)), None
 
-    solver_state = solver.init(term, ts[0], ts[1], y0, grid.piece[0])
+    solver_state = solver.init(term, ts[0], ts[0] + (ts[1] - ts[0]) / substeps, y0, grid.piece[0])
     zero = jnp.zeros((), jnp.int32)
     lane = Lane(y0, solver_state, zero, jnp.full((), jnp.nan, dtype), zero - 1, zero)
     lane = _strong(lane)

@@ -82,7 +82,7 @@ def marcher(method, robot, drive, end):
             )
             return y, carried
 
-        y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, y0, None)))
+        y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, dt, y0, None)))
         tip = inner.points(reduced(y), inner.ground(end, None))[0][-1]
         return tip, model.energy(t0, y0, drive), model.energy(end, y, drive)
 

@@ -127,7 +127,7 @@ def test_element_against_newton_and_euler(name, record_number):
         }
     )
     y = model.initial_state(drive, jnp.asarray(0.0), start)
-    carried = jax.jit(lambda y: term.start(jnp.asarray(0.0), y, None))(y)
+    carried = jax.jit(lambda y: term.start(jnp.asarray(0.0), DT, y, None))(y)
     step = jax.jit(lambda t, y, carried: term.advance(t, t + DT, y, carried, None, BETA, GAMMA)[:2])
     for k in range(6):
         before = [np.asarray(x) for x in (y.mech.q, y.mech.v, carried.acceleration)]

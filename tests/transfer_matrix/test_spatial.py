@@ -1,6 +1,8 @@
 """The spatial chain: planar motion equal to the planar version, energy, symmetry, and a swing beside another
 formulation."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -81,7 +83,7 @@ def _march(method, robot, drive, start, dt, steps):
             )
             return y, carried
 
-        y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, y0, None)))
+        y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, dt, y0, None)))
         place = term.points(y.mech, term.ground(t0, None)) if robot.planar else term.points(y.mech)
         first, last = model.energy(t0, y0, drive), model.energy(dt * steps, y, drive)
         return place[0][-1], place[1][-1], first, last
@@ -155,7 +157,7 @@ def test_energy_rate_is_power_in_space(loaded, record_number):
     )
     rng = np.random.default_rng(0)
     q = term.moved(y.mech.q, jnp.asarray(0.05 * rng.normal(size=y.mech.v.shape)))
-    mech = type(y.mech)(q, jnp.asarray(rng.normal(size=y.mech.v.shape)))
+    mech = dataclasses.replace(y.mech, q=q, v=jnp.asarray(rng.normal(size=y.mech.v.shape)))
     y = State(mech, y.work, y.dissipated, y.memory)
 
     @jax.jit

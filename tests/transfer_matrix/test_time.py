@@ -56,9 +56,9 @@ def test_order_in_time(name, record_number):
 
 @pytest.mark.slow
 def test_order_with_a_controller_on_a_light_joint(record_number):
-    """A jump of the controller's target drives segments of 2e-5 kg m^2 faster than these steps resolve. Joint and segments
-    by one rule keep the order there; the joint by backward differences beside the segments' trapezoidal rule read 1.5
-    (1.9 with steps of 16 us)."""
+    """A jump of the controller's target bends the half segments beside the joint within 1 ms. Bend and
+    segments by one rule keep the order; the joint by backward differences beside the segments'
+    trapezoidal rule read 1.5 (1.9 with steps of 16 us)."""
     drive = fx.Drive(joints={"elbow": fx.PD(3.0, 0.1, fx.constant(0.6))})
     run = marcher(fx.TransferMatrix(segments=4), elastic_pair(), drive, 0.2)
     a, b, c = (np.asarray(run(n)[0]) for n in (800, 1600, 3200))

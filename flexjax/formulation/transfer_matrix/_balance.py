@@ -9,14 +9,15 @@ from jaxtyping import Array
 
 from flexjax.formulation.transfer_matrix._laws import (
     Point,
+    joint_law,
     link_side,
     load_wrenches,
     motor_side,
     on_connections,
-    own_torque,
     stop_torque,
     targets,
 )
+from flexjax.formulation.transfer_matrix._series import BendStep, SeriesTorque, joint_torques
 from flexjax.numerics.term import Mechanical
 
 
@@ -73,9 +74,10 @@ def rotor_torque(term, motor_acc):
 
 
 class Exchange(eqx.Module):
-    """Forces through which energy enters (drive, loads, base) and leaves (dampers, friction), with the coordinates
-    along which they act and their rates; vectors of equal length. ``joint``: angles and rates of the joints
-    (2, D), half segments included, where the next step needs them, else none."""
+    """Forces through which energy enters (drive, loads, base) and leaves (dampers, friction), with
+    the coordinates along which they act and their rates; vectors of equal length. Torques at joints
+    act along the angles of the bodies beside them: no part of the energy is in half segments beside
+    a joint that is free to turn."""
 
     force: Array
     place: Array
@@ -83,7 +85,6 @@ class Exchange(eqx.Module):
     lost: Array
     lost_place: Array
     lost_rate: Array
-    joint: Array
 
     def powers(self) -> tuple[Array, Array]:
         """(power of the drive, power dissipated)."""
@@ -100,12 +101,15 @@ class Exchange(eqx.Module):
 
 class Efforts(NamedTuple):
     effort: Array  # (D,) of the motors
-    give: Array  # (D,) how far free joints have turned beyond the bodies beside them: what the half segments between yield
+    bend: Array  # (D,) of the half segments beside free joints
+    joints: SeriesTorque
     exchange: Exchange
     reactions: object  # Forces, or None
 
 
-def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=None) -> Efforts:
+def efforts(
+    term, t, mech: Mechanical, a, args, memory, *, forces: bool, step: BendStep | None = None
+) -> Efforts:
     kinds, j = term.kinds, term.chain.joints
     ground = term.ground(t, args)
     p = term.point(mech, ground)
@@ -118,7 +122,7 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=Non
         inverse = term.forces(t, args, mech, a, ground, rotor)
         n = jnp.where(kinds.rigid, inverse.n, n)
     xm, xmd = motor_side(term, p, target)
-    own = own_torque(term, t, args, memory, xm, xmd, lag)
+    own = joint_torques(joint_law(term, t, args, memory), xm, xmd, p.bend, step)
     lost, effort = own.lost, n[kinds.first] + own.lost
     if kinds.rotor.any():
         parent = jnp.concatenate([ground.acceleration[None], term.split(a)[0][:-1]])
@@ -157,15 +161,16 @@ def efforts(term, t, mech: Mechanical, a, args, memory, *, forces: bool, lag=Non
         for rows in (gain, loss)
         for k in range(3)
     ]
-    torque = jnp.where(kinds.free, own.effort - own.lost, 0.0)
-    give = term.chain.connections.give[kinds.first] * torque
-    place = xm + give
-    joint = jnp.stack([place, xmd if lag is None else lag.at(place)]) if term.has_lag else none
-    return Efforts(effort, give, Exchange(*columns, joint), inverse)
+    bend = term.chain.connections.give[kinds.first] * jnp.where(kinds.free, own.torque, 0.0)
+    bend = jnp.where(term.series, own.bend, bend)
+    return Efforts(effort, bend, own, Exchange(*columns), inverse)
 
 
-def exchange(term, t, mech: Mechanical, a, args, memory, lag=None) -> Exchange:
-    return efforts(term, t, mech, a, args, memory, forces=needs_forces(term), lag=lag).exchange
+def exchange(
+    term, t, mech: Mechanical, a, args, memory, step: BendStep | None = None
+) -> tuple[Exchange, SeriesTorque]:
+    found = efforts(term, t, mech, a, args, memory, forces=needs_forces(term), step=step)
+    return found.exchange, found.joints
 
 
 def energies(term, t, mech: Mechanical, args) -> tuple[Array, Array, Array]:

@@ -85,14 +85,16 @@ def chain_layout(robot: Robot, segments: tuple[int, ...], half: bool, hubs: bool
 
 
 class Connections(eqx.Module):
-    """Numbers of the connections (n,). ``spring`` and ``damper`` hold all compliances in series (half segments and
-    joint spring); ``joint_share`` is the
-    part of the whole rotation that the joint spring takes, ``give`` the compliance of the half segments alone."""
+    """Numbers of the connections (n,). ``spring`` and ``damper`` hold all compliances in series
+    (half segments and joint spring); ``joint_share`` is the part of the whole rotation that the
+    joint spring takes, ``give`` the compliance of the half segments alone, ``lag`` that times the
+    time in which they bend beside a joint that is free to turn."""
 
     spring: Float[Array, " n"]
     damper: Float[Array, " n"]
     rest: Float[Array, " n"]
     give: Float[Array, " n"]
+    lag: Float[Array, " n"]
     joint_share: Float[Array, " n"]
 
 
@@ -128,6 +130,7 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
 
     give = keep * (before(bodies.bend_out) + bodies.bend_in)
     slow = keep * (before(bodies.slow_out) + bodies.slow_in)
+    lag = keep * (before(bodies.lag_out) + bodies.lag_in)
     rest = before(bodies.turn_out) + bodies.turn_in
     joint_give = jnp.zeros(layout.n, dtype)
     joint_slow = jnp.zeros(layout.n, dtype)
@@ -163,7 +166,7 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
     share = jnp.where(soft, joint_give / safe, 0.0)
     return Chain(
         bodies,
-        Connections(spring, damper, rest, give, share),
+        Connections(spring, damper, rest, give, lag, share),
         joints,
         reach,
         offset,

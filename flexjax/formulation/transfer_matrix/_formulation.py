@@ -23,6 +23,7 @@ from flexjax.formulation.transfer_matrix._paper import (
     LINEARISATIONS as PAPER_LINEARISATIONS,
     PaperTerm,
 )
+from flexjax.formulation.transfer_matrix._series import moved, with_bend
 from flexjax.formulation.transfer_matrix._spatial_chain import spatial_chain
 from flexjax.formulation.transfer_matrix._spatial_model import SpatialTransferMatrixModel
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS
@@ -191,7 +192,8 @@ class TransferMatrixModel(AbstractModel):
 
     def _angles(self, y: State) -> State:
         n = self.layout.n + len(self.layout.motors)
-        return State(Mechanical(y.mech.q[:n], y.mech.v[:n]), y.work, y.dissipated, y.memory)
+        mech = moved(y.mech, y.mech.q[:n], y.mech.v[:n])
+        return State(mech, y.work, y.dissipated, y.memory)
 
     def observe(self, t, y: State, drive: Drive, s, at=None):
         return snapshot(self.sweeps(drive), t, self._angles(y), s, at)
@@ -228,6 +230,7 @@ def start_mech(term: TransferTerm, t0, start: Start) -> Mechanical:
         if s.motor >= 0:
             motor = motor.at[s.motor].set(value[d] if prescribed[d] else xm[d])
             motor_rate = motor_rate.at[s.motor].set(rate[d] if prescribed[d] else xd[d])
+    deflected = jnp.zeros(lay.n, x.dtype)
     for s in lay.spans:
         if s.link in shapes:
             bend, bend_rate = shapes[s.link].push(
@@ -235,15 +238,13 @@ def start_mech(term: TransferTerm, t0, start: Start) -> Mechanical:
             )
             # The last one is between the last segment and the tip: it turns the next link.
             last = min(s.start + s.count + 1, lay.n)
-            turn = turn.at[s.start : last].add(bend[: last - s.start])
+            deflected = deflected.at[s.start : last].add(bend[: last - s.start])
             spin = spin.at[s.start : last].add(bend_rate[: last - s.start])
-    q = jnp.concatenate([ground.angle + jnp.cumsum(turn), motor])
-    return term.impose(
-        t0,
-        None,
-        Mechanical(q, jnp.concatenate([ground.rate + jnp.cumsum(spin), motor_rate])),
-        ground,
-    )
+    q = jnp.concatenate([ground.angle + jnp.cumsum(turn + deflected), motor])
+    mech = Mechanical(q, jnp.concatenate([ground.rate + jnp.cumsum(spin), motor_rate]))
+    # The joint stands where the start says; the bodies beside it have turned further.
+    bend = -deflected[term.kinds.first]
+    return term.impose(t0, None, with_bend(term.series, mech, bend), ground)
 
 
 def segment_turns(curve: Curve, count: int, length) -> Float[Array, " count+1"]:

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.drive import PD
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout
 from flexjax.formulation.transfer_matrix._link import locate, on_segment
+from flexjax.formulation.transfer_matrix._series import BendStep, JointLaw, joint_torques
 from flexjax.robot import Robot
 
 
@@ -27,12 +27,14 @@ class Ground(NamedTuple):
 
 
 class Point(NamedTuple):
-    """Rotations of the connections (n,) from rest, their rates, motor angles and rates."""
+    """Rotations of the connections (n,) from rest, their rates, motor angles and rates; bend (D,)
+    of the half segments beside joints where it is a state, zero elsewhere."""
 
     x: Array
     xd: Array
     motor: Array
     motor_rate: Array
+    bend: Array
 
 
 def ground_motion(drive, chain: Chain, t, args) -> Ground:
@@ -164,99 +166,29 @@ def stop_torque(joints, q, qd) -> tuple[Array, Array, Array]:
     return joints.stop_force(q) - damping * qd, stiffness, damping
 
 
-class Lag(NamedTuple):
-    """Joints at the start of a step: angles ``place`` and rates ``rate`` (D,), half segments included; ``dt``: its length.
-
-    By the trapezoidal rule, which is that of the segments (1/4, 1/2): their rates overshoot where a controller's jump drives
-    light bodies faster than a step resolves, and any other rule for the joints would see that as a motion."""
-
-    dt: Array
-    place: Array
-    rate: Array
-
-    @property
-    def slope(self) -> Array:
-        """Of the rate at the step's end in the angle there."""
-        return 2 / self.dt
-
-    def at(self, x) -> Array:
-        """Rates where the angles are ``x``; in space these are known up to whole turns."""
-        moved = x - self.place
-        moved = moved - 2 * jnp.pi * jnp.round(moved / (2 * jnp.pi))
-        return self.slope * moved - self.rate
-
-
-class Series(NamedTuple):
-    """(D,) effort of the drive, torque lost in dampers and friction, and slopes (taken positive) of effort less loss in
-    the bodies' relative angle and its rate."""
-
-    effort: Array
-    lost: Array
-    of_angle: Array
-    of_rate: Array
-
-
-def in_series(drive, robot, t, args, memory, x, xd, give, losses, lag: Lag | None) -> Series:
-    """Torques at joints whose bodies have turned by ``x``: between these and the joint stand the half segments, springs
-    of compliance ``give`` (D,) in series with controllers, dampers and friction (``losses``: damping and hardware). The joint itself has turned by x + give torque; without ``lag``, or where nothing gives, its rate is that of
-    the bodies."""
-    damping, hardware = losses
-    kp, kd = drive.stiffness(robot)
-
-    def at(q, qd):
-        effort = drive.effort(robot, t, args, q, qd, memory)
-        if hardware.coulomb is None:  # the slopes are then the same in all runs of a batch
-            return effort, damping * qd, kd + damping
-        lost = damping * qd + hardware.friction(qd)
-        return effort, lost, kd + damping + hardware.friction_slope(qd)
-
-    if lag is None and not any(isinstance(a, PD) for a in drive.joints.values()):
-        effort, lost, slope = at(x, xd)
-        return Series(effort, lost, kp, slope)
-    if lag is None:
-        rate, qd = 0.0, xd
-    else:
-        rate, qd = jnp.where(give > 0, lag.slope, 0.0), jnp.where(give > 0, lag.at(x), xd)
-    effort, lost, slope = at(x, qd)
-    whole = kp + rate * slope
-    softer = 1 / (1 + give * whole)
-    torque = softer * (effort - lost)  # exact where the laws are linear
-    effort, lost, slope = at(x + give * torque, qd + give * rate * torque)
-    if lag is None:
-        return Series(effort, lost, softer * kp, softer * slope)
-    return Series(effort, lost, softer * (kp + rate * slope), jnp.where(give > 0, 0.0, slope))
-
-
-def has_lag(robot: Robot, drive, free, half: bool) -> bool:
-    """Static: whether a joint that is free to turn (``free``, D) between half segments has a torque that follows its
-    rate."""
-    if not half:
-        return False
-    slices = robot.dof_slices()
-    for joint in robot.tree_joints:
-        rate = (
-            joint.damping is not None
-            or joint.friction is not None
-            or isinstance(drive.joints.get(joint.name), PD)
-        )
-        if joint.dofs and rate and free[slices[joint.name]].any():
-            return True
-    return False
-
-
-def own_torque(term, t, args, memory, x, xd, lag: Lag | None = None) -> Series:
-    """Of drive, dampers and friction at motor-side coordinates."""
+def joint_law(term, t, args, memory) -> JointLaw:
+    """Torques of drive, dampers and friction at motor-side coordinates."""
     j, kinds = term.chain.joints, term.kinds
-    give = jnp.where(kinds.free, term.chain.connections.give[kinds.first], 0.0)
-    losses = jnp.where(kinds.motor >= 0, 0.0, j.damping), j
-    return in_series(term.drive, term.robot, t, args, memory, x, xd, give, losses, lag)
+    return JointLaw(
+        robot=term.robot,
+        drive=term.drive,
+        t=t,
+        piece_time=args,
+        memory=memory,
+        # The damper of a flexible joint lies beside its spring.
+        damping=jnp.where(kinds.motor >= 0, 0.0, j.damping),
+        hardware=j,
+        compliance=term.chain.connections.give[kinds.first],
+        lag=term.chain.connections.lag[kinds.first],
+        series=tuple(bool(x) for x in term.series),
+    )
 
 
 def joint_laws(
-    term, t, args, memory, star: Point, predicted: Point, c2, c1, lag: Lag | None = None
+    term, t, args, memory, star: Point, predicted: Point, c2, c1, step: BendStep | None = None
 ) -> Laws:
     """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is not linear is
-    expanded about ``star``."""
+    expanded about ``star``, whose bend counts unless there is a ``step``."""
     kinds, con, j = term.kinds, term.chain.connections, term.chain.joints
     dtype, first = con.spring.dtype, kinds.first
     target = targets(term, t, args)
@@ -281,8 +213,9 @@ def joint_laws(
         ks, n0 = stiffness[first], torque[first]
         xs, xsd = motor_side(term, star, target)
         xp, xpd = motor_side(term, predicted, target)
-        own = own_torque(term, t, args, memory, xs, xsd, lag)
-        tau, k_x, k_d = own.effort - own.lost, own.of_angle, own.of_rate
+        law = joint_law(term, t, args, memory)
+        own = joint_torques(law, xs, xsd, star.bend, step)
+        tau, k_x, k_d = own.torque, own.of_angle, own.of_rate
         tau, k = tau - k_x * (xp - xs) - k_d * (xpd - xsd), k_x * c2 + k_d * c1
         led = kinds.driven_motor
         stiff, push = ks, n0

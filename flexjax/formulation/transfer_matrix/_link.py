@@ -16,10 +16,10 @@ HUB_FLOOR = 1e-3
 class Bodies(eqx.Module):
     """Rigid bodies in the plane, stacked; body axes along the chord from the inboard point.
 
-    ``bend_in`` and ``bend_out`` are the compliances [rad/(N m)] of the half segments, ``slow_in`` and ``slow_out``
-    those times the retardation time of
-    their material; ``turn_in`` and ``turn_out`` the unstressed angles from section to chord and from chord to
-    section."""
+    ``bend_in`` and ``bend_out`` are the compliances [rad/(N m)] of the half segments, ``slow_in``
+    and ``slow_out`` those times the retardation time of their material, ``lag_in`` and ``lag_out``
+    those times the time in which they bend where they have no mass of their own; ``turn_in`` and
+    ``turn_out`` the unstressed angles from section to chord and from chord to section."""
 
     lever: Float[Array, "n 2"]  # inboard to outboard point
     mass: Float[Array, " n"]
@@ -29,6 +29,8 @@ class Bodies(eqx.Module):
     bend_out: Float[Array, " n"]
     slow_in: Float[Array, " n"]
     slow_out: Float[Array, " n"]
+    lag_in: Float[Array, " n"]
+    lag_out: Float[Array, " n"]
     turn_in: Float[Array, " n"]
     turn_out: Float[Array, " n"]
 
@@ -85,18 +87,30 @@ def segment_bodies(link: Link, count: int, rotary: bool) -> Bodies:
         if link.damping is None or link.damping.strain_rate is None
         else link.damping.strain_rate
     )
+    moment = jnp.stack([whole(rhoA * x), whole(rhoA * y)], -1)
+    own = second - jnp.sum(moment**2, axis=1) / mass  # inertia about the centre
+    lag = bending_lag(half, own[None], tau)
     return Bodies(
         lever=jnp.stack([zero + chord, zero], -1),
         mass=mass,
-        moment=jnp.stack([whole(rhoA * x), whole(rhoA * y)], -1),
+        moment=moment,
         inertia=second,
         bend_in=half[0],
         bend_out=half[1],
         slow_in=tau * half[0],
         slow_out=tau * half[1],
+        lag_in=lag[0],
+        lag_out=lag[1],
         turn_in=turn,
         turn_out=turn,
     )
+
+
+def bending_lag(compliance, inertia, tau) -> Array:
+    """Compliance of a half segment times the time in which it bends under a torque: the retardation
+    time ``tau`` of the material, and what the ``inertia`` of a segment about its centre permits (of
+    second order in its length)."""
+    return compliance * (tau + jnp.sqrt(compliance * inertia))
 
 
 def rigid_body(link: Link) -> Bodies:
@@ -114,6 +128,8 @@ def rigid_body(link: Link) -> Bodies:
         bend_out=zero,
         slow_in=zero,
         slow_out=zero,
+        lag_in=zero,
+        lag_out=zero,
         turn_in=zero,
         turn_out=jnp.arctan2(tip.rotation[1, 0], tip.rotation[0, 0])[None],
     )
@@ -178,6 +194,8 @@ def hub_body(joint: Joint, first: Bodies) -> Bodies:
         bend_out=zero,
         slow_in=zero,
         slow_out=zero,
+        lag_in=zero,
+        lag_out=zero,
         turn_in=zero,
         turn_out=zero,
     )

@@ -54,10 +54,10 @@ def snapshot(term, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
     force = rotate(-root[np.array([span.link for span in order])], inverse.q[first])
     reaction = _spatial(force, inverse.n[first])
     return Snapshot(
-        q=q + eff.give,
-        qd=qd,
+        q=q + eff.bend,
+        qd=qd + eff.joints.bend_rate,
         qdd=qdd,
-        motor=xm + eff.give,
+        motor=xm + eff.bend,
         effort=eff.effort,
         frames=frames,
         velocity=twist,

@@ -15,6 +15,7 @@ from flexjax.formulation.transfer_matrix._laws import (
     on_connections,
     targets,
 )
+from flexjax.formulation.transfer_matrix._series import bend_of, moved, with_bend
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
 from flexjax.formulation.transfer_matrix._term import (
     Carried,
@@ -52,7 +53,7 @@ class PaperTerm(AbstractChainStepTerm):
         return self.inner.layout.n + len(self.inner.layout.motors)
 
     def reduced(self, mech: Mechanical) -> Mechanical:
-        return Mechanical(mech.q[: self.angles], mech.v[: self.angles])
+        return moved(mech, mech.q[: self.angles], mech.v[: self.angles])
 
     def reduced_state(self, y: State) -> State:
         return State(self.reduced(y.mech), y.work, y.dissipated, y.memory)
@@ -64,7 +65,8 @@ class PaperTerm(AbstractChainStepTerm):
         to_com = self._centres(self.inner.split(mech.q)[0])
         w = self.inner.split(mech.v)[0]
         q = jnp.concatenate([mech.q, x[:-1].reshape(-1), (x[:-1] + to_com).reshape(-1)])
-        return Mechanical(
+        return moved(
+            mech,
             q,
             jnp.concatenate(
                 [mech.v, v[:-1].reshape(-1), (v[:-1] + w[:, None] * perp(to_com)).reshape(-1)]
@@ -76,7 +78,7 @@ class PaperTerm(AbstractChainStepTerm):
         return turned(th, b.moment) / b.mass[:, None]
 
     def retract(self, mech, dx):
-        return Mechanical(mech.q + dx.q, mech.v + dx.v)
+        return self.inner.retract(mech, dx)
 
     def ambient(self, mech, dx):
         return dx
@@ -93,7 +95,7 @@ class PaperTerm(AbstractChainStepTerm):
         )
         com = acc + alpha[:, None] * perp(to_com) - (w**2)[:, None] * to_com
         v = jnp.concatenate([small.q, y.mech.v[self.angles :]])
-        return Mechanical(v, jnp.concatenate([small.v, acc.reshape(-1), com.reshape(-1)]))
+        return moved(small, v, jnp.concatenate([small.v, acc.reshape(-1), com.reshape(-1)]))
 
     def power(self, t, y: State, args):
         return self.inner.power(t, self.reduced_state(y), args)
@@ -101,21 +103,25 @@ class PaperTerm(AbstractChainStepTerm):
     def motor_coordinates(self, y: State):
         return self.inner.motor_coordinates(self.reduced_state(y))
 
-    def start(self, t, y: State, args) -> Carried:
-        a = self.rate(t, y, args).v
-        mech = self.reduced(y.mech)
-        exchange = self.inner.exchange(t, mech, a[: self.angles], args, y.memory)
-        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), exchange)
+    def start(self, t0, t1, y: State, args) -> Carried:
+        small, bend_rate = self.inner.relaxed(t0, t1, self.reduced_state(y), args)
+        mech = with_bend(self.inner.series, y.mech, bend_of(self.inner.series, small.mech))
+        a = self.rate(t0, State(mech, y.work, y.dissipated, y.memory), args).v
+        exchange = self.inner.exchange(t0, small.mech, a[: self.angles], args, y.memory)[0]
+        zero = jnp.zeros((), a.dtype)
+        return Carried(a, y.mech.v, jnp.zeros_like(a), zero, bend_rate, exchange)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         inner, n = self.inner, self.inner.layout.n
         dt = t1 - t0
         q0, v0, a0 = y.mech.q, y.mech.v, carried.acceleration
         A = 1 / (beta * dt**2)
-        predicted = Mechanical(q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0)
+        predicted = moved(
+            y.mech, q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0
+        )
         ground = inner.ground(t1, args)
         small = self.reduced(predicted)
-        ahead = Mechanical(q0 + dt * v0 + 0.5 * dt**2 * a0, v0 + dt * a0)
+        ahead = moved(y.mech, q0 + dt * v0 + 0.5 * dt**2 * a0, v0 + dt * a0)
         star = inner.impose(t1, args, self.reduced(ahead), ground)
         laws = self._positions(
             joint_laws(
@@ -127,7 +133,7 @@ class PaperTerm(AbstractChainStepTerm):
                 inner.point(small, ground),
                 beta * dt**2,
                 gamma * dt,
-                carried.lag(dt),
+                inner.bend_step(y.mech, carried, dt),
             ),
             t1,
             args,
@@ -155,8 +161,9 @@ class PaperTerm(AbstractChainStepTerm):
         )
         a1 = A * (q1 - predicted.q)
         v1 = predicted.v + gamma * dt * a1
-        fixed = inner.impose(t1, args, Mechanical(q1[: self.angles], v1[: self.angles]), ground)
-        mech = Mechanical(
+        fixed = inner.impose(t1, args, self.reduced(moved(y.mech, q1, v1)), ground)
+        mech = moved(
+            y.mech,
             jnp.concatenate([fixed.q, q1[self.angles :]]),
             jnp.concatenate([fixed.v, v1[self.angles :]]),
         )

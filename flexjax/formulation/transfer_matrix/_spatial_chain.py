@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.formulation.transfer_matrix._chain import Layout
-from flexjax.formulation.transfer_matrix._link import locate
+from flexjax.formulation.transfer_matrix._link import bending_lag, locate
 from flexjax.mechanism import (
     JointHardware,
     beam_properties,
@@ -26,10 +26,11 @@ from flexjax.robot import Joint, Link, Robot
 class SpatialChain(eqx.Module):
     """Bodies (n) in their own axes, from the inboard point; connection i stands before body i.
 
-    ``give_in`` and ``give_out`` are the compliances of the half segments about the axes of the body (torsion, bending
-    about y, about z), ``slow_in`` and ``slow_out`` those times the retardation time of their material. ``fix`` turns
-    the parent's axes into those in which the joint stands; ``axes`` are the joint's axes there (rows; zero where there
-    is none)."""
+    ``give_in`` and ``give_out`` are the compliances of the half segments about the axes of the body
+    (torsion, bending about y, about z), ``slow_in`` and ``slow_out`` those times the retardation
+    time of their material, ``lag_in`` and ``lag_out`` those times the time in which they bend where
+    they have no mass of their own. ``fix`` turns the parent's axes into those in which the joint
+    stands; ``axes`` are the joint's axes there (rows; zero where there is none)."""
 
     reach: Float[Array, "n 3"]
     mass: Float[Array, " n"]
@@ -39,6 +40,8 @@ class SpatialChain(eqx.Module):
     give_out: Float[Array, "n 3"]
     slow_in: Float[Array, "n 3"]
     slow_out: Float[Array, "n 3"]
+    lag_in: Float[Array, "n 3"]
+    lag_out: Float[Array, "n 3"]
     fix: Float[Array, "n 3 3"]
     axes: Float[Array, "n 2 3"]
     joint_give: Float[Array, " n"]  # of a flexible joint about its first axis
@@ -83,10 +86,15 @@ def _segments(link: Link, count: int) -> dict[str, Array]:
     second = whole(props.rhoA * along**2)
     spin = [whole(props.rhoIx), second + whole(props.rhoIy), second + whole(props.rhoIz)]
     inertia = jnp.stack(spin, -1)[:, :, None] * jnp.eye(3, dtype=dtype)[None]
+    mass, first = whole(props.rhoA), whole(props.rhoA * along)
+    lever = jnp.asarray([0.0, 1.0, 1.0], dtype)
+    own = jnp.stack(spin, -1) - (first**2 / mass)[:, None] * lever[None]
+    lag = bending_lag(give, own[:, None], tau)
     return dict(
-        reach=jnp.stack([zero + link.length / count, zero, zero], -1), mass=whole(props.rhoA), inertia=inertia,
-        moment=jnp.stack([whole(props.rhoA * along), zero, zero], -1),
+        reach=jnp.stack([zero + link.length / count, zero, zero], -1), mass=mass, inertia=inertia,
+        moment=jnp.stack([first, zero, zero], -1),
         give_in=give[:, 0], give_out=give[:, 1], slow_in=tau * give[:, 0], slow_out=tau * give[:, 1],
+        lag_in=lag[:, 0], lag_out=lag[:, 1],
     )  # fmt: skip
 
 
@@ -97,6 +105,7 @@ def _rigid(link: Link) -> dict[str, Array]:
     return dict(
         reach=tip.position[None], mass=M[:1, 0], moment=jnp.stack([M[1, 5], M[2, 3], M[0, 4]])[None],
         inertia=M[None, 3:, 3:], give_in=zero, give_out=zero, slow_in=zero, slow_out=zero,
+        lag_in=zero, lag_out=zero,
     )  # fmt: skip
 
 

@@ -42,11 +42,12 @@ class Sites:
 
 
 class Bends(NamedTuple):
-    """Of every connection: joint angles (n, 2) and rates, bending vector (n, 3) in the outboard body's axes and its
-    rate; what the relative angular velocity in world axes gives of each (n, 3, 3) and (n, 2, 3); ``axes`` (n, 3, 2) of
-    the joint in world axes; stiffness and damping matrices (n, 3, 3). ``give`` (n, 2): compliance of the half segments
-    about free axes; ``drag`` (n, 2): derivative of the elastic energy by the joint's angles, as the half segment of
-    the parent turns against that of the child."""
+    """Of every connection: joint angles (n, 2) and rates, bending vector (n, 3) in the outboard
+    body's axes and its rate; what the relative angular velocity in world axes gives of each (n, 3,
+    3) and (n, 2, 3); ``axes`` (n, 3, 2) of the joint in world axes; stiffness and damping matrices
+    (n, 3, 3). ``give`` (n, 2): compliance of the half segments about free axes, ``lag`` that times
+    the time in which they bend; ``drag`` (n, 2): derivative of the elastic energy by the joint's
+    angles, as the half segment of the parent turns against that of the child."""
 
     angle: Array
     angle_rate: Array
@@ -58,6 +59,7 @@ class Bends(NamedTuple):
     stiffness: Array
     damping: Array
     give: Array
+    lag: Array
     drag: Array
 
     def moment(self) -> Array:
@@ -88,6 +90,7 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
         angle = angle.at[i].set(_free_angles(Q[i], chain.axes[i], count))
     outer = jnp.concatenate([jnp.zeros((1, 3), w.dtype), chain.give_out[:-1]])
     outer_slow = jnp.concatenate([jnp.zeros((1, 3), w.dtype), chain.slow_out[:-1]])
+    outer_lag = jnp.concatenate([jnp.zeros((1, 3), w.dtype), chain.lag_out[:-1]])
     free = jnp.asarray(sites.free, R.dtype)
 
     def one(
@@ -103,6 +106,8 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
         give_out,
         slow,
         slow_out,
+        lag,
+        lag_out,
         joint_give,
         joint_slow,
     ):
@@ -134,6 +139,7 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
         turns = jnp.stack([mv(second.T, axes[0]), axes[1]])
         drag = -mv(turns, jnp.cross(moment, mv(parents(give_out), moment)))
         axis_give = jnp.sum(E * mm(E, C), axis=1)
+        axis_lag = jnp.sum(E * mm(E, both(lag, lag_out, joint_slow)), axis=1)
         held = rate * (1 - free)
         bend_rate = mv(of_bend, w_rel) - mv(turned, held)
         rate = held + mv(of_angle, w_rel)
@@ -149,6 +155,7 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
             K,
             damping,
             axis_give,
+            axis_lag,
             drag,
         )
 
@@ -166,6 +173,8 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
             outer,
             chain.slow_in,
             outer_slow,
+            chain.lag_in,
+            outer_lag,
             chain.joint_give,
             chain.joint_slow,
         )  # fmt: skip

@@ -11,6 +11,7 @@ from flexjax._results import Status
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.transfer_matrix._chain import Layout, Span
+from flexjax.formulation.transfer_matrix._series import bend_of, moved, with_bend
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
 from flexjax.formulation.transfer_matrix._spatial_term import SpatialTerm
 from flexjax.mechanism import (
@@ -82,7 +83,14 @@ class SpatialTransferMatrixModel(AbstractModel):
             spins += [(w[None] + spin[:-1] @ R.T).reshape(-1)]
             w, R = w + R @ spin[-1], R @ bend[-1]
         mech = Mechanical(jnp.concatenate(quats), jnp.concatenate(spins))
-        return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
+        term, dtype = self.term(drive), self.robot.gravity.dtype
+        bend = None
+        if shapes and term.series.any():
+            # The joint stands where the start says; the bodies beside it have turned further.
+            bend = x - term.motor_coordinates(State.fresh(mech, dtype))[0]
+            bend = bend - 2 * jnp.pi * jnp.round(bend / (2 * jnp.pi))
+        mech = with_bend(term.series, mech, bend)
+        return State.fresh(mech, dtype, drive.initial_memory(self.robot))
 
     def observe(self, t, y: State, drive: Drive, s, at=None) -> Snapshot:
         return snapshot(self.term(drive), t, y, s, at)
@@ -108,13 +116,13 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     lay, robot, sites = term.layout, term.robot, term.sites
     R, w, e, f = term.solve(t, y, args)
     b = term.bends(t, args, R, w)
-    effort, lost = term.efforts(t, args, y.memory, b)
+    effort, own = term.efforts(t, args, y.memory, b, bend_of(term.series, y.mech))
     position, velocity = term.points(y.mech)
     acc, alpha = e[:, :3] + term.chain.gravity[None], e[:, 3:]
     # Moment on each body from its parent without that of dampers, in the body's axes; behind the tip there is none.
     pressed, _, damped = term.stops(b)
     pressed = pressed + damped * sites.gather(b.angle_rate)
-    torque = sites.spread(jnp.where(sites.given, 0.0, effort - lost + pressed))
+    torque = sites.spread(jnp.where(sites.given, 0.0, own.torque + pressed))
     moment = mv(transpose(b.of_angle), torque) - mv(transpose(b.of_bend), mv(b.stiffness, b.bend))
     fields = (R, position[:-1], velocity[:-1], acc, w, alpha, mv(transpose(R), moment))
     by_link = {span.link: _along(term, span, fields, s) for span in lay.spans}
@@ -125,14 +133,15 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     value, _, _ = term.drive.motion(robot, t, args)
     (q, qd), (_, qdd) = _link_side(term, t, args, y.mech, alpha)
     # Between a joint that is free to turn and the bodies beside it stand the half segments.
-    beyond = jnp.where(sites.given, 0.0, sites.gather(b.give) * (effort - lost))
+    beyond = jnp.where(sites.given, 0.0, sites.gather(b.give) * own.torque)
+    beyond = jnp.where(term.series, own.bend, beyond)
     order = sorted(lay.spans, key=lambda span: span.joint)
     first, child = np.array([x.first for x in order]), np.array([x.link for x in order])
     inward = transpose(root[child])
     reaction = jnp.concatenate([mv(inward, f[first, :3]), mv(inward, f[first, 3:])], axis=1)
     motor = jnp.where(sites.given, value, sites.gather(b.angle) + beyond)
     return Snapshot(
-        q=q + beyond, qd=qd, qdd=qdd, motor=motor, effort=effort,
+        q=q + beyond, qd=qd + own.bend_rate, qdd=qdd, motor=motor, effort=effort,
         frames=frames, velocity=twist, acceleration=rate, deflection=deflection, strain=strain, reaction=reaction,
     )  # fmt: skip
 
@@ -153,7 +162,7 @@ def _link_side(term: SpatialTerm, t, args, mech: Mechanical, alpha):
         )
         return sites.gather(angle), sites.gather(rate)
 
-    tangent = term.ambient(mech, Mechanical(mech.v, alpha.reshape(-1)))
+    tangent = term.ambient(mech, moved(mech, mech.v, alpha.reshape(-1)))
     return jax.jvp(coordinates, (t, mech), (jnp.ones_like(t), tangent))
 
 

@@ -14,7 +14,18 @@ from jaxtyping import Array, Float
 from flexjax.drive import Drive
 from flexjax.formulation.transfer_matrix._balance import Exchange
 from flexjax.formulation.transfer_matrix._chain import Layout
-from flexjax.formulation.transfer_matrix._laws import Series, has_lag, in_series, stop_torque
+from flexjax.formulation.transfer_matrix._laws import stop_torque
+from flexjax.formulation.transfer_matrix._series import (
+    BendStep,
+    JointLaw,
+    SeriesTorque,
+    bend_of,
+    joint_torques,
+    moved,
+    relaxed_bend,
+    series_joints,
+    with_bend,
+)
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
 from flexjax.formulation.transfer_matrix._spatial_joints import (
     Bends,
@@ -64,15 +75,16 @@ class SpatialTerm(AbstractChainStepTerm):
         return (quat / jnp.sqrt(jnp.sum(quat**2, axis=1))[:, None]).reshape(-1)
 
     def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
-        return Mechanical(self.moved(mech.q, dx.q), mech.v + dx.v)
+        bend = bend_of(self.series, mech) + bend_of(self.series, dx)
+        moved = Mechanical(self.moved(mech.q, dx.q), mech.v + dx.v)
+        return with_bend(self.series, moved, bend)
 
     def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
         spin = jnp.concatenate(
             [jnp.zeros((self.layout.n, 1), dx.q.dtype), dx.q.reshape(-1, 3)], axis=1
         )
-        return Mechanical(
-            0.5 * jax.vmap(se3.quat_multiply)(spin, mech.q.reshape(-1, 4)).reshape(-1), dx.v
-        )
+        quat = 0.5 * jax.vmap(se3.quat_multiply)(spin, mech.q.reshape(-1, 4)).reshape(-1)
+        return moved(dx, quat, dx.v)
 
     def bends(self, t, args, R, w) -> Bends:
         value, rate, _ = self.drive.motion(self.robot, t, args)
@@ -88,21 +100,36 @@ class SpatialTerm(AbstractChainStepTerm):
         return torque, by_angle, by_rate
 
     @property
-    def has_lag(self) -> bool:
-        return has_lag(self.robot, self.drive, ~self.sites.given, True)
+    def series(self) -> np.ndarray:
+        """(D,) static: joints whose bend is a state."""
+        return series_joints(self.robot, self.drive, ~self.sites.given, True)
 
-    def own_effort(self, t, args, memory, b: Bends, lag=None) -> Series:
-        """Of drive, dampers and friction at the joints."""
-        c, sites = self.chain, self.sites
-        x, xd = sites.gather(b.angle), sites.gather(b.angle_rate)
-        losses = c.damping, c.joints
-        return in_series(
-            self.drive, self.robot, t, args, memory, x, xd, sites.gather(b.give), losses, lag
+    def joint_law(self, t, args, memory, b: Bends) -> JointLaw:
+        """Torques of drive, dampers and friction at the joints."""
+        c = self.chain
+        return JointLaw(
+            robot=self.robot,
+            drive=self.drive,
+            t=t,
+            piece_time=args,
+            memory=memory,
+            damping=c.damping,
+            hardware=c.joints,
+            compliance=self.sites.gather(b.give),
+            lag=self.sites.gather(b.lag),
+            series=tuple(bool(x) for x in self.series),
         )
 
-    def sweep(self, t, args, memory, R, w, turn_ahead, w_ahead, c2, c1, lag=None):
-        """(e (n, 6) of the bodies' inboard points, f (n, 6) on the bodies there) at rotations R and angular velocities
-        w. The motion to find lies ``turn_ahead`` + c2 alpha and ``w_ahead`` + c1 alpha from these (n, 3)."""
+    def joints(self, t, args, memory, b: Bends, bend, step: BendStep | None = None) -> SeriesTorque:
+        """Their torques at half segments bent by ``bend`` (D,), or at the end of ``step``."""
+        x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
+        return joint_torques(self.joint_law(t, args, memory, b), x, xd, bend, step)
+
+    def sweep(self, t, args, memory, R, w, turn_ahead, w_ahead, c2, c1, bend, step=None):
+        """(e (n, 6) of the bodies' inboard points, f (n, 6) on the bodies there) at rotations R and
+        angular velocities w. The motion to find lies ``turn_ahead`` + c2 alpha and ``w_ahead`` + c1
+        alpha from these (n, 3). ``bend`` (D,) of the half segments beside joints counts unless
+        there is a ``step``."""
         chain, n = self.chain, self.layout.n
         reach, moment = mv(R, chain.reach), mv(R, chain.moment)
         inertia = mm(mm(R, chain.inertia), transpose(R))
@@ -135,7 +162,7 @@ class SpatialTerm(AbstractChainStepTerm):
             ]
         )
         b = self.bends(t, args, R, w)
-        stiffness, torque = self._laws(t, args, memory, b, turn_ahead, w_ahead, c2, c1, lag)
+        stiffness, torque = self._laws(t, args, memory, b, turn_ahead, w_ahead, c2, c1, bend, step)
         last = jnp.zeros((1, 7), R.dtype).at[0, 6].set(1.0)
 
         def inwards(Z, x):
@@ -156,15 +183,14 @@ class SpatialTerm(AbstractChainStepTerm):
         _, e = lax.scan(outwards, root, (right, D))
         return e, mv(X[:, :, :6], e) + X[:, :, 6]
 
-    def _laws(self, t, args, memory, b: Bends, turn_ahead, w_ahead, c2, c1, lag):
+    def _laws(self, t, args, memory, b: Bends, turn_ahead, w_ahead, c2, c1, bend, step):
         """Moments on the outboard bodies: torque - stiffness (al_O - al_I), world axes."""
         sites = self.sites
         turn, spin = _across(turn_ahead), _across(w_ahead)
-        own = self.own_effort(t, args, memory, b, lag)
+        own = self.joints(t, args, memory, b, bend, step)
         push, ks, cs = self.stops(b)
         tau, kx, kd = (
-            sites.spread(x)
-            for x in (own.effort - own.lost + push, own.of_angle + ks, own.of_rate + cs)
+            sites.spread(x) for x in (own.torque + push, own.of_angle + ks, own.of_rate + cs)
         )
         tau = tau - b.drag  # of_angle takes the free axes only
         bend = b.bend + mv(b.of_bend, turn)
@@ -179,20 +205,38 @@ class SpatialTerm(AbstractChainStepTerm):
     def solve(self, t, y: State, args):
         """(rotations, angular velocities, e, f) of a state."""
         R, w = self.rotations(y.mech.q), y.mech.v.reshape(-1, 3)
-        zero = jnp.zeros((), w.dtype)
-        return (
-            R,
-            w,
-            *self.sweep(t, args, y.memory, R, w, jnp.zeros_like(w), jnp.zeros_like(w), zero, zero),
-        )
+        zero, none = jnp.zeros((), w.dtype), jnp.zeros_like(w)
+        bend = bend_of(self.series, y.mech)
+        return R, w, *self.sweep(t, args, y.memory, R, w, none, none, zero, zero, bend)
 
     def rate(self, t, y: State, args) -> Mechanical:
-        return Mechanical(y.mech.v, self.solve(t, y, args)[2][:, 3:].reshape(-1))
+        R, w, e, _ = self.solve(t, y, args)
+        bend_rate = None
+        if self.series.any():
+            b, bend = self.bends(t, args, R, w), bend_of(self.series, y.mech)
+            bend_rate = self.joints(t, args, y.memory, b, bend).bend_rate
+        mech = Mechanical(y.mech.v, e[:, 3:].reshape(-1))
+        return with_bend(self.series, mech, bend_rate)
 
-    def start(self, t, y: State, args) -> Carried:
-        a = self.rate(t, y, args).v
-        exchange = self.exchange(t, y, args)
-        return Carried(a, y.mech.v, jnp.zeros_like(a), jnp.zeros((), a.dtype), exchange)
+    def relaxed(self, t0, t1, y: State, args) -> tuple[State, Array]:
+        """The state with which accelerations start in a step from t0 to t1, and the rate of the
+        bends in ``y``."""
+        series = self.series
+        if not series.any():
+            return y, jnp.zeros(series.size, y.mech.v.dtype)
+        b = self.bends(t0, args, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
+        x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
+        law, bend = self.joint_law(t0, args, y.memory, b), bend_of(series, y.mech)
+        rate = joint_torques(law, x, xd, bend).bend_rate
+        mech = with_bend(series, y.mech, relaxed_bend(law, x, xd, bend, rate, t1 - t0))
+        return State(mech, y.work, y.dissipated, y.memory), rate
+
+    def start(self, t0, t1, y: State, args) -> Carried:
+        y, bend_rate = self.relaxed(t0, t1, y, args)
+        a = self.rate(t0, y, args).v
+        exchange, _ = self.exchange(t0, y, args)
+        zero = jnp.zeros((), a.dtype)
+        return Carried(a, y.mech.v, jnp.zeros_like(a), zero, bend_rate, exchange)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         dt = t1 - t0
@@ -206,39 +250,50 @@ class SpatialTerm(AbstractChainStepTerm):
             slope = carried.slope + 0.5 * (dt + carried.step) * bend
             ahead = dt * slope, slope + 0.5 * dt * bend
 
-        lag = carried.lag(dt)
+        bend = bend_of(self.series, y.mech)
+        step = BendStep(dt, bend, carried.joint_bend_rate) if self.series.any() else None
 
         def once(ahead, _):
             R, w = self.rotations(self.moved(y.mech.q, ahead[0])), ahead[1].reshape(-1, 3)
             rest = (turn - ahead[0]).reshape(-1, 3), (spin - ahead[1]).reshape(-1, 3)
-            e, _ = self.sweep(t1, args, y.memory, R, w, *rest, beta * dt**2, gamma * dt, lag)
+            c2, c1 = beta * dt**2, gamma * dt
+            e, _ = self.sweep(t1, args, y.memory, R, w, *rest, c2, c1, bend, step)
             a1 = e[:, 3:].reshape(-1)
             return (turn + beta * dt**2 * a1, spin + gamma * dt * a1), a1
 
         (whole, v1), a1 = lax.scan(once, ahead, length=self.passes)
-        mech = Mechanical(self.moved(y.mech.q, whole), v1)
-        new = self.exchange(t1, State(mech, y.work, y.dissipated, y.memory), args, lag)
+        mech = moved(y.mech, self.moved(y.mech.q, whole), v1)
+        end = State(mech, y.work, y.dissipated, y.memory)
+        new, own = self.exchange(t1, end, args, step)
+        mech = with_bend(self.series, mech, own.bend)
         work, lost = new.since(carried.exchange)
         slope = v0 + dt * ((0.5 - beta) * a0 + beta * a1[-1])
-        bend = 2 * (slope - carried.slope) / (dt + carried.step)
+        change = 2 * (slope - carried.slope) / (dt + carried.step)
         state = State(mech, y.work + work, y.dissipated + lost, y.memory)
-        return state, Carried(a1[-1], slope, bend, dt, new), jnp.asarray(True)
+        carried = Carried(a1[-1], slope, change, dt, own.bend_rate, new)
+        return state, carried, jnp.asarray(True)
 
     # --- what follows from the motion
-    def efforts(self, t, args, memory, b: Bends, lag=None) -> tuple[Array, Array]:
-        """(D,) efforts of the motors, and what dampers and friction take of them."""
-        effort, lost, _, _ = self.own_effort(t, args, memory, b, lag)
+    def efforts(
+        self, t, args, memory, b: Bends, bend, step: BendStep | None = None
+    ) -> tuple[Array, SeriesTorque]:
+        """(D,) efforts of the motors, and the torques at the joints."""
+        own = self.joints(t, args, memory, b, bend, step)
         held = mv(transpose(b.axes), -mv(transpose(b.of_bend), b.moment()))
-        return jnp.where(self.sites.given, self.sites.gather(held + b.drag) + lost, effort), lost
+        held = self.sites.gather(held + b.drag) + own.lost
+        return jnp.where(self.sites.given, held, own.effort), own
 
-    def exchange(self, t, y: State, args, lag=None) -> Exchange:
+    def exchange(
+        self, t, y: State, args, step: BendStep | None = None
+    ) -> tuple[Exchange, SeriesTorque]:
+        """Of a state, or at the end of ``step``."""
         b = self.bends(t, args, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
-        effort, lost = self.efforts(t, args, y.memory, b, lag)
+        effort, own = self.efforts(t, args, y.memory, b, bend_of(self.series, y.mech), step)
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
         viscous = mv(b.damping, b.bend_rate).reshape(-1)
         loss = [
             (viscous, b.bend.reshape(-1), b.bend_rate.reshape(-1)),
-            (lost, x, xd),
+            (own.lost, x, xd),
             (self.stops(b)[2] * xd, x, xd),
         ]
         gain = [(effort, x, xd)]
@@ -252,23 +307,17 @@ class SpatialTerm(AbstractChainStepTerm):
         columns = [
             jnp.concatenate([row[k] for row in rows]) for rows in (gain, loss) for k in range(3)
         ]
-        torque = jnp.where(self.sites.given, 0.0, effort - lost)
-        place = x + self.sites.gather(b.give) * torque
-        joint = (
-            jnp.stack([place, xd if lag is None else lag.at(place)])
-            if self.has_lag
-            else jnp.zeros(0, x.dtype)
-        )
-        return Exchange(*columns, joint)
+        return Exchange(*columns), own
 
     def power(self, t, y: State, args):
-        return self.exchange(t, y, args).powers()
+        return self.exchange(t, y, args)[0].powers()
 
     def motor_coordinates(self, y: State):
         zero = jnp.zeros(self.layout.dofs, y.mech.v.dtype)
         w = y.mech.v.reshape(-1, 3)
         free = bends(self.chain, _all_free(self), self.rotations(y.mech.q), w, zero, zero)
-        return self.sites.gather(free.angle), self.sites.gather(free.angle_rate)
+        q = self.sites.gather(free.angle) + bend_of(self.series, y.mech)
+        return q, self.sites.gather(free.angle_rate)
 
     def points(self, mech: Mechanical):
         """Positions and velocities (n + 1, 3) of the bodies' inboard points, the last one the tip's."""

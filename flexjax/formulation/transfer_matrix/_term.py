@@ -15,14 +15,24 @@ from flexjax.formulation.transfer_matrix._lanes import Segments, riccati_segment
 from flexjax.formulation.transfer_matrix._laws import (
     Ground,
     Kinds,
-    Lag,
     Point,
     ground_motion,
-    has_lag,
+    joint_law,
     joint_laws,
     load_wrenches,
+    motor_side,
     on_connections,
     targets,
+)
+from flexjax.formulation.transfer_matrix._series import (
+    BendStep,
+    SeriesTorque,
+    bend_of,
+    joint_torques,
+    moved,
+    relaxed_bend,
+    series_joints,
+    with_bend,
 )
 from flexjax.formulation.transfer_matrix._sweep import KEPT, SWEEPS, Solution
 from flexjax.formulation.transfer_matrix._turns import cos_sin
@@ -33,24 +43,21 @@ LINEARISATIONS = ("history", "extrapolated")
 
 
 class Carried(eqx.Module):
-    """What the end of the last step hands over: accelerations of bodies and motors; the mean rates of that step and
-    their change since the one before; its length; and the forces through which energy comes and goes."""
+    """What the end of the last step passes on: accelerations of bodies and motors; the mean rates
+    of that step and their change since the one before; its length; the rate of the bends of joints
+    in series; and the forces through which energy comes and goes."""
 
     acceleration: Float[Array, " nv"]
     slope: Float[Array, " nv"]
     bend: Float[Array, " nv"]
     step: Float[Array, ""]
+    joint_bend_rate: Float[Array, " D"]
     exchange: eqx.Module
 
     def bend_ahead(self, dt) -> Array:
         """``bend`` for a step of length ``dt``. A much shorter step before it (a break close to an output) had
         instantaneous accelerations, many times what modes with dt omega > 1 do on average: the step would run away."""
         return jnp.minimum(1.0, 2 * self.step / dt) * self.bend
-
-    def lag(self, dt) -> Lag | None:
-        """For the step of length ``dt`` that follows."""
-        joint = self.exchange.joint
-        return Lag(dt, *joint) if joint.shape[0] else None
 
 
 class Forces(NamedTuple):
@@ -101,14 +108,17 @@ class TransferTerm(AbstractChainStepTerm):
         return Kinds(self.robot, self.layout, self.drive.prescribed(self.robot))
 
     @property
-    def has_lag(self) -> bool:
-        return has_lag(self.robot, self.drive, self.kinds.free, self.layout.half)
+    def series(self) -> np.ndarray:
+        """(D,) static: joints whose bend is a state."""
+        kinds = self.kinds
+        soft = self.layout.compliant()[kinds.first]
+        return series_joints(self.robot, self.drive, kinds.free, soft)
 
     def split(self, x) -> tuple[Array, Array]:
         return x[: self.layout.n], x[self.layout.n :]
 
     def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
-        return Mechanical(mech.q + dx.q, mech.v + dx.v)
+        return jax.tree_util.tree_map(jnp.add, mech, dx)
 
     def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
         return dx
@@ -142,24 +152,26 @@ class TransferTerm(AbstractChainStepTerm):
             v = jnp.concatenate([jnp.where(kinds.rigid, led[1], w), v[n:]])
         if kinds.idle_motor.any():
             dofs = np.flatnonzero(kinds.idle_motor)
-            p = self.point(Mechanical(q, v), ground)
+            p = self.point(moved(mech, q, v), ground)
             q, v = (
                 q.at[n + kinds.motor[dofs]].set(p.x[kinds.first[dofs]]),
                 v.at[n + kinds.motor[dofs]].set(p.xd[kinds.first[dofs]]),
             )
-        return Mechanical(q, v)
+        return moved(mech, q, v)
 
     def relative(self, x, ground):
         th = self.split(x)[0]
         return th - before(th, ground)
 
     def point(self, mech: Mechanical, ground: Ground) -> Point:
-        """Rotations of the connections from rest, their rates, and the motors."""
+        """Rotations of the connections from rest, their rates, the motors and the bends of
+        joints."""
         return Point(
             self.relative(mech.q, ground.angle) - self.chain.connections.rest,
             self.relative(mech.v, ground.rate),
             self.split(mech.q)[1],
             self.split(mech.v)[1],
+            bend_of(self.series, mech),
         )
 
     # --- dynamics
@@ -173,7 +185,7 @@ class TransferTerm(AbstractChainStepTerm):
         ground: Ground,
         c2,
         c1,
-        lag=None,
+        step: BendStep | None = None,
     ):
         """The chain's elements at the configuration ``star``, in the numbers they are made of; springs act at ``predicted``
         + (c2, c1) times the acceleration, and so does the spin in the centrifugal terms, expanded about that of ``star``."""
@@ -189,7 +201,7 @@ class TransferTerm(AbstractChainStepTerm):
             force, torque = load_wrenches(self, t, args, th)
             force = force[:, 0], force[:, 1]
         points = self.point(star, ground), self.point(predicted, ground)
-        laws = joint_laws(self, t, args, memory, *points, c2, c1, lag)
+        laws = joint_laws(self, t, args, memory, *points, c2, c1, step)
         cos, sin = cos_sin(th)
         seg = Segments(
             cos=cos,
@@ -238,15 +250,40 @@ class TransferTerm(AbstractChainStepTerm):
         seg, laws = self.segments(t, args, y.memory, mech, mech, ground, zero, zero)
         return mech, self.solve(seg, laws, ground, known=True)[0]
 
+    def joints(self, t, mech: Mechanical, args, memory) -> tuple[Point, SeriesTorque]:
+        """Where the joints are in a state, and their torques."""
+        ground = self.ground(t, args)
+        p = self.point(mech, ground)
+        x, xd = motor_side(self, p, targets(self, t, args))
+        return p, joint_torques(joint_law(self, t, args, memory), x, xd, p.bend)
+
     def rate(self, t, y: State, args) -> Mechanical:
         mech, a = self.accelerate(t, y, args)
-        return Mechanical(mech.v, a)
+        bend_rate = None
+        if self.series.any():
+            bend_rate = self.joints(t, mech, args, y.memory)[1].bend_rate
+        return with_bend(self.series, Mechanical(mech.v, a), bend_rate)
 
-    def start(self, t, y: State, args) -> Carried:
-        mech, a = self.accelerate(t, y, args)
+    def relaxed(self, t0, t1, y: State, args) -> tuple[State, Array]:
+        """The state with which accelerations start in a step from t0 to t1, and the rate of the
+        bends in ``y``."""
+        series = self.series
+        if not series.any():
+            return y, jnp.zeros(series.size, y.mech.v.dtype)
+        mech = self.impose(t0, args, y.mech, self.ground(t0, args))
+        p, own = self.joints(t0, mech, args, y.memory)
+        x, xd = motor_side(self, p, targets(self, t0, args))
+        law = joint_law(self, t0, args, y.memory)
+        bend = relaxed_bend(law, x, xd, p.bend, own.bend_rate, t1 - t0)
+        mech = with_bend(series, y.mech, bend)
+        return State(mech, y.work, y.dissipated, y.memory), own.bend_rate
+
+    def start(self, t0, t1, y: State, args) -> Carried:
+        y, bend_rate = self.relaxed(t0, t1, y, args)
+        mech, a = self.accelerate(t0, y, args)
         zero = jnp.zeros((), a.dtype)
-        exchange = self.exchange(t, mech, a, args, y.memory)
-        return Carried(a, mech.v, jnp.zeros_like(a), zero, exchange)
+        exchange = self.exchange(t0, mech, a, args, y.memory)[0]
+        return Carried(a, mech.v, jnp.zeros_like(a), zero, bend_rate, exchange)
 
     def ahead(self, mech: Mechanical, carried: Carried, dt) -> Mechanical:
         """A first guess at the end of the step, where the geometry is taken.
@@ -256,12 +293,12 @@ class TransferTerm(AbstractChainStepTerm):
         the angles of the last steps, as small in such modes as the angles are."""
         if self.linearisation == "extrapolated":
             a = carried.acceleration
-            return Mechanical(mech.q + dt * mech.v + 0.5 * dt**2 * a, mech.v + dt * a)
+            return moved(mech, mech.q + dt * mech.v + 0.5 * dt**2 * a, mech.v + dt * a)
         bend = carried.bend_ahead(dt)
         slope = (
             carried.slope + 0.5 * (dt + carried.step) * bend
         )  # the mean rate of the step to come
-        return Mechanical(mech.q + dt * slope, slope + 0.5 * dt * bend)
+        return moved(mech, mech.q + dt * slope, slope + 0.5 * dt * bend)
 
     def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
         # Of a step reverse mode stores where it began and its sweeps: storing and reading some seventy small arrays takes
@@ -275,32 +312,40 @@ class TransferTerm(AbstractChainStepTerm):
         q0, v0, a0 = y.mech.q, y.mech.v, carried.acceleration
         ground = self.ground(t1, args)
         star = self.impose(t1, args, self.ahead(y.mech, carried, dt), ground)
-        predicted = Mechanical(q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0)
-
-        lag = carried.lag(dt)
-
+        predicted = moved(
+            y.mech, q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0
+        )
+        step = self.bend_step(y.mech, carried, dt)
         mech = star
         for _ in range(
             self.passes
         ):  # copies: a loop of two takes longer to compile, and stores what reverse mode needs twice
             seg, laws = self.segments(
-                t1, args, y.memory, mech, predicted, ground, beta * dt**2, gamma * dt, lag
+                t1, args, y.memory, mech, predicted, ground, beta * dt**2, gamma * dt, step
             )
             a1, _ = self.solve(seg, laws, ground)
-            mech = Mechanical(predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1)
+            mech = moved(mech, predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1)
             mech = self.impose(t1, args, mech, ground)
         return self.finish(t1, y, carried, args, beta, dt, mech, a1, mech)
 
+    def bend_step(self, mech: Mechanical, carried: Carried, dt) -> BendStep | None:
+        """The bends of joints in series at the begin of a step, if there are any."""
+        if not self.series.any():
+            return None
+        return BendStep(dt, bend_of(self.series, mech), carried.joint_bend_rate)
+
     def finish(self, t1, y: State, carried: Carried, args, beta, dt, mech, a1, small):
-        """The new state ``mech`` with the energies exchanged in the step, and what it hands on; ``small``: its angles
-        alone."""
+        """The new state ``mech`` with the energies exchanged in the step, and what it passes on;
+        ``small``: its angles alone."""
         n = small.q.shape[0]
-        new = self.exchange(t1, small, a1[:n], args, y.memory, carried.lag(dt))
+        step = self.bend_step(y.mech, carried, dt)
+        new, own = self.exchange(t1, small, a1[:n], args, y.memory, step)
+        mech = with_bend(self.series, mech, own.bend)
         work, lost = new.since(carried.exchange)
         slope = y.mech.v + dt * ((0.5 - beta) * carried.acceleration + beta * a1)
         bend = 2 * (slope - carried.slope) / (dt + carried.step)
         state = State(mech, y.work + work, y.dissipated + lost, y.memory)
-        return state, Carried(a1, slope, bend, dt, new), jnp.asarray(True)
+        return state, Carried(a1, slope, bend, dt, own.bend_rate, new), jnp.asarray(True)
 
     # --- what follows from the motion
     def points(self, mech: Mechanical, ground: Ground) -> tuple[Array, Array, Array]:
@@ -335,14 +380,15 @@ class TransferTerm(AbstractChainStepTerm):
         n = jnp.cumsum(n_own[::-1])[::-1]
         return Forces(q, n, n + rotor, acc)
 
-    def exchange(self, t, mech: Mechanical, a, args, memory, lag=None):
+    def exchange(self, t, mech: Mechanical, a, args, memory, step: BendStep | None = None):
+        """(Exchange, SeriesTorque) of a state, or at the end of ``step``."""
         from flexjax.formulation.transfer_matrix._balance import exchange
 
-        return exchange(self, t, mech, a, args, memory, lag)
+        return exchange(self, t, mech, a, args, memory, step)
 
     def power(self, t, y: State, args):
         mech, a = self.accelerate(t, y, args)
-        return self.exchange(t, mech, a, args, y.memory).powers()
+        return self.exchange(t, mech, a, args, y.memory)[0].powers()
 
     def motor_coordinates(self, y: State):
         """Motor-side coordinates as the state alone tells them: a joint that a Motion holds is seen through its half
@@ -354,9 +400,8 @@ class TransferTerm(AbstractChainStepTerm):
             self.relative(y.mech.q, zero) - self.chain.connections.rest,
             self.relative(y.mech.v, zero),
         )
-        return jnp.concatenate([x, self.split(y.mech.q)[1]])[at], jnp.concatenate(
-            [xd, self.split(y.mech.v)[1]]
-        )[at]
+        q = jnp.concatenate([x, self.split(y.mech.q)[1]])[at] + bend_of(self.series, y.mech)
+        return q, jnp.concatenate([xd, self.split(y.mech.v)[1]])[at]
 
 
 def _along(start, steps):

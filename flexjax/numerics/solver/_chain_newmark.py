@@ -28,7 +28,7 @@ class ChainNewmark(diffrax.AbstractSolver):
         return 2
 
     def init(self, terms, t0, t1, y0, args):
-        return unwrap(terms).start(t0, y0, args)
+        return unwrap(terms).start(t0, t1, y0, args)
 
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         term = unwrap(terms)
@@ -36,7 +36,9 @@ class ChainNewmark(diffrax.AbstractSolver):
         if term.drive.breaks().shape[
             0
         ]:  # static: without breaks nothing jumps, and the second sweep need not be compiled
-            carried = lax.cond(made_jump, lambda: term.start(t0, y0, args), lambda: solver_state)
+            carried = lax.cond(
+                made_jump, lambda: term.start(t0, t1, y0, args), lambda: solver_state
+            )
         y1, carried, ok = term.advance(t0, t1, y0, carried, args, self.beta, self.gamma)
         result = diffrax.RESULTS.where(
             ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence

@@ -15,8 +15,9 @@ class AbstractChainStepTerm(AbstractTerm):
     powers): the solver keeps it and never looks inside."""
 
     @abc.abstractmethod
-    def start(self, t, y: State, args) -> Any:
-        """``carried`` at the state ``y``, as the equations of motion give it there."""
+    def start(self, t0, t1, y: State, args) -> Any:
+        """``carried`` at the state ``y``, as the equations of motion give it there, for a step from
+        t0 to t1."""
 
     @abc.abstractmethod
     def advance(self, t0, t1, y: State, carried, args, beta, gamma) -> tuple[State, Any, Array]:
