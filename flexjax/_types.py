@@ -1,11 +1,13 @@
 """Shape aliases, the one converter that makes a number a float array, and trees as vectors."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 Scalar = Float[Array, ""]
@@ -22,6 +24,12 @@ Quaternion = Float[Array, "4"]  # w x y z
 Pose7 = Float[Array, "7"]  # x y z qw qx qy qz
 Times = Float[Array, " times"]
 Value = Float[Array, "..."]
+NumbersLike = ArrayLike | Sequence[Any]  # a number, an array, or nested lists of numbers
+
+
+def is_traced(x: Any) -> bool:
+    """Whether a value is only known when a compiled program runs."""
+    return isinstance(x, Tracer)
 
 
 def as_float(x: Any) -> jax.Array:

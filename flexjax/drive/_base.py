@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import as_float
+from flexjax._types import PieceTime, ScalarLike, as_float
 from flexjax.drive._check import POSITION, number_fault, refuse_any, signal_fault, value_fault
 from flexjax.drive.signal import AbstractSignal
 from flexjax.numerics.screw import se3
@@ -67,7 +67,9 @@ class Base(eqx.Module):
             faults.append(f"{where}.axis: numbers of shape {self.axis.shape}; expected shape (3,).")
         return faults
 
-    def motion(self, t, at=None):
+    def motion(
+        self, t: ScalarLike, at: PieceTime = None
+    ) -> tuple[se3.Pose, Float[Array, "6"], Float[Array, "6"]]:
         """Pose, body twist and body acceleration (component derivative of the twist) of the base frame."""
         dtype = self.axis.dtype
         axis = self.axis / jnp.linalg.norm(self.axis)

@@ -4,12 +4,15 @@ traced is believed."""
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
+from jaxtyping import PyTree
 
+from flexjax._types import NumbersLike
 from flexjax.drive.signal import AbstractSignal
 from flexjax.drive.signal._check import as_concrete
 from flexjax.robot import paths
@@ -17,7 +20,7 @@ from flexjax.robot import paths
 POSITION = "a position on the link, from 0 (base) to 1 (tip)"
 
 
-def value_fault(where: str, value, good: Callable, expected: str) -> list[str]:
+def value_fault(where: str, value: NumbersLike | None, good: Callable, expected: str) -> list[str]:
     """A fault unless every entry of ``value`` is good; none where it is absent or traced."""
     known = None if value is None else as_concrete(value)
     if known is None or np.all(good(known)):
@@ -25,13 +28,13 @@ def value_fault(where: str, value, good: Callable, expected: str) -> list[str]:
     return [f"{where}: {known.tolist()}; expected {expected}."]
 
 
-def number_fault(where: str, value, remedy: str) -> list[str]:
+def number_fault(where: str, value: NumbersLike | None, remedy: str) -> list[str]:
     if value is None or np.shape(value) == ():
         return []
     return [f"{where}: numbers of shape {np.shape(value)}; expected one number. {remedy}"]
 
 
-def signal_fault(where: str, signal, shapes: tuple, remedy: str) -> list[str]:
+def signal_fault(where: str, signal: Any, shapes: tuple, remedy: str) -> list[str]:
     """A fault unless ``signal`` is a signal with values of one of these shapes."""
     if not isinstance(signal, AbstractSignal):
         kind = type(signal).__name__
@@ -46,7 +49,7 @@ def signal_fault(where: str, signal, shapes: tuple, remedy: str) -> list[str]:
     return [f"{where}: a signal of shape {shape}; expected shape {wanted}. {remedy}"]
 
 
-def finite_faults(where: str, tree, infinite: tuple[str, ...] = ()) -> list[str]:
+def finite_faults(where: str, tree: PyTree, infinite: tuple[str, ...] = ()) -> list[str]:
     """NaN and infinite leaves of a tree, by their paths; fields in ``infinite`` may be infinite."""
     faults = []
     for path, info in paths(tree).items():
@@ -79,7 +82,9 @@ def _shape(signal: AbstractSignal) -> tuple[int, ...]:
 
 
 @functools.lru_cache(maxsize=512)
-def _shape_of(structure, arrays) -> tuple[int, ...]:
+def _shape_of(
+    structure: Any, arrays: tuple[tuple[tuple[int, ...], np.dtype], ...]
+) -> tuple[int, ...]:
     leaves = [jax.ShapeDtypeStruct(*a) for a in arrays]
     zero = jax.ShapeDtypeStruct((), jnp.result_type(float))
 

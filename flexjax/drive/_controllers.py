@@ -2,25 +2,46 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from flexjax._types import as_float, as_float_or_none
+from flexjax._types import PieceTime, ScalarLike, as_float, as_float_or_none
 from flexjax.drive._check import number_fault, refuse_any, signal_fault, value_fault
 from flexjax.drive.signal import AbstractSignal
 
+if TYPE_CHECKING:
+    # An annotation of equinox's own would make it an argument of every subclass's constructor.
+    from typing import ClassVar as AbstractClassVar
+else:
+    from equinox import AbstractClassVar
+
+Own = Float[Array, " k"]  # of one joint
+All = Float[Array, " D"]  # of all joints, in robot order
+
 
 class AbstractActuation(eqx.Module):
-    """What drives one joint. ``prescribes`` says whether it fixes the joint's motion or gives an effort."""
+    """What drives one joint.
 
-    prescribes: eqx.AbstractClassVar[bool]
+    ``prescribes``: the joint follows the signal exactly; otherwise an effort acts on it.
+    """
+
+    prescribes: AbstractClassVar[bool]
 
     @abc.abstractmethod
-    def effort(self, t, at, q, qd, all_q, all_qd, held) -> Array:
+    def effort(
+        self,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Own,
+        qd: Own,
+        all_q: All,
+        all_qd: All,
+        held: Own | None,
+    ) -> Own:
         """Effort on the joint (k,) from its own motor-side coordinates ``q``, rates ``qd``, those of all joints, and the held value."""
 
     @abc.abstractmethod
@@ -40,7 +61,7 @@ class AbstractActuation(eqx.Module):
         return []
 
 
-def _of_joint(where: str, signal, dofs: int) -> list[str]:
+def _of_joint(where: str, signal: Any, dofs: int) -> list[str]:
     remedy = "Give one number, or one for each coordinate of the joint."
     return signal_fault(where, signal, ((), (dofs,)), remedy)
 
@@ -51,16 +72,25 @@ class Motion(AbstractActuation):
     prescribes = True
     signal: AbstractSignal
 
-    def shape_faults(self, where, dofs):
+    def shape_faults(self, where: str, dofs: int) -> list[str]:
         return _of_joint(f"{where}.signal", self.signal, dofs)
 
-    def effort(self, t, at, q, qd, all_q, all_qd, held):
+    def effort(
+        self,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Own,
+        qd: Own,
+        all_q: All,
+        all_qd: All,
+        held: Own | None,
+    ) -> Own:
         return jnp.zeros_like(qd)
 
-    def stiffness(self):
+    def stiffness(self) -> tuple[Array | float, Array | float]:
         return 0.0, 0.0
 
-    def signals(self):
+    def signals(self) -> tuple[AbstractSignal, ...]:
         return (self.signal,)
 
 
@@ -70,16 +100,25 @@ class Effort(AbstractActuation):
     prescribes = False
     signal: AbstractSignal
 
-    def shape_faults(self, where, dofs):
+    def shape_faults(self, where: str, dofs: int) -> list[str]:
         return _of_joint(f"{where}.signal", self.signal, dofs)
 
-    def effort(self, t, at, q, qd, all_q, all_qd, held):
+    def effort(
+        self,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Own,
+        qd: Own,
+        all_q: All,
+        all_qd: All,
+        held: Own | None,
+    ) -> Own:
         return jnp.broadcast_to(self.signal.evaluate(t, at)[0], qd.shape)
 
-    def stiffness(self):
+    def stiffness(self) -> tuple[Array | float, Array | float]:
         return 0.0, 0.0
 
-    def signals(self):
+    def signals(self) -> tuple[AbstractSignal, ...]:
         return (self.signal,)
 
 
@@ -95,7 +134,7 @@ class PD(AbstractActuation):
     def __check_init__(self):
         refuse_any(self.faults("pd"))
 
-    def faults(self, where):
+    def faults(self, where: str) -> list[str]:
         limit = "a positive effort in N m or N; leave it out for none"
         return [
             *value_fault(f"{where}.kp", self.kp, np.isfinite, "a finite number"),
@@ -103,7 +142,7 @@ class PD(AbstractActuation):
             *value_fault(f"{where}.limit", self.limit, lambda x: x > 0, limit),
         ]
 
-    def shape_faults(self, where, dofs):
+    def shape_faults(self, where: str, dofs: int) -> list[str]:
         remedy = "Use Feedback where the coordinates of a joint need gains of their own."
         return [
             *number_fault(f"{where}.kp", self.kp, remedy),
@@ -112,15 +151,24 @@ class PD(AbstractActuation):
             *_of_joint(f"{where}.reference", self.reference, dofs),
         ]
 
-    def effort(self, t, at, q, qd, all_q, all_qd, held):
+    def effort(
+        self,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Own,
+        qd: Own,
+        all_q: All,
+        all_qd: All,
+        held: Own | None,
+    ) -> Own:
         r, rd, _ = self.reference.evaluate(t, at)
         tau = self.kp * (r - q) + self.kd * (rd - qd)
         return tau if self.limit is None else jnp.clip(tau, -self.limit, self.limit)
 
-    def stiffness(self):
+    def stiffness(self) -> tuple[Array | float, Array | float]:
         return self.kp, self.kd
 
-    def signals(self):
+    def signals(self) -> tuple[AbstractSignal, ...]:
         return (self.reference,)
 
 
@@ -131,13 +179,22 @@ class Feedback(AbstractActuation):
     fn: Callable[[Any, Array, Array, PyTree], Array] = eqx.field(static=True)
     params: PyTree = None
 
-    def effort(self, t, at, q, qd, all_q, all_qd, held):
+    def effort(
+        self,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Own,
+        qd: Own,
+        all_q: All,
+        all_qd: All,
+        held: Own | None,
+    ) -> Own:
         return jnp.broadcast_to(self.fn(t, all_q, all_qd, self.params), qd.shape)
 
-    def stiffness(self):
+    def stiffness(self) -> tuple[Array | float, Array | float]:
         return 0.0, 0.0
 
-    def signals(self):
+    def signals(self) -> tuple[AbstractSignal, ...]:
         return ()
 
 
@@ -154,7 +211,7 @@ class Sampled(AbstractActuation):
     def __check_init__(self):
         refuse_any(self.faults("sampled"))
 
-    def faults(self, where):
+    def faults(self, where: str) -> list[str]:
         positive = lambda x: (x > 0) & np.isfinite(x)
         faults = value_fault(
             f"{where}.period", self.period, positive, "a positive time in seconds, e.g. 0.01"
@@ -164,14 +221,24 @@ class Sampled(AbstractActuation):
             faults.append(f"{where}.delay: {self.delay}; expected {expected}.")
         return faults
 
-    def shape_faults(self, where, dofs):
+    def shape_faults(self, where: str, dofs: int) -> list[str]:
         return number_fault(f"{where}.period", self.period, "Give one period.")
 
-    def effort(self, t, at, q, qd, all_q, all_qd, held):
+    def effort(
+        self,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Own,
+        qd: Own,
+        all_q: All,
+        all_qd: All,
+        held: Own | None,
+    ) -> Own:
+        assert held is not None  # Drive.effort passes the memory of a sampled controller
         return held
 
-    def stiffness(self):
+    def stiffness(self) -> tuple[Array | float, Array | float]:
         return 0.0, 0.0
 
-    def signals(self):
+    def signals(self) -> tuple[AbstractSignal, ...]:
         return ()

@@ -5,8 +5,9 @@ import difflib
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive._base import Base, Load
 from flexjax.drive._check import finite_faults
 from flexjax.drive._controllers import AbstractActuation, Sampled
@@ -104,7 +105,9 @@ class Drive(eqx.Module):
         ]
         return np.array(mask, dtype=bool).reshape(-1)
 
-    def motion(self, robot: Robot, t, at=None) -> tuple[Array, Array, Array]:
+    def motion(
+        self, robot: Robot, t: ScalarLike, at: PieceTime = None
+    ) -> tuple[Array, Array, Array]:
         """Coordinates, rates and accelerations (D,) of the prescribed joints; zero elsewhere."""
         dtype = robot.gravity.dtype
         rows = []
@@ -115,7 +118,7 @@ class Drive(eqx.Module):
                     jnp.stack(
                         [
                             jnp.broadcast_to(x, (joint.dofs,)).astype(dtype)
-                            for x in act.signal.evaluate(t, at)
+                            for x in act.signals()[0].evaluate(t, at)
                         ]
                     )
                 )
@@ -124,7 +127,15 @@ class Drive(eqx.Module):
         table = jnp.concatenate(rows, axis=1) if rows else jnp.zeros((3, 0), dtype)
         return table[0], table[1], table[2]
 
-    def effort(self, robot: Robot, t, at, q, qd, memory=()) -> Array:
+    def effort(
+        self,
+        robot: Robot,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Float[Array, " D"],
+        qd: Float[Array, " D"],
+        memory: PyTree = (),
+    ) -> Array:
         """Efforts (D,) of the motors at motor-side coordinates ``q``, rates ``qd`` (robot order), cut off at the motors' limits."""
         parts = []
         slices = robot.dof_slices()
@@ -172,12 +183,18 @@ class Drive(eqx.Module):
         }
 
     def sample(
-        self, t, t_next, q, qd, memory: dict[str, SampledMemory]
+        self,
+        t: ScalarLike,
+        t_next: ScalarLike,
+        q: Float[Array, " D"],
+        qd: Float[Array, " D"],
+        memory: dict[str, SampledMemory],
     ) -> dict[str, SampledMemory]:
         """Sampled controllers whose sample time has come (nearer to ``t`` than to the end of the step) take a new value."""
         new = {}
         for name, mem in memory.items():
             act = self.joints[name]
+            assert isinstance(act, Sampled)  # only these have a memory
             due = t + 0.5 * (t_next - t) > mem.count * act.period
             value = jnp.broadcast_to(act.fn(t, q, qd, act.params), mem.queue.shape[1:]).astype(
                 mem.queue.dtype

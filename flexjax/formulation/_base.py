@@ -2,6 +2,7 @@
 
 import abc
 import warnings
+from typing import TYPE_CHECKING
 
 import diffrax
 import equinox as eqx
@@ -15,13 +16,21 @@ from flexjax.mechanism import Energy, Snapshot, Start
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot
 
+if TYPE_CHECKING:
+    # An annotation of equinox's own would make it an argument of every subclass's constructor.
+    from typing import ClassVar as AbstractClassVar, ClassVar as AbstractVar
+else:
+    from equinox import AbstractClassVar, AbstractVar
+
 
 class AbstractModel(eqx.Module):
     """A robot in one formulation: a pytree of arrays with pure functions. Keeps the robot and the formulation; the rest is a cache."""
 
-    robot: eqx.AbstractVar[Robot]
-    formulation: eqx.AbstractVar["AbstractFormulation"]
-    __hash__ = hash_by_leaves
+    robot: AbstractVar[Robot]
+    formulation: AbstractVar["AbstractFormulation"]
+
+    def __hash__(self) -> int:
+        return hash_by_leaves(self)
 
     @abc.abstractmethod
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
@@ -65,7 +74,7 @@ class AbstractModel(eqx.Module):
 class AbstractFormulation(eqx.Module):
     """Options of a formulation, all static. ``paper`` is the reference that :func:`flexjax.cite` gives."""
 
-    paper: eqx.AbstractClassVar[str]
+    paper: AbstractClassVar[str]
 
     @abc.abstractmethod
     def refusals(self, robot: Robot) -> list[str]:

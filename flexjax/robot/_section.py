@@ -5,12 +5,19 @@ The height is along the link's local y and the width along local z. Hence
 """
 
 import abc
+from typing import TYPE_CHECKING
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float
+
+if TYPE_CHECKING:
+    # An annotation of equinox's own would make it an argument of every subclass's constructor.
+    from typing import ClassVar as AbstractClassVar
+else:
+    from equinox import AbstractClassVar
 
 
 class SectionProperties(eqx.Module):
@@ -27,7 +34,7 @@ class SectionProperties(eqx.Module):
 class AbstractSection(eqx.Module):
     """A cross-section. ``shape`` is its name in a robot file."""
 
-    shape: eqx.AbstractClassVar[str]
+    shape: AbstractClassVar[str]
 
     @abc.abstractmethod
     def properties(self) -> SectionProperties:

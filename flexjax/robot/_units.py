@@ -1,14 +1,13 @@
 """Units of sensor readings and joint efforts."""
 
-import jax
-
+from flexjax._types import is_traced
 from flexjax.robot._joint import Joint, Sensor
 from flexjax.robot._robot import Robot
 
 
 def sensor_unit(sensor: Sensor, robot: Robot) -> str:
     """The unit of a sensor's reading; "reading" if its gain is traced or differs from one."""
-    if isinstance(sensor.gain, jax.core.Tracer) or sensor.gain.ndim or float(sensor.gain) != 1.0:
+    if is_traced(sensor.gain) or sensor.gain.ndim or float(sensor.gain) != 1.0:
         return "reading"
     if sensor.kind in ("encoder", "motor_encoder", "torque"):
         joint = robot.joints[robot.joint_index(sensor.on)]

@@ -1,20 +1,23 @@
 """Refusals at construction: what is concrete is checked on the host, what is traced is believed."""
 
-import jax
+from typing import Any, NoReturn
+
 import numpy as np
 
-
-def as_concrete(x) -> np.ndarray | None:
-    return None if isinstance(x, jax.core.Tracer) else np.asarray(x)
+from flexjax._types import NumbersLike, is_traced
 
 
-def refuse(owner: str, field: str, value, expected: str, remedy: str):
+def as_concrete(x: NumbersLike) -> np.ndarray | None:
+    return None if is_traced(x) else np.asarray(x)
+
+
+def refuse(owner: str, field: str, value: Any, expected: str, remedy: str) -> NoReturn:
     raise ValueError(
         f"{owner}: {field} = {np.asarray(value).tolist()}, expected {expected}. {remedy}"
     )
 
 
-def check_finite(owner: str, **fields) -> None:
+def check_finite(owner: str, **fields: NumbersLike) -> None:
     for name, x in fields.items():
         value = as_concrete(x)
         if value is not None and not np.all(np.isfinite(value)):
@@ -27,7 +30,7 @@ def check_finite(owner: str, **fields) -> None:
             )
 
 
-def check_scalar(owner: str, **fields) -> None:
+def check_scalar(owner: str, **fields: NumbersLike) -> None:
     """A finite number of shape (); shapes are known in a trace too."""
     for name, x in fields.items():
         if np.shape(x) != ():
@@ -41,7 +44,7 @@ def check_scalar(owner: str, **fields) -> None:
     check_finite(owner, **fields)
 
 
-def check_positive(owner: str, **fields) -> None:
+def check_positive(owner: str, **fields: NumbersLike) -> None:
     check_scalar(owner, **fields)
     for name, x in fields.items():
         value = as_concrete(x)
@@ -49,7 +52,7 @@ def check_positive(owner: str, **fields) -> None:
             refuse(owner, name, value, "a positive time in seconds", f"Give {name} > 0.")
 
 
-def check_times(owner: str, at_least: int, **fields) -> None:
+def check_times(owner: str, at_least: int, **fields: NumbersLike) -> None:
     for name, x in fields.items():
         shape = np.shape(x)
         if len(shape) != 1 or shape[0] < at_least:
@@ -74,7 +77,7 @@ def check_times(owner: str, at_least: int, **fields) -> None:
             )
 
 
-def check_same_length(owner: str, times, values) -> None:
+def check_same_length(owner: str, times: NumbersLike, values: NumbersLike) -> None:
     if np.ndim(values) < 1 or np.shape(values)[0] != np.shape(times)[0]:
         expected = f"{np.shape(times)[0]} rows, one per time"
         refuse(
@@ -83,7 +86,7 @@ def check_same_length(owner: str, times, values) -> None:
     check_finite(owner, values=values)
 
 
-def check_broadcast(owner: str, **fields) -> None:
+def check_broadcast(owner: str, **fields: NumbersLike) -> None:
     """Values of one shape, or numbers beside it."""
     shapes = {np.shape(x) for x in fields.values()} - {()}
     if len(shapes) > 1:

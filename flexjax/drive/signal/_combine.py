@@ -6,8 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from flexjax._types import Scalar, as_float
-from flexjax.drive.signal._base import AbstractSignal
+from flexjax._types import PieceTime, Scalar, ScalarLike, Times, as_float
+from flexjax.drive.signal._base import AbstractSignal, Motion
 from flexjax.drive.signal._check import check_scalar, refuse
 
 
@@ -20,10 +20,10 @@ class Shifted(AbstractSignal):
     def __check_init__(self):
         check_scalar("shift", delay=self.delay)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         return self.signal.evaluate(t - self.delay, None if at is None else at - self.delay)
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return self.signal.breaks() + self.delay
 
 
@@ -43,14 +43,14 @@ class Stacked(AbstractSignal):
                 "Wrap plain numbers in constant(...).",
             )
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         return jax.tree.map(lambda *x: jnp.stack(x), *(s.evaluate(t, at) for s in self.signals))
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return jnp.concatenate([s.breaks() for s in self.signals])
 
 
-def shift(signal: AbstractSignal, delay) -> Shifted:
+def shift(signal: AbstractSignal, delay: ScalarLike) -> Shifted:
     """The same signal, `delay` seconds later."""
     return Shifted(signal, delay)
 

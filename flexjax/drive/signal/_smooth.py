@@ -5,8 +5,17 @@ from math import pi
 import equinox as eqx
 import jax.numpy as jnp
 
-from flexjax._types import Scalar, Value, Vector, as_float
-from flexjax.drive.signal._base import AbstractSignal, no_breaks
+from flexjax._types import (
+    NumbersLike,
+    PieceTime,
+    Scalar,
+    ScalarLike,
+    Times,
+    Value,
+    Vector,
+    as_float,
+)
+from flexjax.drive.signal._base import AbstractSignal, Motion, no_breaks
 from flexjax.drive.signal._check import (
     check_broadcast,
     check_finite,
@@ -16,7 +25,7 @@ from flexjax.drive.signal._check import (
 )
 
 
-def unit_time(t, begin, duration):
+def unit_time(t: ScalarLike, begin: ScalarLike, duration: ScalarLike) -> Scalar:
     """(t - begin)/duration, kept in [0, 1]. Two `where`s: clip would halve derivatives at the ends."""
     u = (t - begin) / duration
     return jnp.where(u < 0.0, 0.0, jnp.where(u > 1.0, 1.0, u))
@@ -35,13 +44,13 @@ class Quintic(AbstractSignal):
         check_scalar("quintic", begin=self.begin)
         check_broadcast("quintic", start=self.start, end=self.end)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         u, way = unit_time(t, self.begin, self.duration), self.end - self.start
         value = self.start + way * (u**3 * (10.0 + u * (6.0 * u - 15.0)))
         velocity = way * (30.0 * u**2 * (1.0 - u) ** 2 / self.duration)
         return value, velocity, way * (60.0 * u * (1.0 + u * (2.0 * u - 3.0)) / self.duration**2)
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return no_breaks(self.begin)
 
 
@@ -58,7 +67,7 @@ class Cycloid(AbstractSignal):
         check_scalar("cycloid", begin=self.begin)
         check_broadcast("cycloid", start=self.start, end=self.end)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         u, way = unit_time(t, self.begin, self.duration), self.end - self.start
         sine, cosine = jnp.sin(2 * pi * u), jnp.cos(2 * pi * u)
         value = self.start + way * (u - sine / (2 * pi))
@@ -68,7 +77,7 @@ class Cycloid(AbstractSignal):
             way * (2 * pi * sine / self.duration**2),
         )
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return no_breaks(self.begin)
 
 
@@ -84,7 +93,7 @@ class SpinUp(AbstractSignal):
         check_scalar("spin_up", begin=self.begin)
         check_finite("spin_up", speed=self.speed)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         u = unit_time(t, self.begin, self.duration)
         sine, cosine = jnp.sin(2 * pi * u), jnp.cos(2 * pi * u)
         past = t - self.begin - self.duration
@@ -97,7 +106,7 @@ class SpinUp(AbstractSignal):
             self.speed * (1.0 - cosine) / self.duration,
         )
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return no_breaks(self.begin)
 
 
@@ -113,12 +122,12 @@ class Sine(AbstractSignal):
             "sine", amplitude=self.amplitude, frequency=self.frequency, phase=self.phase
         )
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         w = 2 * pi * self.frequency
         value = self.amplitude * jnp.sin(w * t + self.phase)
         return value, self.amplitude * w * jnp.cos(w * t + self.phase), -(w**2) * value
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return no_breaks(self.frequency)
 
 
@@ -139,7 +148,7 @@ class Polynomial(AbstractSignal):
             )
         check_finite("polynomial", coefficients=self.coefficients)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         value = self.coefficients[-1] + jnp.zeros_like(t)
         velocity = half = jnp.zeros_like(value)
         for c in self.coefficients[-2::-1]:
@@ -148,11 +157,13 @@ class Polynomial(AbstractSignal):
             value = value * t + c
         return value, velocity, 2.0 * half
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return no_breaks(self.coefficients)
 
 
-def quintic(start, end, duration, begin=0.0) -> Quintic:
+def quintic(
+    start: NumbersLike, end: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0
+) -> Quintic:
     """From rest to rest with zero velocity and acceleration at both ends; holds before and after.
 
     Paper 004, the manoeuvres PP: start + (end - start) u^3 (10 - 15 u + 6 u^2).
@@ -160,12 +171,14 @@ def quintic(start, end, duration, begin=0.0) -> Quintic:
     return Quintic(start, end, duration, begin)
 
 
-def cycloid(end, duration, start=0.0, begin=0.0) -> Cycloid:
+def cycloid(
+    end: NumbersLike, duration: ScalarLike, start: NumbersLike = 0.0, begin: ScalarLike = 0.0
+) -> Cycloid:
     """From rest to rest, start + (end - start) (u - sin(2 pi u)/(2 pi)); holds before and after."""
     return Cycloid(end, duration, start, begin)
 
 
-def spin_up(speed, duration, begin=0.0) -> SpinUp:
+def spin_up(speed: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -> SpinUp:
     """An angle that goes smoothly from rest to a constant speed, the classical test of centrifugal stiffening.
 
     Paper 003: speed/T (t^2/2 + (T/2 pi)^2 (cos(2 pi t/T) - 1)) for t < T, then speed (t - T/2).
@@ -173,11 +186,11 @@ def spin_up(speed, duration, begin=0.0) -> SpinUp:
     return SpinUp(speed, duration, begin)
 
 
-def sine(amplitude, frequency, phase=0.0) -> Sine:
+def sine(amplitude: NumbersLike, frequency: NumbersLike, phase: NumbersLike = 0.0) -> Sine:
     """amplitude sin(2 pi frequency t + phase), frequency in Hz, at all times."""
     return Sine(amplitude, frequency, phase)
 
 
-def polynomial(coefficients) -> Polynomial:
+def polynomial(coefficients: NumbersLike) -> Polynomial:
     """coefficients[0] + coefficients[1] t + coefficients[2] t^2 + ..., at all times."""
     return Polynomial(coefficients)

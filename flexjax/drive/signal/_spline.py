@@ -7,8 +7,8 @@ import interpax
 import jax
 import jax.numpy as jnp
 
-from flexjax._types import Times, Value, as_float
-from flexjax.drive.signal._base import AbstractSignal
+from flexjax._types import NumbersLike, PieceTime, ScalarLike, Times, Value, as_float
+from flexjax.drive.signal._base import AbstractSignal, Motion
 from flexjax.drive.signal._check import check_same_length, check_times, refuse
 from flexjax.drive.signal._switched import parabolas, pick
 
@@ -36,7 +36,7 @@ class Hermite(AbstractSignal):
     values: Value
     slopes: Value
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         at = t if at is None else at
         # inner knots by t: nothing jumps there, so they are no breaks and a step may lie across one
         k = jnp.sum(t >= self.times[1:-1])
@@ -57,7 +57,7 @@ class Hermite(AbstractSignal):
         value = jnp.where(before, self.values[0], jnp.where(after, self.values[-1], value))
         return value, jnp.where(rest, 0.0, velocity), jnp.where(rest, 0.0, acceleration)
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return jnp.stack([self.times[0], self.times[-1]])
 
 
@@ -80,10 +80,10 @@ class Spline(AbstractSignal):
                 "Choose one of these.",
             )
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         return self.prepared().evaluate(t, at)
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return jnp.stack([self.times[0], self.times[-1]])
 
     def prepared(self) -> Hermite:
@@ -100,18 +100,18 @@ class Polyline(AbstractSignal):
         check_times("recorded", 2, times=self.times)
         check_same_length("recorded", self.times, self.values)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         zero = jnp.zeros_like(self.values[:1])
         widths = jnp.diff(self.times).reshape((-1,) + (1,) * (self.values.ndim - 1))
         velocity = jnp.concatenate([zero, jnp.diff(self.values, axis=0) / widths, zero])
         position = jnp.concatenate([self.values[:1], self.values])
         return parabolas(t, at, self.times, position, velocity, jnp.zeros_like(velocity))
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return self.times
 
 
-def spline(times, values, ends: Ends = "not-a-knot") -> Spline:
+def spline(times: NumbersLike, values: NumbersLike, ends: Ends = "not-a-knot") -> Spline:
     """The C2 cubic spline through values (n, ...) at increasing times (n,); holds before and after.
 
     `ends="clamped"` starts and stops with zero velocity, the choice for a motion from rest to rest; "natural" with
@@ -120,7 +120,9 @@ def spline(times, values, ends: Ends = "not-a-knot") -> Spline:
     return Spline(times, values, ends)
 
 
-def recorded(times, values, method: Literal["cubic2", "linear"] = "cubic2") -> AbstractSignal:
+def recorded(
+    times: NumbersLike, values: NumbersLike, method: Literal["cubic2", "linear"] = "cubic2"
+) -> AbstractSignal:
     """Samples as a signal: "cubic2" is the C2 spline, "linear" joins them by straight lines.
 
     With "linear" the velocity jumps at every sample, so every sample is a break and becomes the end of a step: for

@@ -3,8 +3,9 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array, Float
 
-from flexjax._types import Scalar, Times, Value, as_float
+from flexjax._types import NumbersLike, PieceTime, Scalar, ScalarLike, Times, Value, as_float
 from flexjax.drive.signal._base import AbstractSignal, Motion
 from flexjax.drive.signal._check import (
     as_concrete,
@@ -23,7 +24,14 @@ def pick(rows: jax.Array, k: jax.Array) -> jax.Array:
     return jax.lax.dynamic_index_in_dim(rows, k, axis=0, keepdims=False)
 
 
-def parabolas(t, at, times: Times, position, velocity, acceleration) -> Motion:
+def parabolas(
+    t: ScalarLike,
+    at: PieceTime,
+    times: Times,
+    position: Float[Array, "pieces ..."],
+    velocity: Float[Array, "pieces ..."],
+    acceleration: Float[Array, "pieces ..."],
+) -> Motion:
     """n times separate n + 1 pieces; row k of the other arrays is the motion at the start of piece k."""
     k = jnp.sum((t if at is None else at) >= times)
     dt = t - pick(times, jnp.maximum(k - 1, 0))
@@ -31,7 +39,7 @@ def parabolas(t, at, times: Times, position, velocity, acceleration) -> Motion:
     return p + dt * (v + 0.5 * dt * a), v + dt * a, a
 
 
-def rows(*values) -> jax.Array:
+def rows(*values: Value) -> jax.Array:
     return jnp.stack(jnp.broadcast_arrays(*values))
 
 
@@ -48,14 +56,14 @@ class StepAcceleration(AbstractSignal):
         check_scalar("step_acceleration", begin=self.begin)
         check_broadcast("step_acceleration", start=self.start, end=self.end)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         way = self.end - self.start
         zero, a = jnp.zeros_like(way), 4.0 * way / self.duration**2
         position = rows(self.start, self.start, self.start + 0.5 * way, self.end)
         velocity = rows(zero, zero, 2.0 * way / self.duration, zero)
         return parabolas(t, at, self.breaks(), position, velocity, rows(zero, a, -a, zero))
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return self.begin + self.duration * jnp.asarray([0.0, 0.5, 1.0], self.duration.dtype)
 
 
@@ -79,7 +87,7 @@ class Trapezoid(AbstractSignal):
                 "trapezoid", "ramp", ramp, expected, "Shorten the ramp or lengthen the duration."
             )
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         way = self.end - self.start
         zero, cruise = jnp.zeros_like(way), way / (self.duration - self.ramp)
         a, ramped = cruise / self.ramp, 0.5 * cruise * self.ramp
@@ -93,7 +101,7 @@ class Trapezoid(AbstractSignal):
             rows(zero, a, zero, -a, zero),
         )
 
-    def breaks(self):
+    def breaks(self) -> Times:
         zero = jnp.zeros_like(self.duration)
         times = rows(zero, self.ramp, self.duration - self.ramp, self.duration)
         return distinct(self.begin + times)  # without a cruise the two in the middle are equal
@@ -111,14 +119,14 @@ class Ramp(AbstractSignal):
         check_scalar("ramp", begin=self.begin)
         check_finite("ramp", value=self.value)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         zero = jnp.zeros_like(self.value)
         velocity = rows(zero, self.value / self.duration, zero)
         return parabolas(
             t, at, self.breaks(), rows(zero, zero, self.value), velocity, jnp.zeros_like(velocity)
         )
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return rows(self.begin, self.begin + self.duration)
 
 
@@ -132,13 +140,13 @@ class PiecewiseConstant(AbstractSignal):
         check_times("piecewise_constant", 1, times=self.times)
         check_same_length("piecewise_constant", self.times, self.values)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         k = jnp.sum((t if at is None else at) >= self.breaks())
         value = pick(jnp.concatenate([jnp.zeros_like(self.values[:1]), self.values]), k)
         zero = jnp.zeros_like(value)
         return value, zero, zero
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return distinct(self.times)
 
 
@@ -152,7 +160,7 @@ class BangBang(AbstractSignal):
         check_finite("bang_bang", amplitude=self.amplitude)
         check_times("bang_bang", 2, times=self.times)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         k = jnp.sum((t if at is None else at) >= self.breaks())
         sign = jnp.where(
             (k == 0) | (k == self.times.shape[0]), 0.0, jnp.where(k % 2 == 1, 1.0, -1.0)
@@ -160,11 +168,13 @@ class BangBang(AbstractSignal):
         zero = jnp.zeros_like(self.amplitude)
         return sign.astype(self.amplitude.dtype) * self.amplitude, zero, zero
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return distinct(self.times)
 
 
-def step_acceleration(start, end, duration, begin=0.0) -> StepAcceleration:
+def step_acceleration(
+    start: NumbersLike, end: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0
+) -> StepAcceleration:
     """Constant acceleration 4 (end - start)/duration^2 for half the time, its opposite for the rest; then holds.
 
     Paper 004, the manoeuvres ST.
@@ -172,26 +182,32 @@ def step_acceleration(start, end, duration, begin=0.0) -> StepAcceleration:
     return StepAcceleration(start, end, duration, begin)
 
 
-def trapezoid(start, end, duration, ramp, begin=0.0) -> Trapezoid:
+def trapezoid(
+    start: NumbersLike,
+    end: NumbersLike,
+    duration: ScalarLike,
+    ramp: ScalarLike,
+    begin: ScalarLike = 0.0,
+) -> Trapezoid:
     """Trapezoidal velocity from rest to rest: `ramp` seconds of acceleration, cruise, `ramp` seconds of braking."""
     return Trapezoid(start, end, duration, ramp, begin)
 
 
-def ramp(value, duration, begin=0.0) -> Ramp:
+def ramp(value: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -> Ramp:
     """From zero to `value` at constant rate, then holds."""
     return Ramp(value, duration, begin)
 
 
-def step(value, time=0.0) -> PiecewiseConstant:
+def step(value: NumbersLike, time: ScalarLike = 0.0) -> PiecewiseConstant:
     """Zero before `time`, `value` from then on."""
     return PiecewiseConstant(as_float(time)[None], as_float(value)[None])
 
 
-def piecewise_constant(times, values) -> PiecewiseConstant:
+def piecewise_constant(times: NumbersLike, values: NumbersLike) -> PiecewiseConstant:
     """values[k] from times[k] on, until the next time; zero before the first, the last holds."""
     return PiecewiseConstant(times, values)
 
 
-def bang_bang(amplitude, times) -> BangBang:
+def bang_bang(amplitude: NumbersLike, times: NumbersLike) -> BangBang:
     """+amplitude between the first two times, -amplitude between the next two, and so on; zero outside."""
     return BangBang(amplitude, times)

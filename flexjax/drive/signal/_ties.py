@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from flexjax._types import Scalar
-from flexjax.drive.signal._base import AbstractSignal
+from flexjax._types import PieceTime, Scalar, ScalarLike, Times
+from flexjax.drive.signal._base import AbstractSignal, Motion
 
 ULPS = 4
 
@@ -21,10 +21,10 @@ class Delayed(AbstractSignal):
     signal: AbstractSignal
     lag: Scalar
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         return self.signal.evaluate(t, (t if at is None else at) - self.lag)
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return self.signal.breaks() + self.lag
 
 

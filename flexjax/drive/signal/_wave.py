@@ -5,12 +5,12 @@ from math import pi
 import equinox as eqx
 import jax.numpy as jnp
 
-from flexjax._types import Scalar, Times, Value, as_float
+from flexjax._types import NumbersLike, PieceTime, Scalar, ScalarLike, Times, Value, as_float
 from flexjax.drive.signal._base import AbstractSignal, Motion
 from flexjax.drive.signal._check import check_broadcast, check_finite, check_positive, check_scalar
 
 
-def between(t, at, breaks: Times, inside: Motion, after: Value) -> Motion:
+def between(t: ScalarLike, at: PieceTime, breaks: Times, inside: Motion, after: Value) -> Motion:
     """Zero before the first break, `inside` up to the second, then `after` at rest."""
     at = t if at is None else at
     on, past = (at >= breaks[0]) & (at < breaks[1]), at >= breaks[1]
@@ -31,7 +31,7 @@ class Cosine(AbstractSignal):
         check_scalar("cosine", begin=self.begin)
         check_finite("cosine", amplitude=self.amplitude)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         w = 2 * pi / self.period
         sine, cosine = jnp.sin(w * (t - self.begin)), jnp.cos(w * (t - self.begin))
         inside = (
@@ -41,7 +41,7 @@ class Cosine(AbstractSignal):
         )
         return between(t, at, self.breaks(), inside, 2.0 * self.amplitude)
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return jnp.stack([self.begin, self.begin + 0.5 * self.period])
 
 
@@ -62,7 +62,7 @@ class Chirp(AbstractSignal):
             "chirp", amplitude=self.amplitude, first=self.first, last=self.last, phase=self.phase
         )
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
         tau = t - self.begin
         rate = 2 * pi * (self.last - self.first) / self.duration
         w = 2 * pi * self.first + rate * tau
@@ -76,11 +76,11 @@ class Chirp(AbstractSignal):
             jnp.zeros_like(sine),
         )
 
-    def breaks(self):
+    def breaks(self) -> Times:
         return jnp.stack([self.begin, self.begin + self.duration])
 
 
-def cosine(amplitude, period, begin=0.0) -> Cosine:
+def cosine(amplitude: NumbersLike, period: ScalarLike, begin: ScalarLike = 0.0) -> Cosine:
     """amplitude (1 - cos(2 pi t/period)) for half a period, then holds 2 amplitude; accelerations jump at both ends.
 
     Paper 002, eq. 17, which prints the held value as `amplitude`: the curve itself ends at twice that.
@@ -88,6 +88,13 @@ def cosine(amplitude, period, begin=0.0) -> Cosine:
     return Cosine(amplitude, period, begin)
 
 
-def chirp(amplitude, first, last, duration, phase=0.0, begin=0.0) -> Chirp:
+def chirp(
+    amplitude: NumbersLike,
+    first: NumbersLike,
+    last: NumbersLike,
+    duration: ScalarLike,
+    phase: NumbersLike = 0.0,
+    begin: ScalarLike = 0.0,
+) -> Chirp:
     """A sine whose frequency goes linearly from `first` to `last` (Hz) within `duration`; zero before and after."""
     return Chirp(amplitude, first, last, duration, phase, begin)

@@ -9,7 +9,7 @@ padding never moves.
 
 import abc
 from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,6 +20,12 @@ from jaxtyping import Array, Float, PyTree
 from flexjax._types import ScalarLike
 from flexjax.mechanism._start import Curve
 from flexjax.numerics.screw import se3
+
+if TYPE_CHECKING:
+    # An annotation of equinox's own would make it an argument of every subclass's constructor.
+    from typing import ClassVar as AbstractVar
+else:
+    from equinox import AbstractVar
 
 Eta = Float[Array, "B m"]
 Twists = Float[Array, "B dim"]
@@ -61,7 +67,7 @@ class Bent(NamedTuple):
 class AbstractLinks(eqx.Module):
     """Flexible links of a chain, vectorised over stages."""
 
-    length: eqx.AbstractVar[Float[Array, " B"]]
+    length: AbstractVar[Float[Array, " B"]]
 
     @abc.abstractmethod
     def tip(self, eta: Eta) -> Tip:

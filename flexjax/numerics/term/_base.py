@@ -1,7 +1,7 @@
 """State and term: what makes simulate, modes, equilibrium and linearise one code for every formulation."""
 
 import abc
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import diffrax
 import equinox as eqx
@@ -11,6 +11,12 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, PyTree
 
 from flexjax._types import PieceTime, Scalar, ScalarLike, hash_by_leaves
+
+if TYPE_CHECKING:
+    # An annotation of equinox's own would make it an argument of every subclass's constructor.
+    from typing import ClassVar as AbstractVar
+else:
+    from equinox import AbstractVar
 
 
 class State(eqx.Module):
@@ -42,7 +48,7 @@ class AbstractTerm(diffrax.AbstractTerm):
     """The right-hand side of one model under one drive. ``args`` of every method is the time that picks the piece of a piecewise signal
     (the midpoint of a step), or None for the time itself."""
 
-    drive: eqx.AbstractVar[PyTree]
+    drive: AbstractVar[PyTree]
 
     def __hash__(self) -> int:
         return hash_by_leaves(self)
