@@ -33,7 +33,7 @@ class _Walk:
         self.seen: set[int] = set()
 
     def visit(self, file) -> None:
-        import h5py
+        import h5py.h5o
 
         todo = [("/", file)]
         while todo:
@@ -55,7 +55,7 @@ class _Walk:
                 self._dataset(name, node)
 
     def _children(self, name: str, group) -> list:
-        import h5py
+        import h5py.h5l
 
         found = []
         for key in group.id:  # names as bytes; opens nothing

@@ -109,9 +109,11 @@ class _Array:
             )
         if self.text:
             import numcodecs
+            from numcodecs.compat import ensure_bytes
 
             if self.compressor is not None:
-                content = numcodecs.get_codec({"id": self.compressor}).decode(content)
+                codec = numcodecs.get_codec({"id": self.compressor})
+                content = ensure_bytes(codec.decode(content))
             (entries,) = struct.unpack_from("<I", content)
             if 4 * entries > len(content):
                 raise FileError(

@@ -38,7 +38,8 @@ def run(args: Args):
             "file to write, e.g. --copy two-link arm.toml."
         )
     name, target = args.copy
-    if name not in examples():
+    source = example_path(name)
+    if source is None:
         near = difflib.get_close_matches(name, examples(), 1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"example: {name!r}; expected one of {', '.join(examples())}.{hint}")
@@ -46,6 +47,6 @@ def run(args: Args):
     _common.check_paths((target,), (".toml",), "file")
     if path.exists():
         raise ValueError(f"file: {target!r}; expected a new file, but it exists. Choose another.")
-    content = example_path(name).read_bytes()
+    content = source.read_bytes()
     write_whole(path, lambda part: part.write_bytes(content))
     return f"wrote {target}", {"file": target}, 0

@@ -97,12 +97,11 @@ def run(args: Args):
     _common.enable_float64()
     from flexjax.robot import load_robot, save_robot
     from flexjax.study.identify import Experiment, Modal, datasets, identify, load_dataset
+    from flexjax.study.identify._identify import Data
 
     options = _read_options(args)
-    data, checks = (
-        [_read(p, args, options) for p in args.data],
-        [_read(p, args, options) for p in args.validate],
-    )
+    data: list[Data] = [_read(p, args, options) for p in args.data]
+    checks = [_read(p, args, options) for p in args.validate]
     if args.robot in datasets():
         shipped = load_dataset(args.robot)
         robot = shipped.robot
@@ -134,7 +133,7 @@ def run(args: Args):
         validation=checks,
         dt=args.dt,
         starts=args.starts,
-        band=tuple(args.band) or None,
+        band=(args.band[0], args.band[1]) if args.band else None,
         checkpoint=args.checkpoint or None,
         progress=args.progress,
     )

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from flexjax._types import is_traced
 from flexjax.io._tree import NotPlain, flatten, restore
 from flexjax.mechanism import Energy
 from flexjax.robot import Robot, robot_from_dict, robot_to_toml
@@ -102,7 +103,7 @@ def check_single(traj: Trajectory, action: str) -> None:
         raise ValueError(
             f"{action}: {type(traj).__name__}; expected a Trajectory, what fx.simulate returns."
         )
-    if isinstance(traj.ts, jax.core.Tracer):
+    if is_traced(traj.ts):
         raise ValueError(f"{action}: the trajectory is traced; call it outside jit, vmap and grad.")
     if traj.status.ndim:
         raise ValueError(

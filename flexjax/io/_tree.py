@@ -9,6 +9,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from flexjax._types import is_traced
+
 PLAIN = (str, int, float, bool, type(None))
 
 
@@ -19,7 +21,7 @@ class NotPlain(ValueError):
 def flatten(node: Any, arrays: list[np.ndarray]) -> Any:
     """The structure of ``node`` in JSON's types; its arrays are appended to ``arrays`` and stand in it as ``{"array": index}``."""
     if isinstance(node, jax.Array | np.ndarray | np.generic):
-        if isinstance(node, jax.core.Tracer):
+        if is_traced(node):
             raise NotPlain("a traced number")
         arrays.append(np.asarray(node))
         return {"array": len(arrays) - 1}

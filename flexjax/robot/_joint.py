@@ -154,6 +154,11 @@ class Joint(eqx.Module):
         """Whether the child slides along its own x axis through the joint (Pb)."""
         return self.type == "prismatic" and self.axis is None
 
+    @property
+    def torque_constant(self) -> Float[Array, ""] | None:
+        """Joint effort per current of the motor; None without a motor or where it is not given."""
+        return None if self.motor is None else self.motor.torque_constant
+
 
 class Payload(eqx.Module):
     """A rigid payload fixed to a link.

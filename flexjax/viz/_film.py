@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from mpl_toolkits.mplot3d.art3d import Line3D
 
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._style import Picture, curve_style, style
@@ -39,7 +40,8 @@ def write_film(
     margin = 0.08 * max(float(np.max(high - low)), 1e-9)
     with style():
         # A fixed layout: solving it for every frame takes most of the time.
-        figure = Picture(figsize=(6.4, 4.8), layout="none")
+        figure = Picture(figsize=(6.4, 4.8))
+        figure.set_layout_engine("none")
         FigureCanvasAgg(figure)
         axis = figure.add_subplot(projection=None if flat else "3d")
         axis.set(
@@ -73,7 +75,7 @@ def write_film(
                 k = min(int(np.searchsorted(ts, time, side="right")) - 1, len(ts) - 1)
                 p = points[name][max(k, 0), link]
                 curve.set_data(p[:, 0], p[:, 1])
-                if not flat:
+                if isinstance(curve, Line3D):
                     curve.set_3d_properties(p[:, 2])
             clock.set_text(f"{time:.{2 if end - begin > 2 else 3}f} s{slowed}")
             return [*curves.values(), clock]

@@ -1,5 +1,7 @@
 """Figures of an identification."""
 
+from typing import Any
+
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -101,15 +103,18 @@ def responses(result: Identification) -> Figure:
     figure, axes = new_figure(
         2, len(comparisons), size=(max(6.4, 4.6 * len(comparisons)), 5.0), sharex="col"
     )
+    points: dict[str, Any] = {
+        "color": COLOURS[-1],
+        "marker": ".",
+        "linestyle": "none",
+        "markersize": 4,
+    }
+    curve: dict[str, Any] = {"color": COLOURS[1]}
     for k, c in enumerate(comparisons):
         top, bottom = axes[k], axes[len(comparisons) + k]
         for label, H, style_ in (
-            (
-                "measured",
-                c.data.values,
-                {"color": COLOURS[-1], "marker": ".", "linestyle": "none", "markersize": 4},
-            ),
-            ("model", c.predicted, {"color": COLOURS[1]}),
+            ("measured", c.data.values, points),
+            ("model", c.predicted, curve),
         ):
             top.semilogy(c.data.frequencies, np.abs(H), label=label, **style_)
             bottom.plot(c.data.frequencies, np.degrees(np.angle(H)), **style_)

@@ -175,7 +175,7 @@ def comparison(result: Comparison) -> Figure:
     legend_above(figure, path)
     gap.set(xlabel="time [s]", ylabel="distance of tips [mm]", title=f"from {result.reference}")
     freq.set(xlabel="mode", ylabel="frequency [Hz]", title="natural frequencies, motors locked")
-    freq.xaxis.get_major_locator().set_params(integer=True)
+    freq.locator_params(axis="x", integer=True)
     cost.set(xlabel="time of the second run [s]")
     cost.invert_yaxis()
     return figure

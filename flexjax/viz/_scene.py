@@ -98,11 +98,10 @@ def half_sizes(link: Link, stations: np.ndarray) -> np.ndarray:
     """Half height (along y) and half width (along z) at the stations, (S, 2)."""
     ends = np.zeros((len(stations), 2))
     begin = 0.0
-    pieces = link.pieces or (link,)
-    for piece in pieces:
-        fraction = float(piece.fraction) if link.pieces else 1.0
-        first = _half(piece.section, link)
-        last = first if piece.section_end is None else _half(piece.section_end, link)
+    pieces = [(float(p.fraction), p.section, p.section_end) for p in link.pieces]
+    for fraction, section, section_end in pieces or [(1.0, link.section, link.section_end)]:
+        first = _half(section, link)
+        last = first if section_end is None else _half(section_end, link)
         x = np.clip((stations - begin) / fraction, 0.0, 1.0)[:, None]
         here = stations >= begin - 1e-9
         ends[here] = (first + (last - first) * x)[here]

@@ -8,18 +8,20 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 
 from flexjax._files import write_whole
 
 # Okabe and Ito's colours without yellow, which is invisible on paper, and a line style for each.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (9, 2)))
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.labelsize": 9.0,
     "axes.titlesize": 9.5,
@@ -32,7 +34,7 @@ STYLE = {
     "lines.linewidth": 1.4,
     "legend.frameon": False,
     "legend.fontsize": 8.0,
-    "axes.prop_cycle": matplotlib.cycler(color=COLOURS),
+    "axes.prop_cycle": cycler(color=COLOURS),
     "figure.dpi": 110.0,
     "savefig.dpi": 150.0,
     "figure.constrained_layout.use": True,

@@ -1,6 +1,7 @@
 """Which numbers are sought: by path, with bounds, priors, transforms and ties."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -111,7 +112,11 @@ class Parameters(eqx.Module):
         return jnp.where(log, shares * mean, values - mean) / sd
 
     def place(
-        self, tree: Any, root: str, values: Float[Array, " n"], experiment: int | None = None
+        self,
+        tree: Any,
+        root: str,
+        values: Float[Array, " n"] | Sequence[Float[Array, ""]],
+        experiment: int | None = None,
     ) -> Any:
         """``tree`` (a robot, drive or start) with the numbers in their places."""
         leaves: dict[tuple, Any] = {}

@@ -336,6 +336,7 @@ def gradient_descent(
             before = np.asarray(z)
             weights = measured.weights
             if batch is not None and batch < total:
+                assert key is not None  # identify makes one from its seed
                 key, sub = jax.random.split(key)
                 weights = _chosen(measured.weights, batch, total, sub)
             z, state, loss = step(z, state, weights)

@@ -1,7 +1,8 @@
 """identify: numbers of a robot from measured data, with their uncertainty."""
 
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -180,19 +181,21 @@ def _multi_start(problem, measured, starts, spread, seed, max_steps):
     return np.asarray(zs)[int(np.argmin(losses))], np.sort(losses)
 
 
-class _bar:
-    """A bar with the loss, or nothing."""
+@contextlib.contextmanager
+def _bar(shown: bool, total: int, name: str) -> Iterator["_Bar | None"]:
+    """A progress bar with the loss, or nothing."""
+    if not shown:
+        yield None
+        return
+    from tqdm.auto import tqdm
 
-    def __init__(self, shown: bool, total: int, name: str):
-        self.shown, self.total, self.name, self.bar = shown, total, name, None
+    with tqdm(total=total, desc=f"identify {name}", unit="step") as bar:
+        yield _Bar(bar)
 
-    def __enter__(self):
-        if not self.shown:
-            return None
-        from tqdm.auto import tqdm
 
-        self.bar = tqdm(total=self.total, desc=f"identify {self.name}", unit="step")
-        return self
+class _Bar:
+    def __init__(self, bar: Any):
+        self.bar = bar
 
     def __call__(self, n: int, loss: float) -> None:
         if self.bar.n >= self.bar.total:  # parts of the records, and fits with other weights
@@ -206,10 +209,6 @@ class _bar:
             self.bar.total = self.bar.n
         self.bar.set_postfix_str(f"{self.bar.postfix}, {status}")
         self.bar.refresh()
-
-    def __exit__(self, *error):
-        if self.bar is not None:
-            self.bar.close()
 
 
 def _weight_size(problem, measured, channel: str) -> float:

@@ -69,9 +69,14 @@ class Modal:
     def channels(self) -> tuple[str, ...]:
         known = np.isfinite(self.damping)
         return (
-            *(f"mode {i + 1} [Hz]" for i in self.index),
-            *(f"mode {i + 1} damping" for i, k in zip(self.index, known, strict=True) if k),
+            *(f"mode {i + 1} [Hz]" for i in self._modes),
+            *(f"mode {i + 1} damping" for i, k in zip(self._modes, known, strict=True) if k),
         )
+
+    @property
+    def _modes(self) -> tuple[int, ...]:
+        assert self.index is not None  # __post_init__ fills it in
+        return self.index
 
     def faults(self, robot: Robot) -> list[str]:
         return []
@@ -84,12 +89,13 @@ class Modal:
         )
 
     def predict(self, model) -> jax.Array:
-        found = modes(model, self.at, lock=self.lock, drive=self.drive, n=max(self.index) + 1)
-        if found.frequencies.shape[0] <= max(self.index):
+        found = modes(model, self.at, lock=self.lock, drive=self.drive, n=max(self._modes) + 1)
+        if found.frequencies.shape[0] <= max(self._modes):
             raise ValueError(
-                f"modal {self.name!r}: the model has {found.frequencies.shape[0]} modes; expected {max(self.index) + 1}. Refine it, or lock='none'."
+                f"modal {self.name!r}: the model has {found.frequencies.shape[0]} modes; "
+                f"expected {max(self._modes) + 1}. Refine it, or lock='none'."
             )
-        pick = np.array(self.index)
+        pick = np.array(self._modes)
         damped = np.flatnonzero(np.isfinite(self.damping))
         return jnp.concatenate([jnp.log(found.frequencies[pick]), found.damping[pick][damped]])
 
@@ -208,9 +214,7 @@ class FrequencyResponse:
             faults.append(
                 f"input: {self.input!r} is no joint; expected one of {', '.join(joints)}."
             )
-        elif self.current and (
-            joints[self.input].motor is None or joints[self.input].motor.torque_constant is None
-        ):
+        elif self.current and joints[self.input].torque_constant is None:
             faults.append(
                 f"input: currents of {self.input!r} need joints.{self.input}.motor.torque_constant."
             )

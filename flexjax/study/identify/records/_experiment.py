@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flexjax._types import NumbersLike
 from flexjax.drive import Drive, Effort, Motion
 from flexjax.drive.signal import Scaled
 from flexjax.formulation import Start
@@ -20,6 +21,8 @@ from flexjax.study.identify.records._units import parse_unit
 TIME_NAMES = ("time", "t", "ts", "t_s", "time_s", "Time", "seconds")
 ROLES = {"motion": "motions", "effort": "efforts", "current": "currents"}
 Channels = dict[str, np.ndarray]
+
+NEEDS_CONSTANT = "currents.{name}: needs joints.{name}.motor.torque_constant [N m/A] in the robot."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -154,10 +157,10 @@ class Experiment:
                 for c in columns
                 if c not in taken and not c.startswith(tuple(r + "." for r in ROLES))
             }
-        channels = {field: table.pick(field, mapping or {}) for field, mapping in given.items()}
-        kinds = {
-            k: unit.kind for k, c in given["sensors"].items() if (unit := table.unit(c)) is not None
-        }
+        mappings = {field: mapping or {} for field, mapping in given.items()}
+        channels = {field: table.pick(field, mapping) for field, mapping in mappings.items()}
+        units_of = {k: table.unit(c) for k, c in mappings["sensors"].items()}
+        kinds = {k: unit.kind for k, unit in units_of.items() if unit is not None}
         ts = ts + offset
         if not _time_faults(ts):
             for field in ROLES.values():
@@ -316,12 +319,8 @@ class Experiment:
                     faults.append(
                         f"{field}.{name}: no such joint; {f'did you mean {near[0]!r}?' if near else 'the robot has ' + ', '.join(joints) + '.'}"
                     )
-                elif field == "currents" and (
-                    joints[name].motor is None or joints[name].motor.torque_constant is None
-                ):
-                    faults.append(
-                        f"currents.{name}: needs joints.{name}.motor.torque_constant [N m/A] in the robot."
-                    )
+                elif field == "currents" and joints[name].torque_constant is None:
+                    faults.append(NEEDS_CONSTANT.format(name=name))
         return faults
 
     def full_drive(self, robot: Robot, drive: Drive | None = None) -> Drive:
@@ -331,7 +330,9 @@ class Experiment:
         acts |= {k: Motion(track(self.ts, v)) for k, v in self.motions.items()}
         acts |= {k: Effort(track(self.ts, v, self.hold)) for k, v in self.efforts.items()}
         for k, v in self.currents.items():
-            constant = robot.joints[robot.joint_index(k)].motor.torque_constant
+            constant = robot.joints[robot.joint_index(k)].torque_constant
+            if constant is None:
+                raise ValueError(NEEDS_CONSTANT.format(name=k))
             acts[k] = Effort(Scaled(constant, track(self.ts, v, self.hold)))
         return Drive(acts, drive.loads, drive.base)
 
@@ -344,7 +345,8 @@ class Experiment:
             if isinstance(self.start, dict)
             else self.start
         )
-        joints, rates = dict(given.joints), dict(given.rates)
+        joints: dict[str, NumbersLike] = dict(given.joints)
+        rates: dict[str, NumbersLike] = dict(given.rates)
         for name, values in self.motions.items():
             if robot.joints[robot.joint_index(name)].flexible:
                 joints.setdefault(name, values[0])
