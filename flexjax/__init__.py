@@ -70,7 +70,7 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     """Keeps `flexjax.simulate` the function: importing the folder of that name would put the folder in its place."""
 
-    def __setattr__(self, name: str, value):
+    def __setattr__(self, name: str, value: object) -> None:
         if not (name in _EXPORTS and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 

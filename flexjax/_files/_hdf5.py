@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ class _Walk:
         self.declared = 0
         self.seen: set[int] = set()
 
-    def visit(self, file) -> None:
+    def visit(self, file: Any) -> None:
         import h5py.h5o
 
         todo = [("/", file)]
@@ -54,7 +55,7 @@ class _Walk:
             elif isinstance(node, h5py.Dataset):
                 self._dataset(name, node)
 
-    def _children(self, name: str, group) -> list:
+    def _children(self, name: str, group: Any) -> list:
         import h5py.h5l
 
         found = []
@@ -68,7 +69,7 @@ class _Walk:
             found.append((path, group[key]))
         return found
 
-    def _dataset(self, name: str, dataset) -> None:
+    def _dataset(self, name: str, dataset: Any) -> None:
         if dataset.external:
             outside = dataset.external[0][0]
             raise FileError(f"{self.where}: {name!r} has its values in {outside!r}. {INSIDE}")
@@ -77,7 +78,7 @@ class _Walk:
         self._declare(name, dataset.shape, dataset.dtype)
         self._texts(name, dataset)
 
-    def _attributes(self, name: str, node) -> None:
+    def _attributes(self, name: str, node: Any) -> None:
         import h5py
 
         for k in range(h5py.h5a.get_num_attrs(node.id)):
@@ -88,11 +89,11 @@ class _Walk:
             if attribute.dtype.kind == "O" and count > FEW:
                 check_declared(f"{self.where}: {label!r}", count * self.stored, self.stored)
 
-    def _declare(self, name: str, shape, dtype) -> None:
+    def _declare(self, name: str, shape: tuple[int, ...] | None, dtype: np.dtype) -> None:
         self.declared += math.prod(shape or ()) * dtype.itemsize
         check_declared(f"{self.where}: {name!r}", self.declared, self.stored)
 
-    def _texts(self, name: str, dataset) -> None:
+    def _texts(self, name: str, dataset: Any) -> None:
         """Count texts of variable length: any number of entries may share one long text."""
         if dataset.dtype.kind != "O" or not dataset.shape:
             return

@@ -97,7 +97,7 @@ def run(args: Args):
     _common.enable_float64()
     from flexjax.robot import load_robot, save_robot
     from flexjax.study.identify import Experiment, Modal, datasets, identify, load_dataset
-    from flexjax.study.identify._identify import Data
+    from flexjax.study.identify.records._data import Data
 
     options = _read_options(args)
     data: list[Data] = [_read(p, args, options) for p in args.data]

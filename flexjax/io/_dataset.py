@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -168,7 +169,7 @@ def to_dataset(traj: Trajectory) -> "xarray.Dataset":
     return xarray.Dataset(data, coords, attrs)
 
 
-def _text(names):
+def _text(names: Iterable[str]):
     return np.array(list(names), dtype=object)
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
 from flexjax._files import write_whole
 from flexjax.io._dataset import check_single
@@ -13,7 +14,9 @@ from flexjax.robot import sensor_unit
 from flexjax.simulate.trajectory import Trajectory, measure
 
 
-def channels(traj: Trajectory, action: str, *, key=None) -> list[tuple[str, str, np.ndarray]]:
+def channels(
+    traj: Trajectory, action: str, *, key: PRNGKeyArray | None = None
+) -> list[tuple[str, str, np.ndarray]]:
     """(name, unit, values) of time and of every sensor."""
     check_single(traj, action)
     if not traj.robot.sensors:
@@ -28,7 +31,7 @@ def channels(traj: Trajectory, action: str, *, key=None) -> list[tuple[str, str,
     ]
 
 
-def to_csv(traj: Trajectory, path: str | os.PathLike, *, key=None) -> Path:
+def to_csv(traj: Trajectory, path: str | os.PathLike, *, key: PRNGKeyArray | None = None) -> Path:
     """Write the readings of the robot's sensors, one column each, e.g. ``time [s],shoulder-angle [rad]``. ``key`` adds the sensors' noise.
 
     >>> fx.to_csv(traj, "run.csv")  # doctest: +SKIP
@@ -47,7 +50,7 @@ def to_csv(traj: Trajectory, path: str | os.PathLike, *, key=None) -> Path:
     return write_whole(Path(path), write)
 
 
-def to_mat(traj: Trajectory, path: str | os.PathLike, *, key=None) -> Path:
+def to_mat(traj: Trajectory, path: str | os.PathLike, *, key: PRNGKeyArray | None = None) -> Path:
     """Write the readings of the robot's sensors as a MATLAB file: one column vector each (names made MATLAB's), and a struct ``units``."""
     from scipy.io import savemat
 

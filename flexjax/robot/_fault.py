@@ -5,6 +5,7 @@ Each fault states its path, the value, what was expected and the remedy.
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 
 class RobotError(ValueError):
@@ -32,7 +33,7 @@ class Unknown:
 UNKNOWN = Unknown()
 
 
-def shown(value) -> str:
+def shown(value: Any) -> str:
     """``repr(value)``, cut to at most 80 characters for a message."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
@@ -44,7 +45,7 @@ class Faults:
     def __init__(self):
         self.lines: dict[tuple[str, str], str] = {}
 
-    def add(self, path: str, value, expected: str, remedy: str = "") -> None:
+    def add(self, path: str, value: Any, expected: str, remedy: str = "") -> None:
         """Add one fault; ``value=None`` means that the value is missing."""
         given = "missing" if value is None else shown(value)
         self.lines.setdefault(
@@ -52,7 +53,7 @@ class Faults:
             f"{path} = {given}: expected {expected}." + (f" {remedy}" if remedy else ""),
         )
 
-    def add_text(self, path: str, value, text: str) -> None:
+    def add_text(self, path: str, value: Any, text: str) -> None:
         """Add a fault with its own text, where "expected ..." does not fit."""
         self.lines.setdefault((path, text), f"{path} = {shown(value)}: {text}")
 
@@ -95,13 +96,13 @@ def is_finite(value: float | int) -> bool:
     return abs(value) <= sys.float_info.max
 
 
-def number(value) -> float | None:
+def number(value: Any) -> float | None:
     """``value`` as a float if it is a known, finite number; otherwise ``None``."""
     known = isinstance(value, float | int) and not isinstance(value, bool) and is_finite(value)
     return float(value) if known else None
 
 
-def numbers(value) -> list[float] | None:
+def numbers(value: Any) -> list[float] | None:
     """``value`` as floats if it is a list of known, finite numbers; otherwise ``None``."""
     known = [number(v) for v in value] if isinstance(value, list) else [None]
     return None if any(v is None for v in known) else [v for v in known if v is not None]

@@ -222,13 +222,13 @@ def parts(cls: type) -> list[Part]:
     return found
 
 
-def section_class(document) -> type | None:
+def section_class(document: Any) -> type | None:
     """The class of a section in a file; without ``shape`` it is a section given by A, Iy, Iz, J."""
     shape = document.get("shape", "given") if isinstance(document, dict) else None
     return SECTIONS.get(shape) if isinstance(shape, str) else None
 
 
-def class_of(part: Part, document) -> type | None:
+def class_of(part: Part, document: Any) -> type | None:
     """The class of the value of ``part``; the class of a section follows from its shape."""
     return section_class(document) if part.cls is AbstractSection else part.cls
 

@@ -52,7 +52,7 @@ class Found(NamedTuple):
             for k in rest
         ]
 
-    def leaf_in(self, tree):
+    def leaf_in(self, tree: Any):
         """The same leaf in a tree of the same structure, for ``eqx.tree_at``."""
         for step in self.steps:
             tree = _child(tree, step)
@@ -79,7 +79,7 @@ class Paths(dict):
         )
 
 
-def paths(robot) -> Paths:
+def paths(robot: Any) -> Paths:
     """List every parameter of a robot by its path, with value and unit.
 
     ``robot.replace`` sets a parameter by its path; ``identify`` estimates parameters by path.
@@ -99,7 +99,7 @@ def paths(robot) -> Paths:
     )
 
 
-def find_leaves(tree, path: str) -> list[Found]:
+def find_leaves(tree: Any, path: str) -> list[Found]:
     """The leaves of ``tree`` at ``path``; an error lists similar paths if there is none."""
     if not isinstance(path, str) or not path:
         raise RobotError(WHERE, [f"{path!r}: expected text such as 'links.upper.material.E'"])
@@ -109,13 +109,13 @@ def find_leaves(tree, path: str) -> list[Found]:
     return found
 
 
-def get_path(tree, path: str):
+def get_path(tree: Any, path: str):
     """The parameter at ``path``; a list of parameters if the path contains a star."""
     values = [found.part for found in find_leaves(tree, path)]
     return values if "*" in path.split(".") else values[0]
 
 
-def set_path(tree, path: str, value):
+def set_path(tree: Any, path: str, value: Any):
     """A copy of ``tree`` with the parameter at ``path`` set to ``value``, which may be traced.
 
     A path with a star sets every parameter that it addresses.
@@ -138,7 +138,7 @@ def set_path(tree, path: str, value):
     return new
 
 
-def _placed(found: Found, old, value):
+def _placed(found: Found, old: Any, value: Any):
     """The leaf ``old`` with ``value`` at the place that the path addresses."""
     try:
         new = as_float(value)
@@ -163,7 +163,7 @@ def _robot_class():
 # ---- walking a tree -----------------------------------------------------------------------------
 
 
-def _children(node) -> list[tuple[str, Any, Any]] | None:
+def _children(node: Any) -> list[tuple[str, Any, Any]] | None:
     """(label, step, child) of every child of a node, absent ones included; ``None`` for a leaf."""
     if isinstance(node, eqx.Module):
         fields = [f for f in dataclasses.fields(node) if not f.metadata.get("static")]
@@ -179,18 +179,18 @@ def _child(node: Any, step: Any) -> Any:
     return getattr(node, step) if isinstance(node, eqx.Module) else node[step]
 
 
-def _label(child, index: int) -> str:
+def _label(child: Any, index: int) -> str:
     name = getattr(child, "name", None) if isinstance(child, eqx.Module) else None
     return name if isinstance(name, str) and name else str(index)
 
 
-def _is_number(leaf) -> bool:
+def _is_number(leaf: Any) -> bool:
     return isinstance(
         leaf, jax.Array | np.ndarray | float | jax.ShapeDtypeStruct
     ) and not isinstance(leaf, bool)
 
 
-def _leaves(node, labels: tuple, steps: tuple) -> Iterator[Found]:
+def _leaves(node: Any, labels: tuple, steps: tuple) -> Iterator[Found]:
     children = _children(node)
     if children is None:
         if _is_number(node):
@@ -201,7 +201,7 @@ def _leaves(node, labels: tuple, steps: tuple) -> Iterator[Found]:
 
 
 def _resolve(
-    node, words: list[str], labels: tuple, steps: tuple, path: str, root
+    node: Any, words: list[str], labels: tuple, steps: tuple, path: str, root: Any
 ) -> Iterator[Found]:
     children = _children(node)
     if children is None:
@@ -232,7 +232,7 @@ def _resolve(
 
 
 def _components(
-    node, words: list[str], labels: tuple, steps: tuple, path: str, root
+    node: Any, words: list[str], labels: tuple, steps: tuple, path: str, root: Any
 ) -> Iterator[Found]:
     """The components that indices after a leaf address."""
     if not _is_number(node):
@@ -250,7 +250,7 @@ def _components(
         yield Found(".".join((*labels, *map(str, index))), steps, node, index)
 
 
-def _several(node, labels: tuple, steps: tuple, path: str, root) -> str:
+def _several(node: Any, labels: tuple, steps: tuple, path: str, root: Any) -> str:
     """Why a path that ends before a leaf addresses no parameter."""
     inside = [found.path for found in _leaves(node, labels, steps)]
     here = ".".join(labels) or "the whole tree"
@@ -259,13 +259,13 @@ def _several(node, labels: tuple, steps: tuple, path: str, root) -> str:
     return f"{path!r}: {here} {ABSENT}.{_near(root, path)}"
 
 
-def _near(root, path: str) -> str:
+def _near(root: Any, path: str) -> str:
     names = [found.path for found in _leaves(root, (), ())]
     close = difflib.get_close_matches(path, names, 4, cutoff=0.3)
     return f" Near: {', '.join(close)}." if close else ""
 
 
-def _unit(root, found: Found) -> str:
+def _unit(root: Any, found: Found) -> str:
     node: Any = root
     joint_type = None
     for step in found.steps[:-1]:

@@ -1,11 +1,12 @@
 """The robot: links, joints, payloads, sensors and gravity, a pytree of float arrays."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from flexjax._types import as_float
+from flexjax._types import NumbersLike, as_float
 from flexjax.robot._joint import Joint, Payload, Sensor
 from flexjax.robot._link import Link
 from flexjax.robot.check._check import check_robot
@@ -47,7 +48,7 @@ class Robot(eqx.Module):
         joints: Sequence[Joint] | None = None,
         *,
         name: str = "arm",
-        **others,
+        **others: Any,
     ) -> "Robot":
         """Build a serial arm, in which link i - 1 carries link i.
 
@@ -105,7 +106,7 @@ class Robot(eqx.Module):
             start += joint.dofs
         return slices
 
-    def replace(self, path: str, value) -> "Robot":
+    def replace(self, path: str, value: NumbersLike) -> "Robot":
         """A copy of the robot with one parameter changed.
 
         Arguments:

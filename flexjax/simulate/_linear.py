@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import ravel
+from flexjax._types import ScalarLike, ravel
 from flexjax.drive import AbstractActuation, Drive, Effort, Load, Motion
 from flexjax.drive.signal import constant, stack
 from flexjax.formulation import AbstractModel, Start
@@ -160,7 +160,7 @@ def equilibrium(
     drive: Drive | None = None,
     at: State | Start | dict | None = None,
     *,
-    t: float = 0.0,
+    t: ScalarLike = 0.0,
     iterations: int = 60,
 ) -> State:
     """A state at rest under the drive's values at time ``t`` (gravity, loads, controllers): the root of the term's rate nearest to ``at``.
@@ -258,7 +258,7 @@ def linearise(
     drive: Drive | None = None,
     at: State | Start | dict | None = None,
     *,
-    t: float = 0.0,
+    t: ScalarLike = 0.0,
 ) -> Linear:
     """Linear state-space model about a state: x in retract coordinates, u = joint efforts (of joints without a Motion) then the drive's loads, y = the robot's
     sensors in order (static readings: gain and offset; no low-pass, no delay).

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from flexjax._results import SimulationError, Status
+from flexjax._types import NumbersLike
 from flexjax.drive import Drive, Sampled
 from flexjax.drive.signal import prepare as prepare_signals, separate
 from flexjax.formulation import AbstractModel, Start
@@ -31,13 +32,13 @@ STORE_LIMIT = 2e9
 def simulate(
     model: AbstractModel,
     drive: Drive | None,
-    ts: Float[Array, " T"],
+    ts: NumbersLike,
     *,
     dt: float = 1e-3,
     substeps: int | None = None,
     solver: diffrax.AbstractSolver | None = None,
     start: Start | State | dict | None = None,
-    stations: int | Float[Array, " S"] = 11,
+    stations: int | NumbersLike = 11,
     throw: bool = True,
     progress: bool = False,
     adaptive: diffrax.AbstractStepSizeController | None = None,

@@ -4,9 +4,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 from matplotlib.figure import Figure
 
-from flexjax._types import ravel
+from flexjax._types import NumbersLike, ravel
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
 from flexjax.numerics.term import State
@@ -16,7 +17,7 @@ from flexjax.viz._time_plots import above_zero
 
 
 @eqx.filter_jit
-def _mode_displacements(model: AbstractModel, y: State, shapes, stations):
+def _mode_displacements(model: AbstractModel, y: State, shapes: Array, stations: Array):
     """Positions (L, S, 3) at rest and complex displacements (n, L, S, 3) of the modes."""
     term = model.term(Drive())
     flat, unravel = ravel(
@@ -95,7 +96,7 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
     return figure
 
 
-def frequency_response(linear: Linear, *, frequencies=None) -> Figure:
+def frequency_response(linear: Linear, *, frequencies: NumbersLike | None = None) -> Figure:
     """Magnitude and phase from every input to every output."""
     A, B, C, D = (np.asarray(x) for x in (linear.A, linear.B, linear.C, linear.D))
     if B.shape[1] == 0 or C.shape[0] == 0:

@@ -59,7 +59,7 @@ def as_runs(thing: Any, action: str) -> dict[str, Trajectory]:
     return runs
 
 
-def plot(thing: Any, what: str | None = None, **options) -> Figure:
+def plot(thing: Any, what: str | None = None, **options: Any) -> Figure:
     """Plot a trajectory, modes, a linear model, a comparison or an identification.
 
     The figures of each object, the default first:

@@ -47,7 +47,7 @@ class Picture(Figure):
     def _repr_png_(self) -> bytes:
         return png(self)
 
-    def savefig(self, fname, **options) -> None:
+    def savefig(self, fname: Any, **options: Any) -> None:
         """As in matplotlib, but the write is atomic."""
         if not isinstance(fname, str | os.PathLike):
             super().savefig(fname, **options)
@@ -77,7 +77,7 @@ def style() -> Iterator[None]:
 
 
 def new_figure(
-    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **options
+    rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **options: Any
 ) -> tuple[Picture, list[Axes]]:
     """A figure and the list of its axes, row by row. Call it inside :func:`style`."""
     figure = Picture(

@@ -1,11 +1,14 @@
 """Figures of trajectories; each function takes ``{name: trajectory}``, all of the same robot."""
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from flexjax._results import Status
+from flexjax._types import NumbersLike
 from flexjax.io._dataset import dof_names, dof_units
 from flexjax.robot import Robot
+from flexjax.simulate._linear import Modes
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._style import COLOURS, curve_style, legend_above, new_figure
 
@@ -17,7 +20,7 @@ def _first(runs: Runs) -> Trajectory:
     return next(iter(runs.values()))
 
 
-def _legend(figure: Figure, axis, runs: Runs) -> None:
+def _legend(figure: Figure, axis: Axes, runs: Runs) -> None:
     """Put the names of several trajectories above all axes."""
     if len(runs) > 1:
         legend_above(figure, axis)
@@ -142,7 +145,9 @@ def strain(runs: Runs) -> Figure:
     return figure
 
 
-def spectrum(runs: Runs, *, modes=None, signal: str = "deflection") -> Figure:
+def spectrum(
+    runs: Runs, *, modes: Modes | NumbersLike | None = None, signal: str = "deflection"
+) -> Figure:
     """Amplitude spectrum of the last elastic link's tip deflection.
 
     ``signal="tip"`` selects the tip's world position. ``modes`` (the result of ``fx.modes``, or

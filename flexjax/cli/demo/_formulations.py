@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ ROBOT = "metal-link"
 AGREE = 0.02
 
 
-def show(tour) -> None:
+def show(tour: Any) -> None:
     import jax
     import jax.numpy as jnp
 
@@ -124,13 +125,13 @@ def show(tour) -> None:
     animate(tour.runs, tour.folder / "arm.html")
 
 
-def unknowns_of(traj) -> int:
+def unknowns_of(traj: Any) -> int:
     import jax
 
     return sum(x.size for x in jax.tree.leaves(traj.final.mech))
 
 
-def _agreement(tour, rows, flexible) -> None:
+def _agreement(tour: Any, rows: Any, flexible: dict[str, Any]) -> None:
     tips = {name: np.asarray(traj.tip) for name, traj in tour.runs.items()}
     middle = np.median(np.stack([tips[name] for name in flexible]), axis=0) if flexible else None
     head = [

@@ -1,11 +1,13 @@
 """Part of the tour: gradients by forward mode, reverse mode and finite differences."""
 
+from typing import Any
+
 from flexjax.cli import _common
 
 LIMIT = 1e-5
 
 
-def show(tour) -> None:
+def show(tour: Any) -> None:
     import jax.numpy as jnp
 
     from flexjax.drive import Drive, Motion

@@ -1,11 +1,13 @@
 """Part of the tour: parameters of a small arm, estimated from a shipped recording."""
 
+from typing import Any
+
 from flexjax.cli import _common
 
 NAME = "bench-arm"
 
 
-def show(tour) -> None:
+def show(tour: Any) -> None:
     from flexjax.formulation import RigidArm
     from flexjax.study.identify import identify, load_dataset
     from flexjax.viz import plot

@@ -4,6 +4,8 @@ The checks read the plain document of the robot (:mod:`flexjax.robot.files._docu
 with other faults is checked as far as it can be read, and traced parameters are skipped.
 """
 
+from typing import Any
+
 from flexjax.robot._fault import Faults, RobotError as RobotError, items
 from flexjax.robot._joint import Joint, Payload, Sensor
 from flexjax.robot._link import Link
@@ -15,7 +17,7 @@ from flexjax.robot.check._tree import check_names, check_planar, check_tree
 from flexjax.robot.files._document import to_document
 
 
-def check_robot(robot) -> None:
+def check_robot(robot: Any) -> None:
     """Raise one :class:`RobotError` that lists every fault of ``robot``; skip traced parameters."""
     document_faults(to_document(robot)).raise_as(f"robot {robot.name!r}")
 

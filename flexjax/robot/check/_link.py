@@ -1,5 +1,7 @@
 """Rules for one link: exactly one description, sections, material, pieces, body."""
 
+from typing import Any
+
 import numpy as np
 
 from flexjax.robot._fault import Faults, number, numbers
@@ -134,7 +136,7 @@ def _check_beam(faults: Faults, path: str, beam: dict) -> None:
         )
 
 
-def _check_section(faults: Faults, path: str, section) -> None:
+def _check_section(faults: Faults, path: str, section: Any) -> None:
     if not isinstance(section, dict):
         return
     value = {key: number(v) for key, v in section.items()}
@@ -151,7 +153,7 @@ def _check_section(faults: Faults, path: str, section) -> None:
             faults.add(f"{path}.{small}", a, text, "All sizes are in metres.")
 
 
-def _check_inertia(faults: Faults, path: str, body) -> None:
+def _check_inertia(faults: Faults, path: str, body: Any) -> None:
     values = numbers(body.get("inertia")) if isinstance(body, dict) else None
     if values is None or len(values) != 6:
         return

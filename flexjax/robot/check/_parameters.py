@@ -6,7 +6,9 @@ from flexjax.robot._fault import UNKNOWN, Faults, is_finite
 from flexjax.robot._fields import PARAMETERS, RULES, Parameter, class_of, parts, unit_of
 
 
-def check_parameters(faults: Faults, path: str, cls: Any, document, joint_type=None) -> None:
+def check_parameters(
+    faults: Faults, path: str, cls: Any, document: Any, joint_type: str | None = None
+) -> None:
     """Check the parameters of an object of class ``cls`` and of the objects inside it."""
     if isinstance(cls, str):
         for name, rule in PARAMETERS[cls].items():
@@ -29,7 +31,9 @@ def check_parameters(faults: Faults, path: str, cls: Any, document, joint_type=N
                 check_parameters(faults, where, inner, value, joint_type)
 
 
-def _check_parameter(faults: Faults, path: str, value, parameter: Parameter, joint_type) -> None:
+def _check_parameter(
+    faults: Faults, path: str, value: Any, parameter: Parameter, joint_type: str | None
+) -> None:
     if value is None or value is UNKNOWN:
         return
     values = value if isinstance(value, list) else [value]

@@ -5,9 +5,11 @@ The conversion back is here too.
 
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax.core import Tracer
+from jax.typing import ArrayLike
 
 from flexjax.robot._fault import UNKNOWN
 from flexjax.robot._fields import class_of, parts
@@ -15,7 +17,7 @@ from flexjax.robot._link import Material
 from flexjax.robot._section import AbstractSection
 
 
-def plain(leaf):
+def plain(leaf: Any):
     """A leaf as a float or a list of floats; ``UNKNOWN`` if the host does not know its value."""
     if isinstance(leaf, Tracer | bool | np.bool_):
         return UNKNOWN
@@ -28,7 +30,7 @@ def plain(leaf):
     return leaf if isinstance(leaf, str) else UNKNOWN
 
 
-def _tolist(x):
+def _tolist(x: ArrayLike):
     array = np.asarray(x)
     return (
         array.tolist()
@@ -37,7 +39,7 @@ def _tolist(x):
     )
 
 
-def to_document(module) -> dict:
+def to_document(module: eqx.Module) -> dict:
     """The document of a description object, without absent fields and default flags and texts."""
     document = {}
     if isinstance(module, AbstractSection) and module.shape != "given":
@@ -55,7 +57,7 @@ def to_document(module) -> dict:
     return document
 
 
-def _to_value(value):
+def _to_value(value: Any):
     # A pytree filter may have replaced the whole object by a placeholder.
     return to_document(value) if type(value).__module__.startswith("flexjax.robot.") else UNKNOWN
 

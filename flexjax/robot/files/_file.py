@@ -92,7 +92,7 @@ def _summary(cls: type) -> str:
     return " ".join(" ".join(prose).replace("``", "").replace(":class:", "").split())
 
 
-def _with_default(annotation, default, parameter: Parameter):
+def _with_default(annotation: Any, default: Any, parameter: Parameter):
     units = " or ".join(dict.fromkeys((unit_of(parameter), unit_of(parameter, "sliding"))))
     about = parameter.about + (f" [{units}]" if units else "")
     return annotation, Field(default, description=about)
@@ -133,7 +133,7 @@ def _section():
     return Annotated[Union[models], Discriminator(_shape_of)]  # noqa: UP007
 
 
-def _shape_of(section) -> str:
+def _shape_of(section: Any) -> str:
     shape = section.get("shape", "given") if isinstance(section, dict) else "given"
     return shape if isinstance(shape, str) else repr(shape)  # reported as an unknown tag
 
@@ -224,7 +224,7 @@ OTHER_WORDS = {
 }
 
 
-def structure_faults(document) -> Faults:
+def structure_faults(document: Any) -> Faults:
     """Unknown keys, missing keys and wrong types of a robot document."""
     faults = Faults()
     try:
@@ -235,7 +235,7 @@ def structure_faults(document) -> Faults:
     return faults
 
 
-def _add_structure_fault(faults: Faults, document, fault: Any) -> None:
+def _add_structure_fault(faults: Faults, document: Any, fault: Any) -> None:
     path, known = _locate(document, fault["loc"])
     kind, value = fault["type"], fault["input"]
     if kind == "extra_forbidden":
@@ -268,7 +268,7 @@ def _add_structure_fault(faults: Faults, document, fault: Any) -> None:
         faults.add(path, value, EXPECTED.get(kind) or str(fault["msg"]))
 
 
-def _locate(document, loc: tuple) -> tuple[str, list[str]]:
+def _locate(document: Any, loc: tuple) -> tuple[str, list[str]]:
     """The path of a fault, with names in place of indices, and the keys that its table may have."""
     words, here, cls, part = [], document, Robot, None
     for step in loc:

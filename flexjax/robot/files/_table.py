@@ -1,5 +1,7 @@
 """The table that ``print(robot)`` shows."""
 
+from typing import Any
+
 from flexjax.robot._fault import UNKNOWN
 from flexjax.robot.files._document import to_document
 
@@ -13,7 +15,7 @@ def columns(rows: list[list[str]], indent: str = "  ") -> list[str]:
     ]
 
 
-def short(value) -> str:
+def short(value: Any) -> str:
     """A number, or a list of numbers, with at most six digits."""
     if value is None:
         return ""
@@ -28,7 +30,7 @@ def _table(value: dict) -> str:
     )
 
 
-def robot_table(robot) -> str:
+def robot_table(robot: Any) -> str:
     """A readable table of links, joints, payloads and sensors, with units."""
     document = to_document(robot)
     plane = "planar" if robot.planar else "spatial"
@@ -86,7 +88,7 @@ def _beam(link: dict) -> str:
     return f"{rigid}{text}; {_table(link.get('material', {}))}"
 
 
-def _section(section) -> str:
+def _section(section: Any) -> str:
     if not isinstance(section, dict):
         return short(section)
     sizes = _table({key: v for key, v in section.items() if key != "shape"})

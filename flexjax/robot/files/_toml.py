@@ -1,6 +1,7 @@
 """Writes a robot document as TOML. ``repr`` writes numbers so that reading restores every bit."""
 
 import json
+from typing import Any
 
 
 def document_to_toml(document: dict) -> str:
@@ -19,11 +20,11 @@ def document_to_toml(document: dict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _is_tables(key: str, value) -> bool:
+def _is_tables(key: str, value: Any) -> bool:
     return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
-def _value(value, top: bool = False) -> str:
+def _value(value: Any, top: bool = False) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

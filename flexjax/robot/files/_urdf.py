@@ -7,11 +7,13 @@ requires. Axes, inertias and offsets are rotated accordingly.
 
 import os
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 from xml.parsers import expat
 
 import numpy as np
+from jax.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
 from flexjax.robot._fault import Faults, RobotError
@@ -29,7 +31,10 @@ TINY = 1e-9  # m; joints closer than this coincide
 
 
 def load_urdf(
-    path: str | os.PathLike, *, flexible: dict[str, dict] | None = None, gravity=(0.0, 0.0, -9.81)
+    path: str | os.PathLike,
+    *,
+    flexible: dict[str, dict] | None = None,
+    gravity: Iterable[SupportsFloat] = (0.0, 0.0, -9.81),
 ) -> Robot:
     """Load a robot from a URDF file.
 
@@ -62,7 +67,7 @@ def robot_from_urdf(
     text: str | bytes,
     *,
     flexible: dict[str, dict] | None = None,
-    gravity=(0.0, 0.0, -9.81),
+    gravity: Iterable[SupportsFloat] = (0.0, 0.0, -9.81),
     where: str = "URDF",
 ) -> Robot:
     """:func:`load_urdf` for the text of a file."""
@@ -298,7 +303,7 @@ def _joint_block(joint: dict, base: str, frames: dict) -> dict:
     return block
 
 
-def _clean(values) -> list:
+def _clean(values: ArrayLike) -> list:
     """Set rounding residues of rotations to zero, so that planar robots are found to be planar."""
     values = np.asarray(values)
     scale = max(np.max(np.abs(values)), 1e-300)

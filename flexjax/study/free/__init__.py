@@ -2,7 +2,9 @@
 
 from flexjax.study.free._free import (
     Free as Free,
+    FreeLike as FreeLike,
     Parameters as Parameters,
     as_free as as_free,
+    listed as listed,
     parameters as parameters,
 )

@@ -1,7 +1,7 @@
 """Which numbers are sought: by path, with bounds, priors, transforms and ties."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +13,7 @@ from flexjax.drive import Drive
 from flexjax.formulation import Start
 from flexjax.robot import Robot, find_leaves, paths
 from flexjax.robot._fields import PARAMETERS
+from flexjax.robot._paths import Found
 
 TRANSFORMS = ("none", "log", "logit")
 _LIMITS = {
@@ -41,6 +42,10 @@ class Free:
     tie: str | None = None
     start: float | None = None
     scale: float | None = None
+
+
+Bounds = tuple[float | None, float | None]
+FreeLike = str | Free | Sequence[str | Free] | Mapping[str, Free | Bounds]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,14 +138,14 @@ class Parameters(eqx.Module):
         return eqx.tree_at(lambda t: [_leaf(t, steps) for steps in leaves], tree, new)
 
 
-def _leaf(tree, steps):
+def _leaf(tree: Any, steps: tuple):
     for step in steps:
         tree = getattr(tree, step) if isinstance(tree, eqx.Module) else tree[step]
     return tree
 
 
 def parameters(
-    free,
+    free: FreeLike,
     robot: Robot,
     drives: list[Drive],
     starts: list[Start],
@@ -148,20 +153,14 @@ def parameters(
     sizes: dict[str, float],
 ) -> Parameters:
     """Expand ``free`` on a robot and on the drives and starts of the experiments. ``sizes``: typical size of the readings of sensors."""
-    free = (
-        [free]
-        if isinstance(free, str | Free)
-        else list(free.items())
-        if isinstance(free, dict)
-        else list(free)
-    )
-    if not free:
+    items = listed(free)
+    if not items:
         raise ValueError(
             "free: none; expected at least one free parameter, e.g. 'links.*.material.E'. "
             "fx.paths(robot) lists the parameters of a robot."
         )
     rows: list[dict] = []
-    for item in free:
+    for item in items:
         item = as_free(item)
         found = [
             f
@@ -187,7 +186,14 @@ def parameters(
     )  # fmt: skip
 
 
-def as_free(item) -> Free:
+def listed(free: FreeLike) -> list:
+    """The items of ``free``, each of which :func:`as_free` takes."""
+    if isinstance(free, str | Free):
+        return [free]
+    return list(free.items() if isinstance(free, Mapping) else free)
+
+
+def as_free(item: Any) -> Free:
     if isinstance(item, Free):
         return item
     if isinstance(item, str):
@@ -201,7 +207,7 @@ def as_free(item) -> Free:
     )
 
 
-def _found(path: str, robot, drives, starts, labels):
+def _found(path: str, robot: Robot, drives: list[Drive], starts: list[Start], labels: list[str]):
     """(name, unit, rule, value, Target) of every number that a path leads to; of an array: of all
     its components."""
     root, _, rest = path.partition(".")
@@ -221,7 +227,7 @@ def _found(path: str, robot, drives, starts, labels):
     return out
 
 
-def _found_in_drives(path: str, rest: str, drives, labels):
+def _found_in_drives(path: str, rest: str, drives: list[Drive], labels: list[str]):
     every = [[f for leaf in find_leaves(d, rest) for f in leaf.components()] for d in drives]
     for e, other in enumerate(every):
         if [f.path for f in other] != [f.path for f in every[0]]:
@@ -241,7 +247,7 @@ def _found_in_drives(path: str, rest: str, drives, labels):
     ]
 
 
-def _found_in_starts(rest: str, robot, starts, labels):
+def _found_in_starts(rest: str, robot: Robot, starts: list[Start], labels: list[str]):
     out = []
     for e, start in enumerate(starts):
         for f in (f for leaf in find_leaves(start, rest) for f in leaf.components()):
@@ -258,7 +264,7 @@ def _found_in_starts(rest: str, robot, starts, labels):
     return out
 
 
-def _rule(robot, found) -> str:
+def _rule(robot: Robot, found: Found) -> str:
     owner = _leaf(robot, found.steps[:-1])
     number = PARAMETERS.get(type(owner).__name__, {}).get(found.steps[-1])
     return "finite" if number is None else number.rule

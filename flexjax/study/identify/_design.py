@@ -2,17 +2,24 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from flexjax._types import NumbersLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
-from flexjax.study.free import Free, Parameters, as_free, parameters
-from flexjax.study.identify._problem import Problem, build, measure_data, residuals_and_jacobian
+from flexjax.study.free import FreeLike, Parameters, as_free, listed, parameters
+from flexjax.study.identify._problem import (
+    Measured,
+    Problem,
+    build,
+    measure_data,
+    residuals_and_jacobian,
+)
 from flexjax.study.identify.records._experiment import Experiment
 
 
@@ -48,12 +55,12 @@ class Design(NamedTuple):
 
 def design(
     model: AbstractModel,
-    free: Any,
+    free: FreeLike,
     candidates: Mapping[str, Drive],
-    ts,
+    ts: NumbersLike,
     *,
     noise: Mapping[str, float],
-    tune: Any = None,
+    tune: FreeLike | None = None,
     dt: float = 1e-3,
     steps: int = 10,
 ) -> Design:
@@ -82,13 +89,20 @@ def design(
     return Design(next(iter(problems.values()))[0].parameters.names, tuple(rows))
 
 
-def _problem(model, free, drive, ts, noise, dt):
+def _problem(
+    model: AbstractModel,
+    free: FreeLike,
+    drive: Drive,
+    ts: np.ndarray,
+    noise: Mapping[str, float],
+    dt: float,
+):
     blank = Experiment(ts, {s: 0 * ts for s in noise}, drive=drive, noise=dict(noise))
     problem = build(model, [blank], free, dt=dt)
     return problem, measure_data(problem, [blank])[0]
 
 
-def _information(problem: Problem, measured, drive: Drive | None = None):
+def _information(problem: Problem, measured: Measured, drive: Drive | None = None):
     """Fisher information about relative changes of the sought numbers."""
     if drive is not None:
         problem = eqx.tree_at(lambda p: p.groups[0].drives, problem, (drive,))
@@ -101,7 +115,7 @@ def _information(problem: Problem, measured, drive: Drive | None = None):
     return J.T @ J
 
 
-def _row(name, drive, problem, measured) -> Candidate:
+def _row(name: str, drive: Drive, problem: Problem, measured: Measured) -> Candidate:
     info = np.asarray(_information(problem, measured))
     sign, score = np.linalg.slogdet(info)
     with np.errstate(invalid="ignore"):
@@ -113,7 +127,9 @@ def _row(name, drive, problem, measured) -> Candidate:
     return Candidate(name, drive, float(score) if sign > 0 else -np.inf, errors)
 
 
-def _tuned(best: Candidate, problem, measured, tune, steps) -> Candidate:
+def _tuned(
+    best: Candidate, problem: Problem, measured: Measured, tune: FreeLike, steps: int
+) -> Candidate:
     from scipy.optimize import minimize
 
     tuning = _tuning(tune, problem, best.drive)
@@ -144,15 +160,8 @@ def _tuned(best: Candidate, problem, measured, tune, steps) -> Candidate:
     return _row(name, drive, changed, measured)
 
 
-def _tuning(tune, problem: Problem, drive: Drive) -> Parameters:
-    items = (
-        [tune]
-        if isinstance(tune, str | Free)
-        else list(tune.items())
-        if isinstance(tune, dict)
-        else list(tune)
-    )
-    items = [as_free(item) for item in items]
+def _tuning(tune: FreeLike, problem: Problem, drive: Drive) -> Parameters:
+    items = [as_free(item) for item in listed(tune)]
     items = [
         dataclasses.replace(
             i, path=i.path if str(i.path).startswith("drive.") else f"drive.{i.path}"

@@ -1,14 +1,16 @@
 """Which free parameters take part in a prediction at all: found in the traced program, so that a
 derivative that happens to vanish (a joint at rest, a stop that is not reached) is not mistaken."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from flexjax.study.identify._problem import Problem
 
 
-def refuse_without_effect(problem: Problem, suspects) -> None:
+def refuse_without_effect(problem: Problem, suspects: Sequence[int] | np.ndarray) -> None:
     """Raise for parameters among ``suspects`` (indices) that no prediction depends on. Traces the
     model once more; call it only where a derivative is zero."""
     reached = takes_part(problem)

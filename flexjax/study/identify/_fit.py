@@ -1,6 +1,8 @@
 """Search: Levenberg-Marquardt of optimistix on growing parts of the records, with a bar, interruption and checkpoints; optax for large problems."""
 
+import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,8 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix as optx
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
 from flexjax._files import read_npz, reading, write_whole
+from flexjax._types import ScalarLike
 from flexjax.study.identify._effect import refuse_without_effect
 from flexjax.study.identify._problem import (
     FAILED,
@@ -21,6 +25,8 @@ from flexjax.study.identify._problem import (
     residuals,
     residuals_and_jacobian,
 )
+
+Bar = Callable[[int, float], None]
 
 
 class Fit(NamedTuple):
@@ -38,15 +44,15 @@ class _Within(optx.AbstractDescent):
     """The Gauss-Newton step if it is not longer than the radius, else the damped one of just that length. In u, where each number's own size is the unit, so
     that no number changes by orders of magnitude because the data near the start say nothing about it."""
 
-    def init(self, y, f_info_struct):
+    def init(self, y: Float[Array, " p"], f_info_struct: PyTree):
         p = y.shape[0]
         return jnp.zeros((p, p), y.dtype), jnp.zeros(p, y.dtype)
 
-    def query(self, y, f_info, state):
+    def query(self, y: Float[Array, " p"], f_info: Any, state: PyTree):
         J = f_info.jac.as_matrix()
         return J.T @ J, J.T @ f_info.residual
 
-    def step(self, step_size, state):
+    def step(self, step_size: ScalarLike, state: PyTree):
         gram, slope = state
         size, directions = jnp.linalg.eigh(gram)
         size = jnp.maximum(size, 1e-14 * size[-1] + 1e-300)
@@ -83,7 +89,7 @@ def lm(rtol: float, atol: float) -> optx.LevenbergMarquardt:
 
 
 @eqx.filter_jit
-def _begin(solver, args: Sought):
+def _begin(solver: optx.LevenbergMarquardt, args: Sought):
     """Inside a jit of its own, so that what the state holds besides arrays is the same object in every later call."""
     u = jnp.zeros_like(args.z0)
     shape, aux = jax.eval_shape(lambda u: for_solver(u, args), u)
@@ -108,7 +114,7 @@ class Point(NamedTuple):
 
 
 @eqx.filter_jit
-def _advance(solver, u, state, args: Sought):
+def _advance(solver: optx.LevenbergMarquardt, u: Float[Array, " p"], state: PyTree, args: Sought):
     u, state, _ = solver.step(for_solver, u, args, {"jac": "fwd"}, state, frozenset())
     done, result = solver.terminate(for_solver, u, args, {"jac": "fwd"}, state, frozenset())
     r, J, _ = state.aux
@@ -128,7 +134,7 @@ def _advance(solver, u, state, args: Sought):
 
 
 @eqx.filter_jit
-def _last_step(u, point: Point, args: Sought) -> Point:
+def _last_step(u: Float[Array, " p"], point: Point, args: Sought) -> Point:
     """A full Gauss-Newton step with the residuals that the linear model gives; predictions stay those of a tenth of a standard error away."""
     r, J, predicted = point.beside
     J = J * args.at(u)[1][None]
@@ -146,7 +152,7 @@ def _last_step(u, point: Point, args: Sought) -> Point:
 
 
 @eqx.filter_jit
-def loss_of(z, problem: Problem, measured: Measured):
+def loss_of(z: Float[Array, " p"], problem: Problem, measured: Measured):
     return 0.5 * jnp.sum(residuals(z, problem, measured)[0] ** 2)
 
 
@@ -162,17 +168,17 @@ HOLD = 0.25
 
 
 def levenberg_marquardt(
-    problem,
-    measured,
-    z0,
+    problem: Problem,
+    measured: Measured,
+    z0: np.ndarray | Array,
     *,
-    max_steps,
-    rtol,
-    atol,
-    bar=None,
-    checkpoint=None,
-    history=(),
-    grow=True,
+    max_steps: int,
+    rtol: float,
+    atol: float,
+    bar: Bar | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    history: Sequence[float] = (),
+    grow: bool = True,
 ) -> Fit:
     """Step by step from the host: optimistix's method on growing parts of the records (``grow``), then on all. Interrupted, it returns the best so far."""
     search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar)
@@ -219,7 +225,14 @@ def _near(gain: float, last: float, sample: float) -> bool:
 class _Search:
     """The running search: where it is, and at what cost so far (in evaluations of whole records)."""
 
-    def __init__(self, problem, measured, solver, z, bar):
+    def __init__(
+        self,
+        problem: Problem,
+        measured: Measured,
+        solver: optx.LevenbergMarquardt,
+        z: Float[Array, " p"],
+        bar: Bar | None,
+    ):
         self.problem, self.measured, self.solver, self.z, self.bar = (
             problem,
             measured,
@@ -262,7 +275,7 @@ class _Search:
                 self.z = point.ahead
                 return
 
-    def whole(self, max_steps: int, keep) -> str:
+    def whole(self, max_steps: int, keep: Callable[[Point], None]) -> str:
         for point, done, good in self._run(1.0, 0.0, max_steps):
             keep(point)
             if done:
@@ -270,7 +283,15 @@ class _Search:
         return "stopped at max_steps"
 
 
-def _fit(problem, measured, z, history, status, evaluations, there=None) -> Fit:
+def _fit(
+    problem: Problem,
+    measured: Measured,
+    z: np.ndarray | Array,
+    history: list[float],
+    status: str,
+    evaluations: float,
+    there: Any = None,
+) -> Fit:
     r, J, predicted = (
         residuals_and_jacobian(jnp.asarray(z), problem, measured) if there is None else there
     )
@@ -287,7 +308,7 @@ def _fit(problem, measured, z, history, status, evaluations, there=None) -> Fit:
     )
 
 
-def _refuse_idle(problem: Problem, jacobian) -> None:
+def _refuse_idle(problem: Problem, jacobian: np.ndarray | Array) -> None:
     """Where a derivative of all data vanishes exactly, see whether it always does. Rows of priors are last."""
     data = np.asarray(jacobian)[: -problem.parameters.size]
     idle = np.flatnonzero(~np.any(data, axis=0))
@@ -295,7 +316,7 @@ def _refuse_idle(problem: Problem, jacobian) -> None:
         refuse_without_effect(problem, idle)
 
 
-def spread_starts(problem: Problem, n: int, spread: float, key) -> jax.Array:
+def spread_starts(problem: Problem, n: int, spread: float, key: PRNGKeyArray) -> jax.Array:
     """The start itself, and others drawn around it (normal in z; in z a number's logarithm is natural)."""
     noise = spread * jax.random.normal(
         key, (n - 1, problem.parameters.size), problem.parameters.start.dtype
@@ -304,17 +325,17 @@ def spread_starts(problem: Problem, n: int, spread: float, key) -> jax.Array:
 
 
 def gradient_descent(
-    problem,
-    measured,
-    z0,
-    optimiser,
+    problem: Problem,
+    measured: Measured,
+    z0: np.ndarray | Array,
+    optimiser: Any,
     *,
-    max_steps,
-    batch=None,
-    key=None,
-    bar=None,
-    checkpoint=None,
-    history=(),
+    max_steps: int,
+    batch: int | None = None,
+    key: PRNGKeyArray | None = None,
+    bar: Bar | None = None,
+    checkpoint: str | os.PathLike | None = None,
+    history: Sequence[float] = (),
 ) -> Fit:
     """A first-order search with an optax optimiser on the sum of squares; ``batch``: experiments drawn at random for each step."""
     import optax
@@ -355,7 +376,7 @@ def gradient_descent(
     return _fit(problem, measured, best[1], history, status, n)
 
 
-def _chosen(weights, batch: int, total: int, key):
+def _chosen(weights: tuple[Array, ...], batch: int, total: int, key: PRNGKeyArray):
     """Weights of a random part of the experiments, scaled up so that the loss keeps its size on average."""
     pick = (
         jnp.zeros(total).at[jax.random.permutation(key, total)[:batch]].set((total / batch) ** 0.5)
@@ -370,7 +391,12 @@ def _chosen(weights, batch: int, total: int, key):
 # ---- checkpoints --------------------------------------------------------------------------------------------------------
 
 
-def _keep(path, problem: Problem, best, history) -> None:
+def _keep(
+    path: str | os.PathLike | None,
+    problem: Problem,
+    best: tuple[float, np.ndarray],
+    history: list[float],
+) -> None:
     if path is None:
         return
     content = {
@@ -384,7 +410,9 @@ def _keep(path, problem: Problem, best, history) -> None:
     write_whole(path, lambda part: np.savez(part, **content))
 
 
-def resume(path, problem: Problem) -> tuple[np.ndarray, list[float]] | None:
+def resume(
+    path: str | os.PathLike | None, problem: Problem
+) -> tuple[np.ndarray, list[float]] | None:
     """z and history of a checkpoint; None if there is none yet; an error if it belongs to another problem."""
     if path is None:
         return None

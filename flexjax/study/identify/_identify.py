@@ -1,21 +1,25 @@
 """identify: numbers of a robot from measured data, with their uncertainty."""
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from flexjax.formulation import AbstractModel
+from flexjax.study.free import FreeLike, Parameters
 from flexjax.study.identify import _fit
 from flexjax.study.identify._batch import solve_batch
-from flexjax.study.identify._problem import Problem, build, measure_data
+from flexjax.study.identify._problem import Measured, Problem, build, measure_data
 from flexjax.study.identify._result import Comparison, Identification
-from flexjax.study.identify.records._data import FrequencyResponse, Modal
+from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.uncertainty._statistics import (
     noise_factors,
@@ -24,17 +28,15 @@ from flexjax.study.identify.uncertainty._statistics import (
     rows_of,
 )
 
-Data = Experiment | Modal | FrequencyResponse
-
 
 def identify(
     model: AbstractModel,
     experiments: Data | Sequence[Data],
-    free: Any,
+    free: FreeLike,
     *,
     validation: Data | Sequence[Data] = (),
     dt: float = 1e-3,
-    solver=None,
+    solver: diffrax.AbstractSolver | None = None,
     band: tuple[float, float] | None = None,
     method: Any = "lm",
     max_steps: int = 50,
@@ -46,7 +48,7 @@ def identify(
     reweight: int = 2,
     seed: int = 0,
     progress: bool = False,
-    checkpoint=None,
+    checkpoint: str | os.PathLike | None = None,
 ) -> Identification:
     """Find numbers of a robot (and of its drive, sensors, start) that make a model reproduce measured data.
 
@@ -121,7 +123,7 @@ def identify(
     return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
 
 
-def _listed(field: str, data) -> list:
+def _listed(field: str, data: Data | Sequence[Data]) -> list:
     data = [data] if isinstance(data, Data) else list(data)
     for item in data:
         if not isinstance(item, Data):
@@ -137,7 +139,15 @@ def _same_starts(problem: Problem) -> None:
     )
 
 
-def _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint):
+def _searcher(
+    method: Any,
+    max_steps: int,
+    rtol: float,
+    atol: float,
+    batch: int | None,
+    seed: int,
+    checkpoint: str | os.PathLike | None,
+):
     if method == "lm":
         if batch is not None:
             raise ValueError(
@@ -173,7 +183,9 @@ def _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint):
     )
 
 
-def _multi_start(problem, measured, starts, spread, seed, max_steps):
+def _multi_start(
+    problem: Problem, measured: Measured, starts: int, spread: float, seed: int, max_steps: int
+):
     z0 = _fit.spread_starts(problem, starts, spread, jax.random.key(seed))
     zs, r, _ = solve_batch(problem, measured, z0, min(max_steps, 30))
     losses = 0.5 * np.sum(np.asarray(r) ** 2, axis=1)
@@ -211,7 +223,7 @@ class _Bar:
         self.bar.refresh()
 
 
-def _weight_size(problem, measured, channel: str) -> float:
+def _weight_size(problem: Problem, measured: Measured, channel: str) -> float:
     """One over the weight of a channel, as it is now."""
     for group, w in zip(problem.groups, measured.weights, strict=True):
         if channel in group.sensors:
@@ -222,13 +234,23 @@ def _weight_size(problem, measured, channel: str) -> float:
 
 
 @eqx.filter_jit
-def _values_and_slopes(par, z):
+def _values_and_slopes(par: Parameters, z: Float[Array, " p"]):
     """Numbers in their units, and the derivative of each by its own z. Compiled: piece by piece it took a twentieth of a search."""
     return par.values(z), jnp.diagonal(jax.jacfwd(par.values)(z))
 
 
 def _finish(
-    model, data, checks, problem, checked, measured, known, fit, finals, band, begin
+    model: AbstractModel,
+    data: list[Data],
+    checks: list[Data],
+    problem: Problem,
+    checked: Problem | None,
+    measured: Measured,
+    known: dict[str, bool],
+    fit: _fit.Fit,
+    finals: np.ndarray | None,
+    band: tuple[float, float] | None,
+    begin: float,
 ) -> Identification:
     par = problem.parameters
     z = jnp.asarray(fit.z)
@@ -264,7 +286,9 @@ def _finish(
     )  # fmt: skip
 
 
-def _compare(problem: Problem, data, predicted) -> tuple[Comparison, ...]:
+def _compare(
+    problem: Problem, data: list[Data], predicted: tuple[Sequence[Array], Sequence[Array]]
+) -> tuple[Comparison, ...]:
     runs, others = predicted
     experiments = [d for d in data if isinstance(d, Experiment)]
     found: dict[int, Comparison] = {}

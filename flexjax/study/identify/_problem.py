@@ -1,6 +1,8 @@
 """The least-squares problem: from the vector of sought numbers to weighted residuals. Everything traced; the structure is static."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -9,10 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
-from flexjax.study.free import Parameters, parameters
+from flexjax.robot import Robot
+from flexjax.study.free import FreeLike, Parameters, parameters
 from flexjax.study.identify._readings import readings, stations_for
+from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 
 FAILED = 1e6  # residual of a sample that the simulation did not reach: any step back is better
@@ -34,7 +39,7 @@ class Group(eqx.Module):
     substeps: int = eqx.field(static=True)
     rest: bool = eqx.field(static=True)
 
-    def reached(self, share):
+    def reached(self, share: ScalarLike):
         """Intervals in this part of the record."""
         return jnp.ceil(share * (self.ts.shape[1] - 1) - 1e-6).astype(jnp.int32)
 
@@ -58,13 +63,15 @@ class Problem(eqx.Module):
     solver: diffrax.AbstractSolver | None
     others: tuple = eqx.field(static=True)  # Modal, FrequencyResponse
 
-    def rebound(self, z) -> AbstractModel:
+    def rebound(self, z: Float[Array, " p"]) -> AbstractModel:
         return self.model.rebind(
             self.parameters.place(self.model.robot, "robot", self.parameters.values(z))
         )
 
     @eqx.filter_jit
-    def predict(self, z, share=None) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    def predict(
+        self, z: Float[Array, " p"], share: ScalarLike | None = None
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
         """Readings of every group (E, T, S), and the predictions of the other data. ``share``: only this part of every record is run (forward mode
         only), the rest is NaN."""
         model = self.rebound(z)
@@ -73,15 +80,27 @@ class Problem(eqx.Module):
             data.predict(model) for data in self.others
         )
 
-    def drive_of(self, model, values, group: Group, k: int) -> Drive:
+    def drive_of(
+        self,
+        model: AbstractModel,
+        values: Float[Array, " p"] | Sequence[Array],
+        group: Group,
+        k: int,
+    ) -> Drive:
         """The drive of a group's k-th experiment with the sought numbers in it, and the robot's torque constants where currents were recorded."""
         drive = self.parameters.place(group.drives[k], "drive", values)
         for joint in group.currents:
-            constant = model.robot.joints[model.robot.joint_index(joint)].motor.torque_constant
+            constant = model.robot.joints[model.robot.joint_index(joint)].torque_constant
             drive = eqx.tree_at(lambda d: d.joints[joint].signal.factor, drive, constant)  # noqa: B023
         return drive
 
-    def readings_of(self, model, values, group: Group, share=None):
+    def readings_of(
+        self,
+        model: AbstractModel,
+        values: Float[Array, " p"] | Sequence[Array],
+        group: Group,
+        share: ScalarLike | None = None,
+    ):
         """Readings (E, T, S) of a group's experiments."""
         intervals = None if share is None else group.reached(share)
 
@@ -104,7 +123,9 @@ class Problem(eqx.Module):
         return jax.vmap(run)(group.ts, drives, starts)
 
 
-def residuals(z: Float[Array, " p"], problem: Problem, measured: Measured, share=None):
+def residuals(
+    z: Float[Array, " p"], problem: Problem, measured: Measured, share: ScalarLike | None = None
+):
     """All weighted residuals in one vector (N,), priors last; and what the model predicts. ``share``: only the first part of every record counts."""
     runs, others = predicted = problem.predict(z, share)
     parts = []
@@ -137,7 +158,9 @@ def residuals(z: Float[Array, " p"], problem: Problem, measured: Measured, share
 
 
 @eqx.filter_jit
-def residuals_and_jacobian(z, problem: Problem, measured: Measured, share=None):
+def residuals_and_jacobian(
+    z: Float[Array, " p"], problem: Problem, measured: Measured, share: ScalarLike | None = None
+):
     """(N,), (N, p) and predictions: forward mode, one run of the model with all tangents beside it; nothing of the run is stored.
 
     Under a jit of its own: solvers ask for it in several places, and tracing the model is the larger part of compiling it."""
@@ -162,7 +185,7 @@ class Sought(eqx.Module):
     share: Float[Array, ""]
     pull: Float[Array, ""]
 
-    def at(self, u):
+    def at(self, u: Float[Array, " p"]):
         """z, and its derivative by u (p,). Below a half of where it starts a number goes on towards zero as an exponential, and so stays positive."""
         log, kept = self.problem.parameters.mask("log"), jnp.maximum(u, -0.5)
         change = jnp.where(
@@ -170,7 +193,7 @@ class Sought(eqx.Module):
         )
         return self.z0 + change, jnp.where(log, 1 / (1 + kept), 1.0)
 
-    def evaluate(self, u):
+    def evaluate(self, u: Float[Array, " p"]):
         """p + 1 numbers with the same sum of squares as all residuals and the same Gauss-Newton steps (an orthogonal transformation of them), their Jacobian;
         and beside them the residuals, their Jacobian by z, and the predictions."""
         z, slope = self.at(u)
@@ -191,7 +214,7 @@ class Sought(eqx.Module):
 
 
 @eqx.filter_custom_jvp
-def for_solver(u, args: Sought):
+def for_solver(u: Float[Array, " p"], args: Sought):
     """Residuals with their derivative as a ready matrix, so that a solver that linearises does not store the run; what stands beside them is taken as
     constant."""
     r, _, beside = args.evaluate(u)
@@ -199,7 +222,7 @@ def for_solver(u, args: Sought):
 
 
 @for_solver.def_jvp
-def _for_solver_jvp(primals, tangents):
+def _for_solver_jvp(primals: Any, tangents: Any):
     (u, args), (du, _) = primals, tangents
     r, jacobian, beside = args.evaluate(u)
     return (r, beside), (jacobian @ du, jax.tree_util.tree_map(jnp.zeros_like, beside))
@@ -209,7 +232,13 @@ def _for_solver_jvp(primals, tangents):
 
 
 def build(
-    model: AbstractModel, data, free, *, dt: float, solver=None, like: Parameters | None = None
+    model: AbstractModel,
+    data: Sequence[Data],
+    free: FreeLike | None,
+    *,
+    dt: float,
+    solver: diffrax.AbstractSolver | None = None,
+    like: Parameters | None = None,
 ) -> Problem:
     """Check data against the robot and put the problem together. ``like``: parameters of another problem, to predict other data with."""
     robot = model.robot
@@ -267,11 +296,11 @@ def build(
     return Problem(model, like, groups, stations, solver, others)
 
 
-def _size(values) -> float:
+def _size(values: np.ndarray) -> float:
     return float(np.nanstd(values)) or 1.0
 
 
-def _with_sought(start: Start, free, robot) -> Start:
+def _with_sought(start: Start, free: FreeLike, robot: Robot) -> Start:
     """The start with an entry for every joint whose start is sought, so that there is a number to change."""
     items = [free] if not isinstance(free, list | tuple | dict) else list(free)
     wanted = [
@@ -301,7 +330,7 @@ def _with_sought(start: Start, free, robot) -> Start:
     return Start(**fields, links=start.links)
 
 
-def _refuse_recorded(par: Parameters, experiments) -> None:
+def _refuse_recorded(par: Parameters, experiments: list[Experiment]) -> None:
     """A start that a recorded motion fixes cannot be sought."""
     for name, targets in zip(par.names, par.targets, strict=True):
         for t in targets:
@@ -318,7 +347,10 @@ def _refuse_recorded(par: Parameters, experiments) -> None:
 
 
 def measure_data(
-    problem: Problem, data, noise: dict[str, float] | None = None, band=None
+    problem: Problem,
+    data: Sequence[Data],
+    noise: dict[str, float] | None = None,
+    band: tuple[float, float] | None = None,
 ) -> tuple[Measured, dict[str, bool]]:
     """Values and weights of the data, and which channels have a known standard deviation. Without one, a channel is weighted by ``noise`` (if
     given) or by a hundredth of the size of its own readings."""
@@ -383,5 +415,5 @@ def measure_data(
     ), known
 
 
-def _common_size(experiments, sensor: str) -> float:
+def _common_size(experiments: list[Experiment], sensor: str) -> float:
     return max(_size(e.sensors[sensor]) for e in experiments if sensor in e.sensors)

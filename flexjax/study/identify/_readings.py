@@ -1,9 +1,16 @@
 """What a run of the model gives at the sensors that were recorded."""
 
+from collections.abc import Collection, Sequence
+
+import diffrax
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float, Int
 
+from flexjax.drive import Drive
+from flexjax.formulation import AbstractModel, Start
+from flexjax.numerics.term import State
 from flexjax.robot import Robot, Sensor
 from flexjax.simulate import equilibrium, simulate
 from flexjax.simulate.trajectory import measure
@@ -25,7 +32,7 @@ def sensor_kind(sensor: Sensor, robot: Robot) -> str:
     }[sensor.kind]
 
 
-def stations_for(robot: Robot, names, free: tuple[str, ...] = ()) -> np.ndarray:
+def stations_for(robot: Robot, names: Collection[str], free: tuple[str, ...] = ()) -> np.ndarray:
     """The stations that these sensors need, so that nothing is interpolated; a fine grid where a station itself is sought."""
     if any(
         path.startswith("sensors.") and (path.endswith(".s") or ".span." in path) for path in free
@@ -41,17 +48,17 @@ def stations_for(robot: Robot, names, free: tuple[str, ...] = ()) -> np.ndarray:
 
 
 def readings(
-    model,
-    drive,
-    start,
-    ts,
+    model: AbstractModel,
+    drive: Drive,
+    start: State | Start,
+    ts: Float[Array, " T"],
     *,
-    sensors,
+    sensors: Sequence[str],
     substeps: int,
-    stations,
-    solver=None,
+    stations: Sequence[float],
+    solver: diffrax.AbstractSolver | None = None,
     rest: bool = False,
-    intervals=None,
+    intervals: Int[Array, ""] | None = None,
 ):
     """(T, S) readings of the named sensors, NaN after a failure and after the first ``intervals``."""
     if rest:
@@ -70,7 +77,16 @@ def readings(
 
 
 def read_run(
-    model, drive, start, ts, *, sensors, substeps: int, stations, solver=None, intervals=None
+    model: AbstractModel,
+    drive: Drive,
+    start: State | Start,
+    ts: Float[Array, " T"],
+    *,
+    sensors: Sequence[str],
+    substeps: int,
+    stations: Sequence[float],
+    solver: diffrax.AbstractSolver | None = None,
+    intervals: Int[Array, ""] | None = None,
 ):
     """The same, and the state at the end."""
     traj = simulate(

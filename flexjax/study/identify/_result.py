@@ -50,7 +50,7 @@ class Comparison:
         }
 
 
-def _apart_from_rounding(y, predicted):
+def _apart_from_rounding(y: np.ndarray, predicted: np.ndarray):
     error = y - predicted
     return error if np.nanstd(error) > 1e-8 * np.nanstd(y) else np.zeros(0)
 

@@ -1,15 +1,22 @@
 """Data other than time series: measured natural frequencies, and frequency responses."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
+from flexjax._types import NumbersLike
 from flexjax.drive import Drive
+from flexjax.formulation import AbstractModel
 from flexjax.robot import Robot
 from flexjax.simulate import linearise, modes
+from flexjax.study.identify.records._experiment import Experiment
+
+NEEDS_CONSTANT = "input: currents of {name!r} need joints.{name}.motor.torque_constant."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -88,7 +95,7 @@ class Modal:
             [np.full(len(self.frequencies), self.sd), np.full(len(z), self.damping_sd)]
         )
 
-    def predict(self, model) -> jax.Array:
+    def predict(self, model: AbstractModel) -> jax.Array:
         found = modes(model, self.at, lock=self.lock, drive=self.drive, n=max(self._modes) + 1)
         if found.frequencies.shape[0] <= max(self._modes):
             raise ValueError(
@@ -99,7 +106,7 @@ class Modal:
         damped = np.flatnonzero(np.isfinite(self.damping))
         return jnp.concatenate([jnp.log(found.frequencies[pick]), found.damping[pick][damped]])
 
-    def shown(self, values) -> np.ndarray:
+    def shown(self, values: ArrayLike) -> np.ndarray:
         """As numbers to read: frequencies in Hz."""
         n = len(self.frequencies)
         return np.concatenate([np.exp(np.asarray(values)[:n]), np.asarray(values)[n:]])
@@ -140,7 +147,12 @@ class FrequencyResponse:
 
     @classmethod
     def from_period(
-        cls, experiment, input: str, output: str, lines=None, **others
+        cls,
+        experiment: Experiment,
+        input: str,
+        output: str,
+        lines: Sequence[int] | np.ndarray | None = None,
+        **others: Any,
     ) -> "FrequencyResponse":
         """From a record of exactly one period (or several) of a periodic input: the quotient of the Fourier transforms on the ``lines``
         (numbers of the DFT) that the input excites; standard deviations belong to an even noise on the output. Half of the lines may be
@@ -171,7 +183,13 @@ class FrequencyResponse:
 
     @classmethod
     def from_noise(
-        cls, experiment, input: str, output: str, segment: float, band=None, **others
+        cls,
+        experiment: Experiment,
+        input: str,
+        output: str,
+        segment: float,
+        band: tuple[float, float] | None = None,
+        **others: Any,
     ) -> "FrequencyResponse":
         """From a record of any broadband input: averaged over half-overlapping segments of this length [s] with a Hann window (H1), with
         standard deviations from the coherence."""
@@ -197,7 +215,7 @@ class FrequencyResponse:
         others = {"name": f"response of {experiment.name}", **others}
         return cls(f[keep], H[keep], input, output, sd=sd[keep], current=current, **others)
 
-    def pick(self, rows) -> "FrequencyResponse":
+    def pick(self, rows: Any) -> "FrequencyResponse":
         """Only these frequencies (indices, a slice or a mask)."""
         return dataclasses.replace(
             self, frequencies=self.frequencies[rows], values=self.values[rows], sd=self.sd[rows]
@@ -215,9 +233,7 @@ class FrequencyResponse:
                 f"input: {self.input!r} is no joint; expected one of {', '.join(joints)}."
             )
         elif self.current and joints[self.input].torque_constant is None:
-            faults.append(
-                f"input: currents of {self.input!r} need joints.{self.input}.motor.torque_constant."
-            )
+            faults.append(NEEDS_CONSTANT.format(name=self.input))
         if self.output not in [s.name for s in robot.sensors]:
             faults.append(
                 f"output: {self.output!r} is no sensor; expected one of {', '.join(s.name for s in robot.sensors) or 'none'}."
@@ -230,11 +246,11 @@ class FrequencyResponse:
             [self.sd, self.sd]
         )
 
-    def predict(self, model) -> jax.Array:
+    def predict(self, model: AbstractModel) -> jax.Array:
         H = self.response(model)
         return jnp.concatenate([H.real, H.imag])
 
-    def response(self, model, frequencies=None) -> jax.Array:
+    def response(self, model: AbstractModel, frequencies: NumbersLike | None = None) -> jax.Array:
         """The model's complex response at these frequencies [Hz] (default: the measured ones)."""
         linear = linearise(model, self.drive, self.at)
         if self.input not in linear.inputs:
@@ -260,9 +276,15 @@ class FrequencyResponse:
         if sensor.delay is not None:
             H = H * jnp.exp(-1j * w * sensor.delay)
         if self.current:
-            H = H * model.robot.joints[model.robot.joint_index(self.input)].motor.torque_constant
+            constant = model.robot.joints[model.robot.joint_index(self.input)].torque_constant
+            if constant is None:
+                raise ValueError(NEEDS_CONSTANT.format(name=self.input))
+            H = H * constant
         return H
 
-    def shown(self, values) -> np.ndarray:
+    def shown(self, values: ArrayLike) -> np.ndarray:
         n = len(self.frequencies)
         return np.asarray(values)[:n] + 1j * np.asarray(values)[n:]
+
+
+Data = Experiment | Modal | FrequencyResponse

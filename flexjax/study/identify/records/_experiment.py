@@ -3,16 +3,19 @@
 import dataclasses
 import difflib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
 from flexjax._types import NumbersLike
 from flexjax.drive import Drive, Effort, Motion
 from flexjax.drive.signal import Scaled
 from flexjax.formulation import Start
 from flexjax.robot import Robot
+from flexjax.simulate.trajectory import Trajectory
 from flexjax.study.identify.records._read import Column, read_columns
 from flexjax.study.identify.records._resample import resampled
 from flexjax.study.identify.records._track import Hold, track
@@ -133,7 +136,7 @@ class Experiment:
         offset: float = 0.0,
         fill: float = 0.0,
         name: str | None = None,
-        **others,
+        **others: Any,
     ) -> "Experiment":
         """Read CSV (or any separated text), MAT, NPZ or netCDF.
 
@@ -169,7 +172,13 @@ class Experiment:
 
     @classmethod
     def simulated(
-        cls, traj, drive: Drive | None = None, *, key=None, name: str = "simulated", **others
+        cls,
+        traj: Trajectory,
+        drive: Drive | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+        name: str = "simulated",
+        **others: Any,
     ) -> "Experiment":
         """The readings of a simulated run as if they were measured; ``key`` adds the noise that the robot's sensors say."""
         from flexjax.simulate.trajectory import measure
@@ -274,7 +283,7 @@ class Experiment:
             currents=change(self.currents),
         )
 
-    def _mapped(self, fn, ts) -> "Experiment":
+    def _mapped(self, fn: Callable[[np.ndarray], np.ndarray], ts: np.ndarray) -> "Experiment":
         fields = {
             f: {k: fn(v) for k, v in getattr(self, f).items()}
             for f in ("sensors", "motions", "efforts", "currents")
@@ -380,7 +389,7 @@ def _time_faults(ts: np.ndarray) -> list[str]:
     return []
 
 
-def _filled(ts, values, longest: float) -> np.ndarray:
+def _filled(ts: np.ndarray, values: np.ndarray, longest: float) -> np.ndarray:
     """Gaps of at most this length interpolated along straight lines; longer ones stay."""
     good = np.isfinite(values)
     if good.all() or not good.any():

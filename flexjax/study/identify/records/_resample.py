@@ -6,7 +6,9 @@ ROUND = 1e-6  # of a step: times that differ by less are the same
 ADJACENT = 1.5  # of the channel's own spacing: samples further apart have a gap between them
 
 
-def resampled(ts, values, grid, step: float, *, filled: bool) -> np.ndarray:
+def resampled(
+    ts: np.ndarray, values: np.ndarray, grid: np.ndarray, step: float, *, filled: bool
+) -> np.ndarray:
     """``values`` at ``ts`` (NaN: no sample) on an even ``grid``; ``filled``: also between samples."""
     good = np.isfinite(values)
     times, values = ts[good], values[good]
@@ -21,7 +23,7 @@ def resampled(ts, values, grid, step: float, *, filled: bool) -> np.ndarray:
     return np.where(np.isnan(new), np.interp(grid, times, values), new) if filled else new
 
 
-def _slopes(times, values, longest: float) -> np.ndarray:
+def _slopes(times: np.ndarray, values: np.ndarray, longest: float) -> np.ndarray:
     """Slope at each sample, from neighbours on this side of any gap."""
     slopes = np.zeros(len(times))
     for run in np.split(np.arange(len(times)), np.flatnonzero(np.diff(times) > longest) + 1):
@@ -30,7 +32,7 @@ def _slopes(times, values, longest: float) -> np.ndarray:
     return slopes
 
 
-def _averaged(times, values, grid, step: float) -> np.ndarray:
+def _averaged(times: np.ndarray, values: np.ndarray, grid: np.ndarray, step: float) -> np.ndarray:
     """Mean over one step around each grid time; a step with no sample in it is a gap."""
     index = np.floor((times - grid[0]) / step + 0.5 + ROUND).astype(int)
     inside = (index >= 0) & (index < len(grid))
@@ -47,7 +49,9 @@ def _averaged(times, values, grid, step: float) -> np.ndarray:
     return new
 
 
-def _looked_up(times, values, grid, step: float, spacing: float) -> np.ndarray:
+def _looked_up(
+    times: np.ndarray, values: np.ndarray, grid: np.ndarray, step: float, spacing: float
+) -> np.ndarray:
     """The reading of the nearest sample, moved along the slope there, or between two neighbours."""
     if not len(times):
         return np.full(len(grid), np.nan)

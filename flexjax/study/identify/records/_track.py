@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive.signal import AbstractSignal
 
 Hold = Literal["cubic", "linear", "zero"]
@@ -23,7 +24,7 @@ class Track(AbstractSignal):
     even: bool = eqx.field(static=True)
     smooth: bool = eqx.field(static=True)
 
-    def evaluate(self, t, at=None):
+    def evaluate(self, t: ScalarLike, at: PieceTime = None):
         # Where pieces join smoothly t decides; where they jump, the middle of the step.
         where = t if self.smooth or at is None else at
         last = self.pieces.shape[0] - 1

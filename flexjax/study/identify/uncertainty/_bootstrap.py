@@ -6,9 +6,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from scipy import stats
 
 from flexjax.study.identify._batch import solve_batch
+from flexjax.study.identify._problem import Measured, Problem
 from flexjax.study.identify.uncertainty._statistics import noise_factors, precision, rows_of
 
 
@@ -22,15 +24,15 @@ class Bootstrap(NamedTuple):
 
 
 @eqx.filter_jit
-def readings_at(problem, zs):
+def readings_at(problem: Problem, zs: Float[Array, "n p"]):
     """Readings of every group for each row of ``zs``."""
     return jax.lax.map(lambda z: problem.predict(z)[0], zs)
 
 
 def repeat(
-    problem,
-    measured,
-    z,
+    problem: Problem,
+    measured: Measured,
+    z: np.ndarray | Array,
     noise: dict[str, float],
     *,
     n: int,

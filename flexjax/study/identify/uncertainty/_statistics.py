@@ -5,6 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from flexjax.study.identify._problem import Measured, Problem
+
 
 class Rows(NamedTuple):
     """Where each residual comes from: number of its channel (-1: a prior, -2: a gap), of its run in time order (-1: none), of its sample."""
@@ -15,7 +17,7 @@ class Rows(NamedTuple):
     names: tuple[str, ...]
 
 
-def rows_of(problem, measured) -> Rows:
+def rows_of(problem: Problem, measured: Measured) -> Rows:
     names: list[str] = []
     channel, series, sample = [], [], []
     runs = 0
