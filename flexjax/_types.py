@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ Value = Float[Array, "..."]
 NumbersLike = ArrayLike | Sequence[Any]  # a number, an array, or nested lists of numbers
 
 
-def is_traced(x: Any) -> bool:
+def is_traced(x: Any) -> TypeGuard[Array]:
     """Whether a value is only known when a compiled program runs."""
     return isinstance(x, Tracer)
 

@@ -2,15 +2,16 @@
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
 
 from flexjax._results import Status
+from flexjax._types import NumbersLike
 from flexjax.drive import Drive
-from flexjax.formulation import AbstractModel, formulations_for
+from flexjax.formulation import AbstractFormulation, AbstractModel, formulations_for
 from flexjax.robot import Robot
 from flexjax.simulate._linear import modes
 from flexjax.simulate._simulate import failure_of, simulate
@@ -66,13 +67,13 @@ class Comparison(eqx.Module):
 def compare(
     robot: Robot,
     drive: Drive | None,
-    ts,
+    ts: NumbersLike,
     *,
-    formulations: dict | None = None,
+    formulations: dict[str, AbstractFormulation] | None = None,
     reference: str | None = None,
     n_modes: int = 3,
     progress: Callable[[str], None] | None = None,
-    **options,
+    **options: Any,
 ) -> Comparison:
     """Simulate a robot in every registered formulation that can hold it, and compare tip, joints, energy, frequencies and cost.
 
@@ -126,11 +127,12 @@ class _Run(NamedTuple):
         return sum(x.size for x in jax.tree_util.tree_leaves(self.traj.final.mech))
 
 
-def _run(model: AbstractModel, drive: Drive, ts, n_modes: int, options: dict) -> _Run:
+def _run(model: AbstractModel, drive: Drive, ts: NumbersLike, n_modes: int, options: dict) -> _Run:
+    settings: dict[str, Any] = {"throw": False} | options
     seconds = []
     for _ in range(2):
         begin = time.perf_counter()
-        traj = jax.block_until_ready(simulate(model, drive, ts, **{"throw": False} | options))
+        traj = jax.block_until_ready(simulate(model, drive, ts, **settings))
         seconds.append(time.perf_counter() - begin)
     reason = "" if traj.ok else failure_of(traj).reason
     try:
@@ -168,7 +170,8 @@ def _row(name: str, run: _Run, best: Trajectory) -> Row:
         largest(lost[0] - lost[1]),
         largest(balance - balance[0]) / scale if scale else 0.0,
         run.frequencies,
-        *run.seconds,
+        run.seconds[0],
+        run.seconds[1],
         Status(int(traj.status)).name,
         run.reason,
     )

@@ -1,8 +1,11 @@
 """Step sizes chosen by a diffrax controller, between breaks of the drive."""
 
+from typing import Any
+
 import diffrax
 import jax.numpy as jnp
 from jax import lax
+from jaxtyping import Array, Float
 
 
 class Undifferentiated(diffrax.AbstractAdaptiveStepSizeController):
@@ -26,20 +29,29 @@ class Undifferentiated(diffrax.AbstractAdaptiveStepSizeController):
     def norm(self):  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.controller.norm
 
-    def wrap(self, direction):
-        return Undifferentiated(self.controller.wrap(direction))
+    def wrap(self, direction: Any):
+        return _undifferentiated(self.controller.wrap(direction))
 
-    def init(self, *args):
+    def init(self, *args: Any):
         t1, state = self.controller.init(*args)
         return lax.stop_gradient(t1), state
 
-    def adapt_step_size(self, *args):
+    def adapt_step_size(self, *args: Any):
         keep, t0, t1, *rest = self.controller.adapt_step_size(*args)
         return keep, t0, lax.stop_gradient(t1), *rest
 
 
-def stopping_at(controller: diffrax.AbstractStepSizeController, breaks):
+def _undifferentiated(controller: diffrax.AbstractStepSizeController) -> Undifferentiated:
+    # pyright takes diffrax's abstract attributes, here properties, for arguments.
+    return Undifferentiated(controller)  # pyright: ignore[reportCallIssue]
+
+
+def stopping_at(
+    controller: diffrax.AbstractStepSizeController, breaks: Float[Array, " b"]
+) -> diffrax.ClipStepSizeController:
     """The controller with a step boundary on every break."""
     if isinstance(controller, diffrax.PIDController):
-        controller = Undifferentiated(controller)
-    return diffrax.ClipStepSizeController(controller, jump_ts=jnp.sort(breaks))
+        controller = _undifferentiated(controller)
+    # diffrax declares an adaptive controller, but works with any.
+    clip = diffrax.ClipStepSizeController
+    return clip(controller, jump_ts=jnp.sort(breaks))  # pyright: ignore[reportArgumentType]

@@ -166,7 +166,7 @@ def extrapolate(slopes: list[float]) -> tuple[float, float]:
     return sixth[k], doubts[k]
 
 
-def _component(i: int, shape) -> str:
+def _component(i: int, shape: tuple[int, ...]) -> str:
     return (
         "" if shape == () else "[" + ",".join(str(int(k)) for k in np.unravel_index(i, shape)) + "]"
     )

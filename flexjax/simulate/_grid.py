@@ -46,7 +46,13 @@ def time_grid(
     return _with_breaks(ts, even, slot, breaks, stagger)
 
 
-def _with_breaks(ts, even, slot, breaks, stagger) -> TimeGrid:
+def _with_breaks(
+    ts: Float[Array, " T"],
+    even: Float[Array, " n+1"],
+    slot: Int[Array, " n"],
+    breaks: Float[Array, " b"],
+    stagger: Float[Array, ""] | float,
+) -> TimeGrid:
     many, count = breaks.shape[0], ts.shape[0] - 1
     rows = even.shape[0] - 1 + many
     fixed = lax.stop_gradient(even)
@@ -109,7 +115,9 @@ def _with_breaks(ts, even, slot, breaks, stagger) -> TimeGrid:
     return TimeGrid(t0, t1, piece, jump, used & ~(v1 > v0), slot)
 
 
-def _between(a, b, i, n):
+def _between(
+    a: Float[Array, "..."], b: Float[Array, "..."], i: Int[Array, "..."], n: Int[Array, "..."]
+) -> Float[Array, "..."]:
     """The i-th of n + 1 evenly spaced times from a to b, both ends exact."""
     share = i / n
     return jnp.where(i == n, b, a + share.astype(a.dtype) * (b - a))

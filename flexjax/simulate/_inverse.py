@@ -6,8 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import is_traced
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start, formulation
+from flexjax.mechanism.chain import ChainTerm
 from flexjax.robot import Robot
 
 
@@ -31,7 +33,9 @@ def inverse_dynamics(
             raise ValueError(
                 f"{name}: shape {x.shape}; expected (..., {robot.dofs}) like the other two, one column per joint coordinate."
             )
-    term, lay = model.term(Drive()), model.layout
+    term = model.term(Drive())
+    assert isinstance(term, ChainTerm)  # of RigidArm
+    lay = term.layout
 
     def one(q, qd, qdd):
         y = model.initial_state(
@@ -56,7 +60,7 @@ def inverse_dynamics(
 
 
 @eqx.filter_jit
-def _tip_pose(model, q):
+def _tip_pose(model: AbstractModel, q: Float[Array, " D"]) -> Float[Array, "7"]:
     robot = model.robot
     start = Start(
         {j.name: q[s] for j, s in zip(robot.tree_joints, robot.dof_slices().values(), strict=True)}
@@ -101,7 +105,7 @@ def inverse_kinematics(
 
     solver = optx.LevenbergMarquardt(rtol=1e-12, atol=1e-14)
     solution = optx.least_squares(gap, solver, q0, target, max_steps=300, throw=False)
-    if not isinstance(solution.value, jax.core.Tracer):
+    if not is_traced(solution.value):
         miss = float(jnp.max(jnp.abs(gap(solution.value, target))))
         if not miss < tolerance:
             raise ValueError(

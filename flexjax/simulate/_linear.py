@@ -1,16 +1,18 @@
 """Modes, equilibrium and linearisation: one code for every formulation, on the term's rate and retraction."""
 
+from collections.abc import Callable, Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
-from flexjax._types import ScalarLike, ravel
+from flexjax._types import PieceTime, ScalarLike, is_traced, ravel
 from flexjax.drive import AbstractActuation, Drive, Effort, Load, Motion
 from flexjax.drive.signal import constant, stack
 from flexjax.formulation import AbstractModel, Start
-from flexjax.numerics.term import State
+from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import effort_unit, sensor_unit
 from flexjax.simulate._readings import read
 from flexjax.simulate._start import first_state, marked, origin_of, read_start
@@ -47,7 +49,7 @@ class Linear(eqx.Module):
     output_units: tuple[str, ...] = eqx.field(static=True, default=())
 
 
-def _state(model: AbstractModel, drive: Drive, at) -> State:
+def _state(model: AbstractModel, drive: Drive, at: State | Start | dict | None) -> State:
     start = read_start(at, model, drive, None)
     if isinstance(start, State):
         return start
@@ -55,23 +57,27 @@ def _state(model: AbstractModel, drive: Drive, at) -> State:
 
 
 @eqx.filter_jit
-def _first(model, drive, start):
+def _first(model: AbstractModel, drive: Drive, start: Start | State) -> State:
     return first_state(model, drive, jnp.zeros((), model.robot.gravity.dtype), start)
 
 
-def _shifted(term, y: State, unravel):
+def _shifted(
+    term: AbstractTerm, y: State, unravel: Callable[[Array], PyTree]
+) -> Callable[[Array], State]:
     """The state moved by a flat tangent."""
     return lambda x: State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
 
 
-def _tangent(term, y, t):
+def _tangent(
+    term: AbstractTerm, y: State, t: ScalarLike
+) -> tuple[Float[Array, " n"], Callable[[Array], PyTree]]:
     """(size of the tangent space, from flat to tangent)."""
     shape = jax.eval_shape(lambda: term.rate(t, y, None))
     flat, unravel = ravel(jax.tree_util.tree_map(lambda s: jnp.zeros(s.shape, s.dtype), shape))
     return flat, unravel
 
 
-def _lock(model: AbstractModel, at, lock: str) -> Drive:
+def _lock(model: AbstractModel, at: State | Start | dict | None, lock: str) -> Drive:
     if lock not in ("motors", "none"):
         raise ValueError(
             f"lock: {lock!r}; expected 'motors' (every joint held at its motor) or 'none' (all joints free)."
@@ -91,7 +97,9 @@ def _lock(model: AbstractModel, at, lock: str) -> Drive:
     return Drive(joints=held)
 
 
-def jacobian(model: AbstractModel, drive: Drive, y: State, t=0.0) -> Float[Array, "n n"]:
+def jacobian(
+    model: AbstractModel, drive: Drive, y: State, t: ScalarLike = 0.0
+) -> Float[Array, "n n"]:
     """d rate / d x in retract coordinates at a state (column by column, forward mode)."""
     term = model.term(drive)
     zero, unravel = _tangent(term, y, t)
@@ -105,7 +113,7 @@ def jacobian(model: AbstractModel, drive: Drive, y: State, t=0.0) -> Float[Array
 
 
 @eqx.filter_jit
-def _modes(model, drive, y, n: int):
+def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
     A = jacobian(model, drive, y)
     values, right = jnp.linalg.eig(jax.lax.stop_gradient(A))
     left = jnp.linalg.inv(right)
@@ -149,7 +157,7 @@ def modes(
     drive.check(model.robot)
     y = _state(model, drive, at)
     frequency, damping, shapes = _modes(model, drive, y, n)
-    if not isinstance(frequency, jax.core.Tracer):
+    if not is_traced(frequency):
         keep = np.flatnonzero(np.isfinite(np.asarray(frequency)))
         frequency, damping, shapes = frequency[keep], damping[keep], shapes[:, keep]
     return Modes(frequency, damping, jax.lax.stop_gradient(shapes), y)
@@ -178,7 +186,7 @@ def equilibrium(
         jnp.asarray(t, model.robot.gravity.dtype),
         iterations,
     )
-    if not isinstance(residual, jax.core.Tracer) and not float(residual) < 1e-6:
+    if not is_traced(residual) and not float(residual) < 1e-6:
         raise RuntimeError(
             f"equilibrium: no rest found (remaining correction {float(residual):.2g}); start nearer to it, or apply the loads in steps."
         )
@@ -186,7 +194,9 @@ def equilibrium(
 
 
 @eqx.filter_jit
-def _equilibrium(model, drive, y, t, iterations: int):
+def _equilibrium(
+    model: AbstractModel, drive: Drive, y: State, t: ScalarLike, iterations: int
+) -> tuple[State, Float[Array, ""]]:
     term = model.term(drive)
     flat, unravel = _tangent(term, y, t)
     # Not what a Motion holds, although moving it would change the forces on the rest.
@@ -248,7 +258,7 @@ def _equilibrium(model, drive, y, t, iterations: int):
     ), jax.lax.stop_gradient(jnp.max(jnp.abs(dx), initial=0.0))
 
 
-def _least(J, r):
+def _least(J: Float[Array, "n n"], r: Float[Array, " n"]) -> Float[Array, " n"]:
     """Least-squares solution of smallest size (locked coordinates make J singular)."""
     return jnp.linalg.pinv(J, rtol=1e-13) @ r
 
@@ -266,7 +276,7 @@ def linearise(
     drive = Drive() if drive is None else drive
     drive.check(model.robot)
     y = _state(model, drive, at)
-    t = jnp.asarray(t, model.robot.gravity.dtype)  # pyright: ignore[reportAssignmentType]
+    t = jnp.asarray(t, model.robot.gravity.dtype)
     joints = [
         j
         for j in model.robot.tree_joints
@@ -300,7 +310,14 @@ def linearise(
 
 
 @eqx.filter_jit
-def _matrices(model, drive, y, t, names, u0):
+def _matrices(
+    model: AbstractModel,
+    drive: Drive,
+    y: State,
+    t: Float[Array, ""],
+    names: Sequence[str],
+    u0: Float[Array, " m"],
+):
     zero, unravel = _tangent(model.term(_with_inputs(drive, names, u0)), y, t)
 
     def at(x, u):
@@ -325,17 +342,26 @@ class _Added(AbstractActuation):
     inner: AbstractActuation
     extra: Array
 
-    def effort(self, t, at, q, qd, all_q, all_qd, held):
+    def effort(
+        self,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Float[Array, " k"],
+        qd: Float[Array, " k"],
+        all_q: Float[Array, " D"],
+        all_qd: Float[Array, " D"],
+        held: Float[Array, " k"] | None,
+    ) -> Float[Array, " k"]:
         return self.inner.effort(t, at, q, qd, all_q, all_qd, held) + self.extra
 
-    def stiffness(self):
+    def stiffness(self) -> tuple[Array | float, Array | float]:
         return self.inner.stiffness()
 
     def signals(self):
         return self.inner.signals()
 
 
-def _with_inputs(drive: Drive, names, u) -> Drive:
+def _with_inputs(drive: Drive, names: Sequence[str], u: Float[Array, " m"]) -> Drive:
     """The drive with efforts u added: on free joints as Effort, on the loads as a constant wrench."""
     acts = dict(drive.joints)
     for i, name in enumerate(names):

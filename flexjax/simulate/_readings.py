@@ -3,11 +3,18 @@
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jaxtyping import Array, Float
 
+from flexjax.drive import Drive
+from flexjax.formulation import AbstractModel
+from flexjax.numerics.term import State
+from flexjax.robot import Robot
 from flexjax.simulate.trajectory import Statistics, Trajectory, measure
 
 
-def read(model, drive, t, y, stations: int = 21):
+def read(
+    model: AbstractModel, drive: Drive, t: Float[Array, ""], y: State, stations: int = 21
+) -> Float[Array, " p"]:
     """(p,) readings of the robot's sensors at one state, without low-pass, delay and noise."""
     s = jnp.linspace(0.0, 1.0, stations, dtype=model.robot.gravity.dtype)
     snap, energy = model.observe(t, y, drive, s), model.energy(t, y, drive)
@@ -21,7 +28,7 @@ def read(model, drive, t, y, stations: int = 21):
     return jnp.stack([v[0] for v in values.values()]) if values else jnp.zeros(0, t.dtype)
 
 
-def _bare(robot):
+def _bare(robot: Robot) -> Robot:
     """The robot with its sensors' low-pass and delay left out."""
     sensors = tuple(
         type(s)(s.name, s.kind, s.on, s.s, s.span, s.position, s.direction, s.gain, s.offset)

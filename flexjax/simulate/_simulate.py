@@ -4,6 +4,8 @@ import dataclasses
 import functools
 import math
 import warnings
+from collections.abc import Callable
+from typing import TypeVar
 
 import diffrax
 import equinox as eqx
@@ -11,10 +13,11 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import Array
+from jax.typing import DTypeLike
+from jaxtyping import Array, Float, Int
 
 from flexjax._results import SimulationError, Status
-from flexjax._types import NumbersLike
+from flexjax._types import NumbersLike, ScalarLike, is_traced
 from flexjax.drive import Drive, Sampled
 from flexjax.drive.signal import prepare as prepare_signals, separate
 from flexjax.formulation import AbstractModel, Start
@@ -27,6 +30,8 @@ from flexjax.simulate.trajectory import Sections, Statistics, Trajectory, read_s
 
 # Bytes of stored steps above which reverse mode recomputes each output interval instead of storing it (1.2x against 2.3x the forward time).
 STORE_LIMIT = 2e9
+
+Tree = TypeVar("Tree")
 
 
 def simulate(
@@ -74,15 +79,15 @@ def simulate(
     robot = model.robot
     drive.check(robot)
     dtype = robot.gravity.dtype
-    drive = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, drive)
-    ts = _output_times(ts)  # pyright: ignore[reportAssignmentType]
-    substeps = _substeps(ts, dt, substeps)
-    ts = jnp.asarray(ts, dtype)
+    drive = _cast(drive, dtype)
+    times = _output_times(ts)
+    substeps = _substeps(times, dt, substeps)
+    ts = jnp.asarray(times, dtype)
     solver = model.default_solver(drive) if solver is None else solver
     _check_solver(solver, model, drive)
     start = read_start(start, model, drive, ts[0])
     stations = read_stations(stations, dtype)
-    solver = jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, solver)
+    solver = _cast(solver, dtype)
     if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
         # diffrax's own default for the stages cannot be differentiated in forward mode.
         solver = dataclasses.replace(solver, scan_kind="bounded")
@@ -110,20 +115,24 @@ def simulate(
         )
     if throw:
         _raise_failure(traj)
-    if not isinstance(traj.status, jax.core.Tracer):
+    if not is_traced(traj.status):
         for remark in model.remarks(traj):
             warnings.warn(remark, stacklevel=2)
     return traj
 
 
-def _output_times(ts):
+def _cast(tree: Tree, dtype: DTypeLike) -> Tree:
+    return jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, tree)
+
+
+def _output_times(ts: NumbersLike) -> np.ndarray | Float[Array, " T"]:
     """Checked, and on the host where they can be: inside a compiled function even constants would become tracers."""
-    ts = ts if isinstance(ts, jax.core.Tracer) else np.asarray(ts, float)
+    ts = ts if is_traced(ts) else np.asarray(ts, float)
     if ts.ndim != 1 or ts.shape[0] < 2:
         raise ValueError(
             f"ts: shape {ts.shape}; expected at least two output times in one dimension, e.g. jnp.linspace(0, 1, 101)."
         )
-    if not isinstance(ts, jax.core.Tracer):
+    if not is_traced(ts):
         steps = np.diff(ts)
         if not np.all(np.isfinite(ts)) or np.any(steps <= 0):
             raise ValueError(
@@ -132,12 +141,12 @@ def _output_times(ts):
     return ts
 
 
-def _substeps(ts, dt, substeps):
+def _substeps(ts: np.ndarray | Array, dt: float, substeps: int | None) -> int:
     if substeps is not None:
         if int(substeps) != substeps or substeps < 1:
             raise ValueError(f"substeps: {substeps}; expected a whole number of at least 1.")
         return int(substeps)
-    if isinstance(ts, jax.core.Tracer):
+    if is_traced(ts):
         raise ValueError(
             "ts: traced output times need an explicit number of substeps: pass substeps=..., or make ts outside the compiled function."
         )
@@ -147,7 +156,7 @@ def _substeps(ts, dt, substeps):
     return max(1, math.ceil(float(np.max(np.diff(ts))) / dt * (1 - 1e-6)))
 
 
-def _check_solver(solver, model, drive):
+def _check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: Drive) -> None:
     wanted = solver.term_structure
     term = model.term(drive)
     if isinstance(wanted, type) and not isinstance(term, wanted):
@@ -157,8 +166,8 @@ def _check_solver(solver, model, drive):
         )
 
 
-def _raise_failure(traj: Trajectory):
-    if isinstance(traj.status, jax.core.Tracer) or traj.status.ndim or traj.ok:
+def _raise_failure(traj: Trajectory) -> None:
+    if is_traced(traj.status) or traj.status.ndim or traj.ok:
         return
     raise failure_of(traj)
 
@@ -197,7 +206,16 @@ def _busiest(traj: Trajectory) -> str | None:
     return f"{' or '.join(parts)}, as seen at t = {float(traj.ts[k]):.6g} s" if parts else None
 
 
-def _run(model, drive, ts, substeps, solver, start, stations, intervals):
+def _run(
+    model: AbstractModel,
+    drive: Drive,
+    ts: Float[Array, " T"],
+    substeps: int,
+    solver: diffrax.AbstractSolver,
+    start: Start | State,
+    stations: tuple[Float[Array, " S"], bool],
+    intervals: Int[Array, ""] | None,
+) -> Trajectory:
     return _integrate(model, drive, ts, substeps, solver, start, stations, None, intervals)
 
 
@@ -208,15 +226,37 @@ _run_in_trace = eqx.filter_jit(_run)
 @functools.cache
 def _quick_run():
     options = compiler_options()
-    return _run_in_trace if options is None else eqx.filter_jit(_run, compiler_options=options)
+    if options is None:
+        return _run_in_trace
+    # equinox passes on the options of jax.jit, which its overloads do not name.
+    return eqx.filter_jit(_run, compiler_options=options)  # pyright: ignore[reportCallIssue]
 
 
 @eqx.filter_jit
-def _run_compiled_with_bar(model, drive, ts, substeps, solver, start, stations, intervals, report):
+def _run_compiled_with_bar(
+    model: AbstractModel,
+    drive: Drive,
+    ts: Float[Array, " T"],
+    substeps: int,
+    solver: diffrax.AbstractSolver,
+    start: Start | State,
+    stations: tuple[Float[Array, " S"], bool],
+    intervals: Int[Array, ""] | None,
+    report: Callable[[Array, int], None],
+) -> Trajectory:
     return _integrate(model, drive, ts, substeps, solver, start, stations, report, intervals)
 
 
-def _run_with_bar(model, drive, ts, substeps, solver, start, stations, intervals):
+def _run_with_bar(
+    model: AbstractModel,
+    drive: Drive,
+    ts: Float[Array, " T"],
+    substeps: int,
+    solver: diffrax.AbstractSolver,
+    start: Start | State,
+    stations: tuple[Float[Array, " S"], bool],
+    intervals: Int[Array, ""] | None,
+) -> Trajectory:
     from tqdm.auto import tqdm
 
     with tqdm(total=ts.shape[0] - 1, unit="output", desc=model.robot.name) as bar:
@@ -236,7 +276,15 @@ def _run_with_bar(model, drive, ts, substeps, solver, start, stations, intervals
 
 
 def _integrate(
-    model, drive, ts, substeps, solver, start, stations, report, intervals
+    model: AbstractModel,
+    drive: Drive,
+    ts: Float[Array, " T"],
+    substeps: int,
+    solver: diffrax.AbstractSolver,
+    start: Start | State,
+    stations: tuple[Float[Array, " S"], bool],
+    report: Callable[[Array, int], None] | None,
+    intervals: Int[Array, ""] | None,
 ) -> Trajectory:
     drive = prepare_signals(drive)
     y0 = first_state(model, drive, ts[0], start)
@@ -268,7 +316,7 @@ def _integrate(
     )
 
 
-def _refuse_sampled(drive):
+def _refuse_sampled(drive: Drive) -> None:
     sampled = [name for name, act in drive.joints.items() if isinstance(act, Sampled)]
     if sampled:
         raise ValueError(
@@ -277,7 +325,18 @@ def _refuse_sampled(drive):
 
 
 @eqx.filter_jit
-def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adjoint, max_steps):
+def _run_adaptive(
+    model: AbstractModel,
+    drive: Drive,
+    ts: Float[Array, " T"],
+    dt: float,
+    solver: diffrax.AbstractSolver,
+    start: Start | State,
+    stations: tuple[Float[Array, " S"], bool],
+    controller: diffrax.AbstractStepSizeController,
+    adjoint: diffrax.AbstractAdjoint,
+    max_steps: int,
+) -> Trajectory:
     drive = prepare_signals(drive)
     # StepTo knows its steps: it takes no first one, and breaks of the drive belong among its times.
     told, seen = isinstance(controller, diffrax.StepTo), drive
@@ -327,7 +386,17 @@ def _run_adaptive(model, drive, ts, dt, solver, start, stations, controller, adj
 
 
 def _assemble(
-    model, drive, ts, ys, pieces, lane, stations, dt, solver: str, origin: str, intervals=None
+    model: AbstractModel,
+    drive: Drive,
+    ts: Float[Array, " T"],
+    ys: State,
+    pieces: Float[Array, " T"],
+    lane: Lane,
+    stations: tuple[Float[Array, " S"], bool],
+    dt: ScalarLike,
+    solver: str,
+    origin: str,
+    intervals: Int[Array, ""] | None = None,
 ) -> Trajectory:
     """Outputs from states: everything recovered by one dynamics evaluation per output, never in the loop. An output on a break of the drive is
     seen with the signals after it, as the signals themselves have it."""
@@ -340,8 +409,8 @@ def _assemble(
             lambda x: jnp.where(late.reshape((-1,) + (1,) * (x.ndim - 1)), x[:1], x), ys
         )
 
-    stations, complete = stations
-    s = stations if complete else jnp.concatenate([stations, jnp.array([0.0, 1.0], ts.dtype)])
+    kept, complete = stations
+    s = kept if complete else jnp.concatenate([kept, jnp.array([0.0, 1.0], ts.dtype)])
     snap, energy = jax.vmap(lambda t, y, at: model.look(t, y, drive, s, at))(ts, ys, pieces)
 
     def mask(x):
@@ -349,7 +418,7 @@ def _assemble(
 
     snap, energy = jtu.tree_map(mask, (snap, energy))
     links = {f.name: getattr(snap, f.name) for f in dataclasses.fields(Sections)}
-    n = stations.shape[0]
+    n = kept.shape[0]
     ends = None if complete else Sections(**{k: x[:, :, n:] for k, x in links.items()})
     links = {k: x[:, :, :n] for k, x in links.items()}
     stats = Statistics(
@@ -357,5 +426,5 @@ def _assemble(
     )
     return Trajectory(
         ts=ts, q=snap.q, qd=snap.qd, qdd=snap.qdd, motor=snap.motor, effort=snap.effort, **links, reaction=snap.reaction, energy=energy,
-        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=marked(lane.y, origin), stations=stations, robot=model.robot, ends=ends,
+        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=marked(lane.y, origin), stations=kept, robot=model.robot, ends=ends,
     )  # fmt: skip

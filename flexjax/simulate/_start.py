@@ -9,21 +9,25 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 
+from flexjax._types import ScalarLike, is_traced
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 
 
-def read_start(start, model: AbstractModel, drive: Drive, t0) -> Start | State:
+def read_start(
+    start: State | Start | dict | None, model: AbstractModel, drive: Drive, t0: ScalarLike | None
+) -> Start | State:
     """A checked start in the model's precision; ``start`` is what a user may give. Without ``t0``
     a joint with a Motion may start elsewhere."""
     dtype = model.robot.gravity.dtype
     if isinstance(start, State):
-        start = jtu.tree_map(lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x, start)
-        _refuse_foreign(start, model)
-        _refuse_unlike(start, model, drive)
-        _refuse_infinite(start)
-        return start
+        cast = lambda x: x.astype(dtype) if eqx.is_inexact_array(x) else x
+        y: State = jtu.tree_map(cast, start)
+        _refuse_foreign(y, model)
+        _refuse_unlike(y, model, drive)
+        _refuse_infinite(y)
+        return y
     start = Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
     if not isinstance(start, Start):
         raise ValueError(
@@ -47,7 +51,7 @@ def marked(y: State, origin: str) -> State:
     return dataclasses.replace(y, origin=origin)
 
 
-def first_state(model: AbstractModel, drive: Drive, t0, start: Start | State) -> State:
+def first_state(model: AbstractModel, drive: Drive, t0: ScalarLike, start: Start | State) -> State:
     """The state at ``t0``, without a mark: solvers make states of their parts."""
     if isinstance(start, State):
         return marked(start, "")
@@ -98,7 +102,7 @@ def _refuse_unlike(y: State, model: AbstractModel, drive: Drive) -> None:
 
 def _refuse_infinite(start: Start | State) -> None:
     for path, x in jtu.tree_leaves_with_path(start):
-        if isinstance(x, jax.core.Tracer) or np.all(np.isfinite(x)):
+        if is_traced(x) or np.all(np.isfinite(x)):
             continue
         value = np.atleast_1d(np.asarray(x))
         k = int(np.flatnonzero(~np.isfinite(value))[0])
@@ -107,19 +111,19 @@ def _refuse_infinite(start: Start | State) -> None:
         raise ValueError(f"start.{name}{entry}: {value.flat[k]}; expected a finite number.")
 
 
-def _refuse_contradiction(start: Start, model: AbstractModel, drive: Drive, t0) -> None:
+def _refuse_contradiction(start: Start, model: AbstractModel, drive: Drive, t0: ScalarLike) -> None:
     """A joint with a Motion starts where the motion does."""
     robot = model.robot
     for name, act in drive.joints.items():
         joint = robot.joints[robot.joint_index(name)]
         if not act.prescribes or joint.flexible:
             continue
-        value, rate, _ = act.signal.evaluate(t0)
+        value, rate, _ = act.signals()[0].evaluate(t0)
         for field, given, wanted in (
             ("joints", start.joints.get(name), value),
             ("rates", start.rates.get(name), rate),
         ):
-            if given is None or any(isinstance(x, jax.core.Tracer) for x in (given, wanted)):
+            if given is None or any(is_traced(x) for x in (given, wanted)):
                 continue
             if not np.allclose(np.asarray(given), np.asarray(wanted), rtol=1e-6, atol=1e-9):
                 raise ValueError(

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import diffrax
 import equinox as eqx
-import jax
 import numpy as np
 from jaxtyping import Array
 
+from flexjax._types import is_traced
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
@@ -208,7 +208,7 @@ class ScrewSynthesisModel(AbstractModel):
         if (
             self.formulation.stiffening
             or self.links is None
-            or any(isinstance(x, jax.core.Tracer) for x in (traj.velocity, self.robot.gravity))
+            or any(is_traced(x) for x in (traj.velocity, self.robot.gravity))
         ):
             return []
         speed = np.linalg.norm(

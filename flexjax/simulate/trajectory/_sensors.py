@@ -2,20 +2,22 @@
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from flexjax.robot import Robot, Sensor
 from flexjax.simulate.trajectory._trajectory import Trajectory
 
 
-def _at_station(values, stations, s):
+def _at_station(
+    values: Float[Array, "T S k"], stations: Float[Array, " S"], s: Float[Array, ""]
+) -> Float[Array, "T k"]:
     """Values (T, S, k) at station s, linear between stations."""
     return jax.vmap(jax.vmap(lambda column: jnp.interp(s, stations, column), in_axes=1), in_axes=0)(
         values
     )
 
 
-def _rotations(frames):
+def _rotations(frames: Float[Array, "T S 7"]) -> Float[Array, "T S 3 3"]:
     w, x, y, z = jnp.moveaxis(frames[..., 3:], -1, 0)
     return jnp.stack(
         [
@@ -48,6 +50,7 @@ def _raw(sensor: Sensor, robot: Robot, traj: Trajectory) -> Array:
         # eps = u' - y v'' - z w''; curvature about z is v'', about y it is -w''.
         return e[:, 0] - y * e[:, 5] + z * e[:, 4]
     if sensor.kind == "flex":
+        assert sensor.span is not None  # the robot's checks refuse a flex sensor without
         R = _rotations(traj.frames[:, link])
         ahead = R[..., :, 0]
         a = _at_station(ahead, traj.stations, sensor.span[0])
@@ -62,7 +65,12 @@ def _raw(sensor: Sensor, robot: Robot, traj: Trajectory) -> Array:
     return _at_station(felt, traj.stations, sensor.s) @ direction
 
 
-def _lowpass(ts, x, frequency, zeta):
+def _lowpass(
+    ts: Float[Array, " T"],
+    x: Float[Array, " T"],
+    frequency: Float[Array, ""],
+    zeta: Float[Array, ""],
+) -> Float[Array, " T"]:
     """Second-order low-pass, started in steady state, exact for input that is linear between samples."""
     w = 2 * jnp.pi * frequency
     A = jnp.array([[0.0, 1.0], [0.0, 0.0]], ts.dtype) + jnp.stack(
@@ -86,7 +94,9 @@ def _lowpass(ts, x, frequency, zeta):
     return jnp.concatenate([x[:1], rest])
 
 
-def measure(traj: Trajectory, robot: Robot | None = None, *, key=None) -> dict[str, Array]:
+def measure(
+    traj: Trajectory, robot: Robot | None = None, *, key: PRNGKeyArray | None = None
+) -> dict[str, Array]:
     """Readings (T,) of the robot's sensors on a trajectory, by name. ``robot`` overrides the sensors' numbers (gains, offsets) inside a loss;
     ``key`` (a jax random key) adds each sensor's noise. Between two stations of the
     trajectory the quantities of a link are interpolated linearly.

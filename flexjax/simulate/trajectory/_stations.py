@@ -1,8 +1,13 @@
 """Stations: the positions along every link, s = 0 to 1, at which a trajectory stores its sections."""
 
+from typing import NoReturn
+
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
+
+from flexjax._types import NumbersLike, is_traced
 
 EXPECTED = (
     "expected a whole number of at least one, or increasing positions from 0 (base of a link) to 1"
@@ -12,14 +17,14 @@ EXPECTED = (
 ROUNDING = 1e-6
 
 
-def read_stations(stations, dtype) -> tuple[jax.Array, bool]:
+def read_stations(stations: int | NumbersLike, dtype: DTypeLike) -> tuple[jax.Array, bool]:
     """The checked stations, and whether both ends of a link are known to be among them. Traced
     stations are believed, and none of them is known to be an end."""
     if isinstance(stations, int | np.integer) and not isinstance(stations, bool):
         if stations < 1:
             _refuse(stations)
         return jnp.linspace(0.0, 1.0, int(stations), dtype=dtype), bool(stations > 1)
-    if isinstance(stations, jax.core.Tracer):
+    if is_traced(stations):
         if stations.ndim != 1 or stations.shape[0] < 1:
             _refuse(f"shape {stations.shape}")
         return jnp.asarray(stations, dtype), False
@@ -36,5 +41,5 @@ def read_stations(stations, dtype) -> tuple[jax.Array, bool]:
     return jnp.asarray(s, dtype), bool(s[0] == 0 and s[-1] == 1)
 
 
-def _refuse(value):
+def _refuse(value: object) -> NoReturn:
     raise ValueError(f"stations: {value}; {EXPECTED}.")

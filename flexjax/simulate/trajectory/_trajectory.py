@@ -3,12 +3,12 @@
 import dataclasses
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from flexjax._results import Status
+from flexjax._types import is_traced
 from flexjax.mechanism import Energy
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
@@ -73,7 +73,7 @@ class Trajectory(eqx.Module):
     def ok(self) -> bool | Bool[Array, "..."]:
         """Whether the run ended well; an array of a batch, and inside a traced function."""
         good = self.status == Status.ok
-        return good if isinstance(good, jax.core.Tracer) or good.ndim else bool(good)
+        return good if is_traced(good) or good.ndim else bool(good)
 
     def whole(self) -> "Trajectory":
         """The same run with both ends of every link among its stations."""
@@ -82,7 +82,7 @@ class Trajectory(eqx.Module):
         zero = jnp.zeros((1,), self.stations.dtype)
         s = jnp.concatenate([zero, self.stations, zero + 1])
         # An end that is among the stations is taken once; a traced one may appear twice.
-        once = None if isinstance(s, jax.core.Tracer) else np.unique(s, return_index=True)[1]
+        once = None if is_traced(s) else np.unique(s, return_index=True)[1]
 
         def join(name: str):
             x, end = getattr(self, name), getattr(self.ends, name)
@@ -97,7 +97,7 @@ class Trajectory(eqx.Module):
         )
 
     def __str__(self) -> str:
-        if isinstance(self.ts, jax.core.Tracer):
+        if is_traced(self.ts):
             return f"Trajectory({self.robot.name}, inside a traced function)"
         t, tip = np.asarray(self.ts), np.asarray(self.tip)
         if self.status.ndim:
