@@ -2,15 +2,16 @@
 
 import abc
 import warnings
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
-from flexjax._types import hash_by_leaves
+from flexjax._types import PieceTime, ScalarLike, hash_by_leaves
 from flexjax.drive import Drive
 from flexjax.mechanism import Energy, Snapshot, Start
 from flexjax.numerics.term import AbstractTerm, State
@@ -33,7 +34,7 @@ class AbstractModel(eqx.Module):
         return hash_by_leaves(self)
 
     @abc.abstractmethod
-    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
         """Consistent state at t0: prescribed joints as the drive says, loops assembled, differentiably."""
 
     @abc.abstractmethod
@@ -41,15 +42,17 @@ class AbstractModel(eqx.Module):
         """The equations of motion under a drive."""
 
     @abc.abstractmethod
-    def observe(self, t, y: State, drive: Drive, s: Float[Array, " S"], at=None) -> Snapshot:
+    def observe(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ) -> Snapshot:
         """One instant with everything recovered; ``s``: stations in [0, 1] on every link; ``at`` picks the piece of the signals."""
 
     @abc.abstractmethod
-    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
         """Energies at one instant."""
 
     def look(
-        self, t, y: State, drive: Drive, s: Float[Array, " S"], at=None
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
     ) -> tuple[Snapshot, Energy]:
         """Both; where they share much, a model writes them together."""
         return self.observe(t, y, drive, s, at), self.energy(t, y, drive, at)
@@ -59,10 +62,10 @@ class AbstractModel(eqx.Module):
         """The solver that simulate uses unless told otherwise."""
 
     @abc.abstractmethod
-    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         """(status code, index of the joint concerned or -1) of failures that only this formulation can see; (0, -1) if all is well."""
 
-    def remarks(self, traj) -> list[str]:
+    def remarks(self, traj: Any) -> list[str]:
         """Doubts about a finished run that its status cannot tell (limits of the formulation that were passed); simulate warns of them on the host."""
         return []
 
@@ -88,7 +91,7 @@ class AbstractFormulation(eqx.Module):
         """Warnings of the chosen options, given whenever a robot is bound."""
         return []
 
-    def bind(self, robot: Robot, *, dtype=None) -> AbstractModel:
+    def bind(self, robot: Robot, *, dtype: DTypeLike | None = None) -> AbstractModel:
         """The model; pure and traceable in the robot's numbers. Raises ValueError on refusals."""
         robot = _prepare(self, robot, dtype)
         for doubt in self.doubts(robot):
@@ -102,7 +105,7 @@ def _build(formulation: AbstractFormulation, robot: Robot) -> AbstractModel:
     return formulation.build(robot)
 
 
-def _prepare(formulation: AbstractFormulation, robot: Robot, dtype) -> Robot:
+def _prepare(formulation: AbstractFormulation, robot: Robot, dtype: DTypeLike | None) -> Robot:
     """Refuse, and cast the robot once."""
     refusals = formulation.refusals(robot)
     if refusals:

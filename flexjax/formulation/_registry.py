@@ -3,6 +3,8 @@
 import difflib
 import importlib
 
+from flexjax.robot import Robot
+
 REGISTRY = {
     "RigidArm": "flexjax.formulation.rigid_arm.RigidArm",
     "ScrewSynthesis": "flexjax.formulation.screw_synthesis.ScrewSynthesis",
@@ -25,7 +27,7 @@ def formulation(name: str):
     return getattr(importlib.import_module(module), attribute)
 
 
-def formulations_for(robot) -> tuple[dict, dict]:
+def formulations_for(robot: Robot) -> tuple[dict, dict]:
     """Every registered formulation with its default options: (name -> formulation that can hold the robot, name -> refusals of the others)."""
     holding, refusing = {}, {}
     for name in REGISTRY:

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import as_float
+from flexjax._types import NumbersLike, as_float, is_traced
 from flexjax.robot import Robot
 
-Curve = Callable[[Array], Float[Array, "3 2 S"]]
+Curve = Callable[[Array | np.ndarray], Float[Array, "3 2 S"]]
 FIELDS = ("y", "z", "y_rate", "z_rate")
 
 
@@ -66,7 +66,15 @@ class Shape(eqx.Module):
     z_rate: Float[Array, "*n"] | None
     s: tuple[float, ...] = eqx.field(static=True)
 
-    def __init__(self, y=None, z=None, y_rate=None, z_rate=None, *, s=None):
+    def __init__(
+        self,
+        y: NumbersLike | None = None,
+        z: NumbersLike | None = None,
+        y_rate: NumbersLike | None = None,
+        z_rate: NumbersLike | None = None,
+        *,
+        s: NumbersLike | None = None,
+    ):
         given = {
             k: as_float(v)
             for k, v in zip(FIELDS, (y, z, y_rate, z_rate), strict=True)
@@ -102,7 +110,15 @@ class Shape(eqx.Module):
         self.s = (*stations[:-1].tolist(), 1.0)
 
     @classmethod
-    def of(cls, y=None, z=None, y_rate=None, z_rate=None, *, n: int = 40) -> "Shape":
+    def of(
+        cls,
+        y: Callable | None = None,
+        z: Callable | None = None,
+        y_rate: Callable | None = None,
+        z_rate: Callable | None = None,
+        *,
+        n: int = 40,
+    ) -> "Shape":
         """Sample functions of s.
 
         Arguments:
@@ -150,7 +166,9 @@ class Shape(eqx.Module):
         primals, tangents = zip((self.values, self.rates), *others, strict=True)
         return jax.jvp(lambda values, *rest: f(self.curve(values), *rest), primals, tangents)
 
-    def _evaluate(self, values: Float[Array, "2 n"], s) -> Float[Array, "3 2 S"]:
+    def _evaluate(
+        self, values: Float[Array, "2 n"], s: Array | np.ndarray
+    ) -> Float[Array, "3 2 S"]:
         dtype = values.dtype
         s = jnp.asarray(s, dtype)
         knots = jnp.asarray((0.0, *self.s), dtype)
@@ -187,7 +205,7 @@ class Shape(eqx.Module):
                 faults.append(
                     f"{where}.{field}: out of the plane; expected y only, as planar = true."
                 )
-        if faults or any(isinstance(x, jax.core.Tracer) for x in (self.y, self.z, link.length)):
+        if faults or any(is_traced(x) for x in (self.y, self.z, link.length)):
             return faults
         stations = np.linspace(0.0, 1.0, 201)
         slope = self.push(lambda curve: curve(stations)[1])[0]
@@ -202,9 +220,9 @@ class Shape(eqx.Module):
         return faults
 
 
-def _without_base(field: str, values) -> Array:
+def _without_base(field: str, values: Float[Array, " n"]) -> Array:
     values = values.reshape(-1)
-    if not isinstance(values, jax.core.Tracer) and values[0] != 0:
+    if not is_traced(values) and values[0] != 0:
         raise ValueError(
             f"shape: {field}: {float(values[0]):g} at the base; expected 0. A link is measured from "
             "the tangent at its base; where the base is, the joint's coordinate says."

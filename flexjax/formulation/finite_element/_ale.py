@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import Scalar
 from flexjax.formulation.finite_element._banded import to_band, to_vector
 from flexjax.numerics.beam import Cubics
 
@@ -41,7 +42,7 @@ def contact_node(elements: int) -> tuple[int, int]:
     return node, node + 1
 
 
-def _mesh(d, length, elements: int):
+def _mesh(d: Scalar, length: Scalar, elements: int):
     """(start, length) of the elements, both linear in d."""
     before, behind = halves(elements)
     i, j = jnp.arange(before, dtype=d.dtype) / before, jnp.arange(behind, dtype=d.dtype) / behind
@@ -51,13 +52,13 @@ def _mesh(d, length, elements: int):
     )
 
 
-def mesh_nodes(d, length, elements: int):
+def mesh_nodes(d: Scalar, length: Scalar, elements: int):
     """Positions of all nodes but the first."""
     start, h = _mesh(d, length, elements)
     return start + h
 
 
-def _functions(powers, start, h, x):
+def _functions(powers: np.ndarray | Array, start: Scalar, h: Scalar, x: Scalar):
     """(3, 4): functions of an element at x with their first and second derivative in x."""
     z, one = (x - start) / h, jnp.ones_like(x)
     none = jnp.zeros_like(x)
@@ -74,7 +75,15 @@ def _functions(powers, start, h, x):
     )
 
 
-def pinned_integrals(cubics: Cubics, size: int, length, mu, EI, d, c: Float[Array, " m"]) -> Pinned:
+def pinned_integrals(
+    cubics: Cubics,
+    size: int,
+    length: Scalar,
+    mu: Scalar,
+    EI: Scalar,
+    d: Scalar,
+    c: Float[Array, " m"],
+) -> Pinned:
     n = cubics.elements
     index = jnp.asarray(np.where(cubics.index < cubics.size, cubics.index, size))
     start, h = _mesh(d, length, n)
@@ -109,7 +118,7 @@ def pinned_integrals(cubics: Cubics, size: int, length, mu, EI, d, c: Float[Arra
 
 
 def pinned_station(
-    cubics: Cubics, size: int, length, d, x
+    cubics: Cubics, size: int, length: Scalar, d: Scalar, x: Scalar
 ) -> tuple[Float[Array, "3 m"], Float[Array, "3 m"], Array]:
     """(functions and derivatives in x, their rate per d at fixed x, element) of the section at x."""
     n = cubics.elements

@@ -6,6 +6,7 @@ the elements of the longest link and the scan's body is a few fused products.
 
 import functools
 import operator
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -36,12 +37,13 @@ def band_square(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Ar
 
 
 @functools.partial(band_square.defjvp, symbolic_zeros=True)
-def _band_square_jvp(primals, tangents):
+def _band_square_jvp(primals: Any, tangents: Any):
     (band, x), (d_band, dx) = primals, tangents
     Ax, zero = band_apply(band, x), custom_derivatives.SymbolicZero
     change = [2 * jnp.sum(dx * Ax, axis=1)] if not isinstance(dx, zero) else []
     change += [band_square(d_band, x)] if not isinstance(d_band, zero) else []
-    return jnp.sum(x * Ax, axis=1), sum(change) if change else jnp.zeros(x.shape[:1], x.dtype)
+    none = jnp.zeros(x.shape[:1], x.dtype)
+    return jnp.sum(x * Ax, axis=1), functools.reduce(operator.add, change) if change else none
 
 
 def to_band(index: Array, blocks: Float[Array, "e a b"], size: int) -> Float[Array, "m w"]:
@@ -78,7 +80,7 @@ def from_elements(parts: Float[Array, "B e 4"], size: int, stride: int) -> Float
         jnp.pad(parts[:, :, k * stride : (k + 1) * stride], ((0, 0), (k, last - k), (0, 0)))
         for k in range(last + 1)
     ]
-    total = sum(shifted).reshape(parts.shape[0], -1)[:, 2:]
+    total = functools.reduce(operator.add, shifted).reshape(parts.shape[0], -1)[:, 2:]
     return jnp.pad(total, ((0, 0), (0, max(0, size - total.shape[1]))))[:, :size]
 
 

@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.formulation.finite_element._banded import (
@@ -34,9 +35,9 @@ class BorderedFactors(eqx.Module):
 
 
 def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
-    if ee.wide is not None:
+    if ee.wide is not None and ee.spread is not None:
         return band_apply(ee.band, x) + mv(ee.wide, mv(inverse2(ee.spread), mtv(ee.wide, x)))
-    if ee.side is None:
+    if ee.side is None or ee.corner is None:
         return band_apply(ee.band, x)
     c, d = x[:, :-1], x[:, -1]
     return jnp.concatenate(
@@ -48,14 +49,14 @@ def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
     )
 
 
-def bordered_factor(ee: Bordered, free) -> BorderedFactors:
+def bordered_factor(ee: Bordered, free: np.ndarray) -> BorderedFactors:
     """``free``: where the free length is an unknown."""
     factors = band_factor(ee.band)
-    if ee.wide is not None:
+    if ee.wide is not None and ee.spread is not None:
         columns = band_solve(factors, ee.wide)
         columns = mm(columns, inverse2(ee.spread + mm(jnp.swapaxes(ee.wide, 1, 2), columns)))
         return BorderedFactors(factors, None, None, None, ee.wide, columns)
-    if ee.side is None:
+    if ee.side is None or ee.corner is None:
         return BorderedFactors(factors, None, None, None)
     column = band_solve(factors, ee.side[:, :, None])[:, :, 0]
     schur = jnp.where(free, ee.corner - jnp.sum(ee.side * column, axis=1), 1.0)
@@ -63,10 +64,10 @@ def bordered_factor(ee: Bordered, free) -> BorderedFactors:
 
 
 def bordered_solve(factors: BorderedFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
-    if factors.wide is not None:
+    if factors.wide is not None and factors.columns is not None:
         y = band_solve(factors.band, rhs)
         return y - mm(factors.columns, mm(jnp.swapaxes(factors.wide, 1, 2), y))
-    if factors.side is None:
+    if factors.side is None or factors.column is None or factors.pivot is None:
         return band_solve(factors.band, rhs)
     y = band_solve(factors.band, rhs[:, :-1])
     d = factors.pivot[:, None] * (rhs[:, -1] - jnp.sum(factors.side[:, :, None] * y, axis=1))

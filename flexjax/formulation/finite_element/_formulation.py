@@ -1,14 +1,15 @@
 """Planar arms whose links are beams of finite elements and whose joints are revolute, sliding (Pa) or fixed prismatic (Pb)."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
+from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
@@ -35,7 +36,7 @@ from flexjax.robot import Robot
 BASES = {"hermite": hermite_cubics, "bspline": bspline_cubics}
 
 
-def _frozen(elements):
+def _frozen(elements: Any):
     return tuple(sorted(elements.items())) if isinstance(elements, dict) else elements
 
 
@@ -193,19 +194,23 @@ class FiniteElementModel(AbstractModel):
             )
         return ChainTerm(self.robot, self.par, drive, self.layout, links)
 
-    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
         q, v = chain_start(self.term(drive), t0, start)
         return State.fresh(
             Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
         )
 
-    def observe(self, t, y: State, drive: Drive, s, at=None):
+    def observe(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ):
         return chain_snapshot(self.term(drive), t, y, s, at)
 
-    def look(self, t, y: State, drive: Drive, s, at=None):
+    def look(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ):
         return chain_look(self.term(drive), t, y, s, at)
 
-    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
         return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
 
@@ -213,8 +218,8 @@ class FiniteElementModel(AbstractModel):
         # The discrete gradient has no notion of a base that moves by itself.
         return DiscreteGradient(points=3) if drive.base is None else GeneralisedAlpha(0.9)
 
-    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         return ran_off_link(self.term(drive), y)
 
-    def remarks(self, traj) -> list[str]:
+    def remarks(self, traj: Any) -> list[str]:
         return spin_remarks(self, traj)

@@ -56,7 +56,7 @@ class Load(eqx.Module):
     inertia: Float[Array, "3 3"]
 
 
-def local_functions(powers: Float[Array, "4 4"], x) -> Float[Array, "3 4"]:
+def local_functions(powers: Float[Array, "4 4"], x: Float[Array, ""]) -> Float[Array, "3 4"]:
     """Value, first and second derivative in x of an element's functions."""
     one, zero = jnp.ones_like(x), jnp.zeros_like(x)
     return (
@@ -96,13 +96,13 @@ def _ahead(link: Link, payload: Payload):
     return payload.s if payload.offset is None else payload.s + payload.offset[0] / link.length
 
 
-def _powers(xi):
+def _powers(xi: Float[Array, ""]):
     """(1, xi) times (1, xi)."""
     one = jnp.ones_like(xi)
     return jnp.stack([jnp.stack([one, xi]), jnp.stack([xi, xi**2])])
 
 
-def folds(robot: Robot, payload, pinned: frozenset[str]) -> bool:
+def folds(robot: Robot, payload: Payload, pinned: frozenset[str]) -> bool:
     """Whether a payload is a point of its link with constant coefficients: on the centreline, of a link whose mesh does not move."""
     if payload.link in pinned:
         return False
@@ -236,12 +236,12 @@ def stacked_numbers(
 ) -> LinkNumbers:
     """Of all stages; ``tables`` holds the functions of every stage's link, None where it is rigid."""
     count = max(c.elements for c in tables if c is not None)
-    some = next(i for i, c in enumerate(tables) if c is not None)
+    some, like = next((i, c) for i, c in enumerate(tables) if c is not None)
 
-    def numbers(cubics: Cubics | None, parts) -> LinkNumbers:
-        made = link_numbers(
-            *parts, tables[some] if cubics is None else cubics, size, count, stiffening
-        )
+    def numbers(cubics: Cubics | None, parts: tuple[Link, tuple, tuple]) -> LinkNumbers:
+        link, folded, others = parts
+        table = like if cubics is None else cubics
+        made = link_numbers(link, folded, others, table, size, count, stiffening)
         return _resting(made) if cubics is None else made
 
     items = []

@@ -5,12 +5,16 @@ A material point X keeps s = X + d - l, so that w changes at the rate  f_j c_j' 
 s < 0 lies straight in the guide. Everything else, convective terms and the configurational force included, follows by differentiating these energies.
 """
 
+from types import ModuleType
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from flexjax._types import ScalarLike
 from flexjax.formulation.finite_element._ale import (
     Pinned,
     contact_node,
@@ -34,7 +38,8 @@ from flexjax.formulation.finite_element._bordered import (
     inverse2,
 )
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
-from flexjax.mechanism.chain import AbstractLinks, Bent, Mass, Tip
+from flexjax.mechanism import Curve
+from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, Tip, Twists
 from flexjax.mechanism.chain._links import mass_form_gradient, tip_form_gradient
 from flexjax.numerics.beam import BAND, Cubics, interpolation
 from flexjax.numerics.linalg import mtv, mv
@@ -104,20 +109,25 @@ class FiniteElementLinks(AbstractLinks):
             else np.array(self.through)
         )
 
-    def _pinned_rows(self, eta) -> list[tuple[int, Pinned]]:
+    def _table(self, stage: int | np.integer) -> Cubics:
+        table = self.tables[stage]
+        assert table is not None  # asked only of stages with an elastic link
+        return table
+
+    def _pinned_rows(self, eta: Eta) -> list[tuple[int, Pinned]]:
         n, m = self.numbers, self.numbers.a.shape[1]
         return [
             (
                 b,
                 pinned_integrals(
-                    self.tables[b], m, n.length[b], n.mu[b], n.EI[b], eta[b, m], eta[b, :m]
+                    self._table(b), m, n.length[b], n.mu[b], n.EI[b], eta[b, m], eta[b, :m]
                 ),
             )
             for b, on in enumerate(self.pinned)
             if on
         ]
 
-    def _split(self, eta):
+    def _split(self, eta: Eta):
         """(coefficients, free lengths)."""
         m = self.numbers.a.shape[1]
         if not self._extends:
@@ -125,7 +135,7 @@ class FiniteElementLinks(AbstractLinks):
         return eta[:, :m], jnp.where(np.array(self.through), eta[:, m], self.numbers.length)
 
     # --- inertia
-    def mass(self, eta) -> Mass:
+    def mass(self, eta: Eta) -> Mass:
         n = self.numbers
         c, L = self._split(eta)
         M, a, b = L[:, None, None] * n.M, L[:, None] * n.a, (L**2)[:, None] * n.b + n.pull
@@ -188,11 +198,13 @@ class FiniteElementLinks(AbstractLinks):
             mass = self._add(mass, load, eta)
         return self._add_borrowed(mass, eta, c)
 
-    def _add_borrowed(self, mass: Mass, eta, c) -> Mass:
+    def _add_borrowed(self, mass: Mass, eta: Eta, c: Eta) -> Mass:
         """Point masses at pinned contacts. A straight carrier alone resists no motion of the contact: without them its elimination would be singular."""
         zz, ze, ee = mass.zz, mass.ze, mass.ee
+        band, corner = ee.band, ee.corner
         for b in np.flatnonzero(self.pinned):
-            m, d, k = self.borrowed[b], eta[b, -1], contact_node(self.tables[b].elements)[0]
+            assert self.borrowed is not None  # it comes with pinned contacts
+            m, d, k = self.borrowed[b], eta[b, -1], contact_node(self._table(b).elements)[0]
             w, none = c[b, k], jnp.zeros_like(d)
             zz = zz.at[b].add(
                 m
@@ -214,13 +226,13 @@ class FiniteElementLinks(AbstractLinks):
                 .at[b, 2, -1]
                 .add(-m * w)
             )
-            ee = Bordered(ee.band.at[b, k, BAND].add(m), ee.side, ee.corner.at[b].add(m))
-        return Mass(zz, ze, ee)
+            band, corner = band.at[b, k, BAND].add(m), corner.at[b].add(m)
+        return Mass(zz, ze, Bordered(band, ee.side, corner, ee.wide, ee.spread))
 
     def returned(self):
         return self.taken
 
-    def _add(self, mass: Mass, load: Load, eta) -> Mass:
+    def _add(self, mass: Mass, load: Load, eta: Eta) -> Mass:
         """A payload, as a rigid body on its section."""
         b, m = load.stage, self.numbers.a.shape[1]
         station = self._station(eta, jnp.full_like(self.length, 1.0) * load.s)
@@ -230,7 +242,7 @@ class FiniteElementLinks(AbstractLinks):
         zz = mass.zz.at[b].add(X.T @ inertia @ X)
         ze = mass.ze.at[b].add(X.T @ inertia @ S)
         IS = inertia @ S
-        table = self.tables[b]
+        table = self._table(b)
         element = jnp.clip(
             jnp.floor(station.xi[b] * table.elements).astype(int), 0, table.elements - 1
         )
@@ -251,7 +263,7 @@ class FiniteElementLinks(AbstractLinks):
             ee = Bordered(ee.band, ee.side.at[b].add(outer[:m]), ee.corner.at[b].add(outer[m]))
         return Mass(zz, ze, ee)
 
-    def apply(self, mass: Mass, x):
+    def apply(self, mass: Mass, x: Eta) -> Eta:
         return bordered_apply(mass.ee, x)
 
     @property
@@ -259,7 +271,9 @@ class FiniteElementLinks(AbstractLinks):
         """Links of constant length and mass: only the first and second moments of w depend on the shape."""
         return not self._extends and not self.stiffening and not self.loads
 
-    def kinetic_gradient(self, eta, z, rate):
+    def kinetic_gradient(
+        self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
+    ) -> Eta:
         if not self._plain:
             return mass_form_gradient(self, eta, z, rate)
         n = self.numbers
@@ -270,7 +284,14 @@ class FiniteElementLinks(AbstractLinks):
             twice[:, None] * band_apply(n.M, eta) - mixed[:, None] * n.a
         )
 
-    def tip_gradient(self, eta, z, rate, wrench, space):
+    def tip_gradient(
+        self,
+        eta: Eta,
+        z: Float[Array, "2 B dim"],
+        rate: Float[Array, "2 B m"],
+        wrench: Float[Array, "2 B dim"],
+        space: ModuleType,
+    ) -> Eta:
         if not self._plain:
             return tip_form_gradient(self, eta, z, rate, wrench, space)
         # The tip is (l, w) turned by the slope; both are fixed combinations of the coefficients.
@@ -285,7 +306,7 @@ class FiniteElementLinks(AbstractLinks):
         on = jnp.asarray([t is not None for t in self.tables], eta.dtype)
         return on[:, None] * (by_w[:, None] * at.f + (by_slope / L)[:, None] * at.f1)
 
-    def bias(self, eta, rate, z):
+    def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
         if self._plain:
             return self._plain_bias(eta, rate, z)
 
@@ -303,7 +324,7 @@ class FiniteElementLinks(AbstractLinks):
             kinetic
         )(eta)
 
-    def _plain_bias(self, c, rate, z):
+    def _plain_bias(self, c: Eta, rate: Eta, z: Twists):
         n, L = self.numbers, self.numbers.length
         u, spin = z[:, 0], z[:, 2]
         Mc = band_apply(n.M, c)
@@ -321,14 +342,16 @@ class FiniteElementLinks(AbstractLinks):
         return wrench, (L * u * spin)[:, None] * n.a - (L * spin**2)[:, None] * Mc
 
     # --- elasticity
-    def _stiffness(self, eta) -> Float[Array, "B m w"]:
+    def _stiffness(self, eta: Eta) -> Float[Array, "B m w"]:
         _, L = self._split(eta)
         K = self.numbers.K / (L**3)[:, None, None]
         for i, row in self._pinned_rows(eta):
             K = K.at[i].set(row.K)
         return K
 
-    def _curvatures(self, c) -> list[tuple[int, Float[Array, "B e 2 4"], Float[Array, "B e 2"]]]:
+    def _curvatures(
+        self, c: Eta
+    ) -> list[tuple[int, Float[Array, "B e 2 4"], Float[Array, "B e 2"]]]:
         """(stride of the coefficients, Q, Q c) of links with Hermite cubics (two coefficients per element) and of those with B-splines (one). Forces as
         Q^T (Q c): what rounding does to curvatures is in equilibrium by itself and moves no link as a whole, whereas that of K c, 1e12 times as large as the
         force at a thousand elements, does, and Newton's iteration cannot get below it."""
@@ -351,7 +374,7 @@ class FiniteElementLinks(AbstractLinks):
             )
         return out
 
-    def _bending(self, c) -> Float[Array, "B m"]:
+    def _bending(self, c: Eta) -> Float[Array, "B m"]:
         """K c over the unit interval, of links whose mesh does not know about contacts."""
         total = jnp.zeros_like(c)
         for stride, Q, curvature in self._curvatures(c):
@@ -360,7 +383,7 @@ class FiniteElementLinks(AbstractLinks):
             )
         return total
 
-    def elastic_energy(self, eta):
+    def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
         c, L = self._split(eta)
         energy = sum(
             (
@@ -373,7 +396,7 @@ class FiniteElementLinks(AbstractLinks):
             energy = energy.at[i].set(0.5 * jnp.sum(c[i] * band_apply(row.K[None], c[i][None])[0]))
         return energy
 
-    def elastic_force(self, eta):
+    def elastic_force(self, eta: Eta) -> Eta:
         if any(self.pinned):
             return jax.grad(lambda eta: jnp.sum(self.elastic_energy(eta)))(eta)
         c, L = self._split(eta)
@@ -385,7 +408,7 @@ class FiniteElementLinks(AbstractLinks):
         push = jnp.where(np.array(self.through), -1.5 * jnp.sum(c * Kc, axis=1) / L**4, 0.0)
         return jnp.concatenate([bend, push[:, None]], axis=1)
 
-    def damping_force(self, eta, rate):
+    def damping_force(self, eta: Eta, rate: Eta) -> Eta:
         if not self.damped:
             return jnp.zeros_like(rate)
         # Links that run through a joint have no damping (refused), so the length is constant here.
@@ -397,14 +420,16 @@ class FiniteElementLinks(AbstractLinks):
         return jnp.pad(force, ((0, 0), (0, rate.shape[1] - m)))
 
     # --- solves
-    def stiffen(self, mass: Mass, extra) -> Mass:
+    def stiffen(self, mass: Mass, extra: Eta) -> Mass:
         ee = mass.ee
         return Mass(mass.zz, mass.ze, Bordered(ee.band, ee.side, ee.corner + extra[:, -1]))
 
-    def factor(self, eta, mass: Mass, cv, cq) -> BorderedFactors:
+    def factor(
+        self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None
+    ) -> BorderedFactors:
         n, ee = self.numbers, mass.ee
         band = ee.band
-        if cq is not None:
+        if cq is not None and cv is not None:
             _, L = self._split(eta)
             if self.damped:
                 band = (
@@ -418,11 +443,11 @@ class FiniteElementLinks(AbstractLinks):
             eqx.tree_at(lambda e: e.band, ee, band), self._bordered & ~np.array(self.held)
         )
 
-    def solve(self, factors: BorderedFactors, rhs):
+    def solve(self, factors: BorderedFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
         return bordered_solve(factors, rhs)
 
-    def shaped(self, eta, bent: Bent, curve):
-        table = self.tables[bent.stage]
+    def shaped(self, eta: Eta, bent: Bent, curve: Curve) -> Float[Array, " m"]:
+        table = self._table(bent.stage)
         n = table.elements
         if bent.stage < len(self.pinned) and self.pinned[bent.stage]:
             # Nodes move with the contact, and slopes are physical.
@@ -434,7 +459,7 @@ class FiniteElementLinks(AbstractLinks):
         return jnp.einsum("cdn,dn->c", to_coefficients, jnp.stack([value[0], slope[0] / n]))
 
     # --- sections
-    def _station(self, eta, s) -> Station:
+    def _station(self, eta: Eta, s: Float[Array, " B"]) -> Station:
         """Sections at material stations ``s`` in [0, 1], one on every link."""
         n, m = self.numbers, self.numbers.a.shape[1]
         _, L = self._split(eta)
@@ -465,7 +490,7 @@ class FiniteElementLinks(AbstractLinks):
         )
         return self._on_pinned(eta, Station(x, xi, out, f[:, 0], f[:, 1], f[:, 2]))
 
-    def _on_pinned(self, eta, at: Station) -> Station:
+    def _on_pinned(self, eta: Eta, at: Station) -> Station:
         """``at`` with the sections of links that have a node at their contact."""
         if not any(self.pinned):
             return at
@@ -473,7 +498,7 @@ class FiniteElementLinks(AbstractLinks):
         f, nothing = jnp.stack([at.f, at.f1, at.f2], axis=1), jnp.zeros_like(at.f)
         drift = Drift(jnp.zeros_like(at.x), nothing, nothing, jnp.zeros(at.x.shape, int))
         for b in np.flatnonzero(self.pinned):
-            here, rate, element = pinned_station(self.tables[b], m, n.length[b], eta[b, m], at.x[b])
+            here, rate, element = pinned_station(self._table(b), m, n.length[b], eta[b, m], at.x[b])
             # Derivatives are counted in xi = x/L here.
             f = f.at[b].set(
                 here * jnp.stack([jnp.ones_like(at.x[b]), n.length[b], n.length[b] ** 2])[:, None]
@@ -486,12 +511,13 @@ class FiniteElementLinks(AbstractLinks):
             )
         return Station(at.x, at.xi, at.out, f[:, 0], f[:, 1], f[:, 2], drift)
 
-    def _at_contacts(self, eta, at: Station) -> Station:
+    def _at_contacts(self, eta: Eta, at: Station) -> Station:
         """``at`` with the contacts of links that have a node there: it moves with the contact, and its deflection and slope are coefficients."""
         n, m = self.numbers, self.numbers.a.shape[1]
         x, f, f1, drift = at.x, at.f, at.f1, at.drift
         for b in np.flatnonzero(self.pinned):
-            w, slope = contact_node(self.tables[b].elements)
+            assert drift is not None  # made with the stations of pinned links
+            w, slope = contact_node(self._table(b).elements)
             x, f = x.at[b].set(eta[b, m]), f.at[b].set(jnp.zeros(m, f.dtype).at[w].set(1.0))
             f1 = f1.at[b].set(jnp.zeros(m, f.dtype).at[slope].set(n.length[b]))
             drift = Drift(
@@ -515,7 +541,7 @@ class FiniteElementLinks(AbstractLinks):
                 index[b, : counts[b]] = np.where(table.index < table.size, table.index, m)
         return powers, index, counts
 
-    def _shortening(self, c, L, xi):
+    def _shortening(self, c: Eta, L: Float[Array, " B"], xi: Float[Array, " B"]):
         """-1/2 int_0^s w'^2 of every link, by elements."""
         nodes, weights = np.polynomial.legendre.leggauss(4)
         powers, index, counts = self._padded_tables
@@ -533,7 +559,7 @@ class FiniteElementLinks(AbstractLinks):
         tables = (jnp.asarray(powers, c.dtype), jnp.asarray(index), jnp.asarray(counts, c.dtype))
         return jax.vmap(one)(*tables, jnp.pad(c, ((0, 0), (0, 1))), xi, L)
 
-    def _section(self, eta, at: Station, stretched: bool = True) -> Tip:
+    def _section(self, eta: Eta, at: Station, stretched: bool = True) -> Tip:
         c, L = self._split(eta)
         w, w1, w2 = (jnp.sum(f * c, axis=1) for f in (at.f, at.f1, at.f2))
         on = jnp.asarray([t is not None for t in self.tables], eta.dtype)
@@ -568,10 +594,10 @@ class FiniteElementLinks(AbstractLinks):
         )
         return Tip(se3.Pose(R, on[:, None] * jnp.stack([x, w], axis=1)), on[:, None, None] * turned)
 
-    def section(self, eta, s) -> Tip:
+    def section(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
         return self._section(eta, self._station(eta, s))
 
-    def contact(self, eta, s) -> Tip:
+    def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
         if not self.jumps:
             return self.section(eta, s)
         # The paper's rule: deflection and slope of the distal node of the element that the contact is on, at the contact's own place.
@@ -585,7 +611,9 @@ class FiniteElementLinks(AbstractLinks):
             there.S,
         )
 
-    def kink(self, eta, s, eta_rate, s_rate):
+    def kink(
+        self, eta: Eta, s: Float[Array, " B"], eta_rate: Eta, s_rate: Float[Array, " B"]
+    ) -> Float[Array, " B"]:
         n, L = self.numbers, self._split(eta)[1]
         L1 = self._split(eta + eta_rate)[1]
         counts = jnp.asarray([1 if t is None else t.elements for t in self.tables], s.dtype)
@@ -602,13 +630,13 @@ class FiniteElementLinks(AbstractLinks):
         g0, g1 = x0 - border * L, x1 - border * L1
         return jnp.where(inside, g0 / jnp.where(inside, g0 - g1, 1.0), 1.0)
 
-    def tip(self, eta) -> Tip:
+    def tip(self, eta: Eta) -> Tip:
         if self._extends:
             at = self._station(eta, jnp.ones_like(self.length))
             return self._section(eta, self._at_contacts(eta, at) if any(self.pinned) else at)
         return self._section(eta, self._end(eta.dtype))
 
-    def _end(self, dtype) -> Station:
+    def _end(self, dtype: DTypeLike) -> Station:
         """The sections at the ends of links of constant length: plain numbers."""
         m = self.numbers.a.shape[1]
         f = np.zeros((3, len(self.tables), m + 1))
@@ -622,7 +650,9 @@ class FiniteElementLinks(AbstractLinks):
         one = jnp.ones(len(self.tables), dtype)
         return Station(self.numbers.length, one, one, f[0], f[1], f[2])
 
-    def strain(self, eta, s):
+    def strain(
+        self, eta: Eta, s: Float[Array, " B"]
+    ) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
         at = self._station(eta, s)
         c, L = self._split(eta)
         w, curvature = jnp.sum(at.f * c, axis=1), jnp.sum(at.f2 * c, axis=1) / L**2

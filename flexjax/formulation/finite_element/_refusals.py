@@ -1,6 +1,6 @@
 """What finite-element links cannot hold, from static facts."""
 
-from flexjax.robot import Robot
+from flexjax.robot import Joint, Robot
 
 
 def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: str) -> list[str]:
@@ -51,7 +51,7 @@ def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: s
 
 
 def _contact_faults(
-    robot: Robot, joint, elastic: dict[str, int], stiffening: bool, contact: str
+    robot: Robot, joint: Joint, elastic: dict[str, int], stiffening: bool, contact: str
 ) -> list[str]:
     """Of a joint that slides along a link whose mesh knows about it."""
     link, where, faults = robot.links[robot.link_index(joint.parent)], f"joints.{joint.name}", []

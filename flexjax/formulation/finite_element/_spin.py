@@ -1,6 +1,8 @@
 """The limit of linear bending under rotation: without foreshortening a link's stiffness in its plane is K - spin^2 M, and beyond its first clamped frequency
 it diverges, where a real beam gets stiffer. Host only, after a run."""
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 
@@ -54,7 +56,7 @@ def sustained_spin(t: np.ndarray, spin: np.ndarray, period: float) -> tuple[floa
     return float(mean[worst]), float(ends[worst])
 
 
-def spin_remarks(model, traj) -> list[str]:
+def spin_remarks(model: Any, traj: Any) -> list[str]:
     links, robot = model.links, model.robot
     if links is None or links.stiffening or np.ndim(traj.status):
         return []

@@ -1,5 +1,7 @@
 """What carries the arm: rigid links and joints from the ground to the joint frame, and the numbers of the arm itself."""
 
+from collections.abc import Iterable
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -182,11 +184,11 @@ def arm(robot: Robot, lay: Layout, rotary: bool) -> Arm:
     )  # fmt: skip
 
 
-def jax_zeros_like(tree):
+def jax_zeros_like(tree: Iterable[Array]):
     return tuple(jnp.zeros_like(x) for x in tree)
 
 
-def _local(car: Carrier, lay: Layout, k: int, x) -> se3.Pose:
+def _local(car: Carrier, lay: Layout, k: int, x: Float[Array, " D"]) -> se3.Pose:
     stage, before, screw = lay.stages[k], car.before[k], car.screw[k]
     if stage.dof < 0:
         return before
@@ -212,7 +214,11 @@ def frames(car: Carrier, lay: Layout, x: Float[Array, " D"], base: se3.Pose) -> 
 
 
 def twists(
-    car: Carrier, lay: Layout, x, xd: Float[Array, " D"], base: Float[Array, " 6"] | None
+    car: Carrier,
+    lay: Layout,
+    x: Float[Array, " D"],
+    xd: Float[Array, " D"],
+    base: Float[Array, " 6"] | None,
 ) -> tuple[list[Array], list[Array]]:
     """Body twists of the stages, and the rates of their rotors about their axes. ``base`` None: the ground is at rest."""
     z, out, spins = base, [], []

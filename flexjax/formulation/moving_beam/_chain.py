@@ -10,8 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.drive import Drive
 from flexjax.formulation.moving_beam import _carrier, _link, _solve
 from flexjax.formulation.moving_beam._carrier import Carrier, Tip
@@ -40,7 +41,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
     constant: bool = eqx.field(static=True)
 
     # --- coordinates
-    def split(self, q):
+    def split(
+        self, q: Coordinates
+    ) -> tuple[Float[Array, " D"], Float[Array, " m"], Float[Array, "n u"]]:
         """(joints, lengths, unknowns of the elements)."""
         lay = self.layout
         x = q[: lay.dofs]
@@ -50,16 +53,16 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             _link.element_unknowns(q[lay.dofs :], lay.elements, lay.node),
         )
 
-    def move(self, q, dx):
+    def move(self, q: Coordinates, dx: Velocities) -> Coordinates:
         return q + dx
 
     def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
         return dx
 
-    def gyration(self, v, p):
+    def gyration(self, v: Velocities, p: Velocities) -> Velocities:
         return jnp.zeros_like(p)
 
-    def motor_coordinates(self, y: State):
+    def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         return y.mech.q[: self.layout.dofs], y.mech.v[: self.layout.dofs]
 
     @property
@@ -68,31 +71,40 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         mask[: self.layout.dofs] = self.drive.prescribed(self.robot)
         return mask
 
-    def prescribed(self, t, args):
+    def prescribed(
+        self, t: ScalarLike, args: PieceTime
+    ) -> tuple[np.ndarray, Velocities, Velocities, Velocities]:
         rest = jnp.zeros(self.layout.nv - self.layout.dofs, self.robot.gravity.dtype)
-        return (
-            self.locked,
-            *(jnp.concatenate([x, rest]) for x in self.drive.motion(self.robot, t, args)),
-        )
+        x, xd, xdd = (jnp.concatenate([x, rest]) for x in self.drive.motion(self.robot, t, args))
+        return self.locked, x, xd, xdd
 
-    def impose(self, q, target):
+    def impose(self, q: Coordinates, target: Velocities) -> Coordinates:
         return jnp.where(self.locked, target, q)
 
-    def displacement(self, q, target):
+    def displacement(self, q: Coordinates, target: Velocities) -> Velocities:
         return jnp.where(self.locked, target - q, 0.0)
 
     # --- energies
-    def base(self, t, args):
+    def base(
+        self, t: ScalarLike, args: PieceTime
+    ) -> tuple[se3.Pose, Float[Array, "6"], Float[Array, "6"]]:
         """Pose, twist and acceleration of the ground."""
         dtype = self.robot.gravity.dtype
         if self.drive.base is None:
             return se3.identity(dtype), jnp.zeros(6, dtype), jnp.zeros(6, dtype)
         return self.drive.base.motion(t, args)
 
-    def kinetic(self, q, va, vb, base_a=None, base_b=None):
+    def kinetic(
+        self,
+        q: Coordinates,
+        va: Velocities,
+        vb: Velocities,
+        base_a: Float[Array, "6"] | None = None,
+        base_b: Float[Array, "6"] | None = None,
+    ) -> Scalar:
         """va^T M vb / 2, with the ground's twists beside the velocities (None: at rest)."""
         x, d, y = self.split(q)
-        base = None if base_a is None else jnp.stack([base_a, base_b])
+        base = None if base_a is None or base_b is None else jnp.stack([base_a, base_b])
 
         def motion(v, base):
             xd, dd, yd = self.split(v)
@@ -123,27 +135,29 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             )
         return total
 
-    def payload_position(self, k, d, y):
+    def payload_position(self, k: int, d: Float[Array, " m"], y: Float[Array, "n u"]):
         """Of the centre of mass, in the joint frame; and the rotation of its section."""
         r, theta = _link.point(self.arm, d, y, self.tip.tube[k], self.tip.s[k])
         return r + self.tip.offset[k] + jnp.cross(theta, self.tip.offset[k]), theta
 
-    def _payload_velocity(self, k, d, y, rates: Rates):
+    def _payload_velocity(
+        self, k: int, d: Float[Array, " m"], y: Float[Array, "n u"], rates: Rates
+    ):
         (r, _), (rd, wd) = jax.jvp(
             lambda d, y: self.payload_position(k, d, y), (d, y), (rates.d, rates.y)
         )
         v, w = rates.twist[:3], rates.twist[3:]
         return v + jnp.cross(w, r) + rd, w + wd
 
-    def strain(self, q):
+    def strain(self, q: Coordinates) -> Scalar:
         _, d, y = self.split(q)
         return _link.elastic(self.arm, self.tab, d, y, self.couplings)
 
-    def elastic_energy(self, q):
+    def elastic_energy(self, q: Coordinates) -> Scalar:
         stops = self.hardware.stop_energy(q[: self.layout.dofs])
         return self.strain(q) + jnp.sum(stops)
 
-    def gravity_energy(self, q, base: se3.Pose):
+    def gravity_energy(self, q: Coordinates, base: se3.Pose) -> Scalar:
         x, d, y = self.split(q)
         poses = _carrier.frames(self.car, self.layout, x, base)
         total = jnp.zeros(3, q.dtype)
@@ -160,7 +174,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         total = total + mass * poses[-1].position + poses[-1].rotation @ moment
         return -jnp.sum(self.robot.gravity * total)
 
-    def energies(self, t, q, v, args):
+    def energies(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime
+    ) -> tuple[Scalar, Scalar, Scalar]:
         pose, twist, _ = self.base(t, args)
         twist = None if self.drive.base is None else twist
         return (
@@ -170,17 +186,28 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         )
 
     # --- what the energy-conserving step needs
-    def momentum(self, q, v):
+    def momentum(self, q: Coordinates, v: Velocities) -> Velocities:
         return 2 * jax.grad(lambda va: self.kinetic(q, va, v))(jnp.zeros_like(v))
 
-    def lagrangian(self, q, va, vb):
+    def lagrangian(
+        self, q: Coordinates, va: Velocities, vb: Velocities
+    ) -> tuple[Velocities, Velocities, Velocities]:
         # One reverse sweep gives the momenta as well.
         g, pb, pa = jax.grad(
             lambda q, va, vb: self.kinetic(q, va, vb) - self.potential(q), (0, 1, 2)
         )(q, va, vb)
         return 2 * pa, 2 * pb, g
 
-    def lagrangian_on_ground(self, s, t0, dt, q, va, vb, args):
+    def lagrangian_on_ground(
+        self,
+        s: ScalarLike,
+        t0: ScalarLike,
+        dt: ScalarLike,
+        q: Coordinates,
+        va: Velocities,
+        vb: Velocities,
+        args: PieceTime,
+    ) -> tuple[Velocities, Velocities, Velocities, tuple[Scalar, Scalar, Scalar] | None]:
         if self.drive.base is None:
             return (*self.lagrangian(q, va, vb), None)
         za, zb = self.base(t0, args)[1], self.base(t0 + dt, args)[1]
@@ -204,17 +231,19 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             (2 * jnp.sum(mean * Pa), 2 * jnp.sum(mean * Pb), -jnp.sum(lift * twist)),
         )
 
-    def potential(self, q):
+    def potential(self, q: Coordinates) -> Scalar:
         return self.elastic_energy(q) + self.gravity_energy(q, se3.identity(q.dtype))
 
-    def kinetic_gradient(self, q, va, vb):
+    def kinetic_gradient(self, q: Coordinates, va: Velocities, vb: Velocities) -> Velocities:
         return jax.grad(lambda q: self.kinetic(q, va, vb))(q)
 
-    def potential_gradient(self, q):
+    def potential_gradient(self, q: Coordinates) -> Velocities:
         return jax.grad(self.potential)(q)
 
     # --- forces
-    def forces(self, t, q, v, args, memory):
+    def forces(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+    ) -> tuple[Velocities, Velocities]:
         lay, h = self.layout, self.hardware
         x, xd = q[: lay.dofs], v[: lay.dofs]
         joint = -(h.damping + h.stop_slopes(x)[1]) * xd - h.friction(xd)
@@ -227,20 +256,28 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             damped = damped - jax.grad(lambda v: self._dissipation(q, v))(v)
         return driven, damped
 
-    def _dissipation(self, q, v):
+    def _dissipation(self, q: Coordinates, v: Velocities):
         _, d, y = self.split(q)
         _, dd, yd = self.split(v)
         return _link.dissipation(
             self.arm, self.tab.degree == 2, d, y, Rates(jnp.zeros(6, q.dtype), dd, yd)
         )
 
-    def _loads(self, t, q, args):
+    def _loads(self, t: ScalarLike, q: Coordinates, args: PieceTime) -> Velocities:
         """Generalised forces of the loads, from their power at unit velocities."""
         base, _, _ = self.base(t, args)
         power = jax.grad(lambda v: self.load_power(t, q, v, args, base, jnp.zeros(6, q.dtype)))
         return power(jnp.zeros_like(q))
 
-    def load_power(self, t, q, v, args, base, base_twist):
+    def load_power(
+        self,
+        t: ScalarLike,
+        q: Coordinates,
+        v: Velocities,
+        args: PieceTime,
+        base: se3.Pose,
+        base_twist: Float[Array, "6"],
+    ) -> Scalar:
         x, d, y = self.split(q)
         xd, dd, yd = self.split(v)
         poses = _carrier.frames(self.car, self.layout, x, base)
@@ -271,7 +308,15 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         return total
 
     # --- dynamics
-    def balance(self, t, q, v, a, args, memory):
+    def balance(
+        self,
+        t: ScalarLike,
+        q: Coordinates,
+        v: Velocities,
+        a: Velocities,
+        args: PieceTime,
+        memory: PyTree,
+    ) -> Velocities:
         driven, damped = self.forces(t, q, v, args, memory)
         pose, twist, acc = self.base(t, args)
         if self.drive.base is None:
@@ -293,10 +338,14 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             )
         return jax.jvp(momentum, *along)[1] - jax.grad(lagrangian)(q) - driven - damped
 
-    def accelerate(self, t, q, v, args, memory):
+    def accelerate(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+    ) -> Velocities:
         return self.dynamics(t, q, v, args, memory)[0]
 
-    def dynamics(self, t, q, v, args, memory):
+    def dynamics(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+    ) -> tuple[Velocities, Velocities]:
         """Acceleration, and the efforts (nv,) that prescribed coordinates take (zero elsewhere)."""
         locked = self.locked
         known = jnp.where(locked, self.prescribed(t, args)[3], 0.0)
@@ -345,12 +394,12 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             lay.node, E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs]
         )
 
-    def precondition(self, factors, r):
+    def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
         D = self.layout.dofs
         joints, rest = _solve.solve(factors, r[:D], r[D:])
         return jnp.concatenate([jnp.where(self.locked[:D], r[:D], joints), rest])
 
-    def _gather(self, rows):
+    def _gather(self, rows: Float[Array, "n u"]):
         """(n*(node+own),) from the unknowns of the elements (n, 2*node+own): the transpose of element_unknowns."""
         node = self.layout.node
         outer = rows[:, node : 2 * node] + jnp.concatenate(
@@ -358,7 +407,15 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         )
         return jnp.concatenate([outer, rows[:, 2 * node :]], axis=1).reshape(-1)
 
-    def _element_matrices(self, d, y, l, cm, cv, cq):
+    def _element_matrices(
+        self,
+        d: Float[Array, " m"],
+        y: Float[Array, "n u"],
+        l: Float[Array, " n"],
+        cm: ScalarLike,
+        cv: ScalarLike,
+        cq: ScalarLike,
+    ):
         """cm M + cv C + cq K of the elements (exact but for gyroscopic, centrifugal and weight terms), and the coupling of the last to the length."""
         arm = self.arm
 
@@ -386,7 +443,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             E = E + _link.element_stiffnesses(self.tab, y, l, cv * arm.viscosity, self.couplings)
         return E + H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
 
-    def _payload_mass(self, k, d, y):
+    def _payload_mass(self, k: int, d: Float[Array, " m"], y: Float[Array, "n u"]):
         """Exact elastic mass of a payload, in the element that carries it."""
         J, W = jax.jacfwd(lambda y: self.payload_position(k, d, y))(y)
         e = jnp.argmax(jnp.sum(jnp.abs(J), axis=(0, 2)) + jnp.sum(jnp.abs(W), axis=(0, 2)))
@@ -394,7 +451,15 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         block = self.tip.mass[k] * Je.T @ Je + We.T @ self.tip.inertia[k] @ We
         return jnp.zeros((y.shape[0], *block.shape), y.dtype).at[e].set(block)
 
-    def power_at(self, t, q, v, a, args, memory):
+    def power_at(
+        self,
+        t: ScalarLike,
+        q: Coordinates,
+        v: Velocities,
+        a: Velocities,
+        args: PieceTime,
+        memory: PyTree,
+    ) -> tuple[Scalar, Scalar]:
         driven, damped = self.forces(t, q, v, args, memory)
         power = jnp.sum(driven * v)
         if self.locked.any():
@@ -405,7 +470,9 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             power = power + self._base_power(t, q, v, a, args)
         return power, -jnp.sum(damped * v)
 
-    def _base_power(self, t, q, v, a, args):
+    def _base_power(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, a: Velocities, args: PieceTime
+    ):
         """Power of whatever moves the ground: rate of its part of the energy, by the momenta that belong to its twist.
 
         With P = dT/d(twist) the wrench on the ground's frame is P' - ad*_twist P less weight and loads."""

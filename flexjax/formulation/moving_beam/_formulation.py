@@ -8,9 +8,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from flexjax._results import Status
+from flexjax._types import PieceTime, ScalarLike, Velocities
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.moving_beam import _carrier, _layout
@@ -138,7 +139,7 @@ class MovingBeamModel(AbstractModel):
             constant,
         )
 
-    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
         x, xd, _ = start.vectors(self.robot)
         rest = jnp.zeros(self.layout.nv - self.layout.dofs, x.dtype)
         term = self.term(drive)
@@ -158,24 +159,28 @@ class MovingBeamModel(AbstractModel):
             Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
         )
 
-    def matrices(self, t, y: State, drive: Drive, acceleration=None) -> Matrices:
+    def matrices(
+        self, t: ScalarLike, y: State, drive: Drive, acceleration: Velocities | None = None
+    ) -> Matrices:
         """M, D, K, K_strain and f of eq. (22) at one instant, over the elastic unknowns (payloads left out)."""
         term = self.term(drive)
         q, v = y.mech.q, y.mech.v
         a = term.accelerate(t, q, v, None, y.memory) if acceleration is None else acceleration
         return global_matrices(term, self.formulation.planar_terms(self.layout.planar), t, q, v, a)
 
-    def observe(self, t, y: State, drive: Drive, s, at=None):
+    def observe(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ):
         return snapshot(self.term(drive), t, y, s, at)
 
-    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
         return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return DiscreteGradient()
 
-    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         """A strain energy below zero is a collapse; a tube that leaves its guide, or an overlap that vanishes, has run off."""
         term = self.term(drive)
         _, d, _ = term.split(y.mech.q)

@@ -140,7 +140,9 @@ def _products(powers: int) -> np.ndarray:
     return out.reshape(-1, 2 * powers - 1)
 
 
-def multiply(p, q):
+def multiply(
+    p: Float[Array, "*n powers"], q: Float[Array, "*n powers"]
+) -> Float[Array, "*n 2*powers-1"]:
     """Products of polynomials along the last axis."""
     powers = p.shape[-1]
     outer = (p[..., :, None] * q[..., None, :]).reshape(*p.shape[:-1], powers * powers)
@@ -184,8 +186,8 @@ def dense_tensor(term: Term, shapes: Shapes = SPATIAL) -> np.ndarray:
 def dense_energy(
     terms: tuple[Term, ...],
     y: Float[Array, " unknowns"],
-    length,
-    stiffness,
+    length: Float[Array, ""],
+    stiffness: Float[Array, "4"],
     shapes: Shapes = SPATIAL,
 ) -> Array:
     """The same energy of one element by the dense tensors. Slow; for checks and comparison."""

@@ -6,6 +6,7 @@ linear in the generalised velocities, and every integral over the length is exac
 """
 
 import functools
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import Scalar
 from flexjax.formulation.moving_beam import _still
 from flexjax.formulation.moving_beam._generator import (
     Tables,
@@ -110,7 +112,7 @@ def _motion_matrices(shapes: Shapes) -> np.ndarray:
     return np.concatenate([p.reshape(U.shape[0], -1) for p in parts], axis=1)
 
 
-def polynomials(shapes: Shapes, h):
+def polynomials(shapes: Shapes, h: Float[Array, "n u"]):
     """(U, dU, turn, d turn, bend, d bend) of all elements, from scaled unknowns (n, unknowns)."""
     flat = h @ jnp.asarray(_motion_matrices(shapes), h.dtype)
     n, out, at = h.shape[0], [], 0
@@ -120,13 +122,13 @@ def polynomials(shapes: Shapes, h):
     return out
 
 
-def _skew(w):
+def _skew(w: Float[Array, "3"]):
     eps = np.zeros((3, 3, 3))
     eps[[0, 1, 2], [1, 2, 0], [2, 0, 1]], eps[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0, 1.0
     return jnp.tensordot(jnp.asarray(eps, w.dtype), w, 1)
 
 
-def _cross(w, P):
+def _cross(w: Float[Array, "3"], P: Float[Array, "n k 3"]):
     """w x every coefficient of polynomials (n, k, 3)."""
     return P @ _skew(w).T
 
@@ -143,11 +145,21 @@ class _Motion(eqx.Module):
     speed: Float[Array, "n k"]
 
 
-def _col(x):
+def _col(x: Float[Array, " n"]):
     return x[:, None, None]
 
 
-def _motion(shapes: Shapes, y, X, l, yd, Xd, ld, twist, speed) -> _Motion:
+def _motion(
+    shapes: Shapes,
+    y: Float[Array, "n u"],
+    X: Float[Array, " n"],
+    l: Float[Array, " n"],
+    yd: Float[Array, "n u"],
+    Xd: Float[Array, " n"],
+    ld: Float[Array, " n"],
+    twist: Float[Array, "6"],
+    speed: Float[Array, "n k"],
+) -> _Motion:
     """``X``, ``l``: starts and lengths of the elements; a ``d`` behind a name is a rate."""
     dtype, n, k = y.dtype, shapes.moving, shapes.turning
     h, hd = jax.jvp(lambda y, l: scaled(shapes, y, l), (y, l), (yd, ld))
@@ -177,7 +189,13 @@ def _motion(shapes: Shapes, y, X, l, yd, Xd, ld, twist, speed) -> _Motion:
     )
 
 
-def _kinetic(m: _Motion, l, rhoA, rhoI, constant: bool):
+def _kinetic(
+    m: _Motion,
+    l: Float[Array, " n"],
+    rhoA: Float[Array, "n k"],
+    rhoI: Float[Array, "n k 3"],
+    constant: bool,
+):
     """va^T M vb / 2, summed over elements and layers; the two velocities are the leading axis of ``m``."""
     H4, H3 = (jnp.asarray(hilbert(x.shape[2], x.shape[2]), l.dtype) for x in (m.V, m.W))
 
@@ -200,7 +218,7 @@ def _kinetic(m: _Motion, l, rhoA, rhoI, constant: bool):
     return 0.5 * jnp.sum(l[:, None] * (rhoA * moved + turned))
 
 
-def _motions(arm: Arm, d, y, rates: Rates):
+def _motions(arm: Arm, d: Float[Array, " m"], y: Float[Array, "n u"], rates: Rates):
     X, l = arm.mesh(d)
     node_rate = arm.slope @ rates.d
     speed = jnp.einsum("nkm,m->nk", arm.speed, rates.d)
@@ -209,7 +227,14 @@ def _motions(arm: Arm, d, y, rates: Rates):
     )
 
 
-def kinetic(arm: Arm, d, y, rates: Rates, constant: bool = False, flat: bool = False):
+def kinetic(
+    arm: Arm,
+    d: Float[Array, " m"],
+    y: Float[Array, "n u"],
+    rates: Rates,
+    constant: bool = False,
+    flat: bool = False,
+):
     """va^T M vb / 2 of the arm; ``rates`` of both velocities, stacked. ``flat``: the frame stays in the plane of a planar arm."""
     if not arm.slope.shape[1] and not constant:
         rhoA, rhoI = jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1)
@@ -217,11 +242,11 @@ def kinetic(arm: Arm, d, y, rates: Rates, constant: bool = False, flat: bool = F
     l, motion = jax.vmap(lambda r: _motions(arm, d, y, r), out_axes=(None, 0))(rates)
     total = _kinetic(motion, l, arm.rhoA, arm.rhoI, constant)
     if arm.rear is not None:
-        total = total + _rear_kinetic(arm, d, rates)
+        total = total + _rear_kinetic(arm, arm.rear, d, rates)
     return total
 
 
-def _rear_kinetic(arm: Arm, d, rates: Rates):
+def _rear_kinetic(arm: Arm, rear: Array, d: Float[Array, " m"], rates: Rates):
     """The part of a sliding tube behind its joint: a straight rod on the axis from its rear end to the joint. It may have no length."""
     start = arm.tube_start[0] + arm.tube_slope[0] @ d
 
@@ -233,15 +258,21 @@ def _rear_kinetic(arm: Arm, d, rates: Rates):
 
     v, w = jax.vmap(velocity)(rates), rates.twist[:, 3:]
     moved = jnp.sum(v[0] * (jnp.asarray(hilbert(2, 2), d.dtype) @ v[1]))
-    return -0.5 * start * (arm.rear[0] * moved + jnp.sum(arm.rear[1:] * w[0] * w[1]))
+    return -0.5 * start * (rear[0] * moved + jnp.sum(rear[1:] * w[0] * w[1]))
 
 
-def elastic(arm: Arm, tab: Tables, d, y, couplings=None):
+def elastic(
+    arm: Arm,
+    tab: Tables,
+    d: Float[Array, " m"],
+    y: Float[Array, "n u"],
+    couplings: dict[str, Array] | None = None,
+):
     """Strain energy of the arm."""
     return strain_energy(tab, y, arm.mesh(d)[1], arm.stiffness, couplings)
 
 
-def _hessians(energy, z: Float[Array, "n u"]) -> Float[Array, "n u u"]:
+def _hessians(energy: Callable[[Array], Array], z: Float[Array, "n u"]) -> Float[Array, "n u u"]:
     """Second derivatives of every element's energy by its own numbers. Elements are not coupled, so one direction serves all."""
     _, push = jax.linearize(jax.grad(energy), z)
     H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(
@@ -250,12 +281,24 @@ def _hessians(energy, z: Float[Array, "n u"]) -> Float[Array, "n u u"]:
     return 0.5 * (H + jnp.swapaxes(H, 1, 2))
 
 
-def element_stiffnesses(tab: Tables, y, l, stiffness, couplings=None) -> Float[Array, "n u u"]:
+def element_stiffnesses(
+    tab: Tables,
+    y: Float[Array, "n u"],
+    l: Float[Array, " n"],
+    stiffness: Float[Array, "n 4"],
+    couplings: dict[str, Array] | None = None,
+) -> Float[Array, "n u u"]:
     """Of the strain energy in the elements' unknowns."""
     return _hessians(lambda y: strain_energy(tab, y, l, stiffness, couplings), y)
 
 
-def element_hessians(tab: Tables, y, l, stiffness, couplings=None) -> Float[Array, "n u+1 u+1"]:
+def element_hessians(
+    tab: Tables,
+    y: Float[Array, "n u"],
+    l: Float[Array, " n"],
+    stiffness: Float[Array, "n 4"],
+    couplings: dict[str, Array] | None = None,
+) -> Float[Array, "n u+1 u+1"]:
     """Of the strain energy in the elements' unknowns and their lengths."""
     return _hessians(
         lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness, couplings),
@@ -279,7 +322,9 @@ def _mass_constants(shapes: Shapes) -> np.ndarray:
     return np.stack(parts)
 
 
-def element_masses(shapes: Shapes, l, rhoA, rhoI) -> Float[Array, "n u u"]:
+def element_masses(
+    shapes: Shapes, l: Float[Array, " n"], rhoA: Float[Array, " n"], rhoI: Float[Array, "n 3"]
+) -> Float[Array, "n u u"]:
     """Mass matrices of the elements in their own unknowns: independent of these."""
     S = scaled(shapes, jnp.ones((l.shape[0], shapes.size), l.dtype), l)
     weight = jnp.stack([l * rhoA, l * rhoI[:, 0], rhoI[:, 1] / l, rhoI[:, 2] / l], axis=1)
@@ -296,7 +341,7 @@ def _means(shapes: Shapes) -> np.ndarray:
     return np.einsum("p,upc->uc", hilbert(1, shapes.moving)[0], shape_matrices(shapes)[0])
 
 
-def first_moment(arm: Arm, d, y):
+def first_moment(arm: Arm, d: Float[Array, " m"], y: Float[Array, "n u"]):
     """Mass, and integral of the position (frame axes) over it."""
     X, l = arm.mesh(d)
     m = jnp.sum(arm.rhoA, 1) * l
@@ -343,7 +388,9 @@ def measures(
     )
 
 
-def dissipation(arm: Arm, linear: bool, d, y, rates: Rates):
+def dissipation(
+    arm: Arm, linear: bool, d: Float[Array, " m"], y: Float[Array, "n u"], rates: Rates
+):
     """Rayleigh's function, half the power dissipated by the material (strain rate of the material, not of the mesh) and by drag."""
     _, l = arm.mesh(d)
     total = jnp.zeros((), y.dtype)
@@ -372,7 +419,9 @@ def dissipation(arm: Arm, linear: bool, d, y, rates: Rates):
     return total
 
 
-def _strain_rates(arm: Arm, linear: bool, d, y, rates: Rates) -> list[list[Float[Array, " n"]]]:
+def _strain_rates(
+    arm: Arm, linear: bool, d: Float[Array, " m"], y: Float[Array, "n u"], rates: Rates
+) -> list[list[Float[Array, " n"]]]:
     """Of the material."""
     _, l = arm.mesh(d)
     if not arm.slope.shape[1]:
@@ -389,7 +438,9 @@ def _strain_rates(arm: Arm, linear: bool, d, y, rates: Rates) -> list[list[Float
     ]
 
 
-def point(arm: Arm, d, y, tube: int, s) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
+def point(
+    arm: Arm, d: Float[Array, " m"], y: Float[Array, "n u"], tube: int, s: Scalar
+) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
     """Position in the joint frame and rotation (alpha, -uz', uy') of the section of ``tube`` at station s; straight behind the joint."""
     X, l = arm.mesh(d)
     x = arm.tube_start[tube] + arm.tube_slope[tube] @ d + s * arm.tube_length[tube]
@@ -406,7 +457,7 @@ def point(arm: Arm, d, y, tube: int, s) -> tuple[Float[Array, " 3"], Float[Array
     )
 
 
-def monomials(xi, count: int):
+def monomials(xi: Scalar, count: int):
     """1, xi, xi^2, ..."""
     return jnp.cumprod(
         jnp.concatenate([jnp.ones(1, xi.dtype), jnp.broadcast_to(xi[None], (count - 1,))])

@@ -5,11 +5,14 @@ and R (rotation), B = DF/Dt and C = D2F/Dt2 along the material:
     M = int F^T F,   D = 2 int F^T (B + W F),   K = int F^T (C + 2 W B + (W' + W^2) F),   f = - int F^T (a_O + (W' + W^2) x e1 + (2 W v + v') e1)
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.formulation.moving_beam import _carrier
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
 from flexjax.formulation.moving_beam._generator import of_degree, scaled, strain_energy, tables
@@ -51,7 +54,7 @@ class Flow(eqx.Module):
     travel: Float[Array, " 3"]
 
 
-def _operators(shapes: Shapes, l):
+def _operators(shapes: Shapes, l: Scalar):
     """Translation (moving, 3, unknowns) and rotation (turning, 3, unknowns) of the section as polynomials in xi."""
     U, twist = shape_matrices(shapes)
     S = scaled(shapes, jnp.ones((1, shapes.size), l.dtype), l[None])[0]
@@ -66,7 +69,7 @@ def _operators(shapes: Shapes, l):
     )
 
 
-def _material_rates(operator, flow: Flow):
+def _material_rates(operator: Callable[[Array], Array], flow: Flow):
     """F, B = DF/Dt and C = D2F/Dt2 of an operator that depends on l and, as a polynomial, on xi."""
 
     def passing(P, start_rate, l, length_rate, travel_rate):
@@ -88,7 +91,7 @@ def _material_rates(operator, flow: Flow):
 
 
 def element_inertia(
-    shapes: Shapes, flow: Flow, ref: Reference, rhoA, rhoI
+    shapes: Shapes, flow: Flow, ref: Reference, rhoA: Scalar, rhoI: Float[Array, "3"]
 ) -> tuple[Array, Array, Array, Array]:
     """M, D, K, f of one layer of one element."""
     l, dtype = flow.length[0], rhoA.dtype
@@ -122,7 +125,12 @@ def element_inertia(
 
 
 def element_strain(
-    terms: tuple[Term, ...], y, l, stiffness, couplings=None, shapes: Shapes = SPATIAL
+    terms: tuple[Term, ...],
+    y: Float[Array, " u"],
+    l: Scalar,
+    stiffness: Float[Array, "4"],
+    couplings: dict[str, Array] | None = None,
+    shapes: Shapes = SPATIAL,
 ) -> tuple[Array, Array, Array]:
     """K1, H3(u), H4(u) of one element: the second derivatives of the energy's parts of degree two, three, four.
 
@@ -142,7 +150,14 @@ def element_strain(
     return tuple(parts)
 
 
-def reference_motion(term: MovingBeamTerm, t, q, v, a, args) -> Reference:
+def reference_motion(
+    term: MovingBeamTerm,
+    t: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    a: Velocities,
+    args: PieceTime,
+) -> Reference:
     """Motion of the joint frame when the joints move as (q, v, a) say."""
     D = term.layout.dofs
     base, twist, acc = term.base(t, args)
@@ -156,7 +171,13 @@ def reference_motion(term: MovingBeamTerm, t, q, v, a, args) -> Reference:
 
 
 def global_matrices(
-    term: MovingBeamTerm, terms: tuple[Term, ...], t, q, v, a, args=None
+    term: MovingBeamTerm,
+    terms: tuple[Term, ...],
+    t: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    a: Velocities,
+    args: PieceTime = None,
 ) -> Matrices:
     """Eq. (22) for the whole arm at one instant, payloads left out. ``a`` is needed only for the joints."""
     lay, arm = term.layout, term.arm

@@ -1,11 +1,14 @@
 """What the moving beam shows at one instant: poses, velocities and accelerations of sections, strains, reactions."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.formulation.moving_beam import _carrier, _link
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
 from flexjax.mechanism import Snapshot, centreline_pose
@@ -13,7 +16,9 @@ from flexjax.numerics.screw import se3
 from flexjax.numerics.term import State
 
 
-def _section(term: MovingBeamTerm, d, y, tube: int, s):
+def _section(
+    term: MovingBeamTerm, d: Float[Array, " m"], y: Float[Array, "n u"], tube: int, s: Scalar
+):
     """Position, rotation matrix and strains of a section in the joint frame; the x axis is the tangent of the deformed axis."""
     arm = term.arm
     X, l = arm.mesh(d)
@@ -48,7 +53,7 @@ def _section(term: MovingBeamTerm, d, y, tube: int, s):
     return u.at[0].add(x), bend @ turn, jnp.stack([eps, zero, zero, k1, k2, k3])
 
 
-def _world(term: MovingBeamTerm, q, base, s):
+def _world(term: MovingBeamTerm, q: Coordinates, base: se3.Pose, s: Float[Array, " S"]):
     """Pose of every station (L, S): position, rotation."""
     x, d, y = term.split(q)
     poses = _carrier.frames(term.car, term.layout, x, base)
@@ -71,18 +76,20 @@ def _world(term: MovingBeamTerm, q, base, s):
     return jnp.stack([p for p, _ in rows]), jnp.stack([R for _, R in rows])
 
 
-def _spin(R, R_rate):
+def _spin(R: Float[Array, "*n 3 3"], R_rate: Float[Array, "*n 3 3"]):
     """Angular velocity in section axes."""
     W = jnp.einsum("...ji,...jk->...ik", R, R_rate)
     return jnp.stack([W[..., 2, 1], W[..., 0, 2], W[..., 1, 0]], -1)
 
 
-def _base_rates(pose, twist):
+def _base_rates(pose: se3.Pose, twist: Float[Array, "6"]):
     """Time derivative of the ground's pose."""
     return se3.Pose(jnp.cross(pose.rotation, -twist[3:][None]), pose.rotation @ twist[:3])
 
 
-def snapshot(term: MovingBeamTerm, t, state: State, s: Float[Array, " S"], at) -> Snapshot:
+def snapshot(
+    term: MovingBeamTerm, t: ScalarLike, state: State, s: Float[Array, " S"], at: PieceTime
+) -> Snapshot:
     lay, robot = term.layout, term.robot
     q, v = state.mech.q, state.mech.v
     a, gap = term.dynamics(t, q, v, at, state.memory)
@@ -125,7 +132,9 @@ def snapshot(term: MovingBeamTerm, t, state: State, s: Float[Array, " S"], at) -
     )  # fmt: skip
 
 
-def _deflection(term: MovingBeamTerm, d, y, s):
+def _deflection(
+    term: MovingBeamTerm, d: Float[Array, " m"], y: Float[Array, "n u"], s: Float[Array, " S"]
+):
     """From the tangent at the base of the link (of a tube: where its rear end is now), in the axes there."""
     rows = []
     for i, link in enumerate(term.robot.links):
@@ -140,7 +149,9 @@ def _deflection(term: MovingBeamTerm, d, y, s):
     return jnp.stack(rows)
 
 
-def _momenta(term: MovingBeamTerm, q, v, base, twist) -> Float[Array, "groups 6"]:
+def _momenta(
+    term: MovingBeamTerm, q: Coordinates, v: Velocities, base: se3.Pose, twist: Float[Array, "6"]
+) -> Float[Array, "groups 6"]:
     """[linear; angular about the world's origin] of the stages' bodies and then of the tubes with their payloads, in world axes."""
     lay = term.layout
     x, d, y = term.split(q)
@@ -170,7 +181,14 @@ def _momenta(term: MovingBeamTerm, q, v, base, twist) -> Float[Array, "groups 6"
     return jnp.stack(out)
 
 
-def _tube_energy(own: MovingBeamTerm, d, y, dd, yd, zG):
+def _tube_energy(
+    own: MovingBeamTerm,
+    d: Float[Array, " m"],
+    y: Float[Array, "n u"],
+    dd: Float[Array, " m"],
+    yd: Float[Array, "n u"],
+    zG: Float[Array, "6"],
+):
     r = _link.Rates(zG, dd, yd)
     total = _link.kinetic(own.arm, d, y, jax.tree_util.tree_map(lambda x: jnp.stack([x, x]), r))
     for k in range(len(own.tip.tube)):
@@ -183,7 +201,7 @@ def _tube_energy(own: MovingBeamTerm, d, y, dd, yd, zG):
     return total
 
 
-def _only(term: MovingBeamTerm, member, tube: int) -> MovingBeamTerm:
+def _only(term: MovingBeamTerm, member: Any, tube: int) -> MovingBeamTerm:
     """The term with the inertia of one tube and its payloads."""
     arm, tip = term.arm, term.tip
     keep = [k for k in range(len(tip.tube)) if tip.tube[k] == tube]
@@ -202,13 +220,15 @@ def _only(term: MovingBeamTerm, member, tube: int) -> MovingBeamTerm:
     return eqx.tree_at(lambda t: (t.arm, t.tip), term, (arm, tip))
 
 
-def _to_world(pose, P):
+def _to_world(pose: se3.Pose, P: Float[Array, "6"]):
     """A momentum about a frame, in its axes, as one about the world's origin in world axes."""
     p, H = pose.rotation @ P[:3], pose.rotation @ P[3:]
     return jnp.concatenate([p, H + jnp.cross(pose.position, p)])
 
 
-def reactions(term: MovingBeamTerm, t, q, v, a, at) -> Float[Array, "J 6"]:
+def reactions(
+    term: MovingBeamTerm, t: ScalarLike, q: Coordinates, v: Velocities, a: Velocities, at: PieceTime
+) -> Float[Array, "J 6"]:
     """Wrench of parent on child at each joint, child axes. Of a telescope joint: all that the outer tube does to the inner one (the overlap is
     bonded), taken at the outer tube's end."""
     lay, robot = term.layout, term.robot
@@ -240,7 +260,9 @@ def reactions(term: MovingBeamTerm, t, q, v, a, at) -> Float[Array, "J 6"]:
     return jnp.stack(out)
 
 
-def _load_wrenches(term: MovingBeamTerm, t, q, base, at, groups: int) -> Array:
+def _load_wrenches(
+    term: MovingBeamTerm, t: ScalarLike, q: Coordinates, base: se3.Pose, at: PieceTime, groups: int
+) -> Array:
     """Loads on the groups of :func:`_momenta`, about the world's origin."""
     lay, robot = term.layout, term.robot
     total = jnp.zeros((groups, 6), q.dtype)

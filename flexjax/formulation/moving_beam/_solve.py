@@ -6,6 +6,7 @@ Unknowns that belong to one element alone (its axial slopes) are eliminated firs
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
@@ -29,7 +30,7 @@ def factorise(
     E: Float[Array, "n size size"],
     border: Float[Array, "D n*(node+own)"],
     joint: Float[Array, "D D"],
-    free,
+    free: np.ndarray,
 ) -> Factors:
     """``E``: symmetric element matrices; ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints that are not
     ``free`` have unit rows."""

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import Scalar
 from flexjax.formulation.moving_beam._generator import multiply, scaled
 from flexjax.formulation.moving_beam._layout import Layout
 from flexjax.formulation.moving_beam._link import (
@@ -77,7 +78,13 @@ def inextensible(
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 
 
-def bent_unknowns(arm: Arm, lay: Layout, shapes: dict[int, Shape], d, d_rate):
+def bent_unknowns(
+    arm: Arm,
+    lay: Layout,
+    shapes: dict[int, Shape],
+    d: Float[Array, " m"],
+    d_rate: Float[Array, " m"],
+):
     """Unknowns of the elements and their rates where tubes have these shapes (by the index of their link) along their
     free lengths; rates are those at a fixed fraction of the free length."""
     own = [shapes.get(link) for link in lay.tubes]
@@ -95,13 +102,13 @@ def bent_unknowns(arm: Arm, lay: Layout, shapes: dict[int, Shape], d, d_rate):
     return jax.jvp(unknowns, (values, d), (rates, d_rate))
 
 
-def _axis(arm: Arm, curves: list[Curve | None], d) -> Callable:
+def _axis(arm: Arm, curves: list[Curve | None], d: Float[Array, " m"]) -> Callable:
     """Position of the deflected axis at the distance x from the joint frame. A tube goes on from the tip of the one
     before, along the tangent there."""
     tips = arm.tube_start + arm.tube_slope @ d + arm.tube_length
     zero = jnp.zeros((), tips.dtype)
     begin, origin, R = zero, jnp.zeros(3, tips.dtype), jnp.eye(3, dtype=tips.dtype)
-    tubes = []
+    tubes: list[tuple[Array, Array, Array, Array, Curve | None]] = []
     for k, curve in enumerate(curves):
         tube = (begin, tips[k] - begin, origin, R, curve)
         tubes.append(tube)
@@ -117,7 +124,14 @@ def _axis(arm: Arm, curves: list[Curve | None], d) -> Callable:
     return axis
 
 
-def _section(begin, free, origin, R, curve: Curve | None, x):
+def _section(
+    begin: Scalar,
+    free: Scalar,
+    origin: Float[Array, "3"],
+    R: Float[Array, "3 3"],
+    curve: Curve | None,
+    x: Scalar,
+):
     """Position and rotation of the section at x of a tube that leaves ``begin`` with the free length ``free``."""
     ahead = jnp.zeros(3, x.dtype).at[0].set(x - begin)
     if curve is None:

@@ -58,11 +58,11 @@ def _components(table: Float[Array, "rows ..."], counts: tuple[int, ...]) -> lis
     return [[next(rows)[0] for _ in range(k)] for k in counts]
 
 
-def _times(number, p: list) -> list:
+def _times(number: Array | float, p: list) -> list:
     return [number * x for x in p]
 
 
-def _half_product(weight, p: list, q: list):
+def _half_product(weight: Array, p: list, q: list):
     """Half the integral of the product of two polynomials."""
     return (
         weight

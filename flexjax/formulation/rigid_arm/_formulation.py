@@ -4,8 +4,9 @@ from typing import ClassVar
 
 import diffrax
 import equinox as eqx
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
+from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.mechanism import Energy, Start, flexible_joint_refusals, serial_refusals
@@ -53,20 +54,24 @@ class RigidArmModel(AbstractModel):
     def term(self, drive: Drive) -> ChainTerm:
         return ChainTerm(self.robot, self.par, drive, self.layout)
 
-    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
         start.shapes(self.robot, lambda i: False, "RigidArm")
         q, v = chain_start(self.term(drive), t0, start)
         return State.fresh(
             Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
         )
 
-    def observe(self, t, y: State, drive: Drive, s, at=None):
+    def observe(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ):
         return chain_snapshot(self.term(drive), t, y, s, at)
 
-    def look(self, t, y: State, drive: Drive, s, at=None):
+    def look(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ):
         return chain_look(self.term(drive), t, y, s, at)
 
-    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
         return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
 
@@ -74,5 +79,5 @@ class RigidArmModel(AbstractModel):
         # The discrete gradient has no notion of a base that moves by itself.
         return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
 
-    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         return ran_off_link(self.term(drive), y)

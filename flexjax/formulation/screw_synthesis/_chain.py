@@ -7,12 +7,15 @@ linear in the number of links); it is here to check the recursion, to show the c
 a robot ill-posed.
 """
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
 from flexjax.mechanism.chain import ChainTerm
 from flexjax.mechanism.chain._kinematics import behind, mv, pad, pad_shapes
 
@@ -35,12 +38,12 @@ class Stacked(eqx.Module):
         return self.matrix * jnp.asarray(sign, self.rhs.dtype)[None, :]
 
 
-def _slices(sizes, start):
+def _slices(sizes: Sequence[int], start: int):
     ends = start + np.cumsum([0, *sizes])
     return tuple((int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True))
 
 
-def _positions(wrenches, dim):
+def _positions(wrenches: Sequence[int], dim: int):
     """lambda_0, z_1', lambda_1, z_2', ...: interleaved as in the paper."""
     w, z, at = [], [], 0
     for n in wrenches:
@@ -50,7 +53,14 @@ def _positions(wrenches, dim):
     return tuple(w), tuple(z), at
 
 
-def stacked_system(term: ChainTerm, t, q, v, args=None, memory=()) -> Stacked:
+def stacked_system(
+    term: ChainTerm,
+    t: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    args: PieceTime = None,
+    memory: PyTree = (),
+) -> Stacked:
     """The system at one instant. Joints with motors of their own (flexible joints, rotors) are left to the
     recursion."""
     lay, par = term.layout, term.par
@@ -67,7 +77,8 @@ def stacked_system(term: ChainTerm, t, q, v, args=None, memory=()) -> Stacked:
     known = jnp.where(term.locked, term.prescribed(t, args)[3], 0.0)
     extra = term._joint_rate(m) + mv(par.screw, pad(lay, known))
     tip_rate = term._tip_rate(m)
-    S, Xt, X = m.kin.tip.S, m.kin.Xt, m.kin.X
+    tips, Xt = m.kin.sections
+    S, X = tips.S, m.kin.X
     shape_force = pad_shapes(lay, force)
     dim, count = par.screw.shape[1], len(lay.stages)
     free = [[c for c in range(s.dofs) if not term.locked[s.v_start + c]] for s in lay.stages]
@@ -132,7 +143,14 @@ def stacked_system(term: ChainTerm, t, q, v, args=None, memory=()) -> Stacked:
     return Stacked(M, rhs, w_at, z_at, e_at, tuple(Bs))
 
 
-def stacked_acceleration(term: ChainTerm, t, q, v, args=None, memory=()) -> tuple[Array, Array]:
+def stacked_acceleration(
+    term: ChainTerm,
+    t: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    args: PieceTime = None,
+    memory: PyTree = (),
+) -> tuple[Array, Array]:
     """(v' (nv,), interaction wrenches parent on child (B, dim)) by one dense solve of the stacked system."""
     lay, par = term.layout, term.par
     system = stacked_system(term, t, q, v, args, memory)
@@ -141,7 +159,8 @@ def stacked_acceleration(term: ChainTerm, t, q, v, args=None, memory=()) -> tupl
     z = jnp.stack([x[a:b] for a, b in system.twist_slices])
     wide = lay.shape_count
     eta = jnp.stack([jnp.pad(x[a:b], (0, wide - (b - a))) for a, b in system.shape_slices])
-    tip = mv(m.kin.Xt, z) + mv(m.kin.tip.S, eta) + term._tip_rate(m)
+    tips, Xt = m.kin.sections
+    tip = mv(Xt, z) + mv(tips.S, eta) + term._tip_rate(m)
     relative = z - mv(m.kin.X, behind(tip, m.base_acceleration)) - term._joint_rate(m)
     rates = jax.vmap(lambda A, r: jnp.linalg.lstsq(A, r)[0])(par.screw, relative)
     accelerations = term._join(rates, eta)
@@ -150,7 +169,7 @@ def stacked_acceleration(term: ChainTerm, t, q, v, args=None, memory=()) -> tupl
     wrenches = [jnp.zeros_like(own[0])] * (len(lay.stages) + 1)
     for i in reversed(range(len(lay.stages))):
         child = (
-            m.kin.Xt[i].T @ m.kin.X[i + 1].T @ wrenches[i + 1]
+            Xt[i].T @ m.kin.X[i + 1].T @ wrenches[i + 1]
             if i + 1 < len(lay.stages)
             else wrenches[i + 1]
         )

@@ -1,22 +1,22 @@
 """Serial arms of flexible links in modal coordinates, synthesised with screws."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import diffrax
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-from flexjax._types import is_traced
+from flexjax._types import PieceTime, ScalarLike, is_traced
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
+from flexjax.formulation.screw_synthesis._link import ModalLinks
 from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
 from flexjax.mechanism import Energy, Start, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
-    AbstractLinks,
     ChainTerm,
     Layout,
     Parameters,
@@ -35,7 +35,7 @@ from flexjax.robot import Robot
 WIDER = 5  # polynomials beyond the number of modes, in which a link's own modes are sought
 
 
-def _frozen(basis):
+def _frozen(basis: Any):
     """A dict of functions as something that can be compared and hashed."""
     return (
         tuple((k, tuple(v)) for k, v in sorted(basis.items())) if isinstance(basis, dict) else basis
@@ -149,12 +149,12 @@ class ScrewSynthesisModel(AbstractModel):
     formulation: ScrewSynthesis
     layout: Layout = eqx.field(static=True)
     par: Parameters
-    links: AbstractLinks | None
+    links: ModalLinks | FramedLinks | None
 
     def term(self, drive: Drive) -> ChainTerm:
         return ChainTerm(self.robot, self.par, drive, self.layout, self.links)
 
-    def initial_state(self, drive: Drive, t0, start: Start) -> State:
+    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
         counts = self.formulation.counts(self.robot)
         for name, shape in start.links.items():
             for field, count in (("y", counts[1]), ("z", counts[2])):
@@ -171,13 +171,17 @@ class ScrewSynthesisModel(AbstractModel):
             Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
         )
 
-    def observe(self, t, y: State, drive: Drive, s, at=None):
+    def observe(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ):
         return chain_snapshot(self.term(drive), t, y, s, at)
 
-    def look(self, t, y: State, drive: Drive, s, at=None):
+    def look(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ):
         return chain_look(self.term(drive), t, y, s, at)
 
-    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
         return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
 
@@ -202,7 +206,7 @@ class ScrewSynthesisModel(AbstractModel):
         q, v = chain_start(term, 0.0, start)
         return check_well_posed(term, q, v)
 
-    def remarks(self, traj) -> list[str]:
+    def remarks(self, traj: Any) -> list[str]:
         """Linear strain has no centrifugal stiffening: a doubt where links turned so fast that their bending frequency
         is off by more than a percent."""
         if (
@@ -230,5 +234,5 @@ class ScrewSynthesisModel(AbstractModel):
                 )
         return said
 
-    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         return ran_off_link(self.term(drive), y)

@@ -8,15 +8,17 @@ The recursion does not notice.
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import ScalarLike
 from flexjax.formulation.screw_synthesis._link import ModalLinks
-from flexjax.mechanism.chain import AbstractLinks, Bent, Mass, Tip
+from flexjax.mechanism import Curve
+from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, Tip, Twists
 from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
 
 
-def _t(a):
+def _t(a: Float[Array, "B i j"]):
     return jnp.swapaxes(a, 1, 2)
 
 
@@ -29,21 +31,21 @@ class FramedLinks(AbstractLinks):
     def length(self) -> Float[Array, " B"]:
         return self.inner.length
 
-    def _base(self, eta):
+    def _base(self, eta: Eta):
         """(pose of the base section in the frame, A, S_b)."""
         base = self.inner.section(eta, jnp.zeros_like(self.inner.length))
         return base.pose, jax.vmap(se3.adjoint)(base.pose), base.S
 
-    def section(self, eta, s) -> Tip:
+    def section(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
         pose, A, Sb = self._base(eta)
         far = self.inner.section(eta, s)
         relative = jax.vmap(lambda a, b: se3.compose(se3.inverse(a), b))(pose, far.pose)
         return Tip(relative, far.S - jax.vmap(se3.adjoint_inverse)(relative) @ Sb)
 
-    def tip(self, eta) -> Tip:
+    def tip(self, eta: Eta) -> Tip:
         return self.section(eta, jnp.ones_like(self.inner.length))
 
-    def mass(self, eta) -> Mass:
+    def mass(self, eta: Eta) -> Mass:
         _, A, Sb = self._base(eta)
         mass = self.inner.mass(eta)
         back = A @ Sb
@@ -53,10 +55,10 @@ class FramedLinks(AbstractLinks):
         ee = mass.ee - cross - _t(cross) + _t(back) @ mass.zz @ back
         return Mass(_t(A) @ zz, _t(A) @ ze, 0.5 * (ee + _t(ee)))
 
-    def apply(self, mass: Mass, x):
+    def apply(self, mass: Mass, x: Eta) -> Eta:
         return mv(mass.ee, x)
 
-    def bias(self, eta, rate, z_base):
+    def bias(self, eta: Eta, rate: Eta, z_base: Twists) -> tuple[Twists, Eta]:
         _, A, Sb = self._base(eta)
         bend, bend_rate = jax.jvp(lambda e: mv(self._base(e)[2], rate), (eta,), (rate,))
         z = mv(A, z_base - bend)
@@ -68,24 +70,26 @@ class FramedLinks(AbstractLinks):
         at_base = mtv(A, hz)
         return at_base, he - mtv(Sb, at_base)
 
-    def elastic_energy(self, eta):
+    def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
         return self.inner.elastic_energy(eta)
 
-    def elastic_force(self, eta):
+    def elastic_force(self, eta: Eta) -> Eta:
         return self.inner.elastic_force(eta)
 
-    def damping_force(self, eta, rate):
+    def damping_force(self, eta: Eta, rate: Eta) -> Eta:
         return self.inner.damping_force(eta, rate)
 
-    def factor(self, eta, mass: Mass, cv, cq):
+    def factor(self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None):
         return self.inner.factor(eta, mass, cv, cq)
 
-    def solve(self, factors, rhs):
+    def solve(self, factors: PyTree, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
         return self.inner.solve(factors, rhs)
 
-    def shaped(self, eta, bent: Bent, curve):
+    def shaped(self, eta: Eta, bent: Bent, curve: Curve) -> Float[Array, " m"]:
         return self.inner.shaped(eta, bent, curve)
 
-    def strain(self, eta, s):
+    def strain(
+        self, eta: Eta, s: Float[Array, " B"]
+    ) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
         position = self.section(eta, s).pose.position
         return position.at[:, 0].add(-self.inner.length * s), self.inner.strain(eta, s)[1]

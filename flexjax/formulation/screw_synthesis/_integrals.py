@@ -2,13 +2,16 @@
 traceable in the robot's leaves."""
 
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
+from jaxtyping import Array, Float
 
+from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._link import (
     LEVI_CIVITA,
     Integrals,
@@ -18,14 +21,14 @@ from flexjax.formulation.screw_synthesis._link import (
 )
 from flexjax.mechanism import beam_properties, inertia_tensor, link_quadrature
 from flexjax.mechanism._grouping import map_alike
-from flexjax.mechanism.chain import AbstractLinks, Layout, Parameters
+from flexjax.mechanism.chain import Layout, Parameters
 from flexjax.numerics.beam import ShapeFunctions
 from flexjax.numerics.screw import se3
 from flexjax.robot import Link, Payload, Robot
 
 
 @jax.custom_jvp
-def matrix_root(a):
+def matrix_root(a: Float[Array, "n n"]):
     """Square root of a symmetric positive definite matrix. Its derivative solves X dX + dX X = dA, regular at the
     repeated eigenvalues of round links."""
     values, vectors = jnp.linalg.eigh(a)
@@ -33,14 +36,20 @@ def matrix_root(a):
 
 
 @matrix_root.defjvp
-def _matrix_root_jvp(primals, tangents):
+def _matrix_root_jvp(primals: Any, tangents: Any):
     values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(primals[0]))
     root = jnp.sqrt(values)
     inner = vectors.T @ tangents[0] @ vectors / (root[:, None] + root[None, :])
     return matrix_root(primals[0]), vectors @ inner @ vectors.T
 
 
-def _damping(link: Link, Mee, K, mass_of_beam, modal: np.ndarray):
+def _damping(
+    link: Link,
+    Mee: Float[Array, "m m"],
+    K: Float[Array, "m m"],
+    mass_of_beam: Float[Array, "m m"],
+    modal: np.ndarray,
+):
     """D from strain rate, mass and modal damping, the latter of the coordinates ``modal`` (indices)."""
     damping, D = link.damping, jnp.zeros_like(K)
     if damping is None:
@@ -122,8 +131,8 @@ def link_integrals(
 def own_modes(
     link: Link,
     payloads: tuple[Payload, ...],
-    hub,
-    screw,
+    hub: Float[Array, "6 6"],
+    screw: Float[Array, "6 k"],
     wide: ShapeFunctions,
     counts: tuple[int, ...],
 ) -> ShapeFunctions:
@@ -217,9 +226,9 @@ def _resting(integrals: Integrals, stretch: Stretch | None) -> tuple[Integrals, 
     ), stretch
 
 
-def lowest_bending(links: AbstractLinks, stage: int) -> float:
+def lowest_bending(links: ModalLinks | FramedLinks, stage: int) -> float:
     """First bending frequency [rad/s] of a link clamped at its frame, on the host; infinite if it does not bend."""
-    modal = links if isinstance(links, ModalLinks) else links.inner
+    modal = links.inner if isinstance(links, FramedLinks) else links
     bending = np.isin(modal.basis.direction, (1, 2))
     if not bending.any():
         return float("inf")

@@ -12,9 +12,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
-from flexjax.mechanism.chain import AbstractLinks, Bent, Mass, Tip
+from flexjax._types import Scalar, ScalarLike
+from flexjax.mechanism import Curve
+from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, Tip, Twists
 from flexjax.numerics.beam import ShapeFunctions
 from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
@@ -34,7 +36,7 @@ class Fields(eqx.Module):
     Psi_x: Float[Array, "3 m"]
 
 
-def fields(basis: ShapeFunctions, length, s) -> Fields:
+def fields(basis: ShapeFunctions, length: Scalar, s: ScalarLike) -> Fields:
     """theta = (torsion, -w', v'): the section stays normal to the centreline."""
     f, d1, d2 = basis(s)
     d1, d2 = d1 / length, d2 / length**2
@@ -82,7 +84,7 @@ class Stretch(eqx.Module):
     v: Float[Array, "B k m"]
     w: Float[Array, "B k m"]
 
-    def strain(self, eta):
+    def strain(self, eta: Eta):
         """(axial strain u' + (v'^2 + w'^2)/2, its gradient (B, k, m))."""
         u, v, w = (jnp.einsum("bkm,bm->bk", x, eta) for x in (self.u, self.v, self.w))
         return u + 0.5 * (v**2 + w**2), self.u + v[:, :, None] * self.v + w[:, :, None] * self.w
@@ -100,19 +102,19 @@ class ModalLinks(AbstractLinks):
     stretch: Stretch | None = None
     origin: float = eqx.field(static=True, default=0.0)
 
-    def _position(self, eta):
+    def _position(self, eta: Eta):
         """(mass moment c, V (B,3,3,m), Q (B,3,3)) at a shape."""
         i = self.integrals
         bend = jnp.einsum("bxyij,bi->bxyj", i.A2, eta)
         once, twice = jnp.einsum("bxyj,bj->bxy", i.A1, eta), jnp.einsum("bxyj,bj->bxy", bend, eta)
         return i.c0 + mv(i.C1, eta), i.A1 + bend, i.Q0 + once + jnp.swapaxes(once, 1, 2) + twice
 
-    def _moment(self, Q):
+    def _moment(self, Q: Float[Array, "B 3 3"]):
         """Moment of inertia from the second moments Q, rotary inertia included."""
         trace = Q[:, 0, 0] + Q[:, 1, 1] + Q[:, 2, 2]
         return trace[:, None, None] * jnp.eye(3, dtype=Q.dtype)[None] - Q + self.integrals.J
 
-    def mass(self, eta) -> Mass:
+    def mass(self, eta: Eta) -> Mass:
         i = self.integrals
         c, V, Q = self._position(eta)
         lever = jax.vmap(se3.skew)(c)
@@ -124,10 +126,12 @@ class ModalLinks(AbstractLinks):
             jnp.concatenate([top, bottom], axis=1), jnp.concatenate([i.C1, turning], axis=1), i.Mee
         )
 
-    def apply(self, mass: Mass, x):
+    def apply(self, mass: Mass, x: Eta) -> Eta:
         return mv(mass.ee, x)
 
-    def kinetic_gradient(self, eta, z, rate):
+    def kinetic_gradient(
+        self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
+    ) -> Eta:
         # Written out as in ``bias``: gradients through a run differentiate it twice more. Sums over k hold one motion with the other, both ways.
         i, eps = self.integrals, jnp.asarray(LEVI_CIVITA, eta.dtype)
         _, V, _ = self._position(eta)
@@ -144,7 +148,7 @@ class ModalLinks(AbstractLinks):
             + jnp.einsum("bxyij,bxyj->bi", i.A2, turning)
         )
 
-    def bias(self, eta, rate, z):
+    def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
         i = self.integrals
         c, V, Q = self._position(eta)
         u, w = z[:, :3], z[:, 3:]
@@ -167,21 +171,21 @@ class ModalLinks(AbstractLinks):
         return jnp.concatenate([force, moment], axis=1), mtv(i.C1, a0) + spin + coriolis
 
     # --- elasticity
-    def elastic_energy(self, eta):
+    def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
         energy = 0.5 * jnp.einsum("bi,bij,bj->b", eta, self.integrals.K, eta)
         if self.stretch is not None:
             strain, _ = self.stretch.strain(eta)
             energy = energy + 0.5 * jnp.sum(self.stretch.EA * strain**2, axis=1)
         return energy
 
-    def elastic_force(self, eta):
+    def elastic_force(self, eta: Eta) -> Eta:
         force = mv(self.integrals.K, eta)
         if self.stretch is not None:
             strain, slope = self.stretch.strain(eta)
             force = force + jnp.einsum("bk,bkm->bm", self.stretch.EA * strain, slope)
         return force
 
-    def damping_force(self, eta, rate):
+    def damping_force(self, eta: Eta, rate: Eta) -> Eta:
         force = mv(self.integrals.D, rate)
         if self.stretch is not None:
             # Of the whole strain's rate: u' alone follows the shortening of a bent link, which no material resists.
@@ -191,14 +195,14 @@ class ModalLinks(AbstractLinks):
             )
         return force
 
-    def _damper(self, eta):
+    def _damper(self, eta: Eta):
         """Damping matrix (B, m, m)."""
         if self.stretch is None:
             return self.integrals.D
         _, slope = self.stretch.strain(eta)
         return self.integrals.D + jnp.einsum("bk,bki,bkj->bij", self.stretch.slow, slope, slope)
 
-    def stiffness(self, eta):
+    def stiffness(self, eta: Eta):
         """Tangent stiffness (B, m, m), without the part of compressed axes that could make it indefinite."""
         if self.stretch is None:
             return self.integrals.K
@@ -209,9 +213,11 @@ class ModalLinks(AbstractLinks):
         return self.integrals.K + jnp.einsum("bk,bki,bkj->bij", g.EA, slope, slope) + across
 
     # --- solves with Mee: positive definite, small and dense
-    def factor(self, eta, mass: Mass, cv, cq):
+    def factor(self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None):
         matrix = (
-            mass.ee if cq is None else mass.ee + cv * self._damper(eta) + cq * self.stiffness(eta)
+            mass.ee
+            if cq is None or cv is None
+            else mass.ee + cv * self._damper(eta) + cq * self.stiffness(eta)
         )
         # The inverse itself: a step uses it several times, as products that fuse, where triangular solves are library
         # calls.
@@ -220,10 +226,10 @@ class ModalLinks(AbstractLinks):
             jnp.linalg.cholesky(matrix)
         )
 
-    def solve(self, factors, rhs):
+    def solve(self, factors: PyTree, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
         return jnp.sum(factors[:, :, :, None] * rhs[:, None, :, :], axis=2)
 
-    def shaped(self, eta, bent: Bent, curve):
+    def shaped(self, eta: Eta, bent: Bent, curve: Curve) -> Float[Array, " m"]:
         own = super().shaped(eta, bent, curve)
         axial = np.flatnonzero(np.array(self.basis.direction) == 0)
         if self.stretch is None or not len(axial):
@@ -238,7 +244,7 @@ class ModalLinks(AbstractLinks):
         return own.at[axial].set(jnp.linalg.solve(weighted.T @ u, weighted.T @ back))
 
     # --- sections
-    def _turned(self, f: Fields, eta, s) -> Tip:
+    def _turned(self, f: Fields, eta: Eta, s: Float[Array, " B"]) -> Tip:
         """Sections with fields ``f`` (stacked); identity where a stage has no flexible link."""
 
         def one(f, eta, ahead, on):
@@ -251,13 +257,15 @@ class ModalLinks(AbstractLinks):
             f, eta, self.length * (s - self.origin), jnp.asarray(self.flexible, eta.dtype)
         )
 
-    def section(self, eta, s) -> Tip:
+    def section(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
         return self._turned(jax.vmap(fields)(self.basis, self.length, s), eta, s)
 
-    def tip(self, eta) -> Tip:
+    def tip(self, eta: Eta) -> Tip:
         return self._turned(self.end, eta, jnp.ones_like(self.length))
 
-    def strain(self, eta, s):
+    def strain(
+        self, eta: Eta, s: Float[Array, " B"]
+    ) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
         def one(eta, basis, length, s):
             f = fields(basis, length, s)
             slope = f.Phi_x @ eta

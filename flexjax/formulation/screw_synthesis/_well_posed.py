@@ -11,7 +11,9 @@ import dataclasses
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
+from flexjax._types import Coordinates, Velocities
 from flexjax.formulation.screw_synthesis._chain import stacked_system
 from flexjax.mechanism.chain import ChainTerm, kinematics
 from flexjax.mechanism.chain._kinematics import pad_shapes
@@ -41,7 +43,7 @@ class WellPosed:
         return "\n".join([f"{head}; condition number of M_sys {self.condition:.3g}", *rows])
 
 
-def _scaled_condition(matrix) -> float:
+def _scaled_condition(matrix: Array | np.ndarray) -> float:
     """Condition number after symmetric scaling by row norms: units (m, rad, kg) must not count."""
     a = np.asarray(matrix)
     for _ in range(3):
@@ -51,7 +53,9 @@ def _scaled_condition(matrix) -> float:
     return float(np.linalg.cond(a)) if np.all(np.isfinite(a)) else float("inf")
 
 
-def check_well_posed(term: ChainTerm, q, v=None, tolerance: float | None = None) -> WellPosed:
+def check_well_posed(
+    term: ChainTerm, q: Coordinates, v: Velocities | None = None, tolerance: float | None = None
+) -> WellPosed:
     """Of the chain at configuration ``q``. Host-side: for reports, not for compiled loops."""
     lay, robot = term.layout, term.robot
     v = jnp.zeros(lay.nv, q.dtype) if v is None else v
@@ -100,7 +104,7 @@ def check_well_posed(term: ChainTerm, q, v=None, tolerance: float | None = None)
     return WellPosed(not faults, faults[0][1] if faults else "", condition, joints, links)
 
 
-def _composite(inertia, full):
+def _composite(inertia: Float[Array, "B 6 6"], full: Float[Array, "B 6 6"]):
     """Inertia of everything from each stage outwards, all joints locked and links undeformed."""
     out = [inertia[-1]]
     for i in range(inertia.shape[0] - 2, -1, -1):

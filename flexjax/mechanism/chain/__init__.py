@@ -11,8 +11,10 @@ from flexjax.mechanism.chain._layout import (
 from flexjax.mechanism.chain._links import (
     AbstractLinks as AbstractLinks,
     Bent as Bent,
+    Eta as Eta,
     Mass as Mass,
     Tip as Tip,
+    Twists as Twists,
 )
 from flexjax.mechanism.chain._observe import (
     chain_look as chain_look,

@@ -8,6 +8,8 @@ and with the inertia IA that hangs on the tip the base feels  P + Y^T K Y,  K = 
 (1 + IA F)^-1.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -136,7 +138,7 @@ def admittance(
 
 
 @admittance.defjvp
-def _admittance_jvp(primals, tangents):
+def _admittance_jvp(primals: Any, tangents: Any):
     # The root has no derivative where F is singular; N has, and it does not need the root's.
     F, root, IA = primals
     N = admittance(F, root, IA)

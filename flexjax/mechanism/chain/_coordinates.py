@@ -1,14 +1,20 @@
 """Coordinates of a chain: plain numbers and quaternions of balls, prescribed ones, motors of flexible joints."""
 
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates, ScalarLike, Velocities
+from flexjax.mechanism._start import Start
 from flexjax.mechanism.chain._kinematics import pad_shapes
 from flexjax.mechanism.chain._layout import Layout
 from flexjax.mechanism.chain._links import Bent
 from flexjax.numerics.screw import se3
+
+if TYPE_CHECKING:
+    from flexjax.mechanism.chain._term import ChainTerm
 
 
 def move(layout: Layout, q: Coordinates, dx: Velocities) -> Coordinates:
@@ -80,7 +86,7 @@ def motor_side(
     ].set(v[layout.v_motors])
 
 
-def chain_start(term, t0: ScalarLike, start):
+def chain_start(term: "ChainTerm", t0: ScalarLike, start: Start):
     """Configuration and velocity of a chain at t0: as ``start`` (joints and links by name) says, prescribed
     coordinates as the drive says."""
     lay = term.layout
@@ -115,7 +121,7 @@ def chain_start(term, t0: ScalarLike, start):
     return _with_shapes(term, start, q, v)
 
 
-def _with_shapes(term, start, q, v):
+def _with_shapes(term: "ChainTerm", start: Start, q: Coordinates, v: Velocities):
     """``q`` and ``v`` with the shape coordinates of the links that ``start`` names."""
     lay = term.layout
     by_link = {s.link: i for i, s in enumerate(lay.stages) if s.link >= 0}
@@ -123,10 +129,11 @@ def _with_shapes(term, start, q, v):
     bent = start.shapes(term.robot, lambda i: shapes[by_link[i]] > 0, "this model")
     first = np.cumsum([0, *shapes])
     for link, shape in bent.items():
-        b = by_link[link]
+        b, links = by_link[link], term.links
+        assert links is not None  # ``start.shapes`` refuses links without shape coordinates
         stage = Bent(b, shapes[b], shape.s, term.robot.links[link].length)
         eta, rate = shape.push(
-            lambda curve, eta, stage=stage: term.links.shaped(eta, stage, curve),
+            lambda curve, eta, links=links, stage=stage: links.shaped(eta, stage, curve),
             (pad_shapes(lay, q), pad_shapes(lay, v)),
         )
         at = slice(first[b], first[b + 1])
