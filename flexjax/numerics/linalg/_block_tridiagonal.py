@@ -7,6 +7,7 @@ no unknown: it hangs on the parent's attachment node (twist Vp) by a joint with 
     parent's row receives:    Y F + Z y + E Vp
 Loops add m multipliers (columns on the end nodes, rows on the twists of the end nodes, a corner). Elimination runs from the tips to the ground and
 back. The transpose has the same form (F and V_0 change roles: X <-> Y^T, B <-> A^T, S <-> Z^T, lower <-> upper^T), so one solver serves both.
+Not lineax: its tridiagonal solver takes scalar diagonals, one chain at a time.
 """
 
 import equinox as eqx

@@ -1,6 +1,8 @@
 """Linear systems with the exact matrix as a function and an approximate inverse: generalised conjugate residuals, which is GMRES with its iterate at hand.
 
 Reference: Eisenstat, Elman, Schultz (1983); Jiránek, Rozložník (2010) for the choice of the next direction, which takes away the breakdown of the former.
+Not lineax: its GMRES tests the residual without the preconditioner, in the units of forces, and
+only at restarts.
 """
 
 from collections.abc import Callable

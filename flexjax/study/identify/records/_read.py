@@ -45,6 +45,8 @@ def _number(cell: str) -> float | None:
         return np.nan if cell.strip().lower() in MISSING else None
 
 
+# Not pandas: it fills short rows with NaN, and its message about a bad cell names neither line nor
+# column.
 def _text(path: Path, where: str) -> dict[str, Column]:
     with reading(where, "UTF-8 text, one row per sample", "Save it again as UTF-8."):
         lines = path.read_bytes().decode("utf-8-sig").splitlines()

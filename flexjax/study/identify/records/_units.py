@@ -12,6 +12,8 @@ class Unit(NamedTuple):
     factor: float
 
 
+# A table, not pint: these are the units of logs, in which g is an acceleration (pint: a gram), with
+# counts and microstrain among them; nothing is combined or derived.
 _PI = 3.141592653589793
 _TABLE: dict[str, dict[str, float]] = {
     "angle": {"rad": 1.0, "mrad": 1e-3, "deg": _PI / 180, "°": _PI / 180, "rev": 2 * _PI},
