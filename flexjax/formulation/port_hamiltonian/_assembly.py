@@ -20,7 +20,7 @@ from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan
 from flexjax.formulation.port_hamiltonian._nodes import momentum
 from flexjax.formulation.port_hamiltonian._parameters import Numbers
-from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.formulation.port_hamiltonian._structure import Structure, stacked
 from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import PortState, PortTangent
@@ -151,7 +151,7 @@ class Assembly(eqx.Module):
         plain, balls = self.joint_q(mech.q)
         turn, x = mech.turn, mech.x
         seen = self._seen(plain, balls)
-        R = [None] * st.links
+        R: dict[int, Array] = {}
         for i in st.order:
             p = st.parents[i]
             Rp, xp = (
@@ -162,7 +162,7 @@ class Assembly(eqx.Module):
             R[i] = mm(Rp, seen[i][0])
             x = x.at[i, 0].set(xp + mv(Rp, seen[i][1]))
         base = jax.vmap(lambda R, before: _near(turn_from_matrix(R), before))(
-            jnp.stack(R), turn[:, 0]
+            stacked(R), turn[:, 0]
         )
         return PortState(mech.q, mech.v, mech.V, mech.Q, turn.at[:, 0].set(base), x)
 

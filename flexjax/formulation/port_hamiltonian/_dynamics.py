@@ -1,5 +1,7 @@
 """Accelerations of a mechanism at one instant, and states put together from independent numbers."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,6 +23,7 @@ from flexjax.formulation.port_hamiltonian._forces import joint_forces, node_forc
 from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._link import strain_rate
+from flexjax.formulation.port_hamiltonian._structure import stacked
 from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, apply_linked, solve_linked
 from flexjax.numerics.screw import se3
@@ -104,13 +107,15 @@ def _convection(arm: Assembly, joint: JointStage, twists, ground_rate, v, X):
         roots = np.array([p < 0 for p in st.parents])
         parents = jnp.where(roots[:, None], ground_rate[None], jnp.zeros_like(own))
         return mv(X, parents) + own, parents
-    C0, parents, tips = [None] * st.links, [None] * st.links, [None] * st.links
+    C0: dict[int, Array] = {}
+    arriving: dict[int, Array] = {}
+    tips: dict[int, Array] = {}
     for i in st.order:
         p = st.parents[i]
-        parents[i] = ground_rate if p < 0 else tips[p]
-        C0[i] = X[i] @ parents[i] + own[i]
+        arriving[i] = ground_rate if p < 0 else tips[p]
+        C0[i] = X[i] @ arriving[i] + own[i]
         tips[i] = C0[i] if st.rigid[i] else jnp.zeros_like(own[i])
-    return jnp.stack(C0), jnp.stack(parents)
+    return stacked(C0), stacked(arriving)
 
 
 def _loop_terms(arm: Assembly, R, x, V, ground):
@@ -122,41 +127,35 @@ def _loop_terms(arm: Assembly, R, x, V, ground):
     sides = jnp.zeros(m, V.dtype)
     zero = jnp.zeros((), V.dtype)
     ground_R, ground_x, ground_V, ground_rate = ground
+
+    def side(link, end, lever):
+        if link < 0:
+            return _loops.Side(ground_V, ground_R, ground_x, lever)
+        at = 0 if end == 0 else -1
+        return _loops.Side(V[link, at], R[link, at], x[link, at], lever)
+
     for k, plan in enumerate(arm.plans):
         n = arm.loops[k]
         here = slice(plan.start, plan.start + plan.count)
-        ends = []
-        for link, end, lever in (
-            (plan.parent, plan.parent_end, n.parent_lever),
-            (plan.child, plan.child_end, n.child_lever),
-        ):
-            at = 0 if end == 0 else -1
-            ends.append(
-                (ground_V, ground_R, ground_x, lever)
-                if link < 0
-                else (V[link, at], R[link, at], x[link, at], lever)
-            )
+        parent = side(plan.parent, plan.parent_end, n.parent_lever)
+        child = side(plan.child, plan.child_end, n.child_lever)
 
-        def opening(Vp, Vc, eps, plan=plan, n=n, ends=ends):
+        def opening(Vp, Vc, eps, plan=plan, n=n, parent=parent, child=child):
             def moved(time):
-                poses = []
-                for W, (_, R, x, _) in ((Vp, ends[0]), (Vc, ends[1])):
-                    lin = x.shape[0]
-                    poses += [
-                        rotate_by(R, time * W[lin:]),
-                        x + time * (R @ W[:lin]) + 0.5 * time**2 * (R @ _turning(W, lin)),
-                    ]
-                return _loops.gap(plan, n, *poses)
+                def carried(W, side):
+                    R, lin = side.R, side.x.shape[0]
+                    way = time * (R @ W[:lin]) + 0.5 * time**2 * (R @ _turning(W, lin))
+                    return rotate_by(R, time * W[lin:]), side.x + way
+
+                return _loops.gap(plan, n, *carried(Vp, parent), *carried(Vc, child))
 
             return jax.jvp(moved, (eps,), (jnp.ones_like(eps),))[1]
 
-        Vp, Vc = ends[0][0], ends[1][0]
+        Vp, Vc = parent.V, child.V
         rp, rc = jax.jacfwd(opening, argnums=(0, 1))(Vp, Vc, zero)
         drift = jax.jvp(lambda e: opening(Vp, Vc, e), (zero,), (jnp.ones_like(zero),))[1]  # noqa: B023
-        Sides = [_loops.Side(*e) for e in ends]
-        wp, wc = jax.jacfwd(lambda value: _loops.wrenches(plan, n, zero, *Sides, value))(  # noqa: B023
-            jnp.zeros(plan.count, V.dtype)
-        )
+        wrenches = functools.partial(_loops.wrenches, plan, n, zero, parent, child)
+        wp, wc = jax.jacfwd(wrenches)(jnp.zeros(plan.count, V.dtype))
         for link, end, row, column in (
             (plan.parent, plan.parent_end, rp, wp),
             (plan.child, plan.child_end, rc, wc),
@@ -314,12 +313,10 @@ def _pass_on(blocks: LinkedBlocks, rows, r_joint):
 def _base_rates(arm: Assembly, X, B, C0, ground_rate, yd, Vd):
     """(accelerations of what the joints hang on, V_0')."""
     st = arm.st
-    free, parents, tips, V0 = (
-        [None] * st.links,
-        [None] * st.links,
-        [None] * st.links,
-        [None] * st.links,
-    )
+    free: dict[int, Array] = {}
+    parents: dict[int, Array] = {}
+    tips: dict[int, Array] = {}
+    V0: dict[int, Array] = {}
     for i in st.order:
         p = st.parents[i]
         # `free` are the parts that unknown accelerations make; C_0 holds the rest.
@@ -329,7 +326,7 @@ def _base_rates(arm: Assembly, X, B, C0, ground_rate, yd, Vd):
         V0[i] = own + C0[i]
         tips[i] = V0[i] if st.rigid[i] else Vd[i, -1]
         parents[i] = ground_rate if p < 0 else tips[p]
-    return jnp.stack(parents), jnp.stack(V0)
+    return stacked(parents), stacked(V0)
 
 
 def _reactions(arm: Assembly, X, lack, J, axis, gears, gyro, parent_rate, yd):

@@ -108,7 +108,7 @@ class NodeForces(eqx.Module):
         )
         if self.drag is not None:
             out = out - eye_like(out) * self.drag[None]
-        if self.relative is not None:
+        if self.relative_damping is not None:
             # The pull on the base node by all others is left out: it spoils the band, and h times the damping is small.
             out = out - self.relative_damping
         return out
@@ -135,18 +135,18 @@ def node_forces(arm, t, mech, R, args) -> NodeForces:
         )
         damping = num.deformation_damping[:, None, None, None] * num.mass
         damping = jnp.where(np.array(st.rigid)[:, None, None, None], 0.0, damping)
-    vectors, matrices = 1, 2
-    parts = (
-        (weight, vectors),
-        (dipole, matrices),
-        *zip(loads, (vectors, matrices, vectors, vectors), strict=True),
-        (num.drag, vectors),
-    )
+    force, load_dipole, moment, body = loads
+    maybe = lambda x, axes: None if x is None else lanes(x, axes)
     return NodeForces(
-        *(
-            None if x is None else lanes(x, count)
-            for x, count in (*parts, (relative, matrices), (damping, matrices))
-        )
+        weight=lanes(weight),
+        weight_dipole=maybe(dipole, 2),
+        load=maybe(force, 1),
+        load_dipole=maybe(load_dipole, 2),
+        moment=maybe(moment, 1),
+        body=maybe(body, 1),
+        drag=maybe(num.drag, 1),
+        relative=maybe(relative, 2),
+        relative_damping=maybe(damping, 2),
     )
 
 
@@ -175,17 +175,16 @@ def _loads(arm, t, args):
                 body = body.at[i, 0].add(space.transport_wrench(section, jnp.concatenate([f, m])))
             continue
         share = _station_weights(load.s, st.elements)[:, None]
-        bent = curved(robot.links[i])
-        turn, lever = _on_the_arc(robot.links[i], load.s, share, lin) if bent else (None, None)
+        link = robot.links[i]
+        arc = _on_the_arc(link, load.s, share, lin) if curved(link) else None
         if load.frame == "world":
             force, moment = force.at[i].add(share * f[None]), moment.at[i].add(share * m[None])
-            if bent:
-                dipole = dipole.at[i].add(share[..., None] * lever[:, :, None] * f[None, None])
+            if arc is not None:
+                dipole = dipole.at[i].add(share[..., None] * arc[1][:, :, None] * f[None, None])
         else:
             wrench = jnp.concatenate([f, m])
-            body = body.at[i].add(
-                share * (_carried(space_of(st.dim), turn, lever, wrench) if bent else wrench[None])
-            )
+            carried = wrench[None] if arc is None else _carried(space_of(st.dim), *arc, wrench)
+            body = body.at[i].add(share * carried)
     follower = any(load.frame == "section" for load in arm.drive.loads)
     return (
         force,

@@ -13,7 +13,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian._algebra import coad_of, rotate_by, sinc, turn_matrix
-from flexjax.formulation.port_hamiltonian._structure import Structure
+from flexjax.formulation.port_hamiltonian._structure import Structure, stacked
 from flexjax.numerics.linalg import mm, mv
 from flexjax.numerics.screw import se3
 from flexjax.numerics.screw._stumpff import stumpff
@@ -258,14 +258,15 @@ def along_tree(st: Structure, j: JointNumbers, s: JointStage, h, ground, y, tip,
     """The same where what a link's children hang on is ``tip(V_0, whether the link is rigid, *rows[i])``, from the ground outwards."""
     if st.planar:
         # Joints in the plane are a few operations, which XLA fuses; in space they are hundreds, and a loop is compiled once.
-        V0, tips, parents = [None] * st.links, [None] * st.links, [None] * st.links
+        base: dict[int, Array] = {}
+        ends: dict[int, Array] = {}
+        hung: dict[int, Array] = {}
         for i in st.order:
-            parents[i] = ground if st.parents[i] < 0 else tips[st.parents[i]]
-            V0[i] = base_twist(
-                *jax.tree_util.tree_map(lambda x, i=i: x[i], (j, s)), h, parents[i], y[i]
-            )
-            tips[i] = tip(V0[i], st.rigid[i], *(x[i] for x in rows))
-        return jnp.stack(V0), jnp.stack(parents)
+            hung[i] = ground if st.parents[i] < 0 else ends[st.parents[i]]
+            own, stage = jax.tree_util.tree_map(lambda x, i=i: x[i], (j, s))
+            base[i] = base_twist(own, stage, h, hung[i], y[i])
+            ends[i] = tip(base[i], st.rigid[i], *(x[i] for x in rows))
+        return stacked(base), stacked(hung)
     order = np.array(st.order)
     parents = np.array([st.links if st.parents[i] < 0 else st.parents[i] for i in st.order])
 

@@ -5,6 +5,8 @@
 Over a stage Q = Q* + h Q' is linear in Q for given twists: (1 + h ad(Vm)) kappa = kappa* + h (V_b - V_a), Vm the mean: solved in closed form.
 """
 
+import functools
+import operator
 from collections.abc import Callable
 
 import equinox as eqx
@@ -50,6 +52,7 @@ class Elements(eqx.Module):
 
     def _energies(self, Q):
         """(L, N) strain energies of a nonlinear density."""
+        assert self.density is not None  # asked only where there is one
         l = self.length[:, None]
         per_length = l.reshape(l.shape + (1,) * (self.stiffness.ndim - 2)) * self.stiffness
         return l * jax.vmap(jax.vmap(self.density))(Q / l[..., None], per_length)
@@ -70,10 +73,11 @@ class Elements(eqx.Module):
             0.5 * w * gradient(start + 0.5 * (1 + x) * (end - start))
             for x, w in zip(_NODES, _WEIGHTS, strict=True)
         ]
-        return sum(parts)
+        return functools.reduce(operator.add, parts)
 
     def damping(self, rate):
         """Wrench of the strain-rate damping, C^-1 tau q'."""
+        assert self.tau is not None  # asked only of damped links
         return self.tau[:, None, None] * self._linear(rate)
 
     def slope(self, Q, start):

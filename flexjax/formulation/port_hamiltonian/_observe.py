@@ -83,8 +83,7 @@ def _flexible(arm: Assembly, R, x, V, V_rate, Q, length, rest, s):
     frames, velocity, acceleration, deflection = jax.vmap(station)(s, element)
     q = spatial_vector(Q / length, planar)
     centres = (jnp.arange(n, dtype=s.dtype) + 0.5) / n
-    ends = {} if n == 1 else {"left": "extrapolate", "right": "extrapolate"}
-    strain = jax.vmap(lambda column: jnp.interp(s, centres, column, **ends), in_axes=1, out_axes=1)(
-        q
-    )
+    beyond = None if n == 1 else "extrapolate"
+    between_centres = lambda column: jnp.interp(s, centres, column, left=beyond, right=beyond)
+    strain = jax.vmap(between_centres, in_axes=1, out_axes=1)(q)
     return frames, velocity, acceleration, deflection, strain

@@ -63,18 +63,29 @@ def _exchange(arm: Assembly, stage: Stage, u: Unknowns):
     return V, parents, Ends(inner, outer), rows, given, taken, lost
 
 
+def _alpha(arm: Assembly) -> Float[Array, ""]:
+    assert arm.num.alpha is not None  # the numbers of the paper's scheme have one
+    return arm.num.alpha
+
+
+def _inertia(arm: Assembly) -> Float[Array, "L N d"]:
+    assert arm.num.inertia is not None  # the numbers of the paper's scheme have them
+    return arm.num.inertia
+
+
 def _relation(arm: Assembly, ends: Ends, e_q):
-    return e_q - (1 - arm.num.alpha) * ends.inner - arm.num.alpha * ends.outer
+    a = _alpha(arm)
+    return e_q - (1 - a) * ends.inner - a * ends.outer
 
 
 def _momentum_rate(arm: Assembly, ends: Ends, kappa, e_q, e_p):
-    P = arm.num.inertia * e_p
+    P = _inertia(arm) * e_p
     return ends.outer - ends.inner - mv(transpose(ad(kappa)), e_q) + mv(coad_of(P), e_p)
 
 
 def _outwards(arm: Assembly, first, e_p):
     """Twists of nodes 1..N for the twist of node 0 and e_p of the elements."""
-    a = arm.num.alpha
+    a = _alpha(arm)
 
     def along(V, e):
         V = (e - a * V) / (1 - a)
@@ -118,7 +129,7 @@ class PaperTerm(AbstractPortHamiltonianTerm):
             rate = (Q - start.Q) / h
             damped = elements.damping(rate)
             e_q, loss = e_q + damped, loss + jnp.sum(damped * rate)
-        gain = arm.num.inertia * (e_p - before) / h - _momentum_rate(arm, ends, kappa, e_q, e_p)
+        gain = _inertia(arm) * (e_p - before) / h - _momentum_rate(arm, ends, kappa, e_q, e_p)
         v = arm.collect(u.joints)
         forces = joint_forces(arm, stage.t, arm.move_q(start.q, h * v), v, stage.args, stage.memory)
         e = Evaluation(V, parents, rows, given, taken, forces, Q, loss)
@@ -205,7 +216,7 @@ class PaperTerm(AbstractPortHamiltonianTerm):
             u = jax.tree_util.tree_map(jnp.subtract, u, matrix.solve(r))
         V, ends, rows, given, taken, forces, v, lost = parts(u)
         e_q, strain, loss = wrench(V)
-        rate = _momentum_rate(arm, ends, kappa, e_q, e_p) / num.inertia
+        rate = _momentum_rate(arm, ends, kappa, e_q, e_p) / _inertia(arm)
         tangent = PortTangent(
             v, jnp.zeros_like(v), _outwards(arm, jnp.zeros_like(V[:, 0]), rate), strain
         )

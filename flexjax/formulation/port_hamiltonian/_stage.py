@@ -14,6 +14,7 @@ from flexjax.formulation.port_hamiltonian._joint import JointStage
 from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
 from flexjax.formulation.port_hamiltonian._loops import Side
 from flexjax.formulation.port_hamiltonian._nodes import Nodes, momentum
+from flexjax.formulation.port_hamiltonian._structure import stacked
 from flexjax.numerics.linalg import mv
 from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, solve_linked
 from flexjax.numerics.term import PortState
@@ -195,16 +196,17 @@ def inwards(arm: Assembly, stage: Stage, rows, parents, y):
     X, A = jax.vmap(lambda j, s, Vp, y: _joint.maps(j, s, stage.h, Vp, y))(
         arm.num.joints, stage.joint, parents, y
     )
-    given, taken = [None] * st.links, [None] * st.links
+    gives: dict[int, Array] = {}
+    takes: dict[int, Array] = {}
     for i in reversed(st.order):
         j, s = pick((arm.num.joints, stage.joint), i)
-        given[i], taken[i] = _joint.hand_on(
+        gives[i], takes[i] = _joint.hand_on(
             j, s, stage.h, parents[i], y[i], rows[i, 0], (X[i], A[i]), rotors
         )
         p = st.parents[i]
         if p >= 0:
-            rows = rows.at[p, 0 if st.rigid[p] else -1].add(given[i])
-    return rows, jnp.stack(given), jnp.stack(taken)
+            rows = rows.at[p, 0 if st.rigid[p] else -1].add(gives[i])
+    return rows, stacked(gives), stacked(takes)
 
 
 def residual(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation | None = None) -> Unknowns:

@@ -2,9 +2,11 @@
 
 import dataclasses
 
-import jax
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
+from flexjax._types import is_traced
 from flexjax.robot import Robot
 
 # Numbers in q of each joint type; spherical joints are quaternions (wxyz), free ones a translation and a quaternion.
@@ -155,8 +157,8 @@ def curvature_refusals(robot: Robot, elements: int) -> list[str]:
         if (
             link.curvature is None
             or link.rigid
-            or isinstance(link.curvature, jax.core.Tracer)
-            or isinstance(link.length, jax.core.Tracer)
+            or is_traced(link.curvature)
+            or is_traced(link.length)
         ):
             continue
         turn = float(
@@ -171,16 +173,19 @@ def curvature_refusals(robot: Robot, elements: int) -> list[str]:
     return faults
 
 
+def stacked(by_link: dict[int, Array]) -> Array:
+    """Arrays of the links, in robot order."""
+    return jnp.stack([by_link[i] for i in range(len(by_link))])
+
+
 def structure(robot: Robot, elements: int) -> Structure:
     v_start, q_start, v, q = {}, {}, 0, 0
     for i, joint in enumerate(robot.joints):
         if not joint.loop:
             v_start[i], q_start[i] = v, q
             v, q = v + joint.dofs, q + _NUMBERS[joint.type]
-    joint_of = [None] * len(robot.links)
-    for i, joint in enumerate(robot.joints):
-        if not joint.loop:
-            joint_of[robot.link_index(joint.child)] = i
+    by_link = {robot.link_index(j.child): i for i, j in enumerate(robot.joints) if not j.loop}
+    joint_of = [by_link[link] for link in range(len(robot.links))]
     joints = [robot.joints[i] for i in joint_of]
     parents = tuple(robot.link_index(j.parent) for j in joints)
     order: list[int] = []
