@@ -99,12 +99,22 @@ class Exchange(eqx.Module):
         return work, 0.5 * jnp.sum((old.lost + self.lost) * (self.lost_place - old.lost_place))
 
 
+class Forces(NamedTuple):
+    """Inverse dynamics: force (n, 2) and torque (n,) on every body at its inboard point, those on the joint from its
+    parent, and the points' motion."""
+
+    q: Array
+    n: Array
+    n_parent: Array
+    acceleration: Array
+
+
 class Efforts(NamedTuple):
     effort: Array  # (D,) of the motors
     bend: Array  # (D,) of the half segments beside free joints
     joints: SeriesTorque
     exchange: Exchange
-    reactions: object  # Forces, or None
+    reactions: Forces | None  # where they were asked for
 
 
 def efforts(

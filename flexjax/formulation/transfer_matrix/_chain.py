@@ -150,7 +150,7 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
                 c, sn = jnp.cos(turn), jnp.sin(turn)
                 x, y = joint.offset[0], joint.offset[1]
                 reach = reach.at[s.first - 1].add(jnp.stack([c * x - sn * y, sn * x + c * y]))
-        if joint.flexible:
+        if joint.stiffness is not None:
             joint_give = joint_give.at[s.first].set(1 / joint.stiffness)
             if joint.damping is not None:
                 joint_slow = joint_slow.at[s.first].set(joint.damping / joint.stiffness**2)

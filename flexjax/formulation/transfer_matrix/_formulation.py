@@ -185,9 +185,9 @@ class TransferMatrixModel(AbstractModel):
         )
 
     def initial_state(self, drive: Drive, t0, start: Start) -> State:
-        mech = start_mech(self.sweeps(drive), t0, start)
-        if self.formulation.variant == "paper":
-            mech = self.term(drive).extended(t0, None, mech)
+        mech, term = start_mech(self.sweeps(drive), t0, start), self.term(drive)
+        if isinstance(term, PaperTerm):
+            mech = term.extended(t0, None, mech)
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
     def _angles(self, y: State) -> State:

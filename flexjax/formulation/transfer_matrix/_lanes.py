@@ -74,17 +74,18 @@ class Segments(eqx.Module):
             jnp.stack([zero, self.mass + zero, forces[1], push[1]], -1),
             jnp.stack([*torques, self.spin + zero, -self.load + zero], -1),
         ]
-        laws = (
-            self.stiffness,
-            self.torque,
-            self.free,
-            self.given,
-            self.coupling,
-            self.inertia,
-            self.pull,
-        )
         return Elements(
-            *(jnp.stack(v, -1) for v in (column, row, shift)), jnp.stack(mass, -2), *laws
+            column=jnp.stack(column, -1),
+            row=jnp.stack(row, -1),
+            shift=jnp.stack(shift, -1),
+            mass=jnp.stack(mass, -2),
+            stiffness=self.stiffness,
+            torque=self.torque,
+            free=self.free,
+            given=self.given,
+            coupling=self.coupling,
+            inertia=self.inertia,
+            pull=self.pull,
         )
 
 
@@ -119,10 +120,10 @@ def _riccati_segments_jvp(primals, tangents):
     el = seg.elements()
     known = swept(el, root)
     sol = known.solution
-    _, change = jax.jvp(
+    _, (shift, bias, torque, given, pull) = jax.jvp(
         lambda s: _applied(s, sol.e, sol.turn, known.al, known.behind), (seg,), (d,)
     )
-    return sol, swept_again(el, known, *change, d_root)
+    return sol, swept_again(el, known, shift, bias, torque, given, pull, d_root)
 
 
 @jax.custom_batching.custom_vmap
@@ -143,7 +144,8 @@ def _many(size, batched, seg: Segments, root):
     torque = rows[0] * ax + rows[1] * ay + rows[2] * alpha + rows[3]
     # Transposed once: nine kernels of a step would read these in long strides, each four times as long for it.
     ax, ay, alpha, turn, torque = (x.T / ones for x in (ax, ay, alpha, turn, torque))
-    return Solution(jnp.stack([ax, ay, alpha], -1), turn, torque), Solution(True, True, True)
+    solution = Solution(jnp.stack([ax, ay, alpha], -1), turn, torque)
+    return solution, jax.tree.map(lambda _: True, solution)
 
 
 def _apart(x):

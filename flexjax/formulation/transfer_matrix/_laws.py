@@ -238,9 +238,9 @@ def joint_laws(
         if kinds.stops.any():
             q, qd = link_side(term, star, target)
             pressed, k_s, c_s = stop_torque(j, q, qd)
-            step, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
+            way, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
             acting = ~kinds.given_joint
-            tau = tau + jnp.where(acting, pressed - k_s * step - c_s * speed, 0.0)
+            tau = tau + jnp.where(acting, pressed - k_s * way - c_s * speed, 0.0)
             k = k + jnp.where(acting, k_s * c2 + c_s * c1, 0.0)
         here = np.isin(np.arange(kinds.n), first)
         stiffness = jnp.where(here, on_connections(term, stiff + k), stiffness)

@@ -27,6 +27,7 @@ def snapshot(term, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
     target = targets(term, t, args)
     eff = efforts(term, t, mech, a, args, y.memory, forces=True)
     inverse = eff.reactions
+    assert inverse is not None  # efforts was asked for them
     # Elastic part of the moment m = -n in every connection; where no spring acts, the whole. Behind the tip: none.
     moment = -jnp.where(kinds.springs, springs(term, p, target).elastic, inverse.n)
     moment = jnp.concatenate([moment, jnp.zeros(1, moment.dtype)])

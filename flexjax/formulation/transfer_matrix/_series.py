@@ -46,6 +46,7 @@ def bend_of(series: np.ndarray, mech: Mechanical) -> Float[Array, " D"]:
     """The bend of all joints, zero where it is no state."""
     if not series.any():
         return jnp.zeros(series.size, mech.v.dtype)
+    assert isinstance(mech, BentMechanical)  # a chain with joints in series
     index = np.full(series.size, series.sum())
     index[series] = np.arange(series.sum())
     return jnp.concatenate([mech.joint_bend, jnp.zeros(1, mech.v.dtype)])[index]
@@ -169,7 +170,9 @@ def bend_rate(law: JointLaw, x, xd, a, b) -> Array:
     if law.linear:
         return corrected(law, x, xd, a, b, zero)[0]
 
-    fixed = jax.tree_util.tree_map(lax.stop_gradient, (law, x, xd, a, b))
+    fixed: tuple[JointLaw, Array, Array, Array, Array] = jax.tree_util.tree_map(
+        lax.stop_gradient, (law, x, xd, a, b)
+    )
     tiny = 4 * jnp.finfo(x.dtype).eps
 
     def body(carry):
@@ -180,7 +183,7 @@ def bend_rate(law: JointLaw, x, xd, a, b) -> Array:
         going = jnp.any(jnp.abs(new - rate) > tiny * (jnp.abs(new) + jnp.abs(fixed[2])))
         return new, low, high, going, count + 1
 
-    still = jax.tree_util.tree_map(lax.stop_gradient, law)
+    still = fixed[0]
     least = jnp.where(law.inside, still.damper + fixed[4] * still.spring, 1.0)
     reach = jnp.abs(corrected(*fixed, zero)[1]) / least
     first = (zero, -reach, reach, jnp.asarray(True), jnp.zeros((), jnp.int32))

@@ -168,7 +168,7 @@ def spatial_chain(robot: Robot, layout: Layout) -> SpatialChain:
         fix = fix.at[span.first].set(before @ place.rotation)
         for j in range(joint.dofs):
             axes = axes.at[span.first, j].set(rotation_axis(joint, j, robot.gravity))
-        if joint.flexible:
+        if joint.stiffness is not None:
             give = give.at[span.first].set(1 / joint.stiffness)
             if joint.damping is not None:
                 slow = slow.at[span.first].set(joint.damping / joint.stiffness**2)

@@ -1,5 +1,7 @@
 """A spatial chain as a model: where it starts, and one instant of it in the common terms."""
 
+from typing import TYPE_CHECKING
+
 import diffrax
 import equinox as eqx
 import jax
@@ -9,7 +11,7 @@ from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel
+from flexjax.formulation._base import AbstractModel
 from flexjax.formulation.transfer_matrix._chain import Layout, Span
 from flexjax.formulation.transfer_matrix._series import bend_of, moved, with_bend
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
@@ -31,10 +33,13 @@ from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
 
+if TYPE_CHECKING:
+    from flexjax.formulation.transfer_matrix._formulation import TransferMatrix
+
 
 class SpatialTransferMatrixModel(AbstractModel):
     robot: Robot
-    formulation: AbstractFormulation
+    formulation: "TransferMatrix"
     layout: Layout = eqx.field(static=True)
     chain: SpatialChain
 

@@ -300,7 +300,8 @@ class SpatialTerm(AbstractChainStepTerm):
         if self.drive.loads:
             force, torque = load_wrenches(self, t, args, self.rotations(y.mech.q))
             position, velocity = self.points(y.mech)
-            gain.append(tuple(z.reshape(-1) for z in (force, position[:-1], velocity[:-1])))
+            place, rate = position[:-1].reshape(-1), velocity[:-1].reshape(-1)
+            gain.append((force.reshape(-1), place, rate))
             # Torques act along quaternions: M . w = 2 ((0, M) q) . q', smooth however far a body turns.
             on_quat = 4 * self.ambient(y.mech, Mechanical(torque.reshape(-1), y.mech.v)).q
             gain.append((on_quat, y.mech.q, self.ambient(y.mech, Mechanical(y.mech.v, y.mech.v)).q))

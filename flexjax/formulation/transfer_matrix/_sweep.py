@@ -200,11 +200,11 @@ def swept_again(el: Elements, known: Swept, shift, bias, torque, given, pull, ro
     outer = jnp.concatenate([inboard[1:], jnp.zeros_like(inboard[:1])])
     right, left = _maps(el)
     carried = jnp.sum(outer[:, :, :2] * shift[:, None], axis=2)
-    known = jnp.sum(left * carried[:, None], axis=2) + bias
-    # p_i = close (left p_(i+1) + known) + push (soft torque + given) - pull, with close = 1 - soft push (0, 0, 1)
+    told = jnp.sum(left * carried[:, None], axis=2) + bias
+    # p_i = close (left p_(i+1) + told) + push (soft torque + given) - pull, with close = 1 - soft push (0, 0, 1)
     drop = soft[:, None] * push
     A = left - drop[:, :, None] * left[:, 2:]
-    c = known - drop * known[:, 2:] + push * (soft * torque + given)[:, None]
+    c = told - drop * told[:, 2:] + push * (soft * torque + given)[:, None]
     c = c - jnp.stack([zero, zero, pull], -1)
 
     def inwards(p, x):
@@ -212,7 +212,7 @@ def swept_again(el: Elements, known: Swept, shift, bias, torque, given, pull, ro
         return jnp.sum(A * p[None], axis=1) + c, p
 
     _, p = lax.scan(inwards, jnp.zeros(3, root.dtype), (A, c), reverse=True)
-    n = jnp.sum(left[:, 2] * p, axis=1) + known[:, 2]
+    n = jnp.sum(left[:, 2] * p, axis=1) + told[:, 2]
     start = soft * (torque - n) + given  # D where e in front of the connection is zero
     step = right[:, :3, :3] + right[:, :3, 2:3] * turn[:, None, :3]
     move = jnp.concatenate([shift, zero[:, None]], axis=1) + right[:, :3, 2] * start[:, None]

@@ -1,8 +1,6 @@
 """Equations of motion at the acceleration level: Newmark on the angles of the segments, everything else by one sweep
 along the chain."""
 
-from typing import NamedTuple
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.drive import Drive
+from flexjax.formulation.transfer_matrix._balance import Exchange, Forces, exchange
 from flexjax.formulation.transfer_matrix._chain import Chain, Layout
 from flexjax.formulation.transfer_matrix._lanes import Segments, riccati_segments
 from flexjax.formulation.transfer_matrix._laws import (
@@ -52,22 +51,12 @@ class Carried(eqx.Module):
     bend: Float[Array, " nv"]
     step: Float[Array, ""]
     joint_bend_rate: Float[Array, " D"]
-    exchange: eqx.Module
+    exchange: Exchange
 
     def bend_ahead(self, dt) -> Array:
         """``bend`` for a step of length ``dt``. A much shorter step before it (a break close to an output) had
         instantaneous accelerations, many times what modes with dt omega > 1 do on average: the step would run away."""
         return jnp.minimum(1.0, 2 * self.step / dt) * self.bend
-
-
-class Forces(NamedTuple):
-    """Inverse dynamics: force (n, 2) and torque (n,) on every body at its inboard point, those on the joint from its
-    parent, and the points' motion."""
-
-    q: Array
-    n: Array
-    n_parent: Array
-    acceleration: Array
 
 
 def perp(v):
@@ -382,8 +371,6 @@ class TransferTerm(AbstractChainStepTerm):
 
     def exchange(self, t, mech: Mechanical, a, args, memory, step: BendStep | None = None):
         """(Exchange, SeriesTorque) of a state, or at the end of ``step``."""
-        from flexjax.formulation.transfer_matrix._balance import exchange
-
         return exchange(self, t, mech, a, args, memory, step)
 
     def power(self, t, y: State, args):
