@@ -13,12 +13,15 @@
 # %% [markdown]
 # # Adding a formulation
 #
-# A sixth formulation in one file: the *pseudo-rigid-body* model of compliant mechanisms (L. L. Howell, *Compliant Mechanisms*, 2001). A link is a
-# rigid rod with one pivot at a distance of (1 - g) L from its base and a spring there, with g = 0.8517 and a stiffness of 2.65 g EI/L, fitted so that
-# the tip of a cantilever follows the elastica up to large deflections. One unknown per link, crude in its frequencies, good in its statics.
+# This notebook adds a sixth formulation in one file: the *pseudo-rigid-body* model of compliant
+# mechanisms (L. L. Howell, *Compliant Mechanisms*, 2001). A link is a rigid rod with one pivot and
+# a spring at a distance of (1 - g) L from its base. The constants g = 0.8517 and the stiffness 2.65
+# g EI/L are fitted so that the tip of a cantilever follows the elastica up to large deflections.
+# The model has one unknown per link. It is accurate in statics and crude in its frequencies.
 #
-# What a formulation writes: which robots it refuses, how it builds a model, and what its links are. Joints, motors, drives, the elimination along the
-# chain, the time step, modes, equilibria, sensors and files are there already.
+# A formulation defines which robots it refuses, how it builds a model, and its links. The package
+# provides joints, motors, drives, elimination along the chain, time steps, modes, equilibria,
+# sensors and files.
 
 # %%
 import os
@@ -31,40 +34,64 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
+from flexjax.formulation import REGISTRY, AbstractFormulation, AbstractModel
 from flexjax.mechanism import Energy, beam_properties, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
-    AbstractLinks, ChainTerm, Layout, Mass, Parameters, Tip, chain_parameters, chain_snapshot, chain_start, ran_off_link, serial_layout,
-)  # fmt: skip
-from flexjax.formulation import REGISTRY, AbstractFormulation, AbstractModel
+    AbstractLinks,
+    ChainTerm,
+    Layout,
+    Mass,
+    Parameters,
+    Tip,
+    chain_parameters,
+    chain_snapshot,
+    chain_start,
+    ran_off_link,
+    serial_layout,
+)
 from flexjax.numerics.screw import se3
 from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.numerics.term import Mechanical, State
 
 jax.config.update("jax_enable_x64", True)
 SHORT = bool(os.environ.get("FLEXJAX_SHORT"))
-PIVOT, SPRING = 0.8517, 2.65  # g and the stiffness coefficient of Howell's table for a force across the tip
+PIVOT, SPRING = 0.8517, 2.65  # g and the stiffness coefficient for a transverse tip force
 
 # %% [markdown]
 # ## The links
 #
-# All links at once, arrays stacked over them (B). The shape coordinate `eta` is the angle of the outer part. In the link's frame a point at x stands
-# at
+# The class describes all links at once; its arrays are stacked over the links (B). The shape
+# coordinate `eta` is the angle of the outer part. In the link's frame, a point at x has the
+# position
 #
-# $$ r(x) = (x, 0) \quad (x < p), \qquad r(x) = (p + (x - p)\cos\eta,\ (x - p)\sin\eta) \quad (x > p), \qquad p = (1 - g) L $$
+# $$
+# r(x) = (x, 0) \quad (x < p), \qquad
+# r(x) = (p + (x - p)\cos\eta,\ (x - p)\sin\eta) \quad (x > p)
+# $$
 #
-# Mass points (Gauss stations of both parts) carry the inertia, so that kinetic energy and velocity products are sums over points: with the frame's
-# twist $z = (u, \omega)$ a point has the velocity $u + \omega \times r + r_\eta \dot\eta$, and an acceleration of $\omega \times u + \omega \times
-# (\omega \times r) + 2 \omega \times r_\eta \dot\eta + r_{\eta\eta} \dot\eta^2$ beyond those of frame and shape.
+# with $p = (1 - g) L$. Point masses at the Gauss points of both parts represent the inertia, so
+# that kinetic energy and velocity products are sums over points. With the frame's twist
+# $z = (u, \omega)$, a point has the velocity $u + \omega \times r + r_\eta \dot\eta$. Its
+# acceleration, apart from those of frame and shape, is
+#
+# $$
+# \omega \times u + \omega \times (\omega \times r) + 2 \omega \times r_\eta \dot\eta
+# + r_{\eta\eta} \dot\eta^2
+# $$
 
 
 # %%
 def cross(spin, vector):
-    """ez spin x vector, over points: (B,) and (B, k, 2)."""
+    """ez spin x vector for spin (B,) and vectors (B, k, 2)."""
     return spin[:, None, None] * jnp.stack([-vector[..., 1], vector[..., 0]], -1)
 
 
 class PivotLinks(AbstractLinks):
-    """``arm``: distances x - p of the mass points from the pivot, negative on the inner part (B, k); ``mass_at``: their masses."""
+    """Links with one pivot.
+
+    ``arm`` (B, k) are the distances x - p of the mass points from the pivot, negative on the inner
+    part; ``mass_at`` are their masses.
+    """
 
     length: jax.Array
     pivot: jax.Array
@@ -74,7 +101,7 @@ class PivotLinks(AbstractLinks):
     damper: jax.Array
 
     def _points(self, eta, arm):
-        """Positions of points at ``arm`` from the pivot, and their first and second derivative by eta: (B, k, 2) each."""
+        """Positions (B, k, 2) of points, and their first and second derivatives w.r.t. eta."""
         cos, sin = jnp.cos(eta), jnp.sin(eta)  # (B, 1)
         out, inside = jnp.maximum(arm, 0.0), jnp.minimum(arm, 0.0)
         r = jnp.stack([self.pivot[:, None] + inside + out * cos, out * sin], -1)
@@ -86,10 +113,14 @@ class PivotLinks(AbstractLinks):
         total, first = jnp.sum(m, 1), jnp.sum(m[..., None] * r, 1)
         second = jnp.sum(m * jnp.sum(r * r, -1), 1)
         zero = jnp.zeros_like(total)
-        rows = [[total, zero, -first[:, 1]], [zero, total, first[:, 0]], [-first[:, 1], first[:, 0], second]]
+        rows = [
+            [total, zero, -first[:, 1]],
+            [zero, total, first[:, 0]],
+            [-first[:, 1], first[:, 0], second],
+        ]
         zz = jnp.stack([jnp.stack(row, 1) for row in rows], 1)
-        turning = jnp.sum(m * (r[..., 0] * d[..., 1] - r[..., 1] * d[..., 0]), 1)
-        ze = jnp.concatenate([jnp.sum(m[..., None] * d, 1), turning[:, None]], 1)[:, :, None]
+        angular = jnp.sum(m * (r[..., 0] * d[..., 1] - r[..., 1] * d[..., 0]), 1)
+        ze = jnp.concatenate([jnp.sum(m[..., None] * d, 1), angular[:, None]], 1)[:, :, None]
         return Mass(zz, ze, jnp.sum(m * jnp.sum(d * d, -1), 1)[:, None])
 
     def apply(self, mass, x):
@@ -98,7 +129,8 @@ class PivotLinks(AbstractLinks):
     def bias(self, eta, rate, z):
         r, d, dd = self._points(eta, self.arm)
         u, spin = z[:, None, :2], z[:, 2]
-        a = cross(spin, u) - (spin**2)[:, None, None] * r + 2 * cross(spin, d * rate[..., None]) + dd * (rate**2)[..., None]
+        a = cross(spin, u) - (spin**2)[:, None, None] * r
+        a += 2 * cross(spin, d * rate[..., None]) + dd * (rate**2)[..., None]
         f = self.mass_at[..., None] * a
         moment = jnp.sum(r[..., 0] * f[..., 1] - r[..., 1] * f[..., 0], 1)
         return jnp.concatenate([jnp.sum(f, 1), moment[:, None]], 1), jnp.sum(d * f, (1, 2))[:, None]
@@ -113,7 +145,9 @@ class PivotLinks(AbstractLinks):
         return self.damper[:, None] * rate
 
     def factor(self, eta, mass, cv, cq):
-        return mass.ee if cq is None else mass.ee + cv * self.damper[:, None] + cq * self.spring[:, None]
+        if cq is None:
+            return mass.ee
+        return mass.ee + cv * self.damper[:, None] + cq * self.spring[:, None]
 
     def solve(self, factors, rhs):
         return rhs / factors[:, :, None]
@@ -122,10 +156,10 @@ class PivotLinks(AbstractLinks):
         at = (s * self.length - self.pivot)[:, None]
         r, _, _ = self._points(eta, at)
         out = jnp.maximum(at, 0.0)
-        turn = jnp.where(at > 0, eta, 0.0)[:, 0]
-        cos, sin = jnp.cos(turn), jnp.sin(turn)
+        angle = jnp.where(at > 0, eta, 0.0)[:, 0]
+        cos, sin = jnp.cos(angle), jnp.sin(angle)
         R = jnp.stack([jnp.stack([cos, -sin], 1), jnp.stack([sin, cos], 1)], 1)
-        # The twist of the section per rate of eta, in the section's own axes: across, and turning.
+        # Twist of the section per rate of eta, in its own axes: transverse and angular.
         S = jnp.stack([jnp.zeros_like(out), out, (at > 0).astype(eta.dtype)], 1)
         return Tip(se3.Pose(R, r[:, 0]), S)
 
@@ -133,7 +167,7 @@ class PivotLinks(AbstractLinks):
         return self.section(eta, jnp.ones_like(self.length))
 
     def strain(self, eta, s):
-        """Deflection; there is no curvature in a rod with a pivot, so strains are zero."""
+        """Deflection, and strains, which are zero: a rigid rod with a pivot has no curvature."""
         r, _, _ = self._points(eta, (s * self.length - self.pivot)[:, None])
         straight = jnp.stack([s * self.length, jnp.zeros_like(s)], 1)
         gap = r[:, 0] - straight
@@ -143,13 +177,17 @@ class PivotLinks(AbstractLinks):
 # %% [markdown]
 # ## The formulation and its model
 #
-# `refusals` speaks about static facts only, one sentence each: field, value, what was expected. `build` is pure: it may be called inside a trace,
-# with every number of the robot traced. `bind` comes with the base class.
+# `refusals` returns one sentence for each unsupported static property: field, value, what was
+# expected. `build` is a pure function and may run with all parameters of the robot traced. The base
+# class provides `bind`.
 
 
 # %%
 class PseudoRigid(AbstractFormulation):
-    """Links as rigid rods with one pivot and a spring (Howell's pseudo-rigid-body model); planar arms with revolute and fixed joints."""
+    """Howell's pseudo-rigid-body model: links are rigid rods with one pivot and a spring.
+
+    It supports planar arms with revolute and fixed joints.
+    """
 
     paper: ClassVar[str] = "L. L. Howell, Compliant Mechanisms, Wiley, 2001."
 
@@ -161,18 +199,28 @@ class PseudoRigid(AbstractFormulation):
             if joint.type not in ("revolute", "fixed"):
                 faults.append(f"joints.{joint.name}.type: {joint.type}; expected revolute or fixed")
         for link in robot.links:
-            if link.rigid or link.body is not None or link.pieces or link.section_end is not None or link.curvature is not None:
-                faults.append(f"links.{link.name}: rigid, curved, tapered or in pieces; expected a uniform, straight, elastic link")
-            if link.damping is not None and (link.damping.mass is not None or link.damping.modal is not None):
-                faults.append(f"links.{link.name}.damping: by mass or by mode; expected strain_rate")
+            uniform = link.elastic and not link.pieces and link.section_end is None
+            if not uniform or link.curvature is not None:
+                faults.append(
+                    f"links.{link.name}: rigid, curved, tapered or in pieces; "
+                    "expected a uniform, straight, elastic link"
+                )
+            damping = link.damping or fx.Damping()
+            if damping.mass is not None or damping.modal is not None:
+                faults.append(
+                    f"links.{link.name}.damping: mass-proportional or modal; expected strain_rate"
+                )
         for payload in robot.payloads:
             if payload.offset is not None or payload.inertia is not None:
-                faults.append(f"payloads.{payload.name}: offset or inertia; expected a point on the axis")
+                faults.append(
+                    f"payloads.{payload.name}: offset or inertia; expected a point mass on the axis"
+                )
         return faults
 
     def build(self, robot):
         layout = serial_layout(robot, {link.name: 1 for link in robot.links}, planar=True)
-        x, w = (0.5 * np.polynomial.legendre.leggauss(2)[0] + 0.5, 0.5 * np.polynomial.legendre.leggauss(2)[1])
+        points, weights = np.polynomial.legendre.leggauss(2)
+        x, w = 0.5 * points + 0.5, 0.5 * weights
         rows = []
         for stage in layout.stages:
             link = robot.links[stage.link]
@@ -180,13 +228,15 @@ class PseudoRigid(AbstractFormulation):
             L, pivot = link.length, (1 - PIVOT) * link.length
             arm = [pivot * (x - 1), (L - pivot) * x]
             mass = [p.rhoA * pivot * w, p.rhoA * (L - pivot) * w]
-            # Every link has a place for every payload; it is empty where the payload is another link's.
+            # Arrays are stacked over links: every link has every payload, with zero mass if it is
+            # not its own.
             for payload in robot.payloads:
                 arm.append((payload.s * L - pivot)[None])
                 mass.append(jnp.where(payload.link == link.name, payload.mass, 0.0)[None])
+            arm, mass = jnp.concatenate(arm), jnp.concatenate(mass)
             k = PIVOT * SPRING * p.EIz / L
             tau = jnp.zeros_like(L) if link.damping is None else link.damping.strain_rate
-            rows.append(PivotLinks(L, pivot, jnp.concatenate(arm), jnp.concatenate(mass), k, tau * k))
+            rows.append(PivotLinks(L, pivot, arm, mass, k, tau * k))
         links = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
         return PseudoRigidModel(robot, self, layout, chain_parameters(robot, layout), links)
 
@@ -203,7 +253,8 @@ class PseudoRigidModel(AbstractModel):
 
     def initial_state(self, drive, t0, start):
         q, v = chain_start(self.term(drive), t0, start)
-        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot))
+        memory = drive.initial_memory(self.robot)
+        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, memory)
 
     def observe(self, t, y, drive, s, at=None):
         return chain_snapshot(self.term(drive), t, y, s, at)
@@ -222,8 +273,9 @@ class PseudoRigidModel(AbstractModel):
 # %% [markdown]
 # ## Register it
 #
-# One line. In the package it stands in `flexjax/formulation/_registry.py`; here the dictionary is changed for this session. From now on `fx.compare`,
-# `formulations_for` and the command line know it.
+# Registration is one line. In the package it is in `flexjax/formulation/_registry.py`; here the
+# notebook changes the dictionary for this session. From now on `fx.compare`, `formulations_for` and
+# the command line use the formulation.
 
 # %%
 REGISTRY["PseudoRigid"] = f"{__name__}.PseudoRigid"
@@ -231,14 +283,16 @@ arm = fx.load_robot("metal-link")
 model = PseudoRigid().bind(arm)
 
 # %% [markdown]
-# ## Does it do what it should?
+# ## Test it
 #
-# Statics first: a force across the tip with P L^2/EI = 2 bends a cantilever by 0.4935 of its length (elastica).
+# Statics: a transverse tip force with P L^2/EI = 2 deflects a cantilever by 0.4935 of its length
+# (elastica).
 
 # %%
 EI = 7e10 * 0.01**4 / 12
 force = fx.constant(jnp.array([0.0, 2.0 * EI, 0.0, 0.0, 0.0, 0.0]))
-cantilever = fx.Robot.serial(arm.links, [fx.Joint("clamp", "fixed", "ground", "link")], gravity=(0.0, 0.0, 0.0), planar=True)
+clamp = fx.Joint("clamp", "fixed", "ground", "link")
+cantilever = fx.Robot.serial(arm.links, [clamp], gravity=(0.0, 0.0, 0.0), planar=True)
 clamped, loaded = PseudoRigid().bind(cantilever), fx.Drive(loads=[fx.Load("link", force)])
 rest = fx.equilibrium(clamped, loaded)
 tip = clamped.observe(0.0, rest, loaded, jnp.ones(1)).frames[0, 0, :2]
@@ -246,8 +300,9 @@ print(f"tip at ({float(tip[0]):.4f}, {float(tip[1]):.4f}) m; elastica (0.8394, 0
 assert abs(tip[1] - 0.4935) < 5e-3
 
 # %% [markdown]
-# Energy in a swing, and derivatives by forward mode, reverse mode and differences. These are two checks of `tests/test_contract.py`, which a
-# formulation in the package has to pass with one line in `tests/contract_cases.py`.
+# Dynamics: the energy of a swing, and gradients by forward mode, reverse mode and finite
+# differences. These are two checks of `tests/test_contract.py`, which a formulation in the package
+# joins with one line in `tests/contract_cases.py`.
 
 # %%
 ts = jnp.linspace(0.0, 0.2 if SHORT else 1.0, 11)
@@ -256,12 +311,13 @@ balance = np.asarray(traj.energy.balance)
 print(f"energy balance within {np.max(np.abs(balance - balance[0])):.1e} J")
 assert np.max(np.abs(balance - balance[0])) < 1e-10
 
-early = ts[:4]  # outside the function: inside it, times would be traced, and the number of steps unknown
+# Defined outside the function: traced times would leave the number of steps unknown.
+early = ts[:4]
 
 
 def height(E, length):
-    changed = PseudoRigid().bind(arm.replace("links.link.material.E", E).replace("links.link.length", length))
-    return fx.simulate(changed, None, early, dt=1e-2).tip[-1, 1]
+    changed = arm.replace("links.link.material.E", E).replace("links.link.length", length)
+    return fx.simulate(PseudoRigid().bind(changed), None, early, dt=1e-2).tip[-1, 1]
 
 
 table = fx.check_gradients(height, (jnp.asarray(7e10), jnp.asarray(1.0)))
@@ -269,8 +325,8 @@ print(table)
 assert table.worst < 1e-6
 
 # %% [markdown]
-# And side by side with the rigid arm and with a formulation that is not crude. The first frequency is 6 % low: one pivot has the statics of a link, not
-# its inertia.
+# Comparison with the rigid arm and with finite elements: the first frequency is 6 % too low,
+# because one pivot reproduces the statics of a link but not its inertia.
 
 # %%
 frequency = float(fx.modes(model, n=1).frequencies[0])
@@ -281,8 +337,13 @@ assert 0.9 < frequency / theory < 1.0
 # %%
 if not SHORT:
     drive = fx.Drive(joints={"pin": fx.Motion(fx.quintic(0.0, 0.6, 0.2))})
-    others = {"PseudoRigid": PseudoRigid(), "RigidArm": fx.RigidArm(), "FiniteElement": fx.FiniteElement()}
-    result = fx.compare(arm, drive, jnp.linspace(0.0, 0.2, 11), formulations=others, n_modes=1, dt=2e-3)
+    others = {
+        "PseudoRigid": PseudoRigid(),
+        "RigidArm": fx.RigidArm(),
+        "FiniteElement": fx.FiniteElement(),
+    }
+    ts = jnp.linspace(0.0, 0.2, 11)
+    result = fx.compare(arm, drive, ts, formulations=others, n_modes=1, dt=2e-3)
     print(result)
     rows = {row.name: row for row in result.rows}
     assert rows["PseudoRigid"].tip < 0.5 * rows["RigidArm"].tip

@@ -13,8 +13,8 @@
 # %% [markdown]
 # # A first robot
 #
-# From a description to a motion, a picture and a gradient. Open this file in Jupyter with jupytext (`pip install 'flexjax[notebooks]'`), or run it as
-# a script.
+# This notebook describes a robot, simulates it, plots the result and computes a gradient. Open it
+# in Jupyter with jupytext (`pip install 'flexjax[notebooks]'`), or run it as a script.
 
 # %%
 import os
@@ -25,18 +25,21 @@ import jax.numpy as jnp
 import flexjax as fx
 
 jax.config.update("jax_enable_x64", True)  # flexible links are stiff: use double precision
-SHORT = bool(os.environ.get("FLEXJAX_SHORT"))  # a shorter run, for the tests
+SHORT = bool(os.environ.get("FLEXJAX_SHORT"))  # shorter runs, for the tests
 
 # %% [markdown]
-# ## Describe it
+# ## Describe the robot
 #
-# Two aluminium links, two motors, a gripper. SI units, angles in radians. A link lies along its own x axis; `height` is along y, the direction in
-# which a planar arm bends.
+# The arm has two aluminium links, two motors and a gripper. Units are SI, angles are in radians. A
+# link lies along its own x axis. `height` is along y, the direction in which a planar arm bends.
 
 # %%
-aluminium = fx.Material.named("aluminium")
-upper = fx.Link("upper", 0.5, section=fx.Rectangle(width=0.03, height=0.005), material=aluminium, damping=fx.Damping(strain_rate=1e-4))
-fore = fx.Link("fore", 0.4, section=fx.Rectangle(width=0.03, height=0.003), material=aluminium, damping=fx.Damping(strain_rate=1e-4))
+common = {
+    "material": fx.Material.named("aluminium"),
+    "damping": fx.Damping(strain_rate=1e-4),
+}
+upper = fx.Link("upper", 0.5, section=fx.Rectangle(width=0.03, height=0.005), **common)
+fore = fx.Link("fore", 0.4, section=fx.Rectangle(width=0.03, height=0.003), **common)
 arm = fx.Robot.serial(
     [upper, fore],
     [
@@ -50,7 +53,7 @@ arm = fx.Robot.serial(
 print(arm)
 
 # %% [markdown]
-# The same robot as a file. `fx.load_robot` reads it back, and `flexjax describe my-arm.toml` prints it.
+# Save the robot as a file. `fx.load_robot` reads it, and `flexjax describe my-arm.toml` prints it.
 
 # %%
 path = fx.save_robot(arm, "my-arm.toml")
@@ -58,26 +61,28 @@ print(path.read_text()[:300], "...")
 print(fx.describe(arm))
 
 # %% [markdown]
-# ## Choose a formulation, look at its frequencies
+# ## Choose a formulation and compute natural frequencies
 #
-# `bind` turns the description into equations. Motors are held for the frequencies.
+# `bind` turns the description into equations of motion. `modes` locks the motors by default.
 
 # %%
 model = fx.TransferMatrix(segments=10).bind(arm)
 print(fx.modes(model, n=3))
 
 # %% [markdown]
-# ## Move it
+# ## Simulate a motion
 #
-# Both motors follow quintics and then hold still. What moves afterwards is vibration.
+# Both motors follow quintic polynomials and then stop. The motion that remains is vibration.
 
 # %%
-turn = 0.15 if SHORT else 0.4
-ts = jnp.linspace(0.0, turn if SHORT else 1.0, 16 if SHORT else 101)
+duration = 0.15 if SHORT else 0.4
+ts = jnp.linspace(0.0, duration if SHORT else 1.0, 16 if SHORT else 101)
 
 
 def drive(angle):
-    return fx.Drive(joints={"shoulder": fx.Motion(fx.quintic(0.0, angle, turn)), "elbow": fx.Motion(fx.quintic(-0.5, 0.3, turn))})
+    shoulder = fx.Motion(fx.quintic(0.0, angle, duration))
+    elbow = fx.Motion(fx.quintic(-0.5, 0.3, duration))
+    return fx.Drive(joints={"shoulder": shoulder, "elbow": elbow})
 
 
 traj = fx.simulate(model, drive(1.0), ts, dt=2e-3)
@@ -90,16 +95,16 @@ fx.plot(traj, "tip")
 fx.plot(traj, "deflection")
 
 # %% [markdown]
-# In 3D: drag to turn, the slider magnifies the deformation.
+# Show the motion in 3D: drag to rotate; the slider scales the deformation.
 
 # %%
 fx.animate(traj)
 
 # %% [markdown]
-# ## Take a gradient
+# ## Compute a gradient
 #
-# How does the height of the tip at the end depend on the angle of the shoulder, and on the stiffness of the upper link? Everything from the robot's
-# numbers to the trajectory can be differentiated; no option has to be set.
+# How does the final height of the tip depend on the angle of the shoulder and on Young's modulus of
+# the upper link? Every output is differentiable with respect to every parameter, without an option.
 
 # %%
 short_ts = ts[:6]
@@ -111,14 +116,15 @@ def height(E, angle):
 
 
 both = jax.jit(jax.value_and_grad(height, (0, 1)))
-value, (by_E, by_angle) = both(7e10, 1.0)
-print(f"height {float(value):.5f} m; by E {float(by_E):.2e} m/Pa; by angle {float(by_angle):.5f} m/rad")
+value, (dE, dangle) = both(7e10, 1.0)
+print(f"height {float(value):.5f} m")
+print(f"derivative w.r.t. E {float(dE):.2e} m/Pa, w.r.t. the angle {float(dangle):.5f} m/rad")
 
 # %% [markdown]
-# Never trust a gradient that was not compared with differences:
+# Compare the gradient with finite differences. Changed parameters do not recompile the program.
 
 # %%
 step = 1e-4
-differences = (both(7e10, 1.0 + step)[0] - both(7e10, 1.0 - step)[0]) / (2 * step)  # no new program: only numbers changed
-print(f"by angle, differences: {float(differences):.5f} m/rad")
-assert abs(differences - by_angle) < 1e-5 * abs(by_angle)
+differences = (both(7e10, 1.0 + step)[0] - both(7e10, 1.0 - step)[0]) / (2 * step)
+print(f"w.r.t. the angle, by finite differences: {float(differences):.5f} m/rad")
+assert abs(differences - dangle) < 1e-5 * abs(dangle)

@@ -13,9 +13,10 @@
 # %% [markdown]
 # # From a CSV file to a calibrated model
 #
-# A rigid link sits behind a flexible joint. The robot file holds what one would write down before measuring: a catalogue's stiffness, a guessed damping,
-# a tool that nobody weighed. Two records of 3 s were taken (here: simulated with other numbers and 2 % noise, they ship with flexjax). What do they say
-# about the three numbers, and how far can the answer be trusted?
+# A rigid link is driven through a flexible joint. The robot file contains assumptions: the
+# stiffness of a catalogue, a guess of the damping, and a tool that was not weighed. Two recordings
+# of 3 s are available. They ship with flexjax and were simulated with other parameters and 2 %
+# noise. This notebook estimates the three parameters with confidence intervals.
 
 # %%
 import jax
@@ -28,8 +29,12 @@ from flexjax.study.identify.records._dataset import FOLDER  # noqa: E402
 print((FOLDER / "bench-arm-fit.csv").read_text()[:260])
 
 # %% [markdown]
-# The header says what each column is: `current.shoulder` drives the joint through its motor's torque constant, the other two are readings of sensors
-# that the robot file names. Other names are mapped: `fx.Experiment.read(path, sensors={"link-angle": "th1"}, units={"th1": "deg"})`.
+# ## Load a recording
+#
+# The header names the columns. `current.shoulder` drives the joint through its motor's torque
+# constant. The other two are readings of sensors in the robot file. Columns with other names are
+# assigned explicitly:
+# `fx.Experiment.read(path, sensors={"link-angle": "th1"}, units={"th1": "deg"})`.
 
 # %%
 arm = fx.load_robot(FOLDER / "bench-arm.toml")
@@ -39,8 +44,11 @@ print(record)
 print(check)
 
 # %% [markdown]
-# Three numbers are sought, by their paths. The search is Levenberg and Marquardt's with exact derivatives through the simulation. The step of the
-# simulation matters: with 10 ms the joint's own vibration (7 Hz) would come out 2 % slow, and the stiffness would make up for it.
+# ## Free parameters
+#
+# Paths select the three free parameters. The search is the Levenberg-Marquardt method with exact
+# derivatives through the simulation. The time step matters: with 10 ms the simulated vibration of
+# the joint (7 Hz) is 2 % too slow, and a biased stiffness would compensate.
 
 # %%
 free = ["joints.shoulder.stiffness", "joints.shoulder.damping", "payloads.tool.mass"]
@@ -48,7 +56,10 @@ result = fx.identify(fx.RigidArm().bind(arm), record, free, validation=check, dt
 print(result)
 
 # %% [markdown]
-# The second record was not fitted: its prediction is the test. What is left over is white, so the intervals mean what they say.
+# ## Validation and uncertainty
+#
+# The second recording was not fitted; its prediction is the validation. The residuals are white, so
+# the intervals are valid.
 
 # %%
 fx.plot(result, "validation")
@@ -57,12 +68,14 @@ fx.plot(result, "validation")
 fx.plot(result, "correlation")
 
 # %% [markdown]
-# These are simulated records, so the truth is known. A page with all of this, and the robot file with the estimates, are one line each.
+# The recordings are simulated, so the true parameters are known. One line writes a report, another
+# the robot file with the estimates.
 
 # %%
 truth = fx.load_dataset("bench-arm").truth
 for name, value, (low, high) in zip(result.names, result.values, result.intervals(), strict=True):
-    print(f"{name:<28} {value:9.5g}  95 % interval {low:.5g} to {high:.5g}  truth {truth[name]:.5g}")
+    interval = f"95 % interval {low:.5g} to {high:.5g}"
+    print(f"{name:<28} {value:9.5g}  {interval}  truth {truth[name]:.5g}")
 fx.identification_report(result).save("identification.html")
 fx.save_robot(result.robot, "calibrated.toml")
 print("wrote identification.html and calibrated.toml")

@@ -58,8 +58,8 @@ def test_every_formulation_has_a_theory_page():
         for part in (
             "## Equations as implemented",
             "## Derivation",
-            "## What it cannot hold",
-            "## How it was checked",
+            "## Not supported",
+            "## Verification",
         ):
             assert part in text, f"{name}: {part}"
         options = [field.name for field in dataclasses.fields(formulation(name))]
