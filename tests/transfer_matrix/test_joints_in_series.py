@@ -148,3 +148,20 @@ def test_gradient_through_the_bend(name):
     differences = [(tip(p + e * step) - tip(p - e * step)) / (2 * step @ e) for e in eye]
     np.testing.assert_allclose(forward, reverse, rtol=1e-8)
     np.testing.assert_allclose(forward, np.array(differences), rtol=1e-5)
+
+
+@pytest.mark.parametrize("planar", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_joint_beside_a_link_that_starts_deflected(planar):
+    """The half segments beside the joint are bent, the joint is where the start puts it."""
+    soft, section = fx.Material(E=5e9, nu=0.3, rho=1200.0), fx.Rectangle(0.02, 0.008)
+    links = [fx.Link(name, 0.4, section=section, material=soft) for name in "ab"]
+    joints = [
+        fx.Joint("shoulder", "revolute", "ground", "a"),
+        fx.Joint("elbow", "revolute", "a", "b", damping=0.01),
+    ]
+    model = fx.TransferMatrix(segments=3).bind(fx.Robot.serial(links, joints, planar=planar))
+    start = fx.Start(joints={"elbow": 0.3}, links={"a": fx.Shape(y=(0.02, 0.01))})
+    drive = fx.Drive()
+    state = model.initial_state(drive, jnp.zeros(()), start)
+    snap = model.observe(jnp.zeros(()), state, drive, jnp.array([0.0, 1.0]))
+    np.testing.assert_allclose(snap.q, [0.0, 0.3], atol=1e-12)
