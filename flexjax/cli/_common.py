@@ -72,18 +72,20 @@ def make_drive(drive: str, motion: tuple[str, ...], robot: "Robot") -> "tuple[Dr
     return made, start
 
 
-def make_formulation(text: str, robot: "Robot") -> tuple[str, "AbstractFormulation"]:
+def make_formulation(
+    text: str, robot: "Robot", drive: "Drive | None" = None
+) -> tuple[str, "AbstractFormulation"]:
     """Name and formulation of a text such as ``FiniteElement:elements=8``.
 
-    An empty text selects the first formulation with elastic links that supports the robot.
+    An empty text selects the first formulation with elastic links that supports the robot, and the
+    drive if given.
     """
-    from flexjax.formulation import REGISTRY, formulation, formulations_for
+    from flexjax.formulation import REGISTRY, formulation, formulations_for, refused_by_all
 
     if not text:
-        supported, refused = formulations_for(robot)
+        supported, refused = formulations_for(robot, drive)
         if not supported:
-            listed = "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items())
-            raise ValueError(f"robot {robot.name!r}: no formulation supports it:\n{listed}")
+            raise refused_by_all(robot, refused)
         elastic = any(not link.rigid for link in robot.links)
         name = next((n for n in supported if n != "RigidArm" or not elastic), "RigidArm")
         return name, supported[name]

@@ -38,11 +38,13 @@ def run(args: Args):
     if args.n < 1:
         raise ValueError(f"n: {args.n}; expected at least 1 mode.")
     _common.enable_float64()
+    from flexjax.drive import Drive
     from flexjax.robot import load_robot
     from flexjax.simulate import modes
 
     robot = load_robot(args.robot)
-    name, formulation = _common.make_formulation(args.formulation, robot)
+    drive = Drive() if args.lock == "none" else None
+    name, formulation = _common.make_formulation(args.formulation, robot, drive)
     at = {}
     for text in args.at:
         joint, _, value = text.partition("=")

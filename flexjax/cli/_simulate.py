@@ -61,8 +61,8 @@ def run(args: Args):
 
     ts = _common.output_times(args.end, args.outputs, args.dt)
     robot = load_robot(args.robot)
-    name, formulation = _common.make_formulation(args.formulation, robot)
     drive, start = _common.make_drive(args.drive, args.motion, robot)
+    name, formulation = _common.make_formulation(args.formulation, robot, drive)
     model = formulation.bind(robot)
     _common.log(
         f"{robot.name} in {name}: compiling, then {args.end:g} s in steps of at most {args.dt:g} s"

@@ -9,6 +9,7 @@ from flexjax.formulation._registry import (
     REGISTRY as REGISTRY,
     formulation as formulation,
     formulations_for as formulations_for,
+    refused_by_all as refused_by_all,
 )
 from flexjax.mechanism import Start as Start
 

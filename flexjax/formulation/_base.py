@@ -81,7 +81,11 @@ class AbstractFormulation(eqx.Module):
 
     @abc.abstractmethod
     def refusals(self, robot: Robot) -> list[str]:
-        """Static facts of the robot that this formulation cannot hold; empty if it can."""
+        """Static facts of the robot that this formulation does not support; empty if it does."""
+
+    def drive_refusals(self, robot: Robot, drive: Drive) -> list[str]:
+        """Static facts of a drive that this formulation does not support on ``robot``."""
+        return []
 
     @abc.abstractmethod
     def build(self, robot: Robot) -> AbstractModel:
@@ -105,17 +109,29 @@ def _build(formulation: AbstractFormulation, robot: Robot) -> AbstractModel:
     return formulation.build(robot)
 
 
+def refuse(
+    formulation: AbstractFormulation,
+    subject: str,
+    refusals: list[str],
+    robot: Robot,
+    drive: Drive | None = None,
+) -> None:
+    """Raise the refusals of ``subject``, with the formulations that support robot and drive."""
+    if not refusals:
+        return
+    from flexjax.formulation._registry import formulations_for
+
+    others = ", ".join(formulations_for(robot, drive)[0]) or "no formulation"
+    listed = "\n".join(f"  - {r}" for r in refusals)
+    raise ValueError(
+        f"{type(formulation).__name__} does not support {subject}:\n{listed}\n"
+        f"Supported by: {others}."
+    )
+
+
 def _prepare(formulation: AbstractFormulation, robot: Robot, dtype: DTypeLike | None) -> Robot:
     """Refuse, and cast the robot once."""
-    refusals = formulation.refusals(robot)
-    if refusals:
-        from flexjax.formulation._registry import formulations_for
-
-        others = ", ".join(formulations_for(robot)[0]) or "none of the registered ones"
-        listed = "\n".join(f"  - {r}" for r in refusals)
-        raise ValueError(
-            f"{type(formulation).__name__} cannot hold the robot {robot.name!r}:\n{listed}\nFormulations that can: {others}."
-        )
+    refuse(formulation, f"the robot {robot.name!r}", formulation.refusals(robot), robot)
     if dtype is None:
         dtype = jnp.result_type(float)
         if dtype == jnp.float32:

@@ -3,6 +3,7 @@
 import difflib
 import importlib
 
+from flexjax.drive import Drive
 from flexjax.robot import Robot
 
 REGISTRY = {
@@ -27,14 +28,23 @@ def formulation(name: str):
     return getattr(importlib.import_module(module), attribute)
 
 
-def formulations_for(robot: Robot) -> tuple[dict, dict]:
-    """Every registered formulation with its default options: (name -> formulation that can hold the robot, name -> refusals of the others)."""
-    holding, refusing = {}, {}
+def formulations_for(robot: Robot, drive: Drive | None = None) -> tuple[dict, dict]:
+    """Every registered formulation with its default options: (name -> formulation that supports
+    the robot, and the drive if given; name -> refusals of the others)."""
+    supporting, refusing = {}, {}
     for name in REGISTRY:
         candidate = formulation(name)()
         refusals = candidate.refusals(robot)
+        if drive is not None and not refusals:
+            refusals = candidate.drive_refusals(robot, drive)
         if refusals:
             refusing[name] = refusals
         else:
-            holding[name] = candidate
-    return holding, refusing
+            supporting[name] = candidate
+    return supporting, refusing
+
+
+def refused_by_all(robot: Robot, refused: dict[str, list[str]]) -> ValueError:
+    """The error where no formulation supports the robot with its drive: name -> refusals."""
+    listed = "\n".join(f"  - {name}: {'; '.join(why)}" for name, why in refused.items())
+    return ValueError(f"robot {robot.name!r}: no formulation supports it:\n{listed}")

@@ -1,4 +1,4 @@
-"""compare: the same robot in every formulation that can hold it."""
+"""compare: the same robot in every formulation that supports it."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ import numpy as np
 from flexjax._results import Status
 from flexjax._types import NumbersLike
 from flexjax.drive import Drive
-from flexjax.formulation import AbstractFormulation, AbstractModel, formulations_for
+from flexjax.formulation import AbstractFormulation, AbstractModel, formulations_for, refused_by_all
 from flexjax.robot import Robot
 from flexjax.simulate._linear import modes
 from flexjax.simulate._simulate import failure_of, simulate
@@ -38,7 +38,7 @@ class Row(eqx.Module):
 
 
 class Comparison(eqx.Module):
-    """Agreement, frequencies and cost of the formulations that can hold a robot; ``refused`` says why the others cannot."""
+    """Agreement, frequencies and cost of the formulations that support a robot and its drive; ``refused`` says why the others do not."""
 
     robot: Robot
     reference: str = eqx.field(static=True)
@@ -75,25 +75,26 @@ def compare(
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Simulate a robot in every registered formulation that can hold it, and compare tip, joints, energy, frequencies and cost.
+    """Simulate a robot in every registered formulation that supports it, and compare tip, joints, energy, frequencies and cost.
 
     ``formulations`` (name -> formulation with your options) replaces the registry's defaults; ``reference`` names the one to compare with (default: the
     one with most unknowns that is not rigid and did not fail); ``progress`` is called with the name of each before it is compiled and run; ``options`` go to :func:`simulate`. A formulation that fails
     is a row with its status and reason; with ``throw=True`` its error is raised.
     """
-    holding, refused = formulations_for(robot)
-    if formulations is not None:
-        refused = {name: f.refusals(robot) for name, f in formulations.items() if f.refusals(robot)}
-        holding = {name: f for name, f in formulations.items() if name not in refused}
-    if not holding:
-        raise ValueError(
-            f"robot {robot.name!r}: no formulation can hold it:\n"
-            + "\n".join(f"  - {k}: {'; '.join(v)}" for k, v in refused.items())
-        )
     drive = Drive() if drive is None else drive
     drive.check(robot)
+    supporting, refused = formulations_for(robot, drive)
+    if formulations is not None:
+        refused = {
+            name: why
+            for name, f in formulations.items()
+            if (why := f.refusals(robot) or f.drive_refusals(robot, drive))
+        }
+        supporting = {name: f for name, f in formulations.items() if name not in refused}
+    if not supporting:
+        raise refused_by_all(robot, refused)
     runs, faults = {}, {}
-    for name, formulation in holding.items():
+    for name, formulation in supporting.items():
         if progress is not None:
             progress(name)
         try:
@@ -111,7 +112,7 @@ def compare(
     best = runs[reference].traj
     rows = tuple(
         _row(name, runs[name], best) if name in runs else _no_run(name, faults[name])
-        for name in holding
+        for name in supporting
     )
     return Comparison(robot, reference, rows, {n: r.traj for n, r in runs.items()}, refused)
 

@@ -86,7 +86,7 @@ def test_wrong_command_and_arguments(capsys):
         (["simulate", "two-link", "--formulation", "PortHamiltonian:elements=0"], "at least 1"),
         (
             ["simulate", "macchelli-parallelogram", "--formulation", "FiniteElement"],
-            "Formulations that can: PortHamiltonian",
+            "Supported by: PortHamiltonian",
         ),
         (["describe", "two-lnik"], "did you mean 'two-link'?"),
         (["describe", "."], "Is a directory"),

@@ -83,9 +83,7 @@ def refusals(robot: Robot, elements: int) -> list[str]:
         return faults
     carrier, arm = split(robot)
     if not arm:
-        faults.append(
-            "links: all are rigid; expected an elastic link at the end of the chain (RigidArm holds rigid ones)"
-        )
+        faults.append("links: all are rigid; expected an elastic link at the end of the chain")
     for i in carrier + arm[:1]:
         joint = robot.joints[i]
         if joint.type not in CARRIER_JOINTS:

@@ -113,6 +113,21 @@ class TransferMatrix(AbstractFormulation):
             faults.append(f"segments: {len(self.segments)} numbers for {len(robot.links)} links")
         return faults
 
+    def drive_refusals(self, robot: Robot, drive: Drive) -> list[str]:
+        if robot.planar:
+            return []
+        faults = []
+        if drive.base is not None:
+            faults.append("drive.base: a moving base; expected none for a robot in space")
+        for joint in robot.tree_joints:
+            held = joint.name in drive.joints and drive.joints[joint.name].prescribes
+            if joint.flexible and not held:
+                faults.append(
+                    f"drive.joints.{joint.name}: no Motion on a flexible joint; expected one for a "
+                    "robot in space"
+                )
+        return faults
+
     def build(self, robot: Robot) -> "TransferMatrixModel | SpatialTransferMatrixModel":
         segments = (
             self.segments

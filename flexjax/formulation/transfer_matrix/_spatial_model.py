@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractModel
+from flexjax.formulation._base import AbstractModel, refuse
 from flexjax.formulation.transfer_matrix._chain import Layout, Span
 from flexjax.formulation.transfer_matrix._series import bend_of, moved, with_bend
 from flexjax.formulation.transfer_matrix._spatial_chain import SpatialChain
@@ -44,18 +44,9 @@ class SpatialTransferMatrixModel(AbstractModel):
     chain: SpatialChain
 
     def term(self, drive: Drive) -> SpatialTerm:
-        faults = ["base"] if drive.base is not None else []
-        prescribed = drive.prescribed(self.robot)
-        for s in self.layout.joints:
-            joint = self.robot.joints[s.joint]
-            if joint.flexible and not prescribed[s.dof]:
-                faults.append(f"joints.{joint.name} (a flexible joint without a Motion)")
-        if faults:
-            raise ValueError(
-                f"drive: {', '.join(faults)}; expected none of these on a spatial arm of transfer matrices. "
-                "PortHamiltonian and FiniteElement hold them."
-            )
         method = self.formulation
+        faults = method.drive_refusals(self.robot, drive)
+        refuse(method, f"this drive of the robot {self.robot.name!r}", faults, self.robot, drive)
         linearisation = method.linearisation or "history"
         passes = method.passes or (2 if linearisation == "history" else 1)
         return SpatialTerm(self.robot, self.chain, drive, self.layout, linearisation, passes)
