@@ -432,11 +432,13 @@ class ChainTerm(AbstractSecondOrderTerm):
         return self.inverse(t, q, v, a, args).tau - force
 
     def preconditioner(self, t, q, v, cm, cv, cq, args):
-        stiffness = joint_stiffness(self.layout, self.par, self.drive, self.robot, q, v, cv, cq)
+        joint, spring, motor = joint_stiffness(
+            self.layout, self.par, self.drive, self.robot, q, v, cv, cq
+        )
         kin = kinematics(self.layout, self.par, q, self.links)
-        return self._factor(
-            kin, pad_shapes(self.layout, q), *(k / cm for k in stiffness), cv / cm, cq / cm
-        ), cm
+        eta = pad_shapes(self.layout, q)
+        factors = self._factor(kin, eta, joint / cm, spring / cm, motor / cm, cv / cm, cq / cm)
+        return factors, cm
 
     def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
         f, cm = factors

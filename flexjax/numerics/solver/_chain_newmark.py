@@ -2,16 +2,16 @@
 
 from typing import ClassVar
 
-import diffrax
 import equinox as eqx
 from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float
+from flexjax.numerics.solver._base import AbstractStepSolver, outcome
 from flexjax.numerics.term import AbstractChainStepTerm, unwrap
 
 
-class ChainNewmark(diffrax.AbstractSolver):
+class ChainNewmark(AbstractStepSolver):
     """One sweep along the chain per step, Newmark's ``beta`` and ``gamma``: second order with gamma = 1/2, damped and
     first order above.
 
@@ -20,12 +20,8 @@ class ChainNewmark(diffrax.AbstractSolver):
     """
 
     term_structure: ClassVar = AbstractChainStepTerm
-    interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
     beta: Float[Array, ""] = eqx.field(converter=as_float, default=0.25)
     gamma: Float[Array, ""] = eqx.field(converter=as_float, default=0.5)
-
-    def order(self, terms):
-        return 2
 
     def init(self, terms, t0, t1, y0, args):
         return unwrap(terms).start(t0, t1, y0, args)
@@ -33,17 +29,10 @@ class ChainNewmark(diffrax.AbstractSolver):
     def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
         term = unwrap(terms)
         carried = solver_state
-        if term.drive.breaks().shape[
-            0
-        ]:  # static: without breaks nothing jumps, and the second sweep need not be compiled
+        # Static: without breaks nothing jumps, and the second sweep need not be compiled.
+        if term.drive.breaks().shape[0]:
             carried = lax.cond(
                 made_jump, lambda: term.start(t0, t1, y0, args), lambda: solver_state
             )
         y1, carried, ok = term.advance(t0, t1, y0, carried, args, self.beta, self.gamma)
-        result = diffrax.RESULTS.where(
-            ok, diffrax.RESULTS.successful, diffrax.RESULTS.nonlinear_divergence
-        )
-        return y1, None, dict(y0=y0, y1=y1), carried, result
-
-    def func(self, terms, t0, y0, args):
-        return terms.vf(t0, y0, args)
+        return y1, None, dict(y0=y0, y1=y1), carried, outcome(ok)
