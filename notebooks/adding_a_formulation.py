@@ -27,31 +27,15 @@
 import os
 from typing import ClassVar
 
-import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.formulation import REGISTRY, AbstractFormulation, AbstractModel
-from flexjax.mechanism import Energy, beam_properties, flexible_joint_refusals, serial_refusals
-from flexjax.mechanism.chain import (
-    AbstractLinks,
-    ChainTerm,
-    Layout,
-    Mass,
-    Parameters,
-    Tip,
-    chain_parameters,
-    chain_snapshot,
-    chain_start,
-    ran_off_link,
-    serial_layout,
-)
+from flexjax.formulation import REGISTRY, AbstractFormulation, ChainModel
+from flexjax.mechanism import beam_properties, flexible_joint_refusals, serial_refusals
+from flexjax.mechanism.chain import AbstractLinks, Mass, Tip, serial_layout
 from flexjax.numerics.screw import se3
-from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
-from flexjax.numerics.term import Mechanical, State
 
 jax.config.update("jax_enable_x64", True)
 SHORT = bool(os.environ.get("FLEXJAX_SHORT"))
@@ -175,11 +159,12 @@ class PivotLinks(AbstractLinks):
 
 
 # %% [markdown]
-# ## The formulation and its model
+# ## The formulation
 #
 # `refusals` returns one sentence for each unsupported static property: field, value, what was
 # expected. `build` is a pure function and may run with all parameters of the robot traced. The base
-# class provides `bind`.
+# class provides `bind`, and `ChainModel` provides the model: equations of motion, initial state,
+# observation, energies and the default solver.
 
 
 # %%
@@ -238,36 +223,7 @@ class PseudoRigid(AbstractFormulation):
             tau = jnp.zeros_like(L) if link.damping is None else link.damping.strain_rate
             rows.append(PivotLinks(L, pivot, arm, mass, k, tau * k))
         links = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-        return PseudoRigidModel(robot, self, layout, chain_parameters(robot, layout), links)
-
-
-class PseudoRigidModel(AbstractModel):
-    robot: fx.Robot
-    formulation: PseudoRigid
-    layout: Layout = eqx.field(static=True)
-    par: Parameters
-    links: PivotLinks
-
-    def term(self, drive):
-        return ChainTerm(self.robot, self.par, drive, self.layout, self.links)
-
-    def initial_state(self, drive, t0, start):
-        q, v = chain_start(self.term(drive), t0, start)
-        memory = drive.initial_memory(self.robot)
-        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, memory)
-
-    def observe(self, t, y, drive, s, at=None):
-        return chain_snapshot(self.term(drive), t, y, s, at)
-
-    def energy(self, t, y, drive, at=None):
-        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
-        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
-
-    def default_solver(self, drive) -> diffrax.AbstractSolver:
-        return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
-
-    def failure(self, t, y, drive):
-        return ran_off_link(self.term(drive), y)
+        return ChainModel.of(robot, self, layout, links)
 
 
 # %% [markdown]

@@ -242,7 +242,9 @@ def arms(config, claims, counts, steps):
         )
         if n == counts[0]:
             good = [
-                model.well_posed(dict(zip((j.name for j in traj.robot.joints), q, strict=True)))
+                model.formulation.well_posed(
+                    model.robot, dict(zip((j.name for j in traj.robot.joints), q, strict=True))
+                )
                 for q in traj.q[::5]
             ]
             worst = max(g.condition for g in good)

@@ -86,8 +86,10 @@ def make_formulation(
         supported, refused = formulations_for(robot, drive)
         if not supported:
             raise refused_by_all(robot, refused)
-        elastic = any(not link.rigid for link in robot.links)
-        name = next((n for n in supported if n != "RigidArm" or not elastic), "RigidArm")
+        elastic = any(link.elastic for link in robot.links)
+        name = next(
+            (n for n in supported if supported[n].deforms == elastic), next(iter(supported))
+        )
         return name, supported[name]
     name, _, rest = text.partition(":")
     match = {n.lower(): n for n in REGISTRY}.get(

@@ -5,6 +5,7 @@ from flexjax.formulation._base import (
     AbstractModel as AbstractModel,
     cite as cite,
 )
+from flexjax.formulation._chain_model import ChainModel as ChainModel
 from flexjax.formulation._registry import (
     REGISTRY as REGISTRY,
     formulation as formulation,

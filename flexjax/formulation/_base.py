@@ -2,7 +2,7 @@
 
 import abc
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import diffrax
 import equinox as eqx
@@ -65,10 +65,6 @@ class AbstractModel(eqx.Module):
     def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         """(status code, index of the joint concerned or -1) of failures that only this formulation can see; (0, -1) if all is well."""
 
-    def remarks(self, traj: Any) -> list[str]:
-        """Doubts about a finished run that its status cannot tell (limits of the formulation that were passed); simulate warns of them on the host."""
-        return []
-
     def rebind(self, robot: Robot) -> "AbstractModel":
         """The same formulation on a robot with other numbers; traceable."""
         return self.formulation.bind(robot, dtype=self.robot.gravity.dtype)
@@ -78,6 +74,7 @@ class AbstractFormulation(eqx.Module):
     """Options of a formulation, all static. ``paper`` is the reference that :func:`flexjax.cite` gives."""
 
     paper: AbstractClassVar[str]
+    deforms: ClassVar[bool] = True  # False where links are rigid bodies
 
     @abc.abstractmethod
     def refusals(self, robot: Robot) -> list[str]:
@@ -91,15 +88,23 @@ class AbstractFormulation(eqx.Module):
     def build(self, robot: Robot) -> AbstractModel:
         """The model of a robot that is not refused, its numbers all of one precision; pure and traceable in them. Called by ``bind``, compiled."""
 
-    def doubts(self, robot: Robot) -> list[str]:
-        """Warnings of the chosen options, given whenever a robot is bound."""
+    def start_refusals(self, robot: Robot, start: Start) -> list[str]:
+        """Fields of a start that this formulation does not support on ``robot``."""
+        return []
+
+    def option_warnings(self, robot: Robot) -> list[str]:
+        """Warnings about the chosen options, issued whenever a robot is bound."""
+        return []
+
+    def run_warnings(self, model: AbstractModel, traj: Any) -> list[str]:
+        """Limits of the formulation that a finished run exceeded; ``simulate`` warns of them."""
         return []
 
     def bind(self, robot: Robot, *, dtype: DTypeLike | None = None) -> AbstractModel:
         """The model; pure and traceable in the robot's numbers. Raises ValueError on refusals."""
         robot = _prepare(self, robot, dtype)
-        for doubt in self.doubts(robot):
-            warnings.warn(doubt, stacklevel=2)
+        for warning in self.option_warnings(robot):
+            warnings.warn(warning, stacklevel=2)
         return _build(self, robot)
 
 

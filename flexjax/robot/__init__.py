@@ -3,6 +3,7 @@
 No equations of motion are here.
 """
 
+from flexjax.robot._compose import Component as Component, Mechanism as Mechanism, Port as Port
 from flexjax.robot._describe import describe as describe
 from flexjax.robot._examples import examples as examples
 from flexjax.robot._joint import (

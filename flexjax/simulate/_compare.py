@@ -122,6 +122,7 @@ class _Run(NamedTuple):
     seconds: list[float]
     frequencies: tuple[float, ...]
     reason: str
+    deforms: bool
 
     @property
     def size(self) -> int:
@@ -140,13 +141,13 @@ def _run(model: AbstractModel, drive: Drive, ts: NumbersLike, n_modes: int, opti
         frequencies = tuple(float(f) for f in modes(model, n=n_modes).frequencies)
     except (ValueError, ArithmeticError, RuntimeError) as error:
         frequencies, reason = (), f"{reason} modes: {error}".strip()
-    return _Run(traj, seconds, frequencies, reason)
+    return _Run(traj, seconds, frequencies, reason, model.formulation.deforms)
 
 
 def _reference(runs: dict[str, _Run]) -> str:
     """The finest flexible one among those that ended well, if there are any."""
     good = [n for n in runs if runs[n].traj.ok] or list(runs)
-    return max([n for n in good if n != "RigidArm"] or good, key=lambda n: runs[n].size)
+    return max([n for n in good if runs[n].deforms] or good, key=lambda n: runs[n].size)
 
 
 def _no_run(name: str, error: Exception) -> Row:

@@ -8,13 +8,13 @@ from jaxtyping import Array, Float
 
 from flexjax._types import is_traced
 from flexjax.drive import Drive
-from flexjax.formulation import AbstractModel, Start, formulation
-from flexjax.mechanism.chain import ChainTerm
+from flexjax.formulation import AbstractModel, ChainModel, Start
+from flexjax.formulation.rigid_arm import RigidArm
 from flexjax.robot import Robot
 
 
-def _rigid(robot: Robot) -> AbstractModel:
-    return formulation("RigidArm")().bind(robot)
+def _rigid(robot: Robot) -> ChainModel:
+    return RigidArm().bind(robot)
 
 
 def inverse_dynamics(
@@ -34,7 +34,6 @@ def inverse_dynamics(
                 f"{name}: shape {x.shape}; expected (..., {robot.dofs}) like the other two, one column per joint coordinate."
             )
     term = model.term(Drive())
-    assert isinstance(term, ChainTerm)  # of RigidArm
     lay = term.layout
 
     def one(q, qd, qdd):

@@ -116,7 +116,7 @@ def simulate(
     if throw:
         _raise_failure(traj)
     if not is_traced(traj.status):
-        for remark in model.remarks(traj):
+        for remark in model.formulation.run_warnings(model, traj):
             warnings.warn(remark, stacklevel=2)
     return traj
 

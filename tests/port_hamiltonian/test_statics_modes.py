@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.port_hamiltonian import Mechanism, PaperElement
+from flexjax.formulation.port_hamiltonian import PaperElement
+from flexjax.robot import Mechanism
 from tests.port_hamiltonian.test_step import REFERENCE
 
 DENSITY = dict(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.port_hamiltonian import Mechanism
+from flexjax.robot import Mechanism
 from tests.port_hamiltonian import zoo
 
 REFERENCE = json.loads(

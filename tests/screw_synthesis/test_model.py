@@ -142,26 +142,22 @@ def test_refusals_name_the_part():
 
 
 def test_well_posedness_names_the_culprit():
-    good = fx.ScrewSynthesis(modes=2).bind(arm(("revolute", "universal", "revolute"))).well_posed()
+    good = fx.ScrewSynthesis(modes=2).well_posed(arm(("revolute", "universal", "revolute")))
     assert good
     assert np.isfinite(good.condition)
     # Two equal axes with nothing between them: the universal joint's massless cross spins freely.
     gimbal = arm(("revolute", "universal"), axes=((0.0, 0.0, 1.0), (0.0, 1.0, 0.0)))
-    model = fx.ScrewSynthesis(modes=2).bind(gimbal)
-    assert model.well_posed()
+    assert fx.ScrewSynthesis(modes=2).well_posed(gimbal)
     twice = {"y": (lambda s: s**2, lambda s: 2 * s**2)}
-    report = (
-        fx.ScrewSynthesis(modes=(0, 2, 0, 0), basis=twice)
-        .bind(arm(("revolute", "revolute")))
-        .well_posed()
-    )
+    formulation = fx.ScrewSynthesis(modes=(0, 2, 0, 0), basis=twice)
+    report = formulation.well_posed(arm(("revolute", "revolute")))
     assert not report
     assert "link1" in report.cause
     # A thread turned about its own length has no inertia there, and without torsion functions nothing else turns with it.
     thread = arm(
         ("revolute", "revolute"), axes=((0.0, 0.0, 1.0), (1.0, 0.0, 0.0)), rhoIx=0.0, **SLENDER
     )
-    report = fx.ScrewSynthesis(modes=(0, 1, 1, 0)).bind(thread).well_posed()
+    report = fx.ScrewSynthesis(modes=(0, 1, 1, 0)).well_posed(thread)
     assert not report
     assert "joint1" in report.cause
 
@@ -259,12 +255,12 @@ def test_fast_rotation_with_linear_strain_is_remarked():
 
     model = fx.ScrewSynthesis(modes=(0, 2, 2, 0)).bind(arm(("revolute",), **SLENDER))
     turning = np.zeros((3, 1, 2, 6))
-    assert model.remarks(Run(turning)) == []
+    assert model.formulation.run_warnings(model, Run(turning)) == []
     turning[1, ..., 5] = 40.0
-    (said,) = model.remarks(Run(turning))
+    (said,) = model.formulation.run_warnings(model, Run(turning))
     assert "link0" in said
     assert "stiffening=True" in said
     stiff = fx.ScrewSynthesis(modes=(0, 2, 2, 0), stiffening=True).bind(
         arm(("revolute",), **SLENDER)
     )
-    assert stiff.remarks(Run(turning)) == []
+    assert stiff.formulation.run_warnings(stiff, Run(turning)) == []

@@ -10,14 +10,13 @@ import pytest
 import flexjax as fx
 from flexjax._results import Status
 from flexjax.cli._main import main
-from flexjax.formulation import _registry
-from flexjax.formulation.rigid_arm._formulation import RigidArmModel
+from flexjax.formulation import ChainModel, _registry
 
 TS = jnp.linspace(0.0, 0.1, 5)
 ROBOT = fx.load_robot("rigid-3r")
 
 
-class Stopping(RigidArmModel):
+class Stopping(ChainModel):
     """Fails in the middle of the run."""
 
     def failure(self, t, y, drive):

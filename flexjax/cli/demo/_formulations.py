@@ -85,7 +85,7 @@ def show(tour: Any) -> None:
             ]
         )
         save_trajectory(traj, tour.folder / f"{name}.nc")
-    flexible = {name: traj for name, traj in tour.runs.items() if name != "RigidArm"}
+    flexible = {name: traj for name, traj in tour.runs.items() if supported[name].deforms}
     _agreement(tour, rows, flexible)
     for name, why in refused.items():
         report.text(f"{name} does not support this arm: {'; '.join(why)}.")
@@ -169,9 +169,10 @@ def _agreement(tour: Any, rows: Any, flexible: dict[str, Any]) -> None:
         "slope."
     )
     tour.data["formulations"] = [dict(zip(head, row, strict=True)) for row in rows]
-    if len(flexible) > 1 and "RigidArm" in tour.runs:
+    rigid = [gaps[name] for name in tour.runs if name not in flexible]
+    if len(flexible) > 1 and rigid:
         worst = max(gaps[name] for name in flexible)
-        share = worst / gaps["RigidArm"]
+        share = worst / max(rigid)
         names = ", ".join(flexible)
         tour.check(
             share < AGREE,

@@ -22,7 +22,7 @@ def show(tour: Any) -> None:
         return
     # The flexible formulation that compiled fastest: its derivatives are compiled too.
     first = {row["formulation"]: row["first run [s]"] for row in tour.data["formulations"]}
-    name = min([n for n in tour.runs if n != "RigidArm"] or tour.runs, key=lambda n: first[n])
+    name = min([n for n in tour.runs if supported[n].deforms] or tour.runs, key=lambda n: first[n])
     joint = robot.tree_joints[0].name
     link = robot.links[0].name
     known = {str(path) for path in paths(robot)}

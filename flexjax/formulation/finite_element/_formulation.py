@@ -3,34 +3,24 @@
 import dataclasses
 from typing import Any, ClassVar
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-from flexjax._types import PieceTime, ScalarLike
-from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel
+from flexjax.formulation._base import AbstractFormulation
+from flexjax.formulation._chain_model import ChainModel
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
 from flexjax.formulation.finite_element._refusals import refusals
-from flexjax.formulation.finite_element._spin import spin_remarks
-from flexjax.mechanism import Energy, Start, flexible_joint_refusals, serial_refusals
+from flexjax.formulation.finite_element._spin import spin_warnings
+from flexjax.mechanism import flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
-    ChainTerm,
     Layout,
     Parameters,
-    chain_look,
     chain_parameters,
-    chain_snapshot,
-    chain_start,
-    ran_off_link,
     serial_layout,
 )
 from flexjax.numerics.beam import Cubics, bspline_cubics, hermite_cubics
-from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
-from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
 
 BASES = {"hermite": hermite_cubics, "bspline": bspline_cubics}
@@ -120,7 +110,7 @@ class FiniteElement(AbstractFormulation):
         )
         return BASES[basis](count)
 
-    def build(self, robot: Robot) -> "FiniteElementModel":
+    def build(self, robot: Robot) -> ChainModel:
         by_name = {name: self.table(robot, name, n) for name, n in self.counts(robot).items()}
         pinned = self.pinned(robot)
         layout = serial_layout(
@@ -128,7 +118,7 @@ class FiniteElement(AbstractFormulation):
         )
         par = chain_parameters(robot, layout)
         if not by_name:
-            return FiniteElementModel(robot, self, layout, par, None)
+            return ChainModel(robot, self, layout, par)
         tables = tuple(
             by_name.get(robot.links[s.link].name) if s.link >= 0 else None for s in layout.stages
         )
@@ -151,7 +141,10 @@ class FiniteElement(AbstractFormulation):
         )
         if pinned:
             par, links = _lend(layout, par, links)
-        return FiniteElementModel(robot, self, layout, par, links)
+        return ChainModel(robot, self, layout, par, links)
+
+    def run_warnings(self, model: ChainModel, traj: Any) -> list[str]:
+        return spin_warnings(model, traj)
 
 
 def _lend(
@@ -170,56 +163,3 @@ def _lend(
             )
     par = eqx.tree_at(lambda p: p.inertia, par, par.inertia - taken)
     return par, dataclasses.replace(links, borrowed=borrowed, taken=taken)
-
-
-class FiniteElementModel(AbstractModel):
-    """The chain with finite-element links; all equations are those of ``flexjax.mechanism.chain``."""
-
-    robot: Robot
-    formulation: FiniteElement
-    layout: Layout = eqx.field(static=True)
-    par: Parameters
-    links: FiniteElementLinks | None
-
-    def term(self, drive: Drive) -> ChainTerm:
-        links = self.links
-        if links is not None and self.layout.extends:
-            # A prescribed free length or contact is no unknown of its link.
-            prescribed = drive.prescribed(self.robot)
-            links = dataclasses.replace(
-                links,
-                held=tuple(
-                    bool(s.border >= 0 and prescribed[s.border]) for s in self.layout.stages
-                ),
-            )
-        return ChainTerm(self.robot, self.par, drive, self.layout, links)
-
-    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
-        q, v = chain_start(self.term(drive), t0, start)
-        return State.fresh(
-            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
-        )
-
-    def observe(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
-    ):
-        return chain_snapshot(self.term(drive), t, y, s, at)
-
-    def look(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
-    ):
-        return chain_look(self.term(drive), t, y, s, at)
-
-    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
-        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
-        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
-
-    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
-        # The discrete gradient has no notion of a base that moves by itself.
-        return DiscreteGradient(points=3) if drive.base is None else GeneralisedAlpha(0.9)
-
-    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
-        return ran_off_link(self.term(drive), y)
-
-    def remarks(self, traj: Any) -> list[str]:
-        return spin_remarks(self, traj)

@@ -5,7 +5,9 @@ A material point X keeps s = X + d - l, so that w changes at the rate  f_j c_j' 
 s < 0 lies straight in the guide. Everything else, convective terms and the configurational force included, follows by differentiating these energies.
 """
 
+import dataclasses
 from types import ModuleType
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -76,6 +78,7 @@ class FiniteElementLinks(AbstractLinks):
     """Shape coordinates (B, m), or (B, m + 1) where a joint coordinate is one of them, the last: the free length of links that run ``through`` a joint, the
     contact of links with a node ``pinned`` to it. ``held``: where it is prescribed. ``jumps``: contacts take the values of the next node, as in the paper."""
 
+    path_points: ClassVar[int] = 3
     numbers: LinkNumbers
     loads: tuple[Load, ...]
     tables: tuple[Cubics | None, ...] = eqx.field(static=True)
@@ -108,6 +111,9 @@ class FiniteElementLinks(AbstractLinks):
             if self.pinned
             else np.array(self.through)
         )
+
+    def held_by(self, prescribed: tuple[bool, ...]) -> "FiniteElementLinks":
+        return dataclasses.replace(self, held=prescribed)
 
     def _table(self, stage: int | np.integer) -> Cubics:
         table = self.tables[stage]

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from flexjax.formulation._chain_model import ChainModel
+from flexjax.formulation.finite_element._link import FiniteElementLinks
 from flexjax.numerics.beam import BAND, Cubics
 
 
@@ -56,9 +58,9 @@ def sustained_spin(t: np.ndarray, spin: np.ndarray, period: float) -> tuple[floa
     return float(mean[worst]), float(ends[worst])
 
 
-def spin_remarks(model: Any, traj: Any) -> list[str]:
+def spin_warnings(model: ChainModel, traj: Any) -> list[str]:
     links, robot = model.links, model.robot
-    if links is None or links.stiffening or np.ndim(traj.status):
+    if not isinstance(links, FiniteElementLinks) or links.stiffening or np.ndim(traj.status):
         return []
     out, numbers = [], links.numbers
     good = np.isfinite(np.asarray(traj.q[:, 0]))

@@ -91,7 +91,7 @@ class MovingBeam(AbstractFormulation):
             faults.append("inertia='constant' with a variable length; expected 'complete'")
         return faults
 
-    def doubts(self, robot: Robot) -> list[str]:
+    def option_warnings(self, robot: Robot) -> list[str]:
         if is_bounded(self.terms):
             return []
         return [

@@ -3,33 +3,24 @@
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import diffrax
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float
 
-from flexjax._types import PieceTime, ScalarLike, is_traced
+from flexjax._types import is_traced
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel
+from flexjax.formulation._base import AbstractFormulation
+from flexjax.formulation._chain_model import ChainModel
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._link import ModalLinks
 from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
-from flexjax.mechanism import Energy, Start, flexible_joint_refusals, serial_refusals
+from flexjax.mechanism import Start, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
-    ChainTerm,
-    Layout,
-    Parameters,
-    chain_look,
     chain_parameters,
-    chain_snapshot,
     chain_start,
-    ran_off_link,
     serial_layout,
 )
 from flexjax.numerics.beam import shape_functions
-from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
-from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
 
 WIDER = 5  # polynomials beyond the number of modes, in which a link's own modes are sought
@@ -126,14 +117,14 @@ class ScrewSynthesis(AbstractFormulation):
                 )
         return faults
 
-    def build(self, robot: Robot) -> "ScrewSynthesisModel":
+    def build(self, robot: Robot) -> ChainModel:
         counts = self.counts(robot)
         shapes = {link.name: sum(counts) for link in robot.links if link.elastic and sum(counts)}
         # Links move in space: a planar robot is one whose links bend in the plane only.
         layout = serial_layout(robot, shapes, planar=robot.planar and not shapes)
         par = chain_parameters(robot, layout)
         if not shapes:
-            return ScrewSynthesisModel(robot, self, layout, par, None)
+            return ChainModel(robot, self, layout, par)
         basis = dict(self.basis) if isinstance(self.basis, tuple) else self.basis
         own = counts if basis == "modes" else None
         if own is not None:
@@ -141,78 +132,41 @@ class ScrewSynthesis(AbstractFormulation):
         functions = shape_functions(counts, basis, self.frame, robot.gravity.dtype)
         links = modal_links(robot, layout, par, functions, self.stiffening, self.frame, own)
         links = FramedLinks(links) if self.frame else links
-        return ScrewSynthesisModel(robot, self, layout, par, links)
+        return ChainModel(robot, self, layout, par, links)
 
-
-class ScrewSynthesisModel(AbstractModel):
-    robot: Robot
-    formulation: ScrewSynthesis
-    layout: Layout = eqx.field(static=True)
-    par: Parameters
-    links: ModalLinks | FramedLinks | None
-
-    def term(self, drive: Drive) -> ChainTerm:
-        return ChainTerm(self.robot, self.par, drive, self.layout, self.links)
-
-    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
-        counts = self.formulation.counts(self.robot)
-        for name, shape in start.links.items():
-            for field, count in (("y", counts[1]), ("z", counts[2])):
-                if count == 0 and (getattr(shape, field), getattr(shape, f"{field}_rate")) != (
-                    None,
-                    None,
-                ):
-                    raise ValueError(
-                        f"start.links.{name}.{field}: ScrewSynthesis has no shape function along {field}; "
-                        "expected modes with at least one."
-                    )
-        q, v = chain_start(self.term(drive), t0, start)
-        return State.fresh(
-            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
-        )
-
-    def observe(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
-    ):
-        return chain_snapshot(self.term(drive), t, y, s, at)
-
-    def look(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
-    ):
-        return chain_look(self.term(drive), t, y, s, at)
-
-    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
-        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
-        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
-
-    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
-        # The discrete gradient has no notion of a base that moves by itself.
-        return DiscreteGradient() if drive.base is None else GeneralisedAlpha(0.9)
+    def start_refusals(self, robot: Robot, start: Start) -> list[str]:
+        _, y, z, _ = self.counts(robot)
+        return [
+            f"start.links.{name}.{field}: ScrewSynthesis has no shape function along {field}; "
+            "expected modes with at least one."
+            for name, shape in start.links.items()
+            for field, count in (("y", y), ("z", z))
+            if count == 0
+            and (getattr(shape, field), getattr(shape, f"{field}_rate")) != (None, None)
+        ]
 
     def well_posed(
-        self, start: Start | dict | None = None, drive: Drive | None = None
+        self, robot: Robot, start: Start | dict | None = None, drive: Drive | None = None
     ) -> WellPosed:
-        """Is the stacked system invertible where ``start`` puts the robot, and if not, which joint or link makes it
-        singular?
+        """Whether the stacked system of ``robot`` is invertible at ``start``, and if not, the joint
+        or link that makes it singular.
 
         >>> import flexjax as fx
-        >>> bool(fx.ScrewSynthesis(modes=1).bind(fx.load_robot("yaqubi-two-link")).well_posed())
+        >>> bool(fx.ScrewSynthesis(modes=1).well_posed(fx.load_robot("yaqubi-two-link")))
         True
         """
-        start = (
-            Start() if start is None else Start(joints=start) if isinstance(start, dict) else start
-        )
-        term = self.term(Drive() if drive is None else drive)
-        q, v = chain_start(term, 0.0, start)
-        return check_well_posed(term, q, v)
+        if not isinstance(start, Start):
+            start = Start(joints=start or {})
+        term = self.bind(robot).term(drive or Drive())
+        return check_well_posed(term, *chain_start(term, 0.0, start))
 
-    def remarks(self, traj: Any) -> list[str]:
-        """Linear strain has no centrifugal stiffening: a doubt where links turned so fast that their bending frequency
-        is off by more than a percent."""
+    def run_warnings(self, model: ChainModel, traj: Any) -> list[str]:
+        """Linear strain has no centrifugal stiffening: warns where links rotated so fast that their
+        bending frequency has an error above one percent."""
         if (
-            self.formulation.stiffening
-            or self.links is None
-            or any(is_traced(x) for x in (traj.velocity, self.robot.gravity))
+            self.stiffening
+            or not isinstance(model.links, ModalLinks | FramedLinks)
+            or any(is_traced(x) for x in (traj.velocity, model.robot.gravity))
         ):
             return []
         speed = np.linalg.norm(
@@ -220,19 +174,16 @@ class ScrewSynthesisModel(AbstractModel):
         )  # at the links' bases
         speed = np.nanmax(speed.reshape(-1, speed.shape[-1]), axis=0, initial=0.0)
         said = []
-        for i, stage in enumerate(self.layout.stages):
-            if not self.layout.shapes[i]:
+        for i, stage in enumerate(model.layout.stages):
+            if not model.layout.shapes[i]:
                 continue
-            first = lowest_bending(self.links, i)
+            first = lowest_bending(model.links, i)
             ratio = float((speed[stage.link] / first) ** 2)
             if ratio > 0.02:
-                name = self.robot.links[stage.link].name
+                name = model.robot.links[stage.link].name
                 said.append(
                     f"links.{name} turned at {speed[stage.link]:.3g} rad/s, its first bending frequency is "
                     f"{first:.3g} rad/s: linear strain has no centrifugal stiffening and makes that frequency about "
                     f"{50 * ratio:.2g} % too low. Use ScrewSynthesis(stiffening=True)."
                 )
         return said
-
-    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
-        return ran_off_link(self.term(drive), y)

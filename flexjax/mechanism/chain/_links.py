@@ -9,7 +9,7 @@ padding never moves.
 
 import abc
 from types import ModuleType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -68,6 +68,8 @@ class AbstractLinks(eqx.Module):
     """Flexible links of a chain, vectorised over stages."""
 
     length: AbstractVar[Float[Array, " B"]]
+    # Gauss points along a step at which DiscreteGradient evaluates the gradients of these links.
+    path_points: ClassVar[int] = 2
 
     @abc.abstractmethod
     def tip(self, eta: Eta) -> Tip:
@@ -173,6 +175,10 @@ class AbstractLinks(eqx.Module):
         return jnp.concatenate(
             [linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1
         )
+
+    def held_by(self, prescribed: tuple[bool, ...]) -> "AbstractLinks":
+        """The links where the free length or the contact of the marked stages is prescribed."""
+        return self
 
     def returned(self) -> Float[Array, "B dim dim"] | None:
         """Inertia that links carry for the bodies behind their contacts, about the frames of those bodies; None if none."""

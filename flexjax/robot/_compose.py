@@ -1,11 +1,13 @@
-"""Mechanisms put together by hand from components with ports, as the paper promises: every connection is power-conserving, any order, loops too.
+"""Assembly of a robot from components with ports, in any order, closed loops included.
 
-What comes out is a Robot, so that everything else (files, formulations, drives, plots) works on it as on any other.
+The result is a Robot, so files, formulations, drives and plots work on it as on any other.
 """
 
 import dataclasses
 
-from flexjax.robot import Joint, Link, Payload, Robot
+from flexjax.robot._joint import Joint, Payload
+from flexjax.robot._link import Link
+from flexjax.robot._robot import Robot
 
 GROUND = "ground"
 
@@ -19,7 +21,7 @@ class Port:
 
 
 class Component:
-    """A link (flexible or rigid) with the ports ``base`` and ``tip``, or the ground with the port ``out``."""
+    """A link with the ports ``base`` and ``tip``, or the ground with the port ``out``."""
 
     def __init__(self, link: Link | None):
         self.link = link
@@ -45,8 +47,9 @@ class Mechanism:
     """Components and their connections.
 
     >>> import flexjax as fx
-    >>> from flexjax.formulation.port_hamiltonian import Mechanism
-    >>> rod = lambda name: fx.Link(name, 1.0, section=fx.Circle(0.01), material=fx.Material.named("steel"))
+    >>> from flexjax.robot import Mechanism
+    >>> steel, round_bar = fx.Material.named("steel"), fx.Circle(0.01)
+    >>> rod = lambda name: fx.Link(name, 1.0, section=round_bar, material=steel)
     >>> m = Mechanism("double pendulum")
     >>> upper, lower = m.add(rod("upper")), m.add(rod("lower"))
     >>> m.connect(m.ground.out, upper.base, "revolute")
@@ -67,7 +70,8 @@ class Mechanism:
     def add(self, link: Link) -> Component:
         if link.name in [known.name for known in self._links]:
             raise ValueError(
-                f"links.{link.name}: a component of that name is there already; expected another name."
+                f"links.{link.name}: the mechanism has a component of that name; "
+                "expected another name."
             )
         self._links.append(link)
         return Component(link)
@@ -83,20 +87,22 @@ class Mechanism:
     def connect(
         self, a: Port, b: Port, kind: str = "fixed", *, name: str | None = None, **fields
     ) -> str:
-        """Connect two ports by a joint (its kind and fields as in :class:`flexjax.Joint`) and return the joint's name. The first connection of a
-        link's base carries it; any other one closes a loop."""
+        """Connect two ports by a joint (kind and fields as in :class:`flexjax.Joint`), and return the
+        joint's name. The first connection of a link's base carries it; another one closes a loop."""
         for port in (a, b):
             if port.component.link is not None and port.component.name not in [
                 known.name for known in self._links
             ]:
                 raise ValueError(
-                    f"connect: {port.component.name!r} does not belong to this mechanism; expected a component that add() returned."
+                    f"connect: {port.component.name!r} does not belong to this mechanism; "
+                    "expected a component that add() returned."
                 )
         if b.end == "out" or (a.end == "base" and b.end == "tip"):
             a, b = b, a
         if a.end == "base" or b.end == "out":
             raise ValueError(
-                f"connect: {a.end} to {b.end}; expected a tip or the ground on one side and a link's end on the other."
+                f"connect: {a.end} to {b.end}; expected a tip or the ground on one side, "
+                "and a link's end on the other."
             )
         name = f"joint{len(self._joints) + 1}" if name is None else name
         carried = any(j.child == b.component.name for j in self._joints if not j.loop)

@@ -1,0 +1,91 @@
+"""The model of every formulation whose links are floating-frame links of a chain."""
+
+import diffrax
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from flexjax._types import PieceTime, ScalarLike
+from flexjax.drive import Drive
+from flexjax.formulation._base import AbstractFormulation, AbstractModel
+from flexjax.mechanism import Energy, Snapshot, Start
+from flexjax.mechanism.chain import (
+    AbstractLinks,
+    ChainTerm,
+    Layout,
+    Parameters,
+    chain_look,
+    chain_parameters,
+    chain_snapshot,
+    chain_start,
+    ran_off_link,
+)
+from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
+from flexjax.numerics.term import Mechanical, State
+from flexjax.robot import Robot
+
+
+class ChainModel(AbstractModel):
+    """A serial chain of links, which the formulation describes by ``links`` (None: all rigid).
+
+    A formulation builds it from the layout of the chain and its own links:
+    ``ChainModel.of(robot, self, layout, links)``.
+    """
+
+    robot: Robot
+    formulation: AbstractFormulation
+    layout: Layout = eqx.field(static=True)
+    par: Parameters
+    links: AbstractLinks | None = None
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        formulation: AbstractFormulation,
+        layout: Layout,
+        links: AbstractLinks | None = None,
+    ) -> "ChainModel":
+        """The model with the joints and rigid bodies of the robot as parameters."""
+        return cls(robot, formulation, layout, chain_parameters(robot, layout), links)
+
+    def term(self, drive: Drive) -> ChainTerm:
+        links = self.links
+        if links is not None and self.layout.extends:
+            prescribed = drive.prescribed(self.robot)
+            # A prescribed free length or contact is no unknown of its link.
+            links = links.held_by(
+                tuple(bool(s.border >= 0 and prescribed[s.border]) for s in self.layout.stages)
+            )
+        return ChainTerm(self.robot, self.par, drive, self.layout, links)
+
+    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
+        faults = self.formulation.start_refusals(self.robot, start)
+        if faults:
+            raise ValueError("\n".join(faults))
+        q, v = chain_start(self.term(drive), t0, start)
+        return State.fresh(
+            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
+        )
+
+    def observe(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ) -> Snapshot:
+        return chain_snapshot(self.term(drive), t, y, s, at)
+
+    def look(
+        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+    ) -> tuple[Snapshot, Energy]:
+        return chain_look(self.term(drive), t, y, s, at)
+
+    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
+        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
+        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
+
+    def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
+        if drive.base is not None:
+            # The discrete gradient has no notion of a base that moves by itself.
+            return GeneralisedAlpha(0.9)
+        return DiscreteGradient(points=2 if self.links is None else self.links.path_points)
+
+    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
+        return ran_off_link(self.term(drive), y)
