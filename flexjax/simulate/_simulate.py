@@ -161,7 +161,7 @@ def _check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: D
     term = model.term(drive)
     if isinstance(wanted, type) and not isinstance(term, wanted):
         raise ValueError(
-            f"solver: {type(solver).__name__} integrates {wanted.__name__}, but {type(model).__name__} gives {type(term).__name__}; "
+            f"solver: {type(solver).__name__} integrates {wanted.__name__}, but {type(model.formulation).__name__} gives {type(term).__name__}; "
             f"expected for instance {type(model.default_solver(drive)).__name__}."
         )
 
