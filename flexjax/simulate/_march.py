@@ -74,7 +74,7 @@ def march(
         # A step of no length, and every step after a failure, is computed and thrown away: a branch around it would double what is to be compiled.
         t0, t1, going = row.t0, row.t1, lane.status == 0
         running = going
-        if breaks.shape[0] or intervals is not None:
+        if breaks.shape[0] or intervals is not None or checkpoint:  # there may be spare rows
             going = going & (t1 > t0)
             t1 = jnp.where(row.tie, t1 + moment, jnp.where(t1 > t0, t1, t0 + nominal))
         memory = (
