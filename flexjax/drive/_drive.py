@@ -3,6 +3,7 @@
 import difflib
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
@@ -10,7 +11,7 @@ from jaxtyping import Array, Float, PyTree
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive._base import Base, Load
 from flexjax.drive._check import finite_faults
-from flexjax.drive._controllers import AbstractActuation, Sampled
+from flexjax.drive._controllers import PD, AbstractActuation, Feedback, Sampled
 from flexjax.robot import Robot
 
 
@@ -147,8 +148,8 @@ class Drive(eqx.Module):
                 continue
             held = memory[joint.name].queue[0] if isinstance(act, Sampled) else None
             tau = act.effort(t, at, q[sl], qd[sl], q, qd, held)
-            if joint.motor is not None and joint.motor.limit is not None:
-                tau = jnp.clip(tau, -joint.motor.limit, joint.motor.limit)
+            if joint.motor_limit is not None:
+                tau = jnp.clip(tau, -joint.motor_limit, joint.motor_limit)
             parts.append(tau.astype(qd.dtype))
         return jnp.concatenate(parts) if parts else jnp.zeros_like(qd)
 
@@ -162,6 +163,75 @@ class Drive(eqx.Module):
             kp += [jnp.asarray(p, dtype)] * joint.dofs
             kd += [jnp.asarray(d, dtype)] * joint.dofs
         return (jnp.stack(kp), jnp.stack(kd)) if kp else (jnp.zeros(0, dtype), jnp.zeros(0, dtype))
+
+    def slopes(
+        self,
+        robot: Robot,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Float[Array, " D"],
+        qd: Float[Array, " D"],
+        memory: PyTree = (),
+    ) -> tuple[Array, Array]:
+        """(D,) slopes of the efforts in the joint's own coordinate and rate, with the sign turned;
+        zero beyond a limit and where an effort does not resist."""
+        own = any(isinstance(act, Feedback) for act in self.joints.values())
+        if not own and not self.limited(robot):
+            return self.stiffness(robot)
+        every, none = jnp.eye(qd.shape[0], dtype=qd.dtype), jnp.zeros_like(qd)
+        _, slope = jax.linearize(lambda q, qd: self.effort(robot, t, at, q, qd, memory), q, qd)
+        by_q, by_qd = (
+            jax.vmap(lambda e, f=f: slope(*f(e)) @ e)(every)
+            for f in (lambda e: (e, none), lambda e: (none, e))
+        )
+        return jnp.maximum(-by_q, 0.0), jnp.maximum(-by_qd, 0.0)
+
+    def limited(self, robot: Robot) -> list[str]:
+        """Joints under a controller whose effort is cut off."""
+        return [
+            joint.name
+            for joint in robot.tree_joints
+            if isinstance(act := self.joints.get(joint.name), PD | Feedback)
+            and (getattr(act, "limit", None) is not None or joint.motor_limit is not None)
+        ]
+
+    def unlimited(self, robot: Robot) -> tuple["Drive", Robot]:
+        """Drive and robot without the limits on the efforts of controllers."""
+        names = self.limited(robot)
+        cut = [name for name in names if getattr(self.joints[name], "limit", None) is not None]
+        weak = [
+            i for i, j in enumerate(robot.joints) if j.name in names and j.motor_limit is not None
+        ]
+        drive = eqx.tree_at(lambda d: [d.joints[n].limit for n in cut], self, [None] * len(cut))
+        strong = eqx.tree_at(
+            lambda r: [r.joints[i].motor.limit for i in weak], robot, [None] * len(weak)
+        )
+        return drive, strong
+
+    def limits(
+        self,
+        robot: Robot,
+        t: ScalarLike,
+        at: PieceTime,
+        q: Float[Array, " D"],
+        qd: Float[Array, " D"],
+        memory: PyTree = (),
+    ) -> tuple[np.ndarray, Array, Array, Array, Array] | None:
+        """Coordinates (n,) whose effort is cut off, effort without limit, limit, position gain and
+        rate gain (n,); None where there are none."""
+        names = self.limited(robot)
+        if not names:
+            return None
+        joints, slices = {j.name: j for j in robot.tree_joints}, robot.dof_slices()
+        dofs = np.concatenate([np.arange(robot.dofs)[slices[name]] for name in names])
+        bound = jnp.full(robot.dofs, jnp.inf, qd.dtype)
+        for name in names:
+            for limit in (getattr(self.joints[name], "limit", None), joints[name].motor_limit):
+                bound = bound if limit is None else bound.at[slices[name]].min(limit)
+        drive, strong = self.unlimited(robot)
+        effort = drive.effort(strong, t, at, q, qd, memory)
+        kp, kd = drive.slopes(strong, t, at, q, qd, memory)
+        return dofs, effort[dofs], bound[dofs], kp[dofs], kd[dofs]
 
     def breaks(self) -> Array:
         """All times at which a signal jumps (a static number of traced times)."""

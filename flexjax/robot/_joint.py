@@ -150,6 +150,10 @@ class Joint(eqx.Module):
         return self.stiffness is not None
 
     @property
+    def motor_limit(self) -> Float[Array, ""] | None:
+        return None if self.motor is None else self.motor.limit
+
+    @property
     def telescopes(self) -> bool:
         """Whether the child slides along its own x axis through the joint (Pb)."""
         return self.type == "prismatic" and self.axis is None

@@ -22,7 +22,7 @@ from flexjax.formulation.moving_beam._link import Arm, Rates
 from flexjax.mechanism import JointHardware
 from flexjax.numerics.screw import se3
 from flexjax.numerics.solver._newton import stop
-from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State
+from flexjax.numerics.term import AbstractSecondOrderTerm, Limits, Mechanical, State
 from flexjax.robot import Robot
 
 
@@ -351,7 +351,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         known = jnp.where(locked, self.prescribed(t, args)[3], 0.0)
         r = self.balance(t, q, v, known, args, memory)
         frozen = stop(self)
-        factors = frozen.preconditioner(stop(t), stop(q), stop(v), 1.0, 0.0, 0.0, stop(args))
+        factors = frozen.preconditioner(*stop((t, q, v)), 1.0, 0.0, 0.0, stop(args), stop(memory))
 
         def mass(x):
             return jnp.where(locked, x, self.momentum(q, jnp.where(locked, 0.0, x)))
@@ -366,7 +366,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             return x, jnp.zeros_like(r)
         return known + x, jnp.where(locked, r + self.momentum(q, x), 0.0)
 
-    def preconditioner(self, t, q, v, cm, cv, cq, args):
+    def preconditioner(self, t, q, v, cm, cv, cq, args, memory):
         lay, h = self.layout, self.hardware
         x, d, y = self.split(q)
         X, l = self.arm.mesh(d)
@@ -386,13 +386,23 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
             joint = joint.at[at[:, None], at[None, :]].add(
                 jnp.einsum("n,na,nb->ab", H_lengths, stretch, stretch)
             )
-        kp, kd = self.drive.stiffness(self.robot)
         xd = v[: lay.dofs]
+        kp, kd = self.drive.slopes(self.robot, t, args, q[: lay.dofs], xd, memory)
         stiffness, damping = h.stop_slopes(x)
         diagonal = cv * (h.damping + kd + h.friction_slope(xd) + damping) + cq * (kp + stiffness)
         return _solve.factorise(
             lay.node, E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs]
         )
+
+    def limits(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+    ) -> Limits | None:
+        D = self.layout.dofs
+        limits = self.drive.limits(self.robot, t, args, q[:D], v[:D], memory)
+        if limits is None:
+            return None
+        dofs, effort, bound, kp, kd = limits
+        return Limits(effort, bound, kp, kd, tuple(int(i) for i in dofs))
 
     def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
         D = self.layout.dofs

@@ -37,6 +37,9 @@ class PortTerm(AbstractPortHamiltonianTerm):
     def residual(self, stage, unknowns):
         return _stage.residual(self.arm, stage, unknowns)
 
+    def limits(self, stage, unknowns):
+        return _stage.limits(self.arm, stage, unknowns)
+
     def linearise(self, stage, unknowns):
         return _newton.linearise(self.arm, stage, unknowns)
 

@@ -17,7 +17,7 @@ from flexjax.formulation.port_hamiltonian._nodes import Nodes, momentum
 from flexjax.formulation.port_hamiltonian._structure import stacked
 from flexjax.numerics.linalg import mv
 from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, solve_linked
-from flexjax.numerics.term import PortState
+from flexjax.numerics.term import Limits, PortState
 
 
 class Unknowns(eqx.Module):
@@ -263,6 +263,20 @@ def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor, e: Evaluation):
             )
             power = power + jnp.sum(wp * stage.ground)
     return mech, power, e.loss - jnp.sum(v * e.forces.damped)
+
+
+def limits(arm: Assembly, stage: Stage, u: Unknowns) -> Limits | None:
+    """Efforts that are cut off, by the rates of the joints that they act on."""
+    v = arm.collect(u.joints)
+    side = arm.motor_side(arm.move_q(stage.start.q, stage.h * v), v)
+    found = arm.drive.limits(arm.robot, stage.t, stage.args, *side, stage.memory)
+    if found is None:
+        return None
+    dofs, effort, bound, kp, kd = found
+    rate = np.arange(arm.st.total_dofs)
+    rate[[arm.st.v_start[i] for i in arm.st.motors]] = np.arange(arm.st.total_dofs, arm.st.nv)
+    rows = tuple(int(i) for i in arm.st.collect_table()[rate[dofs]])
+    return Limits(effort, bound, jnp.zeros_like(kp), kd + stage.h * kp, rows)
 
 
 def blend(arm: Assembly, a: PortState, b: PortState, weight, step, unknowns) -> PortState:

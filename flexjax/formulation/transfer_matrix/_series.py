@@ -69,6 +69,16 @@ def series_joints(robot: Robot, drive: Drive, free, soft) -> np.ndarray:
     return mask & free & soft
 
 
+def passes(term, count: int) -> list:
+    """The term of each of ``count`` passes over a step. Where efforts have limits a pass without
+    them comes first: an effort that is beyond its limit there is so in the solution, where the one
+    at a first guess may be beyond the opposite limit. One more pass serves several such joints."""
+    if not term.drive.limited(term.robot):
+        return [term] * count
+    drive, robot = term.drive.unlimited(term.robot)
+    return [dataclasses.replace(term, drive=drive, robot=robot)] + [term] * (count + 1)
+
+
 class JointLaw(eqx.Module):
     """Effort and losses (D,) at the joints at one instant. ``compliance`` (D,) of the half segments
     beside each joint, ``lag`` (D,) that times their retardation time.
@@ -105,10 +115,7 @@ class JointLaw(eqx.Module):
     @property
     def linear(self) -> bool:
         """Static: no friction and no limit, so that one Newton step gives the rate of the bend."""
-        motors = [j.motor for j in self.robot.tree_joints if j.motor is not None]
-        servos = [a for a in self.drive.joints.values() if isinstance(a, PD)]
-        limited = any(x.limit is not None for x in (*motors, *servos))
-        return not limited and self.hardware.coulomb is None
+        return not self.drive.limited(self.robot) and self.hardware.coulomb is None
 
     def torques(self, x, xd, bend, bend_rate) -> tuple[Array, Array]:
         """(effort, torque lost) where the bodies have turned by ``x``, and the joints by ``bend``
@@ -237,7 +244,7 @@ def _relaxation(law: JointLaw, near: NearJoint) -> tuple[Array, Array]:
 def joint_torques(law: JointLaw, x, xd, bend, step: BendStep | None = None) -> SeriesTorque:
     """At bodies turned by ``x`` (D,): those of a state with ``bend`` (D,), or those at the end of
     ``step``."""
-    kp, kd = law.drive.stiffness(law.robot)
+    kp, kd = law.drive.slopes(law.robot, law.t, law.piece_time, x, xd, law.memory)
     kd = kd + law.damping + law.hardware.friction_slope(xd)
     zero = jnp.zeros_like(x)
     if not law.inside.any():

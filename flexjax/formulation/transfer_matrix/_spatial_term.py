@@ -22,6 +22,7 @@ from flexjax.formulation.transfer_matrix._series import (
     bend_of,
     joint_torques,
     moved,
+    passes,
     relaxed_bend,
     series_joints,
     with_bend,
@@ -253,15 +254,18 @@ class SpatialTerm(AbstractChainStepTerm):
         bend = bend_of(self.series, y.mech)
         step = BendStep(dt, bend, carried.joint_bend_rate) if self.series.any() else None
 
-        def once(ahead, _):
+        def once(ahead, _, term=self):
             R, w = self.rotations(self.moved(y.mech.q, ahead[0])), ahead[1].reshape(-1, 3)
             rest = (turn - ahead[0]).reshape(-1, 3), (spin - ahead[1]).reshape(-1, 3)
             c2, c1 = beta * dt**2, gamma * dt
-            e, _ = self.sweep(t1, args, y.memory, R, w, *rest, c2, c1, bend, step)
+            e, _ = term.sweep(t1, args, y.memory, R, w, *rest, c2, c1, bend, step)
             a1 = e[:, 3:].reshape(-1)
             return (turn + beta * dt**2 * a1, spin + gamma * dt * a1), a1
 
-        (whole, v1), a1 = lax.scan(once, ahead, length=self.passes)
+        each = passes(self, self.passes)
+        if each[0] is not self:
+            (ahead, _), each = once(ahead, None, each[0]), each[1:]
+        (whole, v1), a1 = lax.scan(once, ahead, length=len(each))
         mech = moved(y.mech, self.moved(y.mech.q, whole), v1)
         end = State(mech, y.work, y.dissipated, y.memory)
         new, own = self.exchange(t1, end, args, step)

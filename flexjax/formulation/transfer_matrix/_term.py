@@ -29,6 +29,7 @@ from flexjax.formulation.transfer_matrix._series import (
     bend_of,
     joint_torques,
     moved,
+    passes,
     relaxed_bend,
     series_joints,
     with_bend,
@@ -306,10 +307,9 @@ class TransferTerm(AbstractChainStepTerm):
         )
         step = self.bend_step(y.mech, carried, dt)
         mech = star
-        for _ in range(
-            self.passes
-        ):  # copies: a loop of two takes longer to compile, and stores what reverse mode needs twice
-            seg, laws = self.segments(
+        # Copies: a loop of two takes longer to compile, and stores what reverse mode needs twice.
+        for term in passes(self, self.passes):
+            seg, laws = term.segments(
                 t1, args, y.memory, mech, predicted, ground, beta * dt**2, gamma * dt, step
             )
             a1, _ = self.solve(seg, laws, ground)

@@ -79,14 +79,14 @@ def joint_energy(layout: Layout, par: Parameters, q: Coordinates) -> Scalar:
     return jnp.sum(springs + hardware.stop_energy(x))
 
 
-def joint_stiffness(layout: Layout, par: Parameters, drive, robot, q, v, cv, cq):
+def joint_stiffness(layout: Layout, par: Parameters, drive, robot, t, q, v, cv, cq, args, memory):
     """(D,) each: cq dQ/dq + cv dQ/dv with the sign turned, of the joint, of the spring between
     joint and motor, of the motor."""
     hardware = par.hardware
-    kp, kd = drive.stiffness(robot)
     flexible = _flexible(layout)
     x = joint_coordinates(layout, q)
-    _, xmd = motor_side(layout, q, v)
+    xm, xmd = motor_side(layout, q, v)
+    kp, kd = drive.slopes(robot, t, args, xm, xmd, memory)
     controller = cq * kp + cv * kd
     if hardware.coulomb is not None:
         controller = controller + cv * hardware.friction_slope(xmd)

@@ -42,7 +42,7 @@ from flexjax.mechanism.chain._motion import Momenta, Motion, Needs
 from flexjax.mechanism.chain._parameters import PLANAR, Parameters
 from flexjax.mechanism.chain._recursion import Factors, Loads, factorise, solve
 from flexjax.numerics.screw import se3
-from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State
+from flexjax.numerics.term import AbstractSecondOrderTerm, Limits, Mechanical, State
 from flexjax.robot import Robot
 
 LONG = 16  # links from which a chain tells Newton's iteration of its round-off
@@ -431,14 +431,26 @@ class ChainTerm(AbstractSecondOrderTerm):
         force = self.coordinate_force(t, q, v, args, memory)
         return self.inverse(t, q, v, a, args).tau - force
 
-    def preconditioner(self, t, q, v, cm, cv, cq, args):
+    def preconditioner(self, t, q, v, cm, cv, cq, args, memory):
         joint, spring, motor = joint_stiffness(
-            self.layout, self.par, self.drive, self.robot, q, v, cv, cq
+            self.layout, self.par, self.drive, self.robot, t, q, v, cv, cq, args, memory
         )
         kin = kinematics(self.layout, self.par, q, self.links)
         eta = pad_shapes(self.layout, q)
         factors = self._factor(kin, eta, joint / cm, spring / cm, motor / cm, cv / cm, cq / cm)
         return factors, cm
+
+    def limits(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+    ) -> Limits | None:
+        side = at.motor_side(self.layout, q, v)
+        limits = self.drive.limits(self.robot, t, args, *side, memory)
+        if limits is None:
+            return None
+        dofs, effort, bound, kp, kd = limits
+        row = np.arange(self.layout.dofs)
+        row[list(self.layout.motors)] = np.arange(self.layout.nv)[self.layout.v_motors]
+        return Limits(effort, bound, kp, kd, tuple(int(i) for i in row[dofs]))
 
     def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
         f, cm = factors

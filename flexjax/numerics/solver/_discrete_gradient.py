@@ -21,6 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
 from flexjax.numerics.solver._base import AbstractStepSolver, outcome
+from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
 from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
 
@@ -123,16 +124,23 @@ class DiscreteGradient(AbstractStepSolver):
         # No acceleration as first guess. One carried over from the last step saves a tenth of the iterations of a rigid arm, hardly any of screw
         # synthesis, and leads Newton astray where it belongs to a mode that the step does not resolve, which has changed its sign since.
         guess = stop(jnp.where(mask, v_p, v0))
-        fixed, middle = stop(term), stop(q0)
-        middle = fixed.move(middle, 0.5 * stop(dt) * guess)
-        factors = fixed.preconditioner(
-            *stop((tm, middle, 0.5 * (v0 + guess), 1.0, 0.5 * dt, 0.25 * dt**2)), stop(args)
+        fixed, step, rest = stop((term, dt, (args, y0.memory)))
+        cv, cq = 0.5 * step, 0.25 * step**2
+
+        def at(v1):
+            mean = 0.5 * (v0 + v1)
+            return stop((tm, term.move(q0, 0.5 * dt * mean), mean))
+
+        factors = fixed.preconditioner(*at(guess), 1.0, cv, cq, *rest)
+        guess, precondition = first_guess(
+            lambda v1: fixed.limits(*at(v1), *rest),
+            *(step, cv, cq, guess),
+            lambda v1: stop(residual(v1)),
+            lambda r: fixed.precondition(factors, r),
         )
         floor = lax.stop_gradient(1e-3 / dt)
         noise = fixed.roundoff(factors, *stop((q0, v0)))
-        v1, iterations, ok = implicit_solve(
-            residual, lambda r: fixed.precondition(factors, r), guess, floor, noise
-        )
+        v1, iterations, ok = implicit_solve(residual, precondition, guess, floor, noise)
         u = 0.5 * (v0 + v1)
         q1 = term.impose(term.move(q0, dt * u), q_p)
         if mask.any() or eqx.filter_eval_shape(path, v1)[3] is not None:

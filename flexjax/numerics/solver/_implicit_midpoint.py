@@ -18,6 +18,7 @@ from flexjax._types import ravel
 from flexjax.numerics.linalg._batch_last import to_last, widened
 from flexjax.numerics.linalg._krylov import residual_minimising
 from flexjax.numerics.solver._base import AbstractStepSolver, outcome
+from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.term import AbstractPortHamiltonianTerm, State, unwrap
 
@@ -125,6 +126,22 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
     )
 
 
+def _within_limits(term, stage, guess):
+    """The guess with the limited efforts of the solution."""
+    if term.limits(stage, guess) is None:
+        return guess
+    flat, restore = ravel(guess)
+    matrix = term.linearise(stage, guess)[1]
+    flat, _ = first_guess(
+        lambda x: term.limits(stage, restore(x)),
+        *(1.0, 1.0, 0.0, flat),
+        lambda x: ravel(term.residual(stage, restore(x)))[0],
+        lambda r: ravel(matrix.solve(restore(r)))[0],
+        corrections=1,  # the iteration that follows has a new matrix for each
+    )
+    return restore(flat)
+
+
 def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
     """Unknowns of a stage, and whether Newton converged.
 
@@ -133,9 +150,8 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
     """
     quiet, quiet_stage = stop(term), stop(stage)
     dtype = jtu.tree_leaves(guess)[0].dtype
-    u, ok = checkpoint_name(
-        _iterate(quiet, quiet_stage, stop(guess), jnp.asarray(floor, dtype)), "root"
-    )
+    guess = _within_limits(quiet, quiet_stage, stop(guess))
+    u, ok = checkpoint_name(_iterate(quiet, quiet_stage, guess, jnp.asarray(floor, dtype)), "root")
 
     # One flat vector: a part of the residual that depends on no parameter would have no cotangent, which the transposed solve does not accept.
     flat, restore = ravel(u)

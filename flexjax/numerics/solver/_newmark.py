@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from flexjax._types import PieceTime, ScalarLike, Velocities, as_float
 from flexjax.numerics.solver._base import AbstractStepSolver, outcome
+from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
 from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
 
@@ -85,14 +86,22 @@ def _step(
 
     guess = stop(jnp.where(mask, a_p, old.true))
     share = (1 - alpha_f) / (1 - alpha_m)
-    q_guess, v_guess, _ = stop(advance(guess))
-    fixed = stop(term)
-    factors = fixed.preconditioner(
-        *stop((t1, q_guess, v_guess, 1.0, gamma * dt * share, beta * dt**2 * share)), stop(args)
+    cv, cq = stop((gamma * dt * share, beta * dt**2 * share))
+    fixed, rest = stop((term, (args, y0.memory)))
+
+    def at(acc):
+        return stop((t1, *advance(acc)[:2]))
+
+    factors = fixed.preconditioner(*at(guess), 1.0, cv, cq, *rest)
+    guess, precondition = first_guess(
+        lambda acc: fixed.limits(*at(acc), *rest),
+        *(1.0, cv, cq, guess),
+        lambda acc: stop(residual(acc)),
+        lambda r: fixed.precondition(factors, r),
     )
     # A displacement of one unit of length per step belongs to an acceleration 1/dt^2: below round-off of that nothing can be resolved.
     floor = lax.stop_gradient(1e-3 / dt**2)
-    acc, _, ok = implicit_solve(residual, lambda r: fixed.precondition(factors, r), guess, floor)
+    acc, _, ok = implicit_solve(residual, precondition, guess, floor)
     q1, v1, averaged = advance(acc)
     power, dissipation = term.power_at(t1, q1, v1, acc, args, y0.memory)
     work = y0.work + 0.5 * dt * (old.power + power)

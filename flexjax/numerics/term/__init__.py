@@ -2,6 +2,7 @@
 
 from flexjax.numerics.term._base import (
     AbstractTerm as AbstractTerm,
+    Limits as Limits,
     Mechanical as Mechanical,
     State as State,
     unwrap as unwrap,

@@ -44,6 +44,17 @@ class Mechanical(eqx.Module):
     v: Float[Array, " nv"] | Bool[Array, " nv"]
 
 
+class Limits(eqx.Module):
+    """Efforts (n,) that are cut off at ``bound``, as they would be without, and their slopes in the
+    coordinate and the rate of their ``rows`` (static), taken positive where they resist."""
+
+    effort: Float[Array, " n"]
+    bound: Float[Array, " n"]
+    kp: Float[Array, " n"]
+    kd: Float[Array, " n"]
+    rows: tuple[int, ...] = eqx.field(static=True)
+
+
 class AbstractTerm(diffrax.AbstractTerm):
     """The right-hand side of one model under one drive. ``args`` of every method is the time that picks the piece of a piecewise signal
     (the midpoint of a step), or None for the time itself."""

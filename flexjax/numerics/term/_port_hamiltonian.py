@@ -6,7 +6,7 @@ import equinox as eqx
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import PieceTime, Scalar, ScalarLike
-from flexjax.numerics.term._base import AbstractTerm
+from flexjax.numerics.term._base import AbstractTerm, Limits
 
 
 class PortState(eqx.Module):
@@ -57,6 +57,11 @@ class AbstractPortHamiltonianTerm(AbstractTerm):
     @abc.abstractmethod
     def linearise(self, stage: PyTree, unknowns: PyTree) -> tuple[PyTree, PyTree]:
         """The residual and its derivative (parts of which may be left out if ``exact`` is False), which has ``solve(r)`` and ``transpose()``."""
+
+    def limits(self, stage: PyTree, unknowns: PyTree) -> Limits | None:
+        """Efforts of controllers that have limits, on rows of the unknowns as one vector (``kd`` is the
+        slope in the unknown, ``kp`` zero); None (static) where none has."""
+        return None
 
     @property
     @abc.abstractmethod

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
-from flexjax.numerics.term._base import AbstractTerm, Mechanical, State
+from flexjax.numerics.term._base import AbstractTerm, Limits, Mechanical, State
 
 
 class AbstractSecondOrderTerm(AbstractTerm):
@@ -44,8 +44,15 @@ class AbstractSecondOrderTerm(AbstractTerm):
         cv: ScalarLike,
         cq: ScalarLike,
         args: PieceTime,
+        memory: PyTree,
     ) -> PyTree:
         """Factors of a symmetric approximation P of cm M + cv dQ/dv + cq dQ/dq (signs turned), unit rows where prescribed."""
+
+    def limits(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+    ) -> Limits | None:
+        """Efforts of controllers that have limits; None (static) where none has."""
+        return None
 
     @abc.abstractmethod
     def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
