@@ -89,8 +89,8 @@ def assembly_cost(elements: int, repeats: int = 5) -> dict:
     import jax.numpy as jnp
     import numpy as np
 
-    from flexjax.formulation.finite_element._banded import to_band
     from flexjax.numerics.beam import hermite_cubics
+    from flexjax.numerics.linalg._banded import to_band
 
     cubics, rounds = hermite_cubics(elements), 50
     n = cubics.size

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.formulation.screw_synthesis._chain import _positions, _slices
+from flexjax.formulation.screw_synthesis._paper import _positions, _slices
 from flexjax.mechanism.chain._kinematics import behind, gather, mtv, mv
 from flexjax.numerics.screw import se3
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg
 
 import flexjax as fx
-from flexjax.formulation.finite_element._spin import first_frequency
+from flexjax.formulation.finite_element._spin_limit import first_frequency
 from tests.contract_cases import pendulum
 
 REFERENCE = json.loads(

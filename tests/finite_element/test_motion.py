@@ -170,7 +170,7 @@ def test_rigid_limit(record_number):
 @pytest.mark.slow  # a compiled run of its own
 def test_spin_beyond_the_linear_model_is_told(record_number):
     """The PaR link softens as it spins (first clamped frequency 6.127 rad/s): told, with the remedy."""
-    from flexjax.formulation.finite_element._spin import first_frequency
+    from flexjax.formulation.finite_element._spin_limit import first_frequency
 
     model = fx.FiniteElement(elements=3).bind(fx.load_robot("my-par"))
     numbers, table = model.links.numbers, model.links.tables[1]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.screw_synthesis._chain import stacked_acceleration, stacked_system
+from flexjax.formulation.screw_synthesis._paper import stacked_acceleration, stacked_system
 from tests.screw_synthesis.arms import arm, somewhere
 
 JOINTS = ("revolute", "universal", "prismatic", "fixed", "revolute")

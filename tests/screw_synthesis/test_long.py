@@ -8,7 +8,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation import Start
-from flexjax.formulation.screw_synthesis._well_posed import check_well_posed
+from flexjax.formulation.screw_synthesis._paper import check_well_posed
 from tests.screw_synthesis.arms import arm
 from tests.screw_synthesis.test_motion import energy, run
 

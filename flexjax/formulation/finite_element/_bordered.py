@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.finite_element._banded import (
+from flexjax.numerics.linalg import inverse2, mm, mtv, mv
+from flexjax.numerics.linalg._banded import (
     BandFactors,
     band_apply,
     band_factor,
     band_solve,
 )
-from flexjax.numerics.linalg import inverse2, mm, mtv, mv
 
 
 class Bordered(eqx.Module):

@@ -12,7 +12,7 @@ from flexjax.formulation._chain_model import ChainModel
 from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
 from flexjax.formulation.finite_element._refusals import refusals
-from flexjax.formulation.finite_element._spin import spin_warnings
+from flexjax.formulation.finite_element._spin_limit import spin_warnings
 from flexjax.mechanism import flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     Layout,

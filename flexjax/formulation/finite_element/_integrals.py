@@ -9,11 +9,11 @@ import jax.tree_util as jtu
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.finite_element._banded import to_band, to_vector
 from flexjax.mechanism import PLANAR, beam_properties, payload_inertia, rigid_inertia
 from flexjax.mechanism._grouping import map_alike
 from flexjax.mechanism.chain import Layout
 from flexjax.numerics.beam import Cubics
+from flexjax.numerics.linalg._banded import to_band, to_vector
 from flexjax.numerics.screw import se3
 from flexjax.robot import Link, Payload, Robot
 

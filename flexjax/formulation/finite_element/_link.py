@@ -17,20 +17,6 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from flexjax._types import ScalarLike
-from flexjax.formulation.finite_element._ale import (
-    Pinned,
-    contact_node,
-    mesh_nodes,
-    pinned_integrals,
-    pinned_station,
-)
-from flexjax.formulation.finite_element._banded import (
-    band_apply,
-    band_square,
-    from_elements,
-    to_band,
-    to_elements,
-)
 from flexjax.formulation.finite_element._bordered import (
     Bordered,
     BorderedFactors,
@@ -40,11 +26,26 @@ from flexjax.formulation.finite_element._bordered import (
     inverse2,
 )
 from flexjax.formulation.finite_element._integrals import LinkNumbers, Load, local_functions
+from flexjax.formulation.finite_element._moving_mesh import (
+    Pinned,
+    contact_node,
+    mesh_nodes,
+    pinned_integrals,
+    pinned_station,
+)
 from flexjax.mechanism import Curve
 from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, Tip, Twists
 from flexjax.mechanism.chain._links import mass_form_gradient, tip_form_gradient
-from flexjax.numerics.beam import BAND, Cubics, interpolation
+from flexjax.numerics.beam import Cubics, interpolation
 from flexjax.numerics.linalg import mtv, mv
+from flexjax.numerics.linalg._banded import (
+    BAND,
+    band_apply,
+    band_square,
+    from_elements,
+    to_band,
+    to_elements,
+)
 from flexjax.numerics.screw import se2, se3
 
 

@@ -13,7 +13,7 @@ from flexjax.formulation._chain_model import ChainModel
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._link import ModalLinks
-from flexjax.formulation.screw_synthesis._well_posed import WellPosed, check_well_posed
+from flexjax.formulation.screw_synthesis._paper import WellPosed, check_well_posed
 from flexjax.mechanism import Start, flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     chain_parameters,

@@ -2,7 +2,6 @@
 
 from flexjax.numerics.beam._bspline import bspline_cubics as bspline_cubics
 from flexjax.numerics.beam._hermite import (
-    BAND as BAND,
     Cubics as Cubics,
     hermite_cubics as hermite_cubics,
     interpolation as interpolation,

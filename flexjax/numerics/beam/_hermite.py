@@ -10,8 +10,6 @@ import functools
 
 import numpy as np
 
-BAND = 3  # coefficients of one element differ by at most 3 in index, for both kinds of cubics
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Cubics:

@@ -8,7 +8,8 @@ import scipy.linalg
 
 from flexjax.formulation._chain_model import ChainModel
 from flexjax.formulation.finite_element._link import FiniteElementLinks
-from flexjax.numerics.beam import BAND, Cubics
+from flexjax.numerics.beam import Cubics
+from flexjax.numerics.linalg._banded import BAND
 
 
 def first_frequency(

@@ -15,9 +15,9 @@ import numpy as np
 from jax import custom_derivatives, lax
 from jaxtyping import Array, Float
 
-from flexjax.numerics.beam import BAND
-from flexjax.numerics.linalg import inverse3, mm
+from flexjax.numerics.linalg._small import inverse3, mm
 
+BAND = 3  # half-bandwidth: coefficients of one cubic element differ by at most 3 in index
 BLOCK = 3
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Scalar
-from flexjax.formulation.finite_element._banded import to_band, to_vector
 from flexjax.numerics.beam import Cubics
+from flexjax.numerics.linalg._banded import to_band, to_vector
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 

@@ -1,12 +1,15 @@
-"""The stacked system of the paper, dense and with the interaction wrenches as unknowns: M_sys q_sys + H_sys = F_sys,
-eqs. (66), (89), (97)-(102).
+"""The stacked system of the paper, dense, with the interaction wrenches as unknowns, and its condition:
+M_sys q_sys + H_sys = F_sys, eqs. (66), (89), (97)-(102).
 
-Unknowns: [lambda_0, z_1', lambda_1, ..., z_n' | eta''], a semi-explicit index-1 differential-algebraic system. The
-simulation never builds it (its recursion is
-linear in the number of links); it is here to check the recursion, to show the condition number, and to find what makes
-a robot ill-posed.
+Unknowns: [lambda_0, z_1', lambda_1, ..., z_n' | eta''], a semi-explicit index-1 differential-algebraic system. The simulation never builds it: its recursion is linear in the number of links. It checks the
+recursion, gives the condition number, and finds what makes a robot ill-posed.
+
+M_sys of a serial chain is invertible if and only if every link's shape functions are independent and
+have mass (M_phi > 0), and every joint moves some inertia (A^T I A > 0 for the articulated inertia I).
+The recursion shows both; the first to fail, from the tip inwards, is the cause.
 """
 
+import dataclasses
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -16,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
-from flexjax.mechanism.chain import ChainTerm
+from flexjax.mechanism.chain import ChainTerm, kinematics
 from flexjax.mechanism.chain._kinematics import behind, mv, pad, pad_shapes
 
 
@@ -175,3 +178,96 @@ def stacked_acceleration(
         )
         wrenches[i] = own[i] + child
     return accelerations, jnp.stack(wrenches[:-1])
+
+
+@dataclasses.dataclass(frozen=True)
+class WellPosed:
+    """``joints``: least articulated inertia of each joint relative to the whole robot's inertia about it; ``links``:
+    inverse condition number of each flexible link's
+    modal mass; ``condition``: of M_sys, symmetric scaling removed (NaN for robots with motors on flexible joints, which
+    it is not built for)."""
+
+    ok: bool
+    cause: str
+    condition: float
+    joints: dict[str, float]
+    links: dict[str, float]
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        rows = [f"  joint {k:<12} {x:.3g}" for k, x in self.joints.items()] + [
+            f"  link  {k:<12} {x:.3g}" for k, x in self.links.items()
+        ]
+        head = "well-posed" if self.ok else f"ill-posed: {self.cause}"
+        return "\n".join([f"{head}; condition number of M_sys {self.condition:.3g}", *rows])
+
+
+def _scaled_condition(matrix: Array | np.ndarray) -> float:
+    """Condition number after symmetric scaling by row norms: units (m, rad, kg) must not count."""
+    a = np.asarray(matrix)
+    for _ in range(3):
+        size = np.sqrt(np.max(np.abs(a), axis=1))
+        size = np.where(size > 0, size, 1.0)
+        a = a / size[:, None] / size[None, :]
+    return float(np.linalg.cond(a)) if np.all(np.isfinite(a)) else float("inf")
+
+
+def check_well_posed(
+    term: ChainTerm, q: Coordinates, v: Velocities | None = None, tolerance: float | None = None
+) -> WellPosed:
+    """Of the chain at configuration ``q``. Host-side: for reports, not for compiled loops."""
+    lay, robot = term.layout, term.robot
+    v = jnp.zeros(lay.nv, q.dtype) if v is None else v
+    tolerance = float(jnp.finfo(q.dtype).eps ** 0.75) if tolerance is None else tolerance
+    eta, kin = pad_shapes(lay, q), kinematics(lay, term.par, q, term.links)
+    zero = jnp.zeros(lay.dofs, q.dtype)
+    mass, links, faults = term.mass(eta), {}, []
+    shapes = lay.shapes or (0,) * len(lay.stages)
+    for i, s in enumerate(lay.stages):
+        if shapes[i]:
+            values = np.linalg.eigvalsh(np.asarray(mass.ee[i][: shapes[i], : shapes[i]]))
+            name = robot.links[s.link].name
+            links[name] = float(values[0] / values[-1]) if values[-1] > 0 else 0.0
+            if not links[name] > tolerance:
+                faults.append(
+                    (i, f"link {name!r}: its shape functions are dependent or carry no mass")
+                )
+    Mh = np.asarray(term._factor(kin, eta, zero, zero, zero).Mh)
+    rigid = np.asarray(_composite(mass.zz, kin.full))
+    joints = {}
+    for i, s in enumerate(lay.stages):
+        columns = [c for c in range(s.dofs) if not term.locked[s.v_start + c]]
+        if not columns:
+            continue
+        A = np.asarray(term.par.screw[i])[:, columns]
+        rotor = float(term.par.rotor[i] * term.par.gear[i] ** 2) * np.eye(len(columns))
+        scale = np.trace(A.T @ rigid[i] @ A + rotor)
+        least = (
+            np.linalg.eigvalsh(A.T @ Mh[i] @ A + rotor)[0] if np.all(np.isfinite(Mh[i])) else np.nan
+        )
+        name = robot.joints[s.joint].name
+        ratio = float(least / scale) if scale > 0 else 0.0
+        joints[name] = min(ratio, joints.get(name, np.inf)) if np.isfinite(ratio) else float("nan")
+        if not ratio > tolerance:
+            faults.append(
+                (
+                    i,
+                    f"joint {name!r}: nothing that it moves has inertia (a massless link, or two equal axes with "
+                    "nothing between them)",
+                )
+            )
+    faults.sort(key=lambda f: -f[0])
+    condition = float("nan")
+    if term.links is not None and not lay.motors:
+        condition = _scaled_condition(stacked_system(term, 0.0, q, v).symmetric())
+    return WellPosed(not faults, faults[0][1] if faults else "", condition, joints, links)
+
+
+def _composite(inertia: Float[Array, "B 6 6"], full: Float[Array, "B 6 6"]):
+    """Inertia of everything from each stage outwards, all joints locked and links undeformed."""
+    out = [inertia[-1]]
+    for i in range(inertia.shape[0] - 2, -1, -1):
+        out.append(inertia[i] + full[i + 1].T @ out[-1] @ full[i + 1])
+    return jnp.stack(out[::-1])
