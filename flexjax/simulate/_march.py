@@ -115,7 +115,7 @@ def march(
 
     solver_state = solver.init(term, ts[0], ts[0] + (ts[1] - ts[0]) / substeps, y0, grid.piece[0])
     zero = jnp.zeros((), jnp.int32)
-    lane = Lane(y0, solver_state, zero, jnp.full((), jnp.nan, dtype), zero - 1, zero)
+    lane = Lane(y0, solver_state, zero, jnp.full((), jnp.inf, dtype), zero - 1, zero)
     lane = _strong(lane)
     pieces = ts
     if breaks.shape[0]:

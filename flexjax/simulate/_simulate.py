@@ -371,7 +371,7 @@ def _run_adaptive(
         lambda x: jnp.where(finite.reshape((-1,) + (1,) * (x.ndim - 1)), x, x[last][None]), ys
     )
     final = jtu.tree_map(lambda x: x[-1], ys)
-    t_fail = jnp.where(status == 0, jnp.nan, reached)
+    t_fail = jnp.where(status == 0, jnp.inf, reached)
     lane = Lane(
         final,
         None,

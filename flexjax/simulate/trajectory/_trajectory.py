@@ -36,7 +36,8 @@ class Sections(eqx.Module):
 class Trajectory(eqx.Module):
     """A simulated motion at T output times; see :class:`Snapshot` for the shapes behind the leading T.
 
-    ``status`` is 0 where all went well; otherwise outputs after ``t_fail`` are NaN and ``where`` is the index of the joint concerned (-1: none).
+    ``status`` is 0 where all went well, and ``t_fail`` is then infinite; otherwise outputs after ``t_fail`` are NaN and ``where`` is the index of the
+    joint concerned (-1: none).
     ``final`` continues the run: ``simulate(model, drive, ts, start=traj.final)``.
     ``ends`` stores the sections at s = 0 and s = 1 where ``stations`` lack one of them.
     """
