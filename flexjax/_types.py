@@ -53,10 +53,10 @@ def as_float_or_none(x: Any) -> jax.Array | None:
 
 
 def hash_by_leaves(tree: Any) -> int:
-    """A hash for pytrees of arrays: that of the very arrays in it.
+    """A hash for pytrees of arrays, by the identity of the arrays: they have no hash themselves.
 
-    ``jax.jit`` hashes what it compiles. With this as ``__hash__`` of a class its bound methods can be compiled:
-    ``jax.jit(model.initial_state)``. Arrays themselves have no hash.
+    ``jax.jit`` hashes what it compiles. With this as ``__hash__`` of a class, its bound methods
+    can be compiled: ``jax.jit(model.initial_state)``.
     """
     return hash((type(tree), *(id(leaf) for leaf in jax.tree_util.tree_leaves(tree))))
 

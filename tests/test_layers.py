@@ -17,6 +17,7 @@ PACKAGE = ROOT / "flexjax"
 LAYERS = (
     "_types",
     "_results",
+    "_rules",
     "_files",
     "numerics.linalg",
     "numerics.screw",

@@ -113,9 +113,55 @@ def test_first_order_compiled(how, name):
     close(jax.jit(FIRST_ORDER[how](loss(name)))(X), gradient(name) @ V)
 
 
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
+rigid_quick = pytest.mark.parametrize("name", [n if n == "RigidArm" else slow(n) for n in SMALLEST])
+
+SECOND_ORDER = {
+    "hessian": lambda f: lambda x: jax.hessian(f)(x) @ V,
+    "jvp of grad": lambda f: lambda x: jax.jvp(jax.grad(f), (x,), (V,))[1],
+    "reverse over forward": lambda f: jax.grad(lambda x: jax.jvp(f, (x,), (V,))[1]),
+    "reverse over reverse": lambda f: jax.grad(lambda x: jax.grad(f)(x) @ V),
+    "forward over forward": lambda f: lambda x: jax.jvp(jax.jacfwd(f), (x,), (V,))[1],
+    "vmap of hessian": lambda f: lambda x: jax.vmap(jax.hessian(f))(batch(x))[0] @ V,
+}
+
+
+@functools.cache
+def second(name):
+    """Differences of gradients along V."""
+    return differences(jax.jit(jax.grad(loss(name))))
+
+
+@pytest.mark.parametrize("how", SECOND_ORDER)
+@rigid_quick
+def test_second_order_compiled(name, how):
+    close(jax.jit(SECOND_ORDER[how](loss(name)))(X), second(name), 1e-6)
+
+
+@pytest.mark.parametrize("how", ["jvp of grad", "reverse over forward"])
+@rigid_quick
+def test_second_order_eager(name, how):
+    close(SECOND_ORDER[how](loss(name))(X), second(name), 1e-6)
+
+
 @pytest.mark.parametrize(
-    "name", [n if n == "RigidArm" else pytest.param(n, marks=pytest.mark.slow) for n in SMALLEST]
+    "name", [n if n in ("RigidArm", "TransferMatrix") else slow(n) for n in SMALLEST]
 )
+def test_a_healthy_run_passes_under_debug_nans(name):
+    """No NaN in any output, nor in what the derivative stores: not even in a masked branch."""
+    f = loss(name)
+    with jax.debug_nans(True):
+        assert float(simulated(name, X).t_fail) == np.inf
+        assert np.isfinite(float(f(X)))
+        close(jax.grad(f)(X), gradient(name))
+        close(jax.jit(jax.grad(f))(X), gradient(name))
+        close(jax.jvp(f, (X,), (V,))[1], gradient(name) @ V)
+
+
+@rigid_quick
 def test_scan_over_final_states(name):
     """Runs chained by ``traj.final`` inside a scan, as in a receding horizon."""
 

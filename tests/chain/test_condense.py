@@ -47,3 +47,32 @@ def test_small_inverse():
     for n in (1, 3, 6):
         a = _semidefinite(rng, n, n) + jnp.eye(n)
         np.testing.assert_allclose(small_inverse(a), np.linalg.inv(a), rtol=1e-12, atol=1e-13)
+
+
+def test_second_derivative_where_the_flexibility_is_singular():
+    """The root of F has no derivative there; the rule must hold in second derivatives too, also inside a scan."""
+    rng = np.random.default_rng(1)
+    F = jnp.asarray(np.diag([1.0, 2.0, 0.5, 0.0, 0.0, 0.0]))
+    IA, dI = (jnp.asarray(a @ a.T) for a in rng.normal(size=(2, 6, 6)))
+    weight = jnp.arange(36.0).reshape(6, 6)
+
+    def value(x):
+        f = x[0] * F
+
+        def step(c, _):
+            N = admittance(f, _root(f[None])[0], IA + x[1] * dI + 0.1 * c * dI)
+            return jnp.sum(N * weight), None
+
+        return jax.lax.scan(step, 0.1 * x[1], None, length=2)[0]
+
+    def exact(x):
+        c = 0.1 * x[1]
+        for _ in range(2):
+            A = IA + x[1] * dI + 0.1 * c * dI
+            c = jnp.sum(x[0] * F @ jnp.linalg.inv(jnp.eye(6) + A @ (x[0] * F)) * weight)
+        return c
+
+    x = jnp.array([1.3, 0.7])
+    wanted = jax.hessian(exact)(x)
+    for hessian in (jax.jacfwd(jax.grad(value)), jax.jacrev(jax.jacfwd(value))):
+        np.testing.assert_allclose(jax.jit(hessian)(x), wanted, rtol=1e-7)

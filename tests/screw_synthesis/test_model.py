@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.formulation.screw_synthesis._integrals import matrix_root
 from flexjax.mechanism import beam_properties
 from flexjax.numerics.beam import shape_functions
 from tests.screw_synthesis.arms import CONSTANTS, SLENDER, arm, frequencies
@@ -264,3 +265,22 @@ def test_fast_rotation_with_linear_strain_is_remarked():
         arm(("revolute",), **SLENDER)
     )
     assert stiff.formulation.run_warnings(stiff, Run(turning)) == []
+
+
+def test_second_derivative_of_a_matrix_root():
+    """The root behind modal damping, also at the repeated eigenvalues of round links."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    weight, change = rng.normal(size=(2, 4, 4))
+    A = jnp.asarray(basis @ np.diag([1.0, 2.0, 2.0, 5.0]) @ basis.T)
+    change = jnp.asarray(change + change.T)
+
+    def value(x):
+        return jnp.sum(matrix_root(A + x * change) * weight)
+
+    def slope(h):
+        return (jax.grad(value)(h) - jax.grad(value)(-h)) / (2 * h)
+
+    wanted = (4 * slope(1e-3) - slope(2e-3)) / 3
+    for second in (jax.jacfwd(jax.grad(value)), jax.jacrev(jax.jacfwd(value))):
+        np.testing.assert_allclose(second(0.0), wanted, rtol=1e-8)

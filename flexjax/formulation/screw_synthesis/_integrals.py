@@ -11,6 +11,7 @@ import jax.tree_util as jtu
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._rules import ruled
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._link import (
     LEVI_CIVITA,
@@ -27,7 +28,7 @@ from flexjax.numerics.screw import se3
 from flexjax.robot import Link, Payload, Robot
 
 
-@jax.custom_jvp
+@ruled
 def matrix_root(a: Float[Array, "n n"]):
     """Square root of a symmetric positive definite matrix. Its derivative solves X dX + dX X = dA, regular at the
     repeated eigenvalues of round links."""
@@ -35,12 +36,21 @@ def matrix_root(a: Float[Array, "n n"]):
     return (vectors * jnp.sqrt(values)[None, :]) @ vectors.T
 
 
-@matrix_root.defjvp
+@matrix_root.def_jvp
 def _matrix_root_jvp(primals: Any, tangents: Any):
-    values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(primals[0]))
-    root = jnp.sqrt(values)
-    inner = vectors.T @ tangents[0] @ vectors / (root[:, None] + root[None, :])
-    return matrix_root(primals[0]), vectors @ inner @ vectors.T
+    (a,) = primals
+    values, vectors = jnp.linalg.eigh(jax.lax.stop_gradient(a))
+    sums = jnp.sqrt(values)[:, None] + jnp.sqrt(values)[None, :]
+
+    def solve(_, b):
+        return vectors @ ((vectors.T @ b @ vectors) / sums) @ vectors.T
+
+    # The equation itself is differentiated a second time, never the eigenvectors.
+    X = matrix_root(a)
+    change = jax.lax.custom_linear_solve(
+        lambda Y: X @ Y + Y @ X, tangents[0], solve, symmetric=True
+    )
+    return X, change
 
 
 def _damping(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from flexjax._rules import ruled
 from flexjax.formulation.transfer_matrix._sweep import (
     Elements,
     Solution,
@@ -89,9 +90,9 @@ class Segments(eqx.Module):
         )
 
 
-@jax.custom_jvp
+@ruled
 def riccati_segments(seg: Segments, root: Float[Array, "3"]) -> Solution:
-    return _one(seg, root)
+    return riccati(seg.elements(), root)
 
 
 def _applied(seg: Segments, e, D, al, behind):
@@ -113,7 +114,7 @@ def _applied(seg: Segments, e, D, al, behind):
     return jnp.stack(ahead, -1), jnp.stack([*force, moment], -1), torque, seg.given, pull
 
 
-@riccati_segments.defjvp
+@riccati_segments.def_jvp
 def _riccati_segments_jvp(primals, tangents):
     """As that of `riccati`, without the small matrices' derivatives: in reverse mode these are many small kernels."""
     (seg, root), (d, d_root) = primals, tangents
@@ -126,12 +127,7 @@ def _riccati_segments_jvp(primals, tangents):
     return sol, swept_again(el, known, shift, bias, torque, given, pull, d_root)
 
 
-@jax.custom_batching.custom_vmap
-def _one(seg: Segments, root) -> Solution:
-    return riccati(seg.elements(), root)
-
-
-@_one.def_vmap
+@riccati_segments.def_vmap
 def _many(size, batched, seg: Segments, root):
     def behind(x, is_batched):
         # Barriers on both sides: fused with a transposition, neither what is before it nor what is after it becomes
@@ -139,13 +135,12 @@ def _many(size, batched, seg: Segments, root):
         return _apart(jnp.moveaxis(_apart(x), 0, -1)) if is_batched else x[..., None]
 
     ones = _hidden_ones(jnp.broadcast_to(seg.cos, (size, seg.cos.shape[-1])))
-    seg, root = jax.tree.map(behind, (seg, root), tuple(batched))
+    seg, root = jax.tree.map(behind, (seg, root), batched)
     (ax, ay, alpha, turn), rows = _sweep(size, seg, root)
     torque = rows[0] * ax + rows[1] * ay + rows[2] * alpha + rows[3]
     # Transposed once: nine kernels of a step would read these in long strides, each four times as long for it.
     ax, ay, alpha, turn, torque = (x.T / ones for x in (ax, ay, alpha, turn, torque))
-    solution = Solution(jnp.stack([ax, ay, alpha], -1), turn, torque)
-    return solution, jax.tree.map(lambda _: True, solution)
+    return Solution(jnp.stack([ax, ay, alpha], -1), turn, torque)
 
 
 def _apart(x):

@@ -22,6 +22,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Float
 
+from flexjax._rules import ruled
 from flexjax.numerics.linalg import inverse3
 
 KEPT = "transfer_matrix_sweep"  # what reverse mode stores of a step; the rest it computes again
@@ -110,7 +111,7 @@ def _swept(el: Elements, root) -> tuple[Array, Array]:
     return X, lax.scan(outwards, root, (step, shift))[1]
 
 
-@jax.custom_batching.custom_vmap
+@ruled
 def _sweep_one(el: Elements, root) -> tuple[Array, Array]:
     return _swept(el, root)
 
@@ -127,23 +128,11 @@ def _sweep_many(size, batched, el: Elements, root):
             else jnp.broadcast_to(x[..., None], (*x.shape, size))
         )
 
-    X, e = _swept(*jax.tree.map(behind, (el, root), tuple(batched)))
-    return (jnp.moveaxis(X, -1, 0), jnp.moveaxis(e, -1, 0)), (True, True)
+    X, e = _swept(*jax.tree.map(behind, (el, root), batched))
+    return jnp.moveaxis(X, -1, 0), jnp.moveaxis(e, -1, 0)
 
 
-@jax.custom_jvp
-def _sweep_for_jvp(el: Elements, root) -> tuple[Array, Array]:
-    return _sweep_one(el, root)
-
-
-@_sweep_for_jvp.defjvp
-def _sweep_twice(primals, tangents):
-    """Second derivatives (frequencies and linear models by numbers of the robot) pass through the plain sweep: jax cannot
-    batch the derivative of a function with a batching rule of its own."""
-    return jax.jvp(_swept, primals, tangents)
-
-
-@jax.custom_jvp
+@ruled
 def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
     """f = S e + p swept from the tip, e from the root: linear cost, no loss of digits.
 
@@ -165,14 +154,14 @@ class Swept(NamedTuple):
 
 
 def swept(el: Elements, root) -> Swept:
-    X, e_in = checkpoint_name(_sweep_for_jvp(el, root), KEPT)
+    X, e_in = checkpoint_name(_sweep_one(el, root), KEPT)
     turn = _turn(el, X[:, 2])
     sol = _finish(X[:, 2], turn, e_in)
     force = jnp.sum(X[1:, :2, :3] * sol.e[1:, None], axis=2) + X[1:, :2, 3]
     return Swept(sol, X, turn, e_in[:, 2], jnp.concatenate([force, jnp.zeros((1, 2), root.dtype)]))
 
 
-@riccati.defjvp
+@riccati.def_jvp
 def _riccati_jvp(primals, tangents):
     (el, root), (d, d_root) = primals, tangents
     known = swept(el, root)

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
+from flexjax._rules import ruled
 from flexjax.mechanism.chain._links import AbstractLinks, Mass, Tip
 from flexjax.numerics.linalg import mm, small_inverse
 
@@ -126,7 +127,7 @@ def _root(F: Float[Array, "B i i"]) -> Float[Array, "B i i"]:
     return jnp.linalg.cholesky(F + lift[:, :, None] * jnp.eye(F.shape[1], dtype=F.dtype)[None])
 
 
-@jax.custom_jvp
+@ruled
 def admittance(
     F: Float[Array, "n n"], root: Float[Array, "n n"], IA: Float[Array, "n n"]
 ) -> Float[Array, "n n"]:
@@ -137,7 +138,7 @@ def admittance(
     return mm(root, mm(inner, root.T))
 
 
-@admittance.defjvp
+@admittance.def_jvp
 def _admittance_jvp(primals: Any, tangents: Any):
     # The root has no derivative where F is singular; N has, and it does not need the root's.
     F, root, IA = primals

@@ -6,7 +6,6 @@ c3 = (theta - sin(theta))/theta^3, ... Two identities avoid cancellation, in der
 c_k = 1/k! - x c_{k+2}   and   dc_k/dx = (k c_{k+2} - c_{k+1})/2.
 """
 
-import functools
 from math import factorial
 
 import jax
@@ -15,6 +14,7 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from flexjax._rules import ruled
 from flexjax._types import Scalar
 
 # Below theta = 2 the two highest functions are series: 11 terms have a relative error below 1e-17.
@@ -28,7 +28,7 @@ def _pair(k: int, dtype: DTypeLike) -> jax.Array:
     return jnp.asarray([1.0 / factorial(k), 1.0 / factorial(k + 1)], dtype)
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
+@ruled
 def stumpff(x: Scalar, order: int) -> Float[Array, "{order}+1"]:
     """c_0, ..., c_order at the squared angle x >= 0, for an even order."""
     near = x < _LIMIT
@@ -51,9 +51,10 @@ def stumpff(x: Scalar, order: int) -> Float[Array, "{order}+1"]:
 
 
 # Second derivatives compile three times faster with the identity than with the series.
-@stumpff.defjvp
-def _stumpff_jvp(order: int, primals: tuple[Array], tangents: tuple[Array]):
-    c = stumpff(primals[0], order + 2)
+@stumpff.def_jvp
+def _stumpff_jvp(primals: tuple[Array, int], tangents: tuple[Array, None]):
+    x, order = primals
+    c = stumpff(x, order + 2)
     k = jnp.asarray(np.arange(order + 1.0), c.dtype)
     return c[:-2], 0.5 * (k * c[2:] - c[1:-1]) * tangents[0]
 

@@ -6,9 +6,10 @@ __kernel_cos). The error is below 1.5e-16 up to angles of 1e5; beyond, it grows 
 error of the angle.
 """
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from flexjax._rules import ruled
 
 _HALF_PI = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _SIN = (
@@ -36,7 +37,7 @@ def _horner(coefficients: tuple[float, ...], z: Float[Array, "..."]):
     return out
 
 
-@jax.custom_jvp
+@ruled
 def sincos(x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
     """(sin x, cos x), elementwise."""
     if x.dtype != jnp.float64:
@@ -53,7 +54,7 @@ def sincos(x: Float[Array, "..."]) -> tuple[Float[Array, "..."], Float[Array, ".
     return sine, jnp.where((quadrant == 1.0) | (quadrant == 2.0), -cosine, cosine)
 
 
-@sincos.defjvp
+@sincos.def_jvp
 def _sincos_jvp(primals: tuple[Array], tangents: tuple[Array]):
     (x,), (dx,) = primals, tangents
     s, c = sincos(x)

@@ -4,6 +4,7 @@ References: Gonzalez (1996) for midpoint as discrete gradient of a quadratic ene
 """
 
 import functools
+from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
@@ -12,7 +13,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from jaxtyping import PyTree
+from jaxtyping import Array, PyTree
 
 from flexjax._types import ravel
 from flexjax.numerics.linalg._batch_last import to_last, widened
@@ -20,6 +21,7 @@ from flexjax.numerics.linalg._krylov import residual_minimising
 from flexjax.numerics.solver._base import AbstractStepSolver, outcome
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import stop
+from flexjax.numerics.solver._root import AbstractJacobianSolve, differentiable_root
 from flexjax.numerics.term import AbstractPortHamiltonianTerm, State, unwrap
 
 MAX_ITERATIONS = 25
@@ -142,39 +144,51 @@ def _within_limits(term, stage, guess):
     return restore(flat)
 
 
-def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
-    """Unknowns of a stage, and whether Newton converged.
+class _Residual(eqx.Module):
+    """Of a stage, in its unknowns as one vector."""
 
-    The iteration runs on values without derivatives. ``lax.custom_root`` then attaches the derivative of the root: one solve (or transposed solve)
-    with the matrix at the root. Where the matrix leaves something out, it only stands in front of an iteration with the exact one.
-    """
+    term: AbstractPortHamiltonianTerm
+    stage: PyTree
+    restore: Callable[[Array], PyTree] = eqx.field(static=True)
+
+    def __call__(self, x):
+        return ravel(self.term.residual(self.stage, self.restore(x)))[0]
+
+
+class _StageMatrix(AbstractJacobianSolve):
+    """Newton's matrix at the root. Where it leaves something out, it only stands in front of an iteration with the exact one."""
+
+    recompute = False
+    term: AbstractPortHamiltonianTerm
+    stage: PyTree
+    restore: Callable[[Array], PyTree] = eqx.field(static=True)
+
+    def __call__(self, root, jacobian, b):
+        u = self.restore(lax.stop_gradient(root))
+        matrix = self.term.linearise(self.stage, u)[1]
+        return lax.custom_linear_solve(
+            jacobian, b, self._solve(matrix), self._solve(matrix.transpose())
+        )
+
+    def _solve(self, matrix):
+        def direct(b):
+            return ravel(matrix.solve(self.restore(b)))[0]
+
+        if self.term.exact:
+            return lambda matvec, b: direct(b)
+        return functools.partial(residual_minimising, direct)
+
+
+def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
+    """Unknowns of a stage, and whether Newton converged. The iteration runs on values without derivatives."""
     quiet, quiet_stage = stop(term), stop(stage)
     dtype = jtu.tree_leaves(guess)[0].dtype
     guess = _within_limits(quiet, quiet_stage, stop(guess))
     u, ok = checkpoint_name(_iterate(quiet, quiet_stage, guess, jnp.asarray(floor, dtype)), "root")
-
     # One flat vector: a part of the residual that depends on no parameter would have no cotangent, which the transposed solve does not accept.
     flat, restore = ravel(u)
-
-    def residual(x):
-        return ravel(term.residual(stage, restore(x)))[0]
-
-    def tangent_solve(g, b):
-        at = quiet.linearise(quiet_stage, u)[1]
-        return lax.custom_linear_solve(
-            g, b, _refined(at, restore, term.exact), _refined(at.transpose(), restore, term.exact)
-        )
-
-    return restore(lax.custom_root(residual, flat, lambda _, x: x, tangent_solve)), ok
-
-
-def _refined(matrix, restore, exact):
-    def direct(b):
-        return ravel(matrix.solve(restore(b)))[0]
-
-    return (
-        (lambda matvec, b: direct(b)) if exact else functools.partial(residual_minimising, direct)
-    )
+    solve = _StageMatrix(quiet, quiet_stage, restore)
+    return restore(differentiable_root(_Residual(term, stage, restore), solve, flat)), ok
 
 
 # Reverse mode keeps the roots of a step and evaluates the rest of it once more, instead of keeping all that its derivative needs: the gradient of 2000 steps

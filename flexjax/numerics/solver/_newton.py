@@ -1,8 +1,7 @@
 """Newton's iteration of an implicit step, with an approximate (structured, symmetric) matrix and exact implicit-function gradients.
 
-The iteration is never differentiated: the derivative of the root follows from that of the residual in forward and reverse mode and to any order, at the
-cost of one linear solve with the exact Jacobian, in which the approximate matrix only speeds up the convergence: the gradient is exact although the
-matrix is not. (``lax.custom_root`` gives the same, but traces the linear solve even where nothing is differentiated: seconds of every first call.)
+The approximate matrix only speeds up the convergence, of the iteration and of the linear solve behind the derivative: the gradient is exact although the
+matrix is not.
 """
 
 import functools
@@ -16,6 +15,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from flexjax._types import ScalarLike
 from flexjax.numerics.linalg._krylov import residual_minimising
+from flexjax.numerics.solver._root import AbstractJacobianSolve, differentiable_root
 
 MAX_ITERATIONS = 30
 DENSE_BELOW = 16
@@ -70,9 +70,8 @@ class _Iteration(eqx.Module):
     going: Bool[Array, ""]
 
 
-@eqx.filter_custom_jvp
-def _root(residual, precondition, guess, floor, noise):
-    """(root, number of iterations, whether they converged)."""
+def _iterate(residual, precondition, guess, floor, noise):
+    """(root, number of iterations, whether they converged). Never differentiated."""
     eps = jnp.finfo(guess.dtype).eps
     # Round-off of a residual grows with the number of terms that it sums: corrections of 100 links in space (500 unknowns) end in noise of 2e4 eps, and
     # waiting for less took them half as many iterations again. In single precision 4096 eps would be above what counts as converged.
@@ -110,29 +109,17 @@ def _root(residual, precondition, guess, floor, noise):
     return end.x, end.count, end.close
 
 
-@_root.def_jvp
-def _root_jvp(primals, tangents):
-    residual, precondition, guess, floor, noise = primals
-    # The root itself is asked for again, so that a second derivative finds it depending on the same numbers.
-    x, count, close = _root(residual, precondition, guess, floor, noise)
-    return (x, count, close), (_slope(residual, precondition, x, tangents[0]), None, None)
+class _Preconditioned(AbstractJacobianSolve):
+    recompute = True
+    precondition: Callable[[Array], Array]
 
-
-# Reverse mode keeps the root and evaluates the residual once more, instead of keeping all that its derivative needs from every step of a run.
-@functools.partial(eqx.filter_checkpoint, prevent_cse=False)
-def _slope(residual, precondition, x, tangent):
-    """The root's derivative: -J^-1 times the residual's own change."""
-    _, change = eqx.filter_jvp(lambda f: f(x), (residual,), (tangent,))
-    if change is None:  # only the preconditioner or the floor varies, and the root does not
-        return jnp.zeros_like(x)
-    _, jacobian = jax.linearize(residual, x)
-    if x.shape[0] <= DENSE_BELOW:
-        # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
-        return jnp.linalg.solve(
-            jax.vmap(jacobian, out_axes=1)(jnp.eye(x.shape[0], dtype=x.dtype)), -change
-        )
-    solve = functools.partial(residual_minimising, precondition)
-    return lax.custom_linear_solve(jacobian, -change, solve, solve)
+    def __call__(self, root, jacobian, b):
+        if root.shape[0] <= DENSE_BELOW:
+            # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
+            columns = jax.vmap(jacobian, out_axes=1)(jnp.eye(root.shape[0], dtype=root.dtype))
+            return jnp.linalg.solve(columns, b)
+        solve = functools.partial(residual_minimising, self.precondition)
+        return lax.custom_linear_solve(jacobian, b, solve, solve)
 
 
 def implicit_solve(
@@ -148,15 +135,15 @@ def implicit_solve(
     tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size;
     ``noise`` a few times the size that corrections have by round-off of the residual, where more is known of it than that it grows with the unknowns.
     """
-    noise = jnp.zeros((), guess.dtype) if noise is None else lax.stop_gradient(noise)
+    noise = jnp.zeros((), guess.dtype) if noise is None else noise
     # What the functions close over becomes part of them, so that derivatives by it are found.
-    functions = (
-        eqx.filter_closure_convert(residual, guess),
-        eqx.filter_closure_convert(precondition, guess),
-    )
-    return _root(*functions, lax.stop_gradient(guess), floor, noise)
+    residual = eqx.filter_closure_convert(residual, guess)
+    precondition = stop(eqx.filter_closure_convert(precondition, guess))
+    x, count, close = _iterate(stop(residual), precondition, *stop((guess, floor, noise)))
+    return differentiable_root(residual, _Preconditioned(precondition), x), count, close
 
 
 def stop(tree):
     """Values without their derivatives, for Newton matrices and first guesses."""
-    return jax.tree_util.tree_map(lax.stop_gradient, tree)
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jax.tree_util.tree_map(lax.stop_gradient, arrays), rest)

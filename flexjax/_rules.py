@@ -1,0 +1,184 @@
+"""Functions with rules of their own for derivatives and batches.
+
+``jax.custom_jvp`` serves first derivatives only. Where a scan is differentiated in reverse mode and
+then once more, jax 0.10 evaluates its body as if it were linear and drops the rule: the Hessian of
+a function that contains an iteration is then wrong, without a message. The derivative of a
+``jax.custom_batching.custom_vmap`` cannot be batched. A primitive keeps both rules to any order.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+from jax.extend.core import Primitive, jaxpr_as_fun
+from jax.interpreters import ad, batching, mlir
+
+
+class ruled:
+    """A pure function of pytrees whose derivative and batching rules survive every transformation.
+
+    It must not close over traced values. Arguments that are neither arrays nor floats are static.
+    Without rules jax derives those of the function's body.
+    """
+
+    def __init__(self, fn: Callable[..., Any]):
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+        self.jvp: Callable[..., Any] | None = None
+        self.symbolic_zeros = False
+        self.vmap: Callable[..., Any] | None = None
+
+    def def_jvp(self, rule, *, symbolic_zeros: bool = False):
+        """``rule(primals, tangents) -> (out, tangent_out)``. With ``symbolic_zeros`` a tangent that
+        is zero is None. For a second derivative, the rule calls the function itself for ``out``."""
+        self.jvp, self.symbolic_zeros = rule, symbolic_zeros
+        return rule
+
+    def def_vmap(self, rule):
+        """``rule(size, batched, *args) -> out``: ``batched`` has a flag for every leaf of ``args``;
+        every leaf of ``out`` has the batch in front."""
+        self.vmap = rule
+        return rule
+
+    def __call__(self, *args):
+        arrays, static = eqx.partition(args, _is_dynamic)
+        leaves, tree = jtu.tree_flatten(arrays)
+        leaves = [jnp.asarray(x) for x in leaves]
+        options, form = jtu.tree_flatten(static)
+        plain = all(isinstance(x, int | str) for x in options)
+        # What is traced for the same structure and shapes is traced once.
+        flat = (_traceable_once if plain else _traceable)(self, tree, form, tuple(options))
+        traced = flat.trace(*leaves)
+        outs = _call_p.bind(
+            *leaves, rules=self, jaxpr=traced.jaxpr, tree=tree, static=_Static(static)
+        )
+        return jtu.tree_unflatten(jtu.tree_structure(traced.out_info), outs)
+
+
+class _Static:
+    """Static arguments of a call, compared by identity: they may have no hash."""
+
+    def __init__(self, tree):
+        self.tree = tree
+
+
+def _is_dynamic(x) -> bool:
+    return isinstance(x, jax.Array | np.ndarray | np.generic | float)
+
+
+def _traceable(rules: ruled, tree, form, options):
+    def flat(*leaves):
+        arrays = jtu.tree_unflatten(tree, leaves)
+        return rules.fn(*eqx.combine(arrays, jtu.tree_unflatten(form, options)))
+
+    return jax.jit(flat)
+
+
+_traceable_once = functools.lru_cache(_traceable)
+
+_call_p = Primitive("ruled")
+_call_p.multiple_results = True
+
+
+@_call_p.def_impl
+def _impl(*leaves, jaxpr, **_):
+    return jaxpr_as_fun(jaxpr)(*leaves)
+
+
+@_call_p.def_abstract_eval
+def _abstract(*_, jaxpr, **__):
+    return jaxpr.out_avals
+
+
+mlir.register_lowering(_call_p, mlir.lower_fun(_impl, multiple_results=True))
+
+
+def _is_zero(tangent) -> bool:
+    return isinstance(tangent, ad.Zero) or tangent.dtype == jax.dtypes.float0
+
+
+def _jvp(primals, tangents, *, rules, jaxpr, tree, static):
+    zero = [_is_zero(t) for t in tangents]
+    if rules.jvp is None:
+        outs, changes = _body_jvp(jaxpr, primals, tangents, zero)
+        return outs, [_tangent(x, dx) for x, dx in zip(outs, changes, strict=True)]
+
+    def given(x, t, is_zero):
+        if not is_zero:
+            return t
+        missing = rules.symbolic_zeros or not jnp.issubdtype(x.dtype, jnp.inexact)
+        return None if missing else jnp.zeros_like(x)
+
+    args = eqx.combine(jtu.tree_unflatten(tree, primals), static.tree)
+    changes = [given(*x) for x in zip(primals, tangents, zero, strict=True)]
+    out, changes = rules.jvp(args, jtu.tree_unflatten(tree, changes))
+    outs, form = jtu.tree_flatten(out)
+    changes = form.flatten_up_to(changes)
+    return outs, [_tangent(x, dx) for x, dx in zip(outs, changes, strict=True)]
+
+
+def _body_jvp(jaxpr, primals, tangents, zero):
+    """The derivative of the function as it is written."""
+
+    def body(*moving):
+        rest = iter(moving)
+        return jaxpr_as_fun(jaxpr)(
+            *(p if z else next(rest) for p, z in zip(primals, zero, strict=True))
+        )
+
+    moving = [(p, t) for p, t, z in zip(primals, tangents, zero, strict=True) if not z]
+    return jax.jvp(body, *zip(*moving, strict=True))
+
+
+def _tangent(x, change):
+    zero = change is None or change.dtype == jax.dtypes.float0
+    return ad.Zero(jax.typeof(x).to_tangent_aval()) if zero else change
+
+
+ad.primitive_jvps[_call_p] = _jvp
+
+
+def _batch(leaves, dims, *, rules, jaxpr, tree, static):
+    batched = [d is not batching.not_mapped for d in dims]
+    size = next(x.shape[d] for x, d, here in zip(leaves, dims, batched, strict=True) if here)
+    leaves = [
+        jnp.moveaxis(x, d, 0) if here else x
+        for x, d, here in zip(leaves, dims, batched, strict=True)
+    ]
+    outs = jtu.tree_leaves(_batched(rules, size, batched, tree, static.tree)(*leaves))
+    return outs, [0] * len(outs)
+
+
+def _batched(rules: ruled, size: int, batched: list[bool], tree, static) -> ruled:
+    """``rules`` as a function of its leaves, of which those marked have a batch in front."""
+    axes = [0 if here else None for here in batched]
+
+    def args(leaves):
+        return eqx.combine(jtu.tree_unflatten(tree, leaves), static)
+
+    def fn(*leaves):
+        if rules.vmap is not None:
+            return rules.vmap(size, jtu.tree_unflatten(tree, batched), *args(leaves))
+        return jax.vmap(lambda leaves: rules.fn(*args(leaves)), (axes,), axis_size=size)(
+            list(leaves)
+        )
+
+    def jvp(leaves, changes):
+        def one(leaves, changes):
+            return rules.jvp(args(leaves), jtu.tree_unflatten(tree, changes))
+
+        moved = [None if dx is None else a for dx, a in zip(changes, axes, strict=True)]
+        return jax.vmap(one, (axes, moved), axis_size=size)(list(leaves), list(changes))
+
+    call = ruled(fn)
+    if rules.jvp is not None:
+        call.def_jvp(jvp, symbolic_zeros=rules.symbolic_zeros)
+    return call
+
+
+batching.primitive_batchers[_call_p] = _batch
