@@ -135,14 +135,25 @@ def second(name):
     return differences(jax.jit(jax.grad(loss(name))))
 
 
-@pytest.mark.parametrize("how", SECOND_ORDER)
-@rigid_quick
+def second_order(hows, quick: list[str]):
+    """(name, how): the rigid arm in the modes of ``quick``, the rest slow. The mechanism is the
+    same in every formulation, and ``test_rules.py`` is its quick test."""
+    pairs = [(name, how) for name in SMALLEST for how in hows]
+    return pytest.mark.parametrize(
+        "name, how",
+        [
+            pytest.param(*x, marks=[] if x[0] == "RigidArm" and x[1] in quick else pytest.mark.slow)
+            for x in pairs
+        ],
+    )
+
+
+@second_order(SECOND_ORDER, ["hessian", "reverse over forward"])
 def test_second_order_compiled(name, how):
     close(jax.jit(SECOND_ORDER[how](loss(name)))(X), second(name), 1e-6)
 
 
-@pytest.mark.parametrize("how", ["jvp of grad", "reverse over forward"])
-@rigid_quick
+@second_order(["jvp of grad", "reverse over forward"], ["jvp of grad"])
 def test_second_order_eager(name, how):
     close(SECOND_ORDER[how](loss(name))(X), second(name), 1e-6)
 
