@@ -17,7 +17,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax.robot": """
             Robot Link Joint Payload Sensor Material Damping Piece Body BeamConstants
             Rectangle Circle Tube IBeam GivenSection Friction Hub Lowpass Motor Stops RobotError
-            load_robot save_robot load_urdf paths examples describe robot_schema
+            load_robot save_robot load_urdf paths examples robot_schema
         """,
         "flexjax.drive.signal": """
             constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid spin_up spline
@@ -33,7 +33,7 @@ _EXPORTS: dict[str, str] = {
         """,
         "flexjax.numerics.term": "State",
         "flexjax.simulate.trajectory": "Trajectory measure",
-        "flexjax.mechanism": "Energy Snapshot Shape Start",
+        "flexjax.mechanism": "describe Energy Snapshot Shape Start",
         "flexjax._results": "Status SimulationError",
         "flexjax._files": "FileError",
         "flexjax.simulate": """

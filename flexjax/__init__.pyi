@@ -74,6 +74,7 @@ from flexjax.mechanism import (
     Shape as Shape,
     Snapshot as Snapshot,
     Start as Start,
+    describe as describe,
 )
 from flexjax.numerics.solver import (
     TRBDF2 as TRBDF2,
@@ -108,7 +109,6 @@ from flexjax.robot import (
     Sensor as Sensor,
     Stops as Stops,
     Tube as Tube,
-    describe as describe,
     examples as examples,
     load_robot as load_robot,
     load_urdf as load_urdf,

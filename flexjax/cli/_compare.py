@@ -40,7 +40,8 @@ class Args:
 def run(args: Args):
     _common.check_paths((args.out,), (".html",), "out")
     _common.enable_float64()
-    from flexjax.robot import describe, load_robot
+    from flexjax.mechanism import describe
+    from flexjax.robot import load_robot
     from flexjax.simulate import compare
     from flexjax.viz import Report, animate, plot
 

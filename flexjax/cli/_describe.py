@@ -26,7 +26,8 @@ class Args:
 def run(args: Args):
     _common.enable_float64()
     from flexjax.formulation import formulations_for
-    from flexjax.robot import describe, load_robot, paths
+    from flexjax.mechanism import describe
+    from flexjax.robot import load_robot, paths
 
     robot = load_robot(args.robot)
     about = describe(robot)

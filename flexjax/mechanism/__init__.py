@@ -1,5 +1,6 @@
 """What every formulation shares: the tree, joints and their hardware, sections, rigid bodies."""
 
+from flexjax.mechanism._describe import describe as describe
 from flexjax.mechanism._hardware import (
     JointHardware as JointHardware,
     joint_hardware as joint_hardware,

@@ -4,7 +4,6 @@ No equations of motion are here.
 """
 
 from flexjax.robot._compose import Component as Component, Mechanism as Mechanism, Port as Port
-from flexjax.robot._describe import describe as describe
 from flexjax.robot._examples import examples as examples
 from flexjax.robot._joint import (
     JOINT_DOFS as JOINT_DOFS,
@@ -32,7 +31,7 @@ from flexjax.robot._paths import (
     paths as paths,
     set_path as set_path,
 )
-from flexjax.robot._robot import Robot as Robot
+from flexjax.robot._robot import GROUND as GROUND, Robot as Robot
 from flexjax.robot._section import (
     AbstractSection as AbstractSection,
     Circle as Circle,
@@ -51,4 +50,5 @@ from flexjax.robot.files._load import (
     robot_to_toml as robot_to_toml,
     save_robot as save_robot,
 )
+from flexjax.robot.files._table import columns as columns
 from flexjax.robot.files._urdf import load_urdf as load_urdf

@@ -22,7 +22,8 @@ def show(tour: Any) -> None:
     from flexjax.drive.signal import quintic
     from flexjax.formulation import formulations_for
     from flexjax.io import save_trajectory
-    from flexjax.robot import describe, load_robot
+    from flexjax.mechanism import describe
+    from flexjax.robot import load_robot
     from flexjax.simulate import simulate
     from flexjax.viz import animate, plot
 

@@ -5,14 +5,15 @@ Hermite cubics without shear, and the exact static solution of a uniform element
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from flexjax.robot._link import BeamConstants, Link, Material, Piece
-from flexjax.robot._section import AbstractSection, SectionProperties
+from flexjax.mechanism._sections import BeamProperties, beam_properties, link_quadrature
+from flexjax.robot import Link
 
 # Total, but at least 6 per piece: the third frequency of a uniform link has an error of 1e-5.
 ELEMENTS = 24
@@ -20,78 +21,22 @@ _POINTS, _WEIGHTS = np.polynomial.legendre.leggauss(4)
 GAUSS, WEIGHTS = _POINTS / 2 + 0.5, _WEIGHTS / 2
 
 
-class Constants(NamedTuple):
-    """Stiffness and inertia per length, at one or several stations.
-
-    An infinite shear stiffness means that shear is not modelled.
-    """
-
-    EA: Any
-    EIy: Any
-    EIz: Any
-    GJ: Any
-    rhoA: Any
-    GAy: Any
-    GAz: Any
-    rhoIy: Any
-    rhoIz: Any
-
-
-def constants_at_ends(link: Link) -> tuple[Constants, Constants]:
-    """Stiffness and inertia per length at the base and at the tip of a link."""
-    pieces = spans(link)
-    first, last = _constants(pieces[0][1], np.zeros(1)), _constants(pieces[-1][1], np.ones(1))
-    return Constants(*(float(v[0]) for v in first)), Constants(*(float(v[0]) for v in last))
-
-
-def spans(link: Link) -> list[tuple[float, Link | Piece]]:
-    """The pieces of a link with their fractions of its length; a plain link is one piece."""
-    return (
-        [(float(piece.fraction), piece) for piece in link.pieces] if link.pieces else [(1.0, link)]
-    )
-
-
-def _constants(piece: Link | Piece, x: np.ndarray) -> Constants:
-    """Stiffness and inertia per length at the fractions ``x`` of a piece."""
-    if piece.constants is not None:
-        values = _from_constants(piece.constants)
-    else:
-        assert piece.section is not None and piece.material is not None
-        section, end = piece.section, piece.section_end
-        if end is not None:
-            section = jax.tree.map(
-                lambda a, b: (1 - x) * np.asarray(a) + x * np.asarray(b), section, end
-            )
-        values = _from_section(section, piece.material)
-    return Constants(*(np.broadcast_to(np.asarray(v), x.shape) for v in values))
-
-
-def _from_constants(c: BeamConstants) -> tuple:
-    shear = (np.inf if v is None else v for v in (c.GAy, c.GAz))
-    rotary = (0.0 if v is None else v for v in (c.rhoIy, c.rhoIz))
-    return c.EA, c.EIy, c.EIz, c.GJ, c.rhoA, *shear, *rotary
-
-
 @jax.jit  # one compilation instead of one per operation
-def _properties(section: AbstractSection) -> SectionProperties:
-    return section.properties()
+def _properties(link: Link, s: np.ndarray) -> BeamProperties:
+    return beam_properties(link, jnp.asarray(s, link.length.dtype))
 
 
-def _from_section(section: AbstractSection, material: Material) -> tuple:
-    p = _properties(section)
-    A, Iy, Iz, J, ky, kz = (np.asarray(v) for v in (p.A, p.Iy, p.Iz, p.J, p.ky, p.kz))
-    E, G, rho = (np.asarray(v) for v in (material.E, material.shear_modulus, material.rho))
-    return E * A, E * Iy, E * Iz, G * J, rho * A, ky * G * A, kz * G * A, rho * Iy, rho * Iz
+def properties_at(link: Link, s: np.ndarray) -> BeamProperties:
+    """Stiffness and inertia per length at stations ``s``, as numpy arrays."""
+    return jax.tree.map(np.asarray, _properties(link, s))
 
 
 def link_mass(link: Link) -> float:
     """The mass of a link: the mass of its body, or rhoA integrated along its length."""
     if link.body is not None:
         return float(link.body.mass)
-    per_length = sum(
-        fraction * float(WEIGHTS @ _constants(piece, GAUSS).rhoA) for fraction, piece in spans(link)
-    )
-    return float(link.length) * per_length
+    s, w = link_quadrature(link)
+    return float(link.length) * float(np.asarray(w) @ properties_at(link, np.asarray(s)).rhoA)
 
 
 class PointMass(NamedTuple):
@@ -117,26 +62,23 @@ def link_frequencies(
 ) -> np.ndarray:
     """The first ``n`` clamped-free frequencies [Hz] of bending in ``plane`` ("y" or "z")."""
     length = float(link.length) if length is None else length
-    pieces = spans(link)
+    pieces = [float(piece.fraction) for piece in link.pieces] or [1.0]
     count = max(6, ELEMENTS // len(pieces))
     size = 2 * (count * len(pieces) + 1)
     M, K = np.zeros((size, size)), np.zeros((size, size))
-    steps = np.concatenate([np.full(count, fraction / count) for fraction, _ in pieces])
+    steps = np.repeat(pieces, count) / count
     borders = np.concatenate([[0.0], np.cumsum(steps)])
     carrier = [
         int(np.clip(np.searchsorted(borders, load.station, "right") - 1, 0, len(steps) - 1))
         for load in loads
     ]
-    # Gauss points and middle of each element
-    places = (np.arange(count)[:, None] + [*GAUSS, 0.5]) / count
-    along = [_constants(piece, places.ravel()) for _, piece in pieces]
+    # Gauss points and middle of each element.
+    places = borders[:-1, None] + steps[:, None] * np.array([*GAUSS, 0.5])
+    along = properties_at(link, places.ravel())
     for node, step in enumerate(steps):
         where, h = slice(2 * node, 2 * node + 4), step * length
-        m, k, phi = _element(
-            Constants(*(v.reshape(places.shape)[node % count] for v in along[node // count])),
-            plane,
-            h,
-        )
+        here = jax.tree.map(lambda x, node=node: x.reshape(places.shape)[node], along)
+        m, k, phi = _element(here, plane, h)
         for load, element in zip(loads, carrier, strict=True):
             if element == node:
                 N, T, _ = _shapes((load.station - borders[node]) / step, h, phi)
@@ -151,7 +93,7 @@ def link_frequencies(
     return np.sqrt(1 / largest[::-1]) / (2 * np.pi)
 
 
-def _element(c: Constants, plane: str, h: float) -> tuple[np.ndarray, np.ndarray, float]:
+def _element(c: BeamProperties, plane: str, h: float) -> tuple[np.ndarray, np.ndarray, float]:
     """Mass and stiffness matrix of an element, and its shear parameter 12 EI / (GA h^2)."""
     EI, GA, rotary = (c.EIz, c.GAy, c.rhoIz) if plane == "y" else (c.EIy, c.GAz, c.rhoIy)
     phi = float(12 * EI[-1] / (GA[-1] * h**2))
@@ -171,11 +113,10 @@ def _shapes(x: float, h: float, phi: float) -> tuple[np.ndarray, np.ndarray, np.
         [
             1 - 3 * x**2 + 2 * x**3 + phi * (1 - x),
             h * (x - 2 * x**2 + x**3 + phi * (x - x**2) / 2),
-            0,
-            0,
+            3 * x**2 - 2 * x**3 + phi * x,
+            h * (x**3 - x**2 + phi * (x**2 - x) / 2),
         ]
     )
-    N[2:] = 3 * x**2 - 2 * x**3 + phi * x, h * (x**3 - x**2 + phi * (x**2 - x) / 2)
     T = np.array(
         [
             6 * (x**2 - x) / h,

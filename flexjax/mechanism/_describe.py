@@ -5,19 +5,10 @@ import dataclasses
 import jax
 import numpy as np
 
-from flexjax.robot._fault import UNKNOWN, RobotError
-from flexjax.robot._frequencies import (
-    Constants,
-    PointMass,
-    constants_at_ends,
-    link_frequencies,
-    link_mass,
-)
-from flexjax.robot._joint import Payload
-from flexjax.robot._link import Link
-from flexjax.robot._robot import GROUND, Robot
-from flexjax.robot.files._document import plain
-from flexjax.robot.files._table import columns
+from flexjax._types import is_traced
+from flexjax.mechanism._frequencies import PointMass, link_frequencies, link_mass, properties_at
+from flexjax.mechanism._sections import BeamProperties
+from flexjax.robot import GROUND, Link, Payload, Robot, RobotError, columns
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +30,8 @@ class LinkDescription:
     free_length: float
     mass: float
     payload: float
-    base: Constants | None
-    tip: Constants | None
+    base: BeamProperties | None
+    tip: BeamProperties | None
     frequencies_y: np.ndarray
     frequencies_z: np.ndarray
 
@@ -112,7 +103,7 @@ def describe(robot: Robot, *, modes: int = 3) -> Description:
     >>> print(f"{fx.describe(fx.load_robot('li-zhang-single-link')).links[0].frequencies_y[0]:.2f}")
     6.10
     """
-    if any(plain(leaf) is UNKNOWN for leaf in jax.tree.leaves(robot)):
+    if any(is_traced(leaf) for leaf in jax.tree.leaves(robot)):
         raise RobotError(
             "describe",
             ["the robot's parameters are traced; call describe outside jit, vmap and grad"],
@@ -146,7 +137,9 @@ def _describe_link(robot: Robot, link: Link, modes: int) -> LinkDescription:
             if free > 0
             else np.zeros(0)
         )
-    return LinkDescription(link.name, length, free, mass, payload, *constants_at_ends(link), *found)
+    ends = properties_at(link, np.array([0.0, 1.0]))
+    base, tip = (jax.tree.map(lambda x, i=i: float(x[i]), ends) for i in (0, 1))
+    return LinkDescription(link.name, length, free, mass, payload, base, tip, *found)
 
 
 def _point_mass(payload: Payload, axis: int, length: float, free: float) -> PointMass:

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import pytest
 
+from flexjax.mechanism import describe
 from flexjax.robot import (
     BeamConstants,
     Circle,
@@ -17,7 +18,6 @@ from flexjax.robot import (
     Rectangle,
     Robot,
     RobotError,
-    describe,
     examples,
     load_robot,
 )
