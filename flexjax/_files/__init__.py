@@ -1,4 +1,4 @@
-"""Files of any kind: whole writes, and checks before a file from elsewhere is read. Imports no jax."""
+"""Files: atomic writes, and checks before a foreign file is read. Imports no jax."""
 
 from flexjax._files._error import FileError as FileError, reading as reading
 from flexjax._files._hdf5 import check_hdf5 as check_hdf5

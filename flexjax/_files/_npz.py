@@ -24,11 +24,8 @@ def read_npz(path: Path, where: str) -> dict[str, np.ndarray]:
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) -> np.ndarray:
     with archive.open(member) as file:
         version = np.lib.format.read_magic(file)
-        head = (
-            np.lib.format.read_array_header_1_0
-            if version == (1, 0)
-            else np.lib.format.read_array_header_2_0
-        )
+        header = np.lib.format
+        head = header.read_array_header_1_0 if version == (1, 0) else header.read_array_header_2_0
         shape, _, dtype = head(file)
     if dtype.hasobject:
         raise FileError(
@@ -37,8 +34,8 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) -> np.
         )
     if math.prod(shape) * dtype.itemsize > member.file_size:
         raise FileError(
-            f"{where}: {member.filename!r} has shape {shape} of {dtype} in {member.file_size} bytes; "
-            f"expected {EXPECTED}. {REMEDY}"
+            f"{where}: {member.filename!r} has shape {shape} of {dtype} in {member.file_size} "
+            f"bytes; expected {EXPECTED}. {REMEDY}"
         )
     with archive.open(member) as file:
         return np.lib.format.read_array(file, allow_pickle=False)

@@ -1,4 +1,4 @@
-"""Reading what another process may replace meanwhile."""
+"""Read files that another process may replace meanwhile."""
 
 import os
 import time
@@ -14,7 +14,7 @@ ATTEMPTS = 20
 
 
 def read_whole(path: str | os.PathLike, read: Callable[[Path], Result]) -> Result:
-    """``read(path)`` of one state of a file or store: again, if it was replaced in the meantime."""
+    """``read(path)`` of one state of a file or store; repeated if it was replaced meanwhile."""
     path = Path(path)
     for attempt in range(ATTEMPTS):
         before = _identity(path)

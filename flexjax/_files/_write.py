@@ -54,7 +54,7 @@ def write_whole(path: str | os.PathLike, write: Callable[[Path], object]) -> Pat
 
 
 def recover(path: Path) -> None:
-    """Remove what saves to ``path`` left when they were killed; complete a half-done replacement."""
+    """Remove the remains of killed saves to ``path``; complete a half-done replacement."""
     for folder in path.parent.glob(f".{_escaped(path.name)}.*.part"):
         with _lock(folder, wait=False) as owned:
             if not owned:
@@ -87,7 +87,7 @@ def _workplace(path: Path) -> Iterator[Path]:
 
 
 def _restore(folder: Path, path: Path) -> None:
-    """After an interruption between two renames: the old folder back in its place."""
+    """After an interruption between two renames, move the old folder back."""
     if (folder / BEFORE).exists() and not path.exists():
         os.rename(folder / BEFORE, path)
 

@@ -4,6 +4,7 @@ from flexjax.drive._base import Base as Base, Load as Load
 from flexjax.drive._controllers import (
     PD as PD,
     AbstractActuation as AbstractActuation,
+    ActuationState as ActuationState,
     Effort as Effort,
     Feedback as Feedback,
     Motion as Motion,

@@ -12,8 +12,14 @@ from flexjax.numerics.screw import se3
 
 
 class Load(eqx.Module):
-    """A wrench ``[force; moment]`` (a six-component signal) on ``link`` at station ``s``; in world axes, or in the axes of the section
-    (``frame="section"``: a follower load)."""
+    """A wrench on a link.
+
+    Arguments:
+        link: name of the link.
+        wrench: signal of six components [force; moment] [N, N m].
+        s: position on the link, 0 (base) to 1 (tip).
+        frame: "world", or "section" for a follower load in the axes of the section.
+    """
 
     link: str = eqx.field(static=True)
     wrench: AbstractSignal
@@ -24,7 +30,7 @@ class Load(eqx.Module):
         refuse_any(self.faults("load"))
 
     def faults(self, where: str) -> list[str]:
-        """What is wrong with its values."""
+        """Faults of its values."""
         frame = self.frame in ("world", "section")
         return [
             *([] if frame else [f"{where}.frame: {self.frame!r}; expected 'world' or 'section'."]),
@@ -40,8 +46,13 @@ class Load(eqx.Module):
 
 
 class Base(eqx.Module):
-    """Prescribed motion of the ground frame: ``translation`` (a three-component signal, world axes) and a turn by ``angle`` (a signal)
-    about the fixed ``axis``. Leave either out."""
+    """Prescribed motion of the ground frame.
+
+    Arguments:
+        translation: signal of three components, in world axes [m].
+        angle: signal of a rotation about ``axis`` [rad].
+        axis: fixed direction of the rotation.
+    """
 
     translation: AbstractSignal | None = None
     angle: AbstractSignal | None = None
@@ -51,7 +62,7 @@ class Base(eqx.Module):
         refuse_any(self.faults("base"))
 
     def faults(self, where: str) -> list[str]:
-        """What is wrong with its values."""
+        """Faults of its values."""
         long = lambda x: np.linalg.norm(x, axis=-1) > 0
         example = "a direction, e.g. (0, 0, 1)"
         return value_fault(f"{where}.axis", self.axis, long, example)
@@ -68,24 +79,16 @@ class Base(eqx.Module):
         return faults
 
     def motion(
-        self, t: ScalarLike, at: PieceTime = None
+        self, t: ScalarLike, piece_time: PieceTime = None
     ) -> tuple[se3.Pose, Float[Array, "6"], Float[Array, "6"]]:
-        """Pose, body twist and body acceleration (component derivative of the twist) of the base frame."""
-        dtype = self.axis.dtype
+        """Pose, body twist and its component derivative, of the base frame."""
         axis = self.axis / jnp.linalg.norm(self.axis)
-        zero = jnp.zeros(3, dtype)
-        x, v, a = (
-            (zero, zero, zero) if self.translation is None else self.translation.evaluate(t, at)
-        )
-        phi, rate, acc = (
-            (jnp.zeros((), dtype),) * 3 if self.angle is None else self.angle.evaluate(t, at)
-        )
+        still = jnp.zeros((3, 3), axis.dtype)
+        x, v, a = still if self.translation is None else self.translation.evaluate(t, piece_time)
+        phi, rate, acc = still[0] if self.angle is None else self.angle.evaluate(t, piece_time)
         R = se3.rotation_exp(axis * phi)
         omega, alpha = axis * rate, axis * acc
         u = R.T @ v
         # d/dt (R^T v) = R^T a - omega x (R^T v): the component derivative that the recursions use.
-        return (
-            se3.Pose(R, x),
-            jnp.concatenate([u, omega]),
-            jnp.concatenate([R.T @ a - jnp.cross(omega, u), alpha]),
-        )
+        u_dot = R.T @ a - jnp.cross(omega, u)
+        return se3.Pose(R, x), jnp.concatenate([u, omega]), jnp.concatenate([u_dot, alpha])

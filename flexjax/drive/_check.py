@@ -1,6 +1,8 @@
-"""Checks of drives. Values are checked at construction and again when a drive is used (a leaf may
-have been replaced since); shapes only when it is used, because a batch has one axis more. What is
-traced is believed."""
+"""Checks of drives; traced values are not checked.
+
+Values are checked at construction and again at use, because a leaf may have been replaced. Shapes
+are checked at use only, because a batch has one axis more.
+"""
 
 import functools
 from collections.abc import Callable

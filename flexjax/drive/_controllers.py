@@ -1,8 +1,8 @@
-"""What a joint can be driven by. Kinds and functions are static, numbers are traced."""
+"""What can drive a joint. Kinds and functions are static, parameters are traced."""
 
 import abc
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -14,13 +14,23 @@ from flexjax.drive._check import number_fault, refuse_any, signal_fault, value_f
 from flexjax.drive.signal import AbstractSignal
 
 if TYPE_CHECKING:
-    # An annotation of equinox's own would make it an argument of every subclass's constructor.
+    # Otherwise pyright would take it as an argument of every subclass's constructor.
     from typing import ClassVar as AbstractClassVar
 else:
     from equinox import AbstractClassVar
 
 Own = Float[Array, " k"]  # of one joint
 All = Float[Array, " D"]  # of all joints, in robot order
+
+
+class ActuationState(NamedTuple):
+    """What an actuation measures: motor-side coordinates and rates, and its held effort."""
+
+    q: Own
+    qd: Own
+    all_q: All
+    all_qd: All
+    held: Own | None  # of a sampled controller
 
 
 class AbstractActuation(eqx.Module):
@@ -32,32 +42,23 @@ class AbstractActuation(eqx.Module):
     prescribes: AbstractClassVar[bool]
 
     @abc.abstractmethod
-    def effort(
-        self,
-        t: ScalarLike,
-        at: PieceTime,
-        q: Own,
-        qd: Own,
-        all_q: All,
-        all_qd: All,
-        held: Own | None,
-    ) -> Own:
-        """Effort on the joint (k,) from its own motor-side coordinates ``q``, rates ``qd``, those of all joints, and the held value."""
-
-    @abc.abstractmethod
-    def stiffness(self) -> tuple[Array | float, Array | float]:
-        """(d effort / d q, d effort / d qd) with the sign turned, for the Newton matrix: exactness is not needed, size is."""
+    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
+        """Effort on the joint (k,)."""
 
     @abc.abstractmethod
     def signals(self) -> tuple[AbstractSignal, ...]:
-        """The signals in it, so that the time grid knows their breaks."""
+        """Its signals, whose breaks the time grid must contain."""
+
+    def stiffness(self) -> tuple[Array | float, Array | float]:
+        """Approximate (-d effort / d q, -d effort / d qd), for the Newton matrix."""
+        return 0.0, 0.0
 
     def faults(self, where: str) -> list[str]:
-        """What is wrong with its values; ``where`` is the path of the actuation."""
+        """Faults of its values; ``where`` is the path of the actuation."""
         return []
 
     def shape_faults(self, where: str, dofs: int) -> list[str]:
-        """What is wrong with its shapes on a joint of so many coordinates."""
+        """Faults of its shapes on a joint with ``dofs`` coordinates."""
         return []
 
 
@@ -67,7 +68,11 @@ def _of_joint(where: str, signal: Any, dofs: int) -> list[str]:
 
 
 class Motion(AbstractActuation):
-    """The joint (its motor side, where the joint is flexible) follows ``signal`` exactly; the effort that takes is an output."""
+    """The joint follows a signal exactly; the required effort is an output.
+
+    Arguments:
+        signal: joint coordinate; of a flexible joint, that of the motor side.
+    """
 
     prescribes = True
     signal: AbstractSignal
@@ -75,27 +80,19 @@ class Motion(AbstractActuation):
     def shape_faults(self, where: str, dofs: int) -> list[str]:
         return _of_joint(f"{where}.signal", self.signal, dofs)
 
-    def effort(
-        self,
-        t: ScalarLike,
-        at: PieceTime,
-        q: Own,
-        qd: Own,
-        all_q: All,
-        all_qd: All,
-        held: Own | None,
-    ) -> Own:
-        return jnp.zeros_like(qd)
-
-    def stiffness(self) -> tuple[Array | float, Array | float]:
-        return 0.0, 0.0
+    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
+        return jnp.zeros_like(state.qd)
 
     def signals(self) -> tuple[AbstractSignal, ...]:
         return (self.signal,)
 
 
 class Effort(AbstractActuation):
-    """A torque [N m] or force [N] in time."""
+    """A torque or force in time.
+
+    Arguments:
+        signal: torque [N m] or force [N].
+    """
 
     prescribes = False
     signal: AbstractSignal
@@ -103,27 +100,21 @@ class Effort(AbstractActuation):
     def shape_faults(self, where: str, dofs: int) -> list[str]:
         return _of_joint(f"{where}.signal", self.signal, dofs)
 
-    def effort(
-        self,
-        t: ScalarLike,
-        at: PieceTime,
-        q: Own,
-        qd: Own,
-        all_q: All,
-        all_qd: All,
-        held: Own | None,
-    ) -> Own:
-        return jnp.broadcast_to(self.signal.evaluate(t, at)[0], qd.shape)
-
-    def stiffness(self) -> tuple[Array | float, Array | float]:
-        return 0.0, 0.0
+    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
+        return jnp.broadcast_to(self.signal.evaluate(t, piece_time)[0], state.qd.shape)
 
     def signals(self) -> tuple[AbstractSignal, ...]:
         return (self.signal,)
 
 
 class PD(AbstractActuation):
-    """``kp (reference - q) + kd (reference_rate - qd)``, cut off at ``limit`` where one is given."""
+    """PD controller: ``kp (reference - q) + kd (reference_rate - qd)``.
+
+    Arguments:
+        kp, kd: gains.
+        reference: joint coordinate to follow, on the motor side.
+        limit: largest effort [N m or N].
+    """
 
     prescribes = False
     kp: Float[Array, ""] = eqx.field(converter=as_float)
@@ -151,18 +142,9 @@ class PD(AbstractActuation):
             *_of_joint(f"{where}.reference", self.reference, dofs),
         ]
 
-    def effort(
-        self,
-        t: ScalarLike,
-        at: PieceTime,
-        q: Own,
-        qd: Own,
-        all_q: All,
-        all_qd: All,
-        held: Own | None,
-    ) -> Own:
-        r, rd, _ = self.reference.evaluate(t, at)
-        tau = self.kp * (r - q) + self.kd * (rd - qd)
+    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
+        r, rd, _ = self.reference.evaluate(t, piece_time)
+        tau = self.kp * (r - state.q) + self.kd * (rd - state.qd)
         return tau if self.limit is None else jnp.clip(tau, -self.limit, self.limit)
 
     def stiffness(self) -> tuple[Array | float, Array | float]:
@@ -173,34 +155,37 @@ class PD(AbstractActuation):
 
 
 class Feedback(AbstractActuation):
-    """Your own continuous law ``fn(t, q, qd, params) -> effort`` on the motor-side coordinates of all joints (robot order)."""
+    """A continuous control law.
+
+    Arguments:
+        fn: ``fn(t, q, qd, params) -> effort``, with motor-side coordinates and rates of all joints
+            in robot order.
+        params: pytree that is passed to ``fn``.
+    """
 
     prescribes = False
     fn: Callable[[Any, Array, Array, PyTree], Array] = eqx.field(static=True)
     params: PyTree = None
 
-    def effort(
-        self,
-        t: ScalarLike,
-        at: PieceTime,
-        q: Own,
-        qd: Own,
-        all_q: All,
-        all_qd: All,
-        held: Own | None,
-    ) -> Own:
-        return jnp.broadcast_to(self.fn(t, all_q, all_qd, self.params), qd.shape)
-
-    def stiffness(self) -> tuple[Array | float, Array | float]:
-        return 0.0, 0.0
+    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
+        effort = self.fn(t, state.all_q, state.all_qd, self.params)
+        return jnp.broadcast_to(effort, state.qd.shape)
 
     def signals(self) -> tuple[AbstractSignal, ...]:
         return ()
 
 
 class Sampled(AbstractActuation):
-    """A digital controller: ``fn(t, q, qd, params) -> effort`` is evaluated every ``period`` seconds (at the first step boundary at or after
-    each sample time), acts ``delay`` samples later and is held in between. Needs a fixed time grid."""
+    """A digital controller, which holds its effort between samples. Needs a fixed time grid.
+
+    It is evaluated at the first step boundary at or after each sample time.
+
+    Arguments:
+        fn: ``fn(t, q, qd, params) -> effort``, as in :class:`Feedback`.
+        period: sampling period [s].
+        params: pytree that is passed to ``fn``.
+        delay: number of samples after which the effort acts.
+    """
 
     prescribes = False
     fn: Callable[[Any, Array, Array, PyTree], Array] = eqx.field(static=True)
@@ -224,21 +209,9 @@ class Sampled(AbstractActuation):
     def shape_faults(self, where: str, dofs: int) -> list[str]:
         return number_fault(f"{where}.period", self.period, "Give one period.")
 
-    def effort(
-        self,
-        t: ScalarLike,
-        at: PieceTime,
-        q: Own,
-        qd: Own,
-        all_q: All,
-        all_qd: All,
-        held: Own | None,
-    ) -> Own:
-        assert held is not None  # Drive.effort passes the memory of a sampled controller
-        return held
-
-    def stiffness(self) -> tuple[Array | float, Array | float]:
-        return 0.0, 0.0
+    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
+        assert state.held is not None  # Drive.effort passes the memory of a sampled controller
+        return state.held
 
     def signals(self) -> tuple[AbstractSignal, ...]:
         return ()

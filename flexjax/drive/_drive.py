@@ -1,6 +1,7 @@
 """The drive: one actuation per named joint, loads, a moving base."""
 
 import difflib
+import functools
 
 import equinox as eqx
 import jax
@@ -11,19 +12,24 @@ from jaxtyping import Array, Float, PyTree
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive._base import Base, Load
 from flexjax.drive._check import finite_faults
-from flexjax.drive._controllers import PD, AbstractActuation, Feedback, Sampled
+from flexjax.drive._controllers import PD, AbstractActuation, ActuationState, Feedback, Sampled
 from flexjax.robot import Robot
 
 
 class SampledMemory(eqx.Module):
-    """What a sampled controller remembers: the queue of efforts (newest last; the first one acts) and how many samples were taken."""
+    """Memory of a sampled controller: queue of efforts (the first acts) and number of samples."""
 
     queue: Array
     count: Array
 
 
 class Drive(eqx.Module):
-    """What moves the robot. A joint that is not named is passive.
+    """What moves the robot.
+
+    Arguments:
+        joints: actuation by name of the joint; other joints are passive.
+        loads: wrenches on links.
+        base: motion of the ground frame.
 
     >>> import flexjax as fx
     >>> drive = fx.Drive(joints={"shoulder": fx.Motion(fx.quintic(0.0, 1.0, 2.0))})
@@ -37,43 +43,42 @@ class Drive(eqx.Module):
         for name, act in self.joints.items():
             if not isinstance(act, AbstractActuation):
                 raise ValueError(
-                    f"drive.joints.{name}: {type(act).__name__}; expected Motion, Effort, PD, Feedback or Sampled, e.g. fx.Motion(fx.quintic(0, 1, 2.0))."
+                    f"drive.joints.{name}: {type(act).__name__}; expected Motion, Effort, PD, "
+                    "Feedback or Sampled, e.g. fx.Motion(fx.quintic(0, 1, 2.0))."
                 )
 
     def check(self, robot: Robot) -> None:
-        """Names, kinds, shapes and values against the robot: one clear error for all faults."""
+        """Check names, kinds, shapes and values against the robot; one error for all faults."""
         joints = {j.name: j for j in robot.tree_joints}
         faults = []
         for name, act in self.joints.items():
+            where = f"drive.joints.{name}"
             if name not in joints:
                 near = difflib.get_close_matches(name, joints, 1)
                 hint = f" Did you mean {near[0]!r}?" if near else ""
-                faults.append(
-                    f"drive.joints.{name}: no such joint; expected one of {', '.join(joints) or 'none'}.{hint}"
-                )
+                known = ", ".join(joints) or "none"
+                faults.append(f"{where}: no such joint; expected one of {known}.{hint}")
                 continue
             joint = joints[name]
-            faults += act.shape_faults(f"drive.joints.{name}", joint.dofs)
+            faults += act.shape_faults(where, joint.dofs)
             if joint.dofs == 0:
-                faults.append(
-                    f"drive.joints.{name}: a {joint.type} joint cannot be driven; leave it out."
-                )
+                faults.append(f"{where}: a {joint.type} joint cannot be driven; leave it out.")
             if act.prescribes and joint.type in ("spherical", "free"):
                 faults.append(
-                    f"drive.joints.{name}: Motion on a {joint.type} joint; expected an effort, or a universal or revolute joint."
+                    f"{where}: Motion on a {joint.type} joint; expected an effort, or a universal "
+                    "or revolute joint."
                 )
-            if (
-                not act.prescribes
-                and joint.flexible
-                and (joint.motor is None or joint.motor.rotor is None)
-            ):
+            rotor = joint.motor is not None and joint.motor.rotor is not None
+            if joint.flexible and not act.prescribes and not rotor:
                 faults.append(
-                    f"drive.joints.{name}: an effort on a flexible joint needs joints.{name}.motor.rotor (the inertia it accelerates)."
+                    f"{where}: an effort on a flexible joint needs joints.{name}.motor.rotor (the "
+                    "inertia it accelerates)."
                 )
+        links = [link.name for link in robot.links]
         for i, load in enumerate(self.loads):
-            if load.link not in [link.name for link in robot.links]:
+            if load.link not in links:
                 faults.append(
-                    f"drive.loads.{i}.link: {load.link!r}; expected one of {', '.join(link.name for link in robot.links)}."
+                    f"drive.loads.{i}.link: {load.link!r}; expected one of {', '.join(links)}."
                 )
             faults += load.shape_faults(f"drive.loads.{i}")
         if self.base is not None:
@@ -85,7 +90,7 @@ class Drive(eqx.Module):
             )
 
     def value_faults(self) -> list[str]:
-        """Values that cannot be, whatever the robot; a limit or a parameter may be infinite."""
+        """Values that no robot allows; a limit or a parameter may be infinite."""
         faults = []
         for name, act in self.joints.items():
             faults += act.faults(f"drive.joints.{name}")
@@ -93,12 +98,12 @@ class Drive(eqx.Module):
             faults += load.faults(f"drive.loads.{i}")
         if self.base is not None:
             faults += self.base.faults("drive.base")
-        told = {fault.partition(":")[0] for fault in faults}
+        reported = {fault.partition(":")[0] for fault in faults}
         more = finite_faults("drive", self, infinite=("limit", "params"))
-        return faults + [fault for fault in more if fault.partition(":")[0] not in told]
+        return faults + [fault for fault in more if fault.partition(":")[0] not in reported]
 
     def prescribed(self, robot: Robot) -> np.ndarray:
-        """(D,) static mask of the joint coordinates that a Motion fixes."""
+        """Static mask (D,) of the joint coordinates that a Motion prescribes."""
         mask = [
             bool(j.name in self.joints and self.joints[j.name].prescribes)
             for j in robot.tree_joints
@@ -107,7 +112,7 @@ class Drive(eqx.Module):
         return np.array(mask, dtype=bool).reshape(-1)
 
     def motion(
-        self, robot: Robot, t: ScalarLike, at: PieceTime = None
+        self, robot: Robot, t: ScalarLike, piece_time: PieceTime = None
     ) -> tuple[Array, Array, Array]:
         """Coordinates, rates and accelerations (D,) of the prescribed joints; zero elsewhere."""
         dtype = robot.gravity.dtype
@@ -115,14 +120,9 @@ class Drive(eqx.Module):
         for joint in robot.tree_joints:
             act = self.joints.get(joint.name)
             if act is not None and act.prescribes:
-                rows.append(
-                    jnp.stack(
-                        [
-                            jnp.broadcast_to(x, (joint.dofs,)).astype(dtype)
-                            for x in act.signals()[0].evaluate(t, at)
-                        ]
-                    )
-                )
+                values = act.signals()[0].evaluate(t, piece_time)
+                own = [jnp.broadcast_to(x, (joint.dofs,)).astype(dtype) for x in values]
+                rows.append(jnp.stack(own))
             else:
                 rows.append(jnp.zeros((3, joint.dofs), dtype))
         table = jnp.concatenate(rows, axis=1) if rows else jnp.zeros((3, 0), dtype)
@@ -132,12 +132,12 @@ class Drive(eqx.Module):
         self,
         robot: Robot,
         t: ScalarLike,
-        at: PieceTime,
+        piece_time: PieceTime,
         q: Float[Array, " D"],
         qd: Float[Array, " D"],
         memory: PyTree = (),
     ) -> Array:
-        """Efforts (D,) of the motors at motor-side coordinates ``q``, rates ``qd`` (robot order), cut off at the motors' limits."""
+        """Efforts (D,) of the motors, within their limits, from motor-side coordinates."""
         parts = []
         slices = robot.dof_slices()
         for joint in robot.tree_joints:
@@ -147,14 +147,14 @@ class Drive(eqx.Module):
                 parts.append(jnp.zeros_like(qd[sl]))
                 continue
             held = memory[joint.name].queue[0] if isinstance(act, Sampled) else None
-            tau = act.effort(t, at, q[sl], qd[sl], q, qd, held)
+            tau = act.effort(t, piece_time, ActuationState(q[sl], qd[sl], q, qd, held))
             if joint.motor_limit is not None:
                 tau = jnp.clip(tau, -joint.motor_limit, joint.motor_limit)
             parts.append(tau.astype(qd.dtype))
         return jnp.concatenate(parts) if parts else jnp.zeros_like(qd)
 
     def stiffness(self, robot: Robot) -> tuple[Array, Array]:
-        """(D,) position and rate gains of the controllers, for Newton matrices."""
+        """Position and rate gains (D,) of the controllers, for Newton matrices."""
         dtype = robot.gravity.dtype
         kp, kd = [], []
         for joint in robot.tree_joints:
@@ -168,18 +168,22 @@ class Drive(eqx.Module):
         self,
         robot: Robot,
         t: ScalarLike,
-        at: PieceTime,
+        piece_time: PieceTime,
         q: Float[Array, " D"],
         qd: Float[Array, " D"],
         memory: PyTree = (),
     ) -> tuple[Array, Array]:
-        """(D,) slopes of the efforts in the joint's own coordinate and rate, with the sign turned;
-        zero beyond a limit and where an effort does not resist."""
+        """-d effort / d q and -d effort / d qd (D,) of each joint's own coordinate.
+
+        Zero beyond a limit and where an effort does not resist.
+        """
         own = any(isinstance(act, Feedback) for act in self.joints.values())
         if not own and not self.limited(robot):
             return self.stiffness(robot)
         every, none = jnp.eye(qd.shape[0], dtype=qd.dtype), jnp.zeros_like(qd)
-        _, slope = jax.linearize(lambda q, qd: self.effort(robot, t, at, q, qd, memory), q, qd)
+        _, slope = jax.linearize(
+            lambda q, qd: self.effort(robot, t, piece_time, q, qd, memory), q, qd
+        )
         by_q, by_qd = (
             jax.vmap(lambda e, f=f: slope(*f(e)) @ e)(every)
             for f in (lambda e: (e, none), lambda e: (none, e))
@@ -187,7 +191,7 @@ class Drive(eqx.Module):
         return jnp.maximum(-by_q, 0.0), jnp.maximum(-by_qd, 0.0)
 
     def limited(self, robot: Robot) -> list[str]:
-        """Joints under a controller whose effort is cut off."""
+        """Joints under a controller with limited effort."""
         return [
             joint.name
             for joint in robot.tree_joints
@@ -212,13 +216,15 @@ class Drive(eqx.Module):
         self,
         robot: Robot,
         t: ScalarLike,
-        at: PieceTime,
+        piece_time: PieceTime,
         q: Float[Array, " D"],
         qd: Float[Array, " D"],
         memory: PyTree = (),
     ) -> tuple[np.ndarray, Array, Array, Array, Array] | None:
-        """Coordinates (n,) whose effort is cut off, effort without limit, limit, position gain and
-        rate gain (n,); None where there are none."""
+        """Coordinates (n,) with limited effort; their effort without limit, limit and both gains.
+
+        None if there are none.
+        """
         names = self.limited(robot)
         if not names:
             return None
@@ -229,15 +235,14 @@ class Drive(eqx.Module):
             for limit in (getattr(self.joints[name], "limit", None), joints[name].motor_limit):
                 bound = bound if limit is None else bound.at[slices[name]].min(limit)
         drive, strong = self.unlimited(robot)
-        effort = drive.effort(strong, t, at, q, qd, memory)
-        kp, kd = drive.slopes(strong, t, at, q, qd, memory)
+        effort = drive.effort(strong, t, piece_time, q, qd, memory)
+        kp, kd = drive.slopes(strong, t, piece_time, q, qd, memory)
         return dofs, effort[dofs], bound[dofs], kp[dofs], kd[dofs]
 
     def breaks(self) -> Array:
-        """All times at which a signal jumps (a static number of traced times)."""
-        signals = [s for act in self.joints.values() for s in act.signals()] + [
-            load.wrench for load in self.loads
-        ]
+        """All times at which a signal jumps; their number is static."""
+        signals = [s for act in self.joints.values() for s in act.signals()]
+        signals += [load.wrench for load in self.loads]
         if self.base is not None:
             signals += [s for s in (self.base.translation, self.base.angle) if s is not None]
         parts = [s.breaks() for s in signals]
@@ -260,17 +265,15 @@ class Drive(eqx.Module):
         qd: Float[Array, " D"],
         memory: dict[str, SampledMemory],
     ) -> dict[str, SampledMemory]:
-        """Sampled controllers whose sample time has come (nearer to ``t`` than to the end of the step) take a new value."""
+        """Update the sampled controllers whose sample time is nearer to ``t`` than to the end."""
         new = {}
         for name, mem in memory.items():
             act = self.joints[name]
             assert isinstance(act, Sampled)  # only these have a memory
             due = t + 0.5 * (t_next - t) > mem.count * act.period
-            value = jnp.broadcast_to(act.fn(t, q, qd, act.params), mem.queue.shape[1:]).astype(
-                mem.queue.dtype
-            )
-            shifted = jnp.concatenate([mem.queue[1:], value[None]])
-            new[name] = SampledMemory(
-                jnp.where(due, shifted, mem.queue), jnp.where(due, mem.count + 1, mem.count)
+            value = jnp.broadcast_to(act.fn(t, q, qd, act.params), mem.queue.shape[1:])
+            shifted = jnp.concatenate([mem.queue[1:], value[None].astype(mem.queue.dtype)])
+            new[name] = jax.tree.map(
+                functools.partial(jnp.where, due), SampledMemory(shifted, mem.count + 1), mem
             )
         return new

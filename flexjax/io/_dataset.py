@@ -30,6 +30,7 @@ PARTS = {
     "wrench": WRENCH,
     "strain_part": STRAIN,
 }
+SECTION = ("time", "link", "station")
 
 # field: (dimensions, units, what it is)
 FIELDS: dict[str, tuple[tuple[str, ...], str, str]] = {
@@ -39,27 +40,23 @@ FIELDS: dict[str, tuple[tuple[str, ...], str, str]] = {
     "motor": (("time", "dof"), "rad or m (see dof_unit)", "joint coordinates, motor side"),
     "effort": (("time", "dof"), "N m or N", "effort of the drive on the motor side"),
     "frames": (
-        ("time", "link", "station", "pose"),
+        (*SECTION, "pose"),
         "m (x, y, z), 1 (quaternion)",
         "world frames of the sections",
     ),
-    "velocity": (
-        ("time", "link", "station", "twist"),
-        "m/s, rad/s",
-        "twist of the section in its own axes",
-    ),
+    "velocity": ((*SECTION, "twist"), "m/s, rad/s", "twist of the section in its own axes"),
     "acceleration": (
-        ("time", "link", "station", "twist"),
+        (*SECTION, "twist"),
         "m/s2, rad/s2",
         "acceleration of the section in its own axes, without gravity",
     ),
     "deflection": (
-        ("time", "link", "station", "axis"),
+        (*SECTION, "axis"),
         "m",
         "deflection from the tangent at the link's base, in the axes there",
     ),
     "strain": (
-        ("time", "link", "station", "strain_part"),
+        (*SECTION, "strain_part"),
         "1, 1/m",
         "axial and shear strain, torsion and curvature",
     ),
@@ -99,7 +96,7 @@ def dof_units(robot: Robot) -> list[str]:
 
 
 def check_single(traj: Trajectory, action: str) -> None:
-    """Refuse what is no trajectory, a batch, or traced."""
+    """Refuse anything but one concrete trajectory."""
     if not isinstance(traj, Trajectory):
         raise ValueError(
             f"{action}: {type(traj).__name__}; expected a Trajectory, what fx.simulate returns."
@@ -108,12 +105,20 @@ def check_single(traj: Trajectory, action: str) -> None:
         raise ValueError(f"{action}: the trajectory is traced; call it outside jit, vmap and grad.")
     if traj.status.ndim:
         raise ValueError(
-            f"{action}: a batch of shape {traj.status.shape}; expected one trajectory, e.g. jax.tree.map(lambda x: x[0], traj)."
+            f"{action}: a batch of shape {traj.status.shape}; expected one trajectory, e.g. "
+            "jax.tree.map(lambda x: x[0], traj)."
         )
 
 
 def to_dataset(traj: Trajectory) -> "xarray.Dataset":
-    """The trajectory as an ``xarray.Dataset``: coordinates by name (time, dof, link, station, joint), units as attributes, the robot as TOML text.
+    """Convert a trajectory to an ``xarray.Dataset``.
+
+    Arguments:
+        traj: one trajectory, not a batch.
+
+    Returns:
+        Variables over the coordinates time, dof, link, station and joint, with units as
+        attributes and the robot as TOML text.
 
     >>> fx.to_dataset(traj)["q"].sel(dof="shoulder").plot()  # doctest: +SKIP
     """
@@ -121,36 +126,30 @@ def to_dataset(traj: Trajectory) -> "xarray.Dataset":
 
     check_single(traj, "to_dataset")
     robot = traj.robot
+    array = lambda name, value, units, about: (
+        name,
+        np.asarray(value),
+        {"units": units, "long_name": about},
+    )
     coords: dict[str, Any] = {
-        "time": ("time", np.asarray(traj.ts), {"units": "s", "long_name": "time"}),
-        "station": (
-            "station",
-            np.asarray(traj.stations),
-            {"units": "1", "long_name": "position along the link over its length"},
-        ),
+        "time": array("time", traj.ts, "s", "time"),
+        "station": array("station", traj.stations, "1", "position along the link over its length"),
         "dof": ("dof", _text(dof_names(robot))),
         "dof_unit": ("dof", _text(dof_units(robot))),
-        "link": ("link", _text([link.name for link in robot.links])),
-        "joint": ("joint", _text([joint.name for joint in robot.joints])),
+        "link": ("link", _text(link.name for link in robot.links)),
+        "joint": ("joint", _text(joint.name for joint in robot.joints)),
         **{name: (name, _text(parts)) for name, parts in PARTS.items()},
     }
     data: dict[str, Any] = {
-        name: (dims, np.asarray(getattr(traj, name)), {"units": units, "long_name": about})
+        name: array(dims, getattr(traj, name), units, about)
         for name, (dims, units, about) in FIELDS.items()
     }
     for name, about in ENERGIES.items():
-        data[f"energy_{name}"] = (
-            "time",
-            np.asarray(getattr(traj.energy, name)),
-            {"units": "J", "long_name": about},
-        )
-    data["tip"] = (
-        ("time", "axis"),
-        np.asarray(traj.tip),
-        {"units": "m", "long_name": "world position of the tip of the last link"},
-    )
+        data[f"energy_{name}"] = array("time", getattr(traj.energy, name), "J", about)
+    tip = "world position of the tip of the last link"
+    data["tip"] = array(("time", "axis"), traj.tip, "m", tip)
     for name, (units, about) in SCALARS.items():
-        data[name] = ((), np.asarray(getattr(traj, name)), {"units": units, "long_name": about})
+        data[name] = array((), getattr(traj, name), units, about)
     attrs = {
         "format": FORMAT,
         "robot": robot_to_toml(robot),
@@ -174,24 +173,28 @@ def _text(names: Iterable[str]):
 
 
 def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
-    """The trajectory that :func:`to_dataset` made the dataset from. Where its ``final`` state had no place in a file, ``final`` is None."""
+    """Convert a dataset of :func:`to_dataset` back.
+
+    Arguments:
+        dataset: the dataset.
+
+    Returns:
+        The trajectory. ``final`` is None if the final state could not be stored.
+    """
     if dataset.attrs.get("format") != FORMAT:
         raise ValueError(
-            f"dataset: format {dataset.attrs.get('format')!r}; expected {FORMAT!r}, written by fx.save_trajectory."
+            f"dataset: format {dataset.attrs.get('format')!r}; expected {FORMAT!r}, written by "
+            "fx.save_trajectory."
         )
-    missing = [
-        name
-        for name in (*FIELDS, *(f"energy_{k}" for k in ENERGIES), *SCALARS, "time", "station")
-        if name not in dataset.variables
-    ]
-    if missing:
-        raise ValueError(
-            f"dataset: without {', '.join(missing)}; expected all that fx.save_trajectory writes. Is the file damaged?"
-        )
-
     wanted = {name: dims for name, (dims, _, _) in FIELDS.items()}
     wanted |= {f"energy_{k}": ("time",) for k in ENERGIES} | dict.fromkeys(SCALARS, ())
     wanted |= {"time": ("time",), "station": ("station",)}
+    missing = [name for name in wanted if name not in dataset.variables]
+    if missing:
+        raise ValueError(
+            f"dataset: without {', '.join(missing)}; expected all that fx.save_trajectory writes. "
+            "Is the file damaged?"
+        )
     for name, dims in wanted.items():
         variable = dataset[name]
         if variable.dims != dims or variable.dtype.kind not in "fiu":
@@ -221,6 +224,10 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
         )
         trees[name] = restore(json.loads(structure), [read(f"{name}_{i}") for i in range(count)])
     return Trajectory(
-        ts=ts, **{name: read(name) for name in (*FIELDS, *SCALARS)}, energy=Energy(**{k: read(f"energy_{k}") for k in ENERGIES}),
-        stats=trees["stats"], final=trees["final"], ends=trees["ends"], stations=read("station"), robot=robot,
-    )  # fmt: skip
+        ts=ts,
+        **{name: read(name) for name in (*FIELDS, *SCALARS)},
+        energy=Energy(**{k: read(f"energy_{k}") for k in ENERGIES}),
+        **trees,
+        stations=read("station"),
+        robot=robot,
+    )

@@ -1,4 +1,4 @@
-"""Drives from TOML files: what moves each joint, and loads, by the names of the signals. Only listed names are looked up."""
+"""Drives from TOML files: the drive of each joint, and loads. Only listed signals are allowed."""
 
 import difflib
 import inspect
@@ -11,16 +11,20 @@ from typing import Any
 from flexjax.drive import PD, Drive, Effort, Load, Motion, signal
 from flexjax.mechanism import Shape, Start
 
-SIGNALS = (
-    "constant", "quintic", "step_acceleration", "bang_bang", "piecewise_constant", "trapezoid", "cosine", "cycloid", "spin_up", "spline", "recorded",
-    "step", "ramp", "sine", "polynomial", "chirp",
-)  # fmt: skip
+SIGNALS = tuple(
+    "constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid "
+    "spin_up spline recorded step ramp sine polynomial chirp".split()
+)
 KINDS = ("motion", "effort", "pd")
 STARTS = ("joints", "rates", "motors", "links")
 
+EXAMPLE = "{ quintic = { start = 0.0, end = 1.0, duration = 2.0 } }"
+
 
 def load_drive(path: str | os.PathLike) -> Drive:
-    """Load a drive file. Each joint has a ``motion``, an ``effort`` or a ``pd`` controller, made of the signals of flexjax::
+    """Load a drive file.
+
+    Each joint has a ``motion``, an ``effort`` or a ``pd`` controller, made of signals::
 
     [joints.shoulder]
     motion = { quintic = { start = 0.0, end = 1.0, duration = 2.0 } }
@@ -29,6 +33,12 @@ def load_drive(path: str | os.PathLike) -> Drive:
     [[loads]]
     link = "fore"
     wrench = { constant = { value = [0.0, -2.0, 0.0, 0.0, 0.0, 0.0] } }
+
+    Arguments:
+        path: the file. A start table in it is left out, with a warning.
+
+    Returns:
+        The drive.
     """
     drive, start = load_run(path)
     if start is not None:
@@ -41,7 +51,9 @@ def load_drive(path: str | os.PathLike) -> Drive:
 
 
 def load_start(path: str | os.PathLike) -> Start:
-    """Load the ``start`` table of a drive file. Its fields are those of :class:`Start` and :class:`Shape`::
+    """Load the ``start`` table of a drive file.
+
+    Its fields are those of :class:`Start` and :class:`Shape`::
 
     [start.joints]
     shoulder = 0.5
@@ -49,12 +61,18 @@ def load_start(path: str | os.PathLike) -> Start:
     y = [0.0, 0.004, 0.01]
     y_rate = [0.0, 0.0, 0.1]
     s = [0.0, 0.6, 1.0]
+
+    Arguments:
+        path: the file.
+
+    Returns:
+        The start; that of the robot where the file has no such table.
     """
     return load_run(path)[1] or Start()
 
 
 def load_run(path: str | os.PathLike) -> tuple[Drive, Start | None]:
-    """Drive and start of a drive file; no start where it has no such table."""
+    """Drive and start of a drive file; None for a start that it does not have."""
     path = Path(path)
     try:
         document = tomllib.loads(path.read_bytes().decode("utf-8"))
@@ -76,7 +94,7 @@ def load_run(path: str | os.PathLike) -> tuple[Drive, Start | None]:
 
 
 def start_from_dict(table: Any, faults: list[str]) -> Start | None:
-    """The start of a table; what is wrong with it is added to ``faults``."""
+    """The start of a table; its faults are added to ``faults``."""
     before = len(faults)
     if not isinstance(table, dict):
         faults.append(f"  - start: {table!r}; expected a table, e.g. [start.joints].")
@@ -96,7 +114,8 @@ def start_from_dict(table: Any, faults: list[str]) -> Start | None:
             for name, value in entries.items():
                 if not _numeric(value, ""):
                     faults.append(
-                        f"  - start.{field}.{name}: {value!r}; expected a number or a list of numbers."
+                        f"  - start.{field}.{name}: {value!r}; expected a number or a list of "
+                        "numbers."
                     )
     return None if len(faults) > before else Start(**values)
 
@@ -119,7 +138,7 @@ def _shape(where: str, table: Any, faults: list[str]) -> Shape | None:
 
 
 def drive_from_dict(document: dict[str, Any]) -> Drive:
-    """The drive of a document; every fault is told at once."""
+    """The drive of a document; all faults are reported at once."""
     faults: list[str] = []
     for key in set(document) - {"joints", "loads"}:
         faults.append(f"{key}: unknown key; the keys here are joints, loads, start.")
@@ -128,20 +147,21 @@ def drive_from_dict(document: dict[str, Any]) -> Drive:
         act = _actuation(f"joints.{name}", table, faults)
         if act is not None:
             joints[name] = act
-    loads = []
     rows = document.get("loads", [])
     if not isinstance(rows, list):
         faults.append(f"loads: {rows!r}; expected a list of tables, each under [[loads]].")
         rows = []
-    for i, row in enumerate(rows):
-        loads.append(_load(f"loads.{i}", row, faults))
+    loads = [_load(f"loads.{i}", row, faults) for i, row in enumerate(rows)]
     if faults:
         raise ValueError("\n".join(f"  - {fault}" for fault in faults))
     return Drive(joints=joints, loads=tuple(load for load in loads if load is not None))
 
 
 def parse_motion(text: str) -> tuple[str, Any]:
-    """``shoulder=quintic:0:1:2``: the joint, and the signal with its arguments in order; a list is written with commas."""
+    """Parse ``shoulder=quintic:0:1:2``: joint, signal, and its arguments in order.
+
+    A list is written with commas.
+    """
     joint, equals, rest = text.partition("=")
     word, *values = rest.split(":")
     if not (joint and equals and word):
@@ -152,10 +172,11 @@ def parse_motion(text: str) -> tuple[str, Any]:
         numbers = [[float(x) for x in v.split(",")] if "," in v else float(v) for v in values]
     except ValueError:
         raise ValueError(
-            f"motion: {text!r}; expected numbers after the signal's name, e.g. shoulder=quintic:0:1:2."
+            f"motion: {text!r}; expected numbers after the signal's name, e.g. "
+            "shoulder=quintic:0:1:2."
         ) from None
     make = _signal_function(f"motion {joint}", word)
-    # What may be left out stands in brackets.
+    # Optional arguments stand in brackets.
     names = [
         n if p.default is p.empty else f"[{n}]"
         for n, p in inspect.signature(make).parameters.items()
@@ -187,9 +208,7 @@ def _table(document: dict, key: str, faults: list[str]) -> dict:
 
 def _signal(where: str, table: Any, faults: list[str]):
     if not (isinstance(table, dict) and len(table) == 1):
-        faults.append(
-            f"{where}: {table!r}; expected one signal, e.g. {{ quintic = {{ start = 0.0, end = 1.0, duration = 2.0 }} }}."
-        )
+        faults.append(f"{where}: {table!r}; expected one signal, e.g. {EXAMPLE}.")
         return None
     ((name, values),) = table.items()
     try:
@@ -229,17 +248,15 @@ def _signal(where: str, table: Any, faults: list[str]):
 def _numeric(value: Any, key: str) -> bool:
     if isinstance(value, list):
         return bool(value) and all(_numeric(v, "") for v in value)
-    return (
-        isinstance(value, str)
-        if key in ("ends", "method")
-        else isinstance(value, int | float) and not isinstance(value, bool)
-    )
+    if key in ("ends", "method"):
+        return isinstance(value, str)
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _actuation(where: str, table: Any, faults: list[str]):
     if not (isinstance(table, dict) and len(table) == 1 and next(iter(table)) in KINDS):
         faults.append(
-            f"{where}: {table!r}; expected one of {', '.join(KINDS)}, e.g. motion = {{ quintic = {{ start = 0.0, end = 1.0, duration = 2.0 }} }}."
+            f"{where}: {table!r}; expected one of {', '.join(KINDS)}, e.g. motion = {EXAMPLE}."
         )
         return None
     ((kind, values),) = table.items()
@@ -266,7 +283,7 @@ def _actuation(where: str, table: Any, faults: list[str]):
     except ValueError as error:
         faults += [f"{where}.{line}" for line in str(error).splitlines()]
         return None
-    # Gains only: how many coordinates the joint has is the robot's affair.
+    # Check gains only: the number of coordinates depends on the robot.
     gains = [f for f in made.shape_faults(f"{where}.pd", 1) if ".reference" not in f]
     faults += gains
     return None if gains else made
@@ -276,7 +293,8 @@ def _load(where: str, row: Any, faults: list[str]):
     wanted = {"link", "wrench"}
     if not (isinstance(row, dict) and wanted <= set(row) <= wanted | {"s", "frame"}):
         faults.append(
-            f"{where}: {row!r}; expected link, wrench (a signal of six numbers) and perhaps s and frame."
+            f"{where}: {row!r}; expected link, wrench (a signal of six numbers) and perhaps s and "
+            "frame."
         )
         return None
     wrench = _signal(f"{where}.wrench", row["wrench"], faults)

@@ -1,4 +1,4 @@
-"""Trajectories to and from files. A file appears whole or not at all."""
+"""Write trajectories to files and read them; writes are atomic."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,15 @@ ZARR = (".zarr",)
 
 
 def save_trajectory(traj: Trajectory, path: str | os.PathLike) -> Path:
-    """Write a trajectory: netCDF-4 for ``.nc``, a zarr store for ``.zarr`` (``pip install 'flexjax[zarr]'``). :func:`load_trajectory` reads it back.
+    """Write a trajectory to a file, which :func:`load_trajectory` reads.
+
+    Arguments:
+        traj: one trajectory, not a batch.
+        path: a name that ends in ``.nc`` (netCDF-4) or ``.zarr`` (a store; needs
+            ``pip install 'flexjax[zarr]'``).
+
+    Returns:
+        The path.
 
     >>> fx.save_trajectory(traj, "run.nc")  # doctest: +SKIP
     """
@@ -28,25 +36,27 @@ def save_trajectory(traj: Trajectory, path: str | os.PathLike) -> Path:
     dataset = to_dataset(traj)
     if kind == "zarr":
         _need_zarr()
-        dataset.attrs[COMPLETE] = True  # a chunk that is missing later is a fault, and no zeros
-        return write_whole(
-            path,
-            lambda part: dataset.to_zarr(
-                part, consolidated=False, zarr_format=2, write_empty_chunks=True
-            ),
-        )
-    plain = {
-        str(name): {"_FillValue": None}
-        for name, variable in dataset.variables.items()
-        if variable.dtype.kind == "f"
-    }
+        dataset.attrs[COMPLETE] = True  # a missing chunk is a fault instead of zeros
+        options = {"consolidated": False, "zarr_format": 2, "write_empty_chunks": True}
+        return write_whole(path, lambda part: dataset.to_zarr(part, **options))
+    floats = [str(name) for name, v in dataset.variables.items() if v.dtype.kind == "f"]
+    plain = dict.fromkeys(floats, {"_FillValue": None})
     return write_whole(
         path, lambda part: dataset.to_netcdf(part, engine="h5netcdf", encoding=plain)
     )
 
 
 def load_trajectory(path: str | os.PathLike) -> Trajectory:
-    """Read a trajectory that :func:`save_trajectory` wrote."""
+    """Read a trajectory from a file of :func:`save_trajectory`.
+
+    Arguments:
+        path: the file or store.
+
+    Returns:
+        The trajectory.
+
+    >>> fx.load_trajectory("run.nc")  # doctest: +SKIP
+    """
     kind = _kind(Path(path))
     if kind == "zarr":
         _need_zarr()

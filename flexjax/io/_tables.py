@@ -17,11 +17,12 @@ from flexjax.simulate.trajectory import Trajectory, measure
 def channels(
     traj: Trajectory, action: str, *, key: PRNGKeyArray | None = None
 ) -> list[tuple[str, str, np.ndarray]]:
-    """(name, unit, values) of time and of every sensor."""
+    """(name, unit, values) of the time and of every sensor."""
     check_single(traj, action)
     if not traj.robot.sensors:
         raise ValueError(
-            f"{action}: the robot {traj.robot.name!r} has no sensors; add [[sensors]] to it, or save everything with fx.save_trajectory."
+            f"{action}: the robot {traj.robot.name!r} has no sensors; add [[sensors]] to it, or "
+            "save everything with fx.save_trajectory."
         )
     readings = measure(traj, key=key)
     units = {s.name: sensor_unit(s, traj.robot) for s in traj.robot.sensors}
@@ -32,7 +33,15 @@ def channels(
 
 
 def to_csv(traj: Trajectory, path: str | os.PathLike, *, key: PRNGKeyArray | None = None) -> Path:
-    """Write the readings of the robot's sensors, one column each, e.g. ``time [s],shoulder-angle [rad]``. ``key`` adds the sensors' noise.
+    """Write the sensor readings as CSV, with a header such as ``time [s],shoulder-angle [rad]``.
+
+    Arguments:
+        traj: one trajectory, not a batch.
+        path: the file.
+        key: adds the noise of the sensors.
+
+    Returns:
+        The path.
 
     >>> fx.to_csv(traj, "run.csv")  # doctest: +SKIP
     """
@@ -42,16 +51,26 @@ def to_csv(traj: Trajectory, path: str | os.PathLike, *, key: PRNGKeyArray | Non
         with open(part, "w", encoding="utf-8", newline="") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow([f"{name} [{unit}]" for name, unit, _ in columns])
-            rows.writerows(
-                [repr(x) for x in row]
-                for row in zip(*(values.tolist() for _, _, values in columns), strict=True)
-            )
+            values = (values.tolist() for _, _, values in columns)
+            rows.writerows([repr(x) for x in row] for row in zip(*values, strict=True))
 
     return write_whole(Path(path), write)
 
 
 def to_mat(traj: Trajectory, path: str | os.PathLike, *, key: PRNGKeyArray | None = None) -> Path:
-    """Write the readings of the robot's sensors as a MATLAB file: one column vector each (names made MATLAB's), and a struct ``units``."""
+    """Write the sensor readings as a MATLAB file.
+
+    Arguments:
+        traj: one trajectory, not a batch.
+        path: the file. It has a column vector per sensor, under a valid MATLAB name, and a
+            struct ``units``.
+        key: adds the noise of the sensors.
+
+    Returns:
+        The path.
+
+    >>> fx.to_mat(traj, "run.mat")  # doctest: +SKIP
+    """
     from scipy.io import savemat
 
     content, units = {}, {}

@@ -1,5 +1,7 @@
-"""Pytrees of flexjax modules as plain data: a structure in JSON and a list of arrays. Nothing is pickled, and reading can build only modules of
-flexjax itself, so that a file from elsewhere cannot run code."""
+"""Pytrees of flexjax modules as plain data: a structure in JSON and a list of arrays.
+
+Nothing is pickled, and reading builds only modules of flexjax, so no file can run code.
+"""
 
 import dataclasses
 from importlib import import_module
@@ -19,7 +21,10 @@ class NotPlain(ValueError):
 
 
 def flatten(node: Any, arrays: list[np.ndarray]) -> Any:
-    """The structure of ``node`` in JSON's types; its arrays are appended to ``arrays`` and stand in it as ``{"array": index}``."""
+    """The structure of ``node`` in JSON types.
+
+    Arrays are appended to ``arrays``; the structure refers to them as ``{"array": index}``.
+    """
     if isinstance(node, jax.Array | np.ndarray | np.generic):
         if is_traced(node):
             raise NotPlain("a traced number")
@@ -66,7 +71,7 @@ def _module(name: str, values: dict) -> eqx.Module:
     cls = getattr(import_module(module), qualname, None)
     if not (isinstance(cls, type) and issubclass(cls, eqx.Module)):
         raise ValueError(f"{name!r} is no class of flexjax")
-    instance = object.__new__(cls)  # the numbers were checked when the object was first made
+    instance = object.__new__(cls)  # checked when it was first built
     for field in dataclasses.fields(cls):
         if field.name in values:
             value = values[field.name]

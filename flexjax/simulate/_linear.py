@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import PieceTime, ScalarLike, is_traced, ravel
-from flexjax.drive import AbstractActuation, Drive, Effort, Load, Motion
+from flexjax.drive import AbstractActuation, ActuationState, Drive, Effort, Load, Motion
 from flexjax.drive.signal import constant, stack
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import AbstractTerm, State
@@ -342,17 +342,8 @@ class _Added(AbstractActuation):
     inner: AbstractActuation
     extra: Array
 
-    def effort(
-        self,
-        t: ScalarLike,
-        at: PieceTime,
-        q: Float[Array, " k"],
-        qd: Float[Array, " k"],
-        all_q: Float[Array, " D"],
-        all_qd: Float[Array, " D"],
-        held: Float[Array, " k"] | None,
-    ) -> Float[Array, " k"]:
-        return self.inner.effort(t, at, q, qd, all_q, all_qd, held) + self.extra
+    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Array:
+        return self.inner.effort(t, piece_time, state) + self.extra
 
     def stiffness(self) -> tuple[Array | float, Array | float]:
         return self.inner.stiffness()

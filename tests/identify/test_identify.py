@@ -9,7 +9,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.study.identify import _fit, _identify
-from flexjax.study.identify._problem import Sought, build, measure_data
+from flexjax.study.identify._problem import Objective, build, measure_data
 from flexjax.study.identify.uncertainty._bootstrap import repeat
 from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record, study
 
@@ -51,7 +51,7 @@ def test_recovery_and_coverage(record_number):
 def test_records_that_cannot_be_made_are_told():
     record = joint_record(samples=5)
     problem = build(fx.RigidArm().bind(joint_arm()), [record], JOINT_FREE, dt=0.01)
-    with pytest.raises(ValueError, match="2 of 2 runs that make the records failed"):
+    with pytest.raises(ValueError, match="2 of 2 runs that make the recordings failed"):
         repeat(
             problem,
             measure_data(problem, [record])[0],
@@ -101,9 +101,11 @@ def test_what_the_solver_moves(model, noisy):
     """Relative changes down to a half, and positive beyond; a change of z where z is no logarithm."""
     problem = build(model, [noisy], [*FREE, "sensors.link-angle.offset"], dt=DT)
     z0 = jnp.full(len(FREE) + 1, 0.2)
-    sought = Sought(problem, measure_data(problem, [noisy])[0], z0, jnp.ones(()), jnp.zeros(()))
+    objective = Objective(
+        problem, measure_data(problem, [noisy])[0], z0, jnp.ones(()), jnp.zeros(())
+    )
     for u in (-3.0, -0.5, -0.2, 0.0, 0.7):
-        z, slope = sought.at(jnp.full_like(z0, u))
+        z, slope = objective.at(jnp.full_like(z0, u))
         shares = problem.parameters.values(z)[:-1] / problem.parameters.values(z0)[:-1]
         np.testing.assert_allclose(
             shares, 1 + u if u >= -0.5 else 0.5 * np.exp(2 * (u + 0.5)), rtol=1e-12
@@ -111,7 +113,7 @@ def test_what_the_solver_moves(model, noisy):
         assert float(z[-1]) == pytest.approx(0.2 + u)
         np.testing.assert_allclose(
             slope,
-            jnp.diagonal(jax.jacfwd(lambda u: sought.at(u)[0])(jnp.full_like(z0, u + 1e-9))),
+            jnp.diagonal(jax.jacfwd(lambda u: objective.at(u)[0])(jnp.full_like(z0, u + 1e-9))),
             rtol=1e-6,
         )
 

@@ -1,4 +1,4 @@
-"""A signal: a function of time with exact first and second derivatives, and the times at which they jump."""
+"""A signal: a function of time with exact derivatives, and the times at which they jump."""
 
 import abc
 
@@ -22,27 +22,27 @@ Motion = tuple[Value, Value, Value]
 
 
 class AbstractSignal(eqx.Module):
-    """An input in time. Every leaf is a float array: a changed number never recompiles, every number has a gradient."""
+    """An input in time. Parameters are float leaves: they have gradients and never recompile."""
 
-    # numpy numbers on the left (np.float64(2) * signal) must leave the product to the signal
+    # Leave np.float64(2) * signal to the signal.
     __array_ufunc__ = None
 
     def __hash__(self) -> int:
         return hash_by_leaves(self)
 
     @abc.abstractmethod
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         """Value, velocity and acceleration at time t.
 
-        `at` picks the piece between breaks (a step passes its midpoint), so that both ends of a step that lies between
-        two breaks see the same smooth piece; None means t itself, and then a break belongs to the piece after it.
-        Where pieces join without a jump in value, velocity and acceleration, t alone decides: there a step may
-        lie across the joint, and the value at its end must not depend on which step asks.
+        `piece_time` selects the piece between two breaks. A step passes its midpoint, so that both
+        of its ends use the same smooth piece. None means t; a break belongs to the piece after it.
+        Where value, velocity and acceleration are continuous, only t counts: a step may cross the
+        joint of two pieces, and the value there must not depend on the step.
         """
 
     @abc.abstractmethod
     def breaks(self) -> Times:
-        """The times at which value, velocity or acceleration jump: a static number of traced times."""
+        """Times at which value, velocity or acceleration jump; their number is static."""
 
     def __call__(self, t: NumbersLike) -> Value:
         """The value at t; an array of times gives values of shape t.shape + value.shape."""
@@ -65,7 +65,8 @@ class AbstractSignal(eqx.Module):
     def __mul__(self, factor: NumbersLike) -> "AbstractSignal":
         if isinstance(factor, AbstractSignal):
             raise TypeError(
-                "the product of two signals is not defined: multiply a signal by a number, or add signals"
+                "the product of two signals is not defined: multiply a signal by a number, or add "
+                "signals"
             )
         return Scaled(factor, self)
 
@@ -91,7 +92,7 @@ class Constant(AbstractSignal):
     def __check_init__(self):
         check_finite("constant", value=self.value)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         zero = jnp.zeros_like(self.value)
         return self.value, zero, zero
 
@@ -105,8 +106,8 @@ class Sum(AbstractSignal):
     a: AbstractSignal
     b: AbstractSignal
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        return jax.tree.map(jnp.add, self.a.evaluate(t, at), self.b.evaluate(t, at))
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        return jax.tree.map(jnp.add, self.a.evaluate(t, piece_time), self.b.evaluate(t, piece_time))
 
     def breaks(self) -> Times:
         return jnp.concatenate([self.a.breaks(), self.b.breaks()])
@@ -121,13 +122,21 @@ class Scaled(AbstractSignal):
     def __check_init__(self):
         check_finite("scaled signal", factor=self.factor)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        return jax.tree.map(lambda x: self.factor * x, self.signal.evaluate(t, at))
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        return jax.tree.map(lambda x: self.factor * x, self.signal.evaluate(t, piece_time))
 
     def breaks(self) -> Times:
         return self.signal.breaks()
 
 
 def constant(value: NumbersLike) -> Constant:
-    """The same value (a number or a vector) at all times."""
+    """A constant signal.
+
+    Arguments:
+        value: a number or a vector.
+
+    >>> import flexjax as fx
+    >>> float(fx.constant(0.5)(1.0))
+    0.5
+    """
     return Constant(value)

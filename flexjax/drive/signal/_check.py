@@ -1,4 +1,4 @@
-"""Refusals at construction: what is concrete is checked on the host, what is traced is believed."""
+"""Checks of signals at construction; traced values are not checked."""
 
 from typing import Any, NoReturn
 
@@ -21,26 +21,16 @@ def check_finite(owner: str, **fields: NumbersLike) -> None:
     for name, x in fields.items():
         value = as_concrete(x)
         if value is not None and not np.all(np.isfinite(value)):
-            refuse(
-                owner,
-                name,
-                value,
-                "finite numbers",
-                "Remove or fill in the NaN and infinite entries.",
-            )
+            remedy = "Remove or fill in the NaN and infinite entries."
+            refuse(owner, name, value, "finite numbers", remedy)
 
 
 def check_scalar(owner: str, **fields: NumbersLike) -> None:
-    """A finite number of shape (); shapes are known in a trace too."""
+    """Expect finite numbers of shape (); shapes are known in a trace too."""
     for name, x in fields.items():
         if np.shape(x) != ():
-            refuse(
-                owner,
-                f"shape of {name}",
-                np.shape(x),
-                "()",
-                f"Give {name} as one number; use stack for several.",
-            )
+            remedy = f"Give {name} as one number; use stack for several."
+            refuse(owner, f"shape of {name}", np.shape(x), "()", remedy)
     check_finite(owner, **fields)
 
 
@@ -56,46 +46,31 @@ def check_times(owner: str, at_least: int, **fields: NumbersLike) -> None:
     for name, x in fields.items():
         shape = np.shape(x)
         if len(shape) != 1 or shape[0] < at_least:
-            refuse(
-                owner,
-                f"shape of {name}",
-                shape,
-                f"(n,) with n >= {at_least}",
-                f"Give {name} as a list of times.",
-            )
+            expected, remedy = f"(n,) with n >= {at_least}", f"Give {name} as a list of times."
+            refuse(owner, f"shape of {name}", shape, expected, remedy)
         check_finite(owner, **{name: x})
         value = as_concrete(x)
         if value is not None and not np.all(np.diff(value) > 0):
             k = int(np.argmin(np.diff(value) > 0))
-            pair = value[k : k + 2]
-            refuse(
-                owner,
-                f"{name}[{k}:{k + 2}]",
-                pair,
-                "increasing times",
-                "Sort the samples and drop repeated times.",
-            )
+            remedy = "Sort the samples and drop repeated times."
+            refuse(owner, f"{name}[{k}:{k + 2}]", value[k : k + 2], "increasing times", remedy)
 
 
 def check_same_length(owner: str, times: NumbersLike, values: NumbersLike) -> None:
     if np.ndim(values) < 1 or np.shape(values)[0] != np.shape(times)[0]:
-        expected = f"{np.shape(times)[0]} rows, one per time"
-        refuse(
-            owner, "shape of values", np.shape(values), expected, "Give as many values as times."
+        expected, remedy = (
+            f"{np.shape(times)[0]} rows, one per time",
+            "Give as many values as times.",
         )
+        refuse(owner, "shape of values", np.shape(values), expected, remedy)
     check_finite(owner, values=values)
 
 
 def check_broadcast(owner: str, **fields: NumbersLike) -> None:
-    """Values of one shape, or numbers beside it."""
+    """Expect values of one shape, or numbers beside it."""
     shapes = {np.shape(x) for x in fields.values()} - {()}
     if len(shapes) > 1:
         names = " and ".join(fields)
-        refuse(
-            owner,
-            f"shapes of {names}",
-            sorted(shapes),
-            "equal shapes",
-            "Give both as numbers or as equal vectors.",
-        )
+        remedy = "Give both as numbers or as equal vectors."
+        refuse(owner, f"shapes of {names}", sorted(shapes), "equal shapes", remedy)
     check_finite(owner, **fields)

@@ -1,4 +1,4 @@
-"""Signals made of signals; sums and multiples are operators of the signals themselves."""
+"""Signals made of signals; see the operators of `AbstractSignal` for sums and multiples."""
 
 from collections.abc import Sequence
 
@@ -20,8 +20,10 @@ class Shifted(AbstractSignal):
     def __check_init__(self):
         check_scalar("shift", delay=self.delay)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        return self.signal.evaluate(t - self.delay, None if at is None else at - self.delay)
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        return self.signal.evaluate(
+            t - self.delay, None if piece_time is None else piece_time - self.delay
+        )
 
     def breaks(self) -> Times:
         return self.signal.breaks() + self.delay
@@ -35,26 +37,32 @@ class Stacked(AbstractSignal):
     def __check_init__(self):
         if not self.signals or not all(isinstance(s, AbstractSignal) for s in self.signals):
             kinds = [type(s).__name__ for s in self.signals]
-            refuse(
-                "stack",
-                "signals",
-                kinds,
-                "at least one signal",
-                "Wrap plain numbers in constant(...).",
-            )
+            remedy = "Wrap plain numbers in constant(...)."
+            refuse("stack", "signals", kinds, "at least one signal", remedy)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        return jax.tree.map(lambda *x: jnp.stack(x), *(s.evaluate(t, at) for s in self.signals))
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        return jax.tree.map(
+            lambda *x: jnp.stack(x), *(s.evaluate(t, piece_time) for s in self.signals)
+        )
 
     def breaks(self) -> Times:
         return jnp.concatenate([s.breaks() for s in self.signals])
 
 
 def shift(signal: AbstractSignal, delay: ScalarLike) -> Shifted:
-    """The same signal, `delay` seconds later."""
+    """Delay a signal.
+
+    Arguments:
+        signal: the signal.
+        delay: delay [s].
+    """
     return Shifted(signal, delay)
 
 
 def stack(signals: Sequence[AbstractSignal]) -> Stacked:
-    """Several scalar signals as one vector signal, of shape (k,)."""
+    """Combine scalar signals into one vector signal of shape (k,).
+
+    Arguments:
+        signals: k signals of shape ().
+    """
     return Stacked(signals)

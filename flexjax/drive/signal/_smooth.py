@@ -1,4 +1,4 @@
-"""Signals without jumps in value, velocity and acceleration: no breaks, and t alone says where on the curve."""
+"""Signals without jumps in value, velocity and acceleration: they have no breaks."""
 
 from math import pi
 
@@ -26,7 +26,7 @@ from flexjax.drive.signal._check import (
 
 
 def unit_time(t: ScalarLike, begin: ScalarLike, duration: ScalarLike) -> Scalar:
-    """(t - begin)/duration, kept in [0, 1]. Two `where`s: clip would halve derivatives at the ends."""
+    """(t - begin)/duration within [0, 1]. Not clip, which halves derivatives at the ends."""
     u = (t - begin) / duration
     return jnp.where(u < 0.0, 0.0, jnp.where(u > 1.0, 1.0, u))
 
@@ -44,7 +44,7 @@ class Quintic(AbstractSignal):
         check_scalar("quintic", begin=self.begin)
         check_broadcast("quintic", start=self.start, end=self.end)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         u, way = unit_time(t, self.begin, self.duration), self.end - self.start
         value = self.start + way * (u**3 * (10.0 + u * (6.0 * u - 15.0)))
         velocity = way * (30.0 * u**2 * (1.0 - u) ** 2 / self.duration)
@@ -67,7 +67,7 @@ class Cycloid(AbstractSignal):
         check_scalar("cycloid", begin=self.begin)
         check_broadcast("cycloid", start=self.start, end=self.end)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         u, way = unit_time(t, self.begin, self.duration), self.end - self.start
         sine, cosine = jnp.sin(2 * pi * u), jnp.cos(2 * pi * u)
         value = self.start + way * (u - sine / (2 * pi))
@@ -93,13 +93,12 @@ class SpinUp(AbstractSignal):
         check_scalar("spin_up", begin=self.begin)
         check_finite("spin_up", speed=self.speed)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         u = unit_time(t, self.begin, self.duration)
         sine, cosine = jnp.sin(2 * pi * u), jnp.cos(2 * pi * u)
         past = t - self.begin - self.duration
-        angle = self.duration * (0.5 * u**2 + (cosine - 1.0) / (2 * pi) ** 2) + jnp.where(
-            past > 0.0, past, 0.0
-        )
+        angle = self.duration * (0.5 * u**2 + (cosine - 1.0) / (2 * pi) ** 2)
+        angle = angle + jnp.where(past > 0.0, past, 0.0)
         return (
             self.speed * angle,
             self.speed * (u - sine / (2 * pi)),
@@ -122,7 +121,7 @@ class Sine(AbstractSignal):
             "sine", amplitude=self.amplitude, frequency=self.frequency, phase=self.phase
         )
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         w = 2 * pi * self.frequency
         value = self.amplitude * jnp.sin(w * t + self.phase)
         return value, self.amplitude * w * jnp.cos(w * t + self.phase), -(w**2) * value
@@ -139,16 +138,11 @@ class Polynomial(AbstractSignal):
     def __check_init__(self):
         shape = self.coefficients.shape
         if len(shape) < 1 or shape[0] < 1:
-            refuse(
-                "polynomial",
-                "shape of coefficients",
-                shape,
-                "(n,), n >= 1",
-                "Give a list, constant term first.",
-            )
+            remedy = "Give a list, constant term first."
+            refuse("polynomial", "shape of coefficients", shape, "(n,), n >= 1", remedy)
         check_finite("polynomial", coefficients=self.coefficients)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         value = self.coefficients[-1] + jnp.zeros_like(t)
         velocity = half = jnp.zeros_like(value)
         for c in self.coefficients[-2::-1]:
@@ -164,9 +158,18 @@ class Polynomial(AbstractSignal):
 def quintic(
     start: NumbersLike, end: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0
 ) -> Quintic:
-    """From rest to rest with zero velocity and acceleration at both ends; holds before and after.
+    """Motion from rest to rest with zero velocity and acceleration at both ends.
 
-    Paper 004, the manoeuvres PP: start + (end - start) u^3 (10 - 15 u + 6 u^2).
+    Paper 004, manoeuvres PP: start + (end - start) u^3 (10 - 15 u + 6 u^2).
+
+    Arguments:
+        start, end: values before and after.
+        duration: duration [s].
+        begin: time at which it begins [s].
+
+    >>> import flexjax as fx
+    >>> float(fx.quintic(0.0, 1.0, duration=2.0)(1.0))
+    0.5
     """
     return Quintic(start, end, duration, begin)
 
@@ -174,23 +177,45 @@ def quintic(
 def cycloid(
     end: NumbersLike, duration: ScalarLike, start: NumbersLike = 0.0, begin: ScalarLike = 0.0
 ) -> Cycloid:
-    """From rest to rest, start + (end - start) (u - sin(2 pi u)/(2 pi)); holds before and after."""
+    """Motion from rest to rest: start + (end - start) (u - sin(2 pi u)/(2 pi)).
+
+    Arguments:
+        end: value after it.
+        duration: duration [s].
+        start: value before it.
+        begin: time at which it begins [s].
+    """
     return Cycloid(end, duration, start, begin)
 
 
 def spin_up(speed: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -> SpinUp:
-    """An angle that goes smoothly from rest to a constant speed, the classical test of centrifugal stiffening.
+    """An angle from rest to constant speed, the classical test of centrifugal stiffening.
 
     Paper 003: speed/T (t^2/2 + (T/2 pi)^2 (cos(2 pi t/T) - 1)) for t < T, then speed (t - T/2).
+
+    Arguments:
+        speed: final speed [rad/s].
+        duration: time T to reach it [s].
+        begin: time at which it begins [s].
     """
     return SpinUp(speed, duration, begin)
 
 
 def sine(amplitude: NumbersLike, frequency: NumbersLike, phase: NumbersLike = 0.0) -> Sine:
-    """amplitude sin(2 pi frequency t + phase), frequency in Hz, at all times."""
+    """amplitude sin(2 pi frequency t + phase), at all times.
+
+    Arguments:
+        amplitude: amplitude.
+        frequency: frequency [Hz].
+        phase: phase [rad].
+    """
     return Sine(amplitude, frequency, phase)
 
 
 def polynomial(coefficients: NumbersLike) -> Polynomial:
-    """coefficients[0] + coefficients[1] t + coefficients[2] t^2 + ..., at all times."""
+    """coefficients[0] + coefficients[1] t + coefficients[2] t^2 + ..., at all times.
+
+    Arguments:
+        coefficients: constant term first.
+    """
     return Polynomial(coefficients)

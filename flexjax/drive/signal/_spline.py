@@ -16,10 +16,10 @@ Ends = Literal["not-a-knot", "natural", "clamped"]
 
 
 def knot_slopes(times: Times, values: Value, ends: Ends) -> Value:
-    """The slopes at the knots that make the cubic Hermite curve C2: one tridiagonal solve."""
+    """Slopes at the knots that make the cubic Hermite curve C2: one tridiagonal solve."""
 
     def solve(column):
-        # as numbers, because interpax makes the zeros of its named conditions in the default dtype
+        # interpax would create the zeros of named conditions in the default dtype.
         zero = jnp.zeros((), column.dtype)
         order = {"clamped": 1, "natural": 2}.get(ends)
         bc = (ends if order is None else (order, zero),) * 2
@@ -30,15 +30,15 @@ def knot_slopes(times: Times, values: Value, ends: Ends) -> Value:
 
 
 class Hermite(AbstractSignal):
-    """Cubics through the values with given slopes at the knots; holds outside. What `prepare` makes of a spline."""
+    """Cubics through values with given slopes at the knots: a spline after `prepare`."""
 
     times: Times
     values: Value
     slopes: Value
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        at = t if at is None else at
-        # inner knots by t: nothing jumps there, so they are no breaks and a step may lie across one
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        piece_time = t if piece_time is None else piece_time
+        # t selects the piece: nothing jumps at inner knots, so a step may cross one.
         k = jnp.sum(t >= self.times[1:-1])
         t0, t1 = pick(self.times, k), pick(self.times, k + 1)
         p0, p1 = pick(self.values, k), pick(self.values, k + 1)
@@ -48,11 +48,9 @@ class Hermite(AbstractSignal):
         curve, twist = (3.0 * chord - 2.0 * m0 - m1) / h, (m0 + m1 - 2.0 * chord) / h**2
         dt = t - t0
         value = p0 + dt * (m0 + dt * (curve + dt * twist))
-        velocity, acceleration = (
-            m0 + dt * (2.0 * curve + 3.0 * dt * twist),
-            2.0 * curve + 6.0 * dt * twist,
-        )
-        before, after = at < self.times[0], at >= self.times[-1]
+        velocity = m0 + dt * (2.0 * curve + 3.0 * dt * twist)
+        acceleration = 2.0 * curve + 6.0 * dt * twist
+        before, after = piece_time < self.times[0], piece_time >= self.times[-1]
         rest = before | after
         value = jnp.where(before, self.values[0], jnp.where(after, self.values[-1], value))
         return value, jnp.where(rest, 0.0, velocity), jnp.where(rest, 0.0, acceleration)
@@ -72,16 +70,11 @@ class Spline(AbstractSignal):
         check_times("spline", 2, times=self.times)
         check_same_length("spline", self.times, self.values)
         if self.ends not in ("not-a-knot", "natural", "clamped"):
-            refuse(
-                "spline",
-                "ends",
-                self.ends,
-                "'not-a-knot', 'natural' or 'clamped'",
-                "Choose one of these.",
-            )
+            expected = "'not-a-knot', 'natural' or 'clamped'"
+            refuse("spline", "ends", self.ends, expected, "Choose one of these.")
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        return self.prepared().evaluate(t, at)
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        return self.prepared().evaluate(t, piece_time)
 
     def breaks(self) -> Times:
         return jnp.stack([self.times[0], self.times[-1]])
@@ -100,22 +93,27 @@ class Polyline(AbstractSignal):
         check_times("recorded", 2, times=self.times)
         check_same_length("recorded", self.times, self.values)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         zero = jnp.zeros_like(self.values[:1])
         widths = jnp.diff(self.times).reshape((-1,) + (1,) * (self.values.ndim - 1))
         velocity = jnp.concatenate([zero, jnp.diff(self.values, axis=0) / widths, zero])
         position = jnp.concatenate([self.values[:1], self.values])
-        return parabolas(t, at, self.times, position, velocity, jnp.zeros_like(velocity))
+        return parabolas(t, piece_time, self.times, position, velocity, jnp.zeros_like(velocity))
 
     def breaks(self) -> Times:
         return self.times
 
 
 def spline(times: NumbersLike, values: NumbersLike, ends: Ends = "not-a-knot") -> Spline:
-    """The C2 cubic spline through values (n, ...) at increasing times (n,); holds before and after.
+    """C2 cubic spline through samples; constant before the first and after the last.
 
-    `ends="clamped"` starts and stops with zero velocity, the choice for a motion from rest to rest; "natural" with
-    zero acceleration; "not-a-knot" follows a smooth curve best. The breaks are the first and the last time.
+    Its breaks are the first and the last time.
+
+    Arguments:
+        times: increasing times (n,) [s].
+        values: values (n, ...).
+        ends: "clamped" starts and stops with zero velocity, for a motion from rest to rest;
+            "natural" has zero acceleration there; "not-a-knot" follows a smooth curve best.
     """
     return Spline(times, values, ends)
 
@@ -123,10 +121,13 @@ def spline(times: NumbersLike, values: NumbersLike, ends: Ends = "not-a-knot") -
 def recorded(
     times: NumbersLike, values: NumbersLike, method: Literal["cubic2", "linear"] = "cubic2"
 ) -> AbstractSignal:
-    """Samples as a signal: "cubic2" is the C2 spline, "linear" joins them by straight lines.
+    """Samples as a signal.
 
-    With "linear" the velocity jumps at every sample, so every sample is a break and becomes the end of a step: for
-    dense recordings take "cubic2".
+    Arguments:
+        times: increasing times (n,) [s].
+        values: values (n, ...).
+        method: "cubic2" is the C2 spline; "linear" joins samples by straight lines. A line makes
+            every sample a break and the end of a step: use "cubic2" for dense recordings.
     """
     if method not in ("cubic2", "linear"):
         refuse("recorded", "method", method, "'cubic2' or 'linear'", "Choose one of these.")
@@ -134,9 +135,9 @@ def recorded(
 
 
 def prepare(tree: Any) -> Any:
-    """The same pytree with the tridiagonal systems of all its splines solved: call it once before a time loop.
+    """Solve the tridiagonal systems of all splines in a pytree; call it once before a time loop.
 
-    Inside the trace and not at construction, so that gradients in times and values stay whole.
+    Not done at construction, so that gradients w.r.t. times and values stay complete.
     """
     is_spline = lambda x: isinstance(x, Spline)
     return jax.tree.map(lambda x: x.prepared() if is_spline(x) else x, tree, is_leaf=is_spline)

@@ -1,4 +1,4 @@
-"""Signals with jumps: a few pieces of constant acceleration each, changed at the breaks."""
+"""Signals with jumps: pieces of constant acceleration between breaks."""
 
 import equinox as eqx
 import jax
@@ -26,14 +26,14 @@ def pick(rows: jax.Array, k: jax.Array) -> jax.Array:
 
 def parabolas(
     t: ScalarLike,
-    at: PieceTime,
+    piece_time: PieceTime,
     times: Times,
     position: Float[Array, "pieces ..."],
     velocity: Float[Array, "pieces ..."],
     acceleration: Float[Array, "pieces ..."],
 ) -> Motion:
-    """n times separate n + 1 pieces; row k of the other arrays is the motion at the start of piece k."""
-    k = jnp.sum((t if at is None else at) >= times)
+    """Motion on n + 1 pieces between n times; row k holds the motion at the start of piece k."""
+    k = jnp.sum((t if piece_time is None else piece_time) >= times)
     dt = t - pick(times, jnp.maximum(k - 1, 0))
     p, v, a = pick(position, k), pick(velocity, k), pick(acceleration, k)
     return p + dt * (v + 0.5 * dt * a), v + dt * a, a
@@ -56,12 +56,12 @@ class StepAcceleration(AbstractSignal):
         check_scalar("step_acceleration", begin=self.begin)
         check_broadcast("step_acceleration", start=self.start, end=self.end)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         way = self.end - self.start
         zero, a = jnp.zeros_like(way), 4.0 * way / self.duration**2
         position = rows(self.start, self.start, self.start + 0.5 * way, self.end)
         velocity = rows(zero, zero, 2.0 * way / self.duration, zero)
-        return parabolas(t, at, self.breaks(), position, velocity, rows(zero, a, -a, zero))
+        return parabolas(t, piece_time, self.breaks(), position, velocity, rows(zero, a, -a, zero))
 
     def breaks(self) -> Times:
         return self.begin + self.duration * jnp.asarray([0.0, 0.5, 1.0], self.duration.dtype)
@@ -83,28 +83,22 @@ class Trapezoid(AbstractSignal):
         duration, ramp = as_concrete(self.duration), as_concrete(self.ramp)
         if duration is not None and ramp is not None and ramp > 0.5 * duration * (1 + 1e-6):
             expected = f"at most half of duration = {float(duration)}"
-            refuse(
-                "trapezoid", "ramp", ramp, expected, "Shorten the ramp or lengthen the duration."
-            )
+            remedy = "Shorten the ramp or lengthen the duration."
+            refuse("trapezoid", "ramp", ramp, expected, remedy)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         way = self.end - self.start
         zero, cruise = jnp.zeros_like(way), way / (self.duration - self.ramp)
         a, ramped = cruise / self.ramp, 0.5 * cruise * self.ramp
         position = rows(self.start, self.start, self.start + ramped, self.end - ramped, self.end)
-        return parabolas(
-            t,
-            at,
-            self.breaks(),
-            position,
-            rows(zero, zero, cruise, cruise, zero),
-            rows(zero, a, zero, -a, zero),
-        )
+        velocity = rows(zero, zero, cruise, cruise, zero)
+        acceleration = rows(zero, a, zero, -a, zero)
+        return parabolas(t, piece_time, self.breaks(), position, velocity, acceleration)
 
     def breaks(self) -> Times:
         zero = jnp.zeros_like(self.duration)
         times = rows(zero, self.ramp, self.duration - self.ramp, self.duration)
-        return distinct(self.begin + times)  # without a cruise the two in the middle are equal
+        return distinct(self.begin + times)  # without a cruise the inner two are equal
 
 
 class Ramp(AbstractSignal):
@@ -119,12 +113,13 @@ class Ramp(AbstractSignal):
         check_scalar("ramp", begin=self.begin)
         check_finite("ramp", value=self.value)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         zero = jnp.zeros_like(self.value)
-        velocity = rows(zero, self.value / self.duration, zero)
-        return parabolas(
-            t, at, self.breaks(), rows(zero, zero, self.value), velocity, jnp.zeros_like(velocity)
+        position, velocity = (
+            rows(zero, zero, self.value),
+            rows(zero, self.value / self.duration, zero),
         )
+        return parabolas(t, piece_time, self.breaks(), position, velocity, jnp.zeros_like(velocity))
 
     def breaks(self) -> Times:
         return rows(self.begin, self.begin + self.duration)
@@ -140,8 +135,8 @@ class PiecewiseConstant(AbstractSignal):
         check_times("piecewise_constant", 1, times=self.times)
         check_same_length("piecewise_constant", self.times, self.values)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        k = jnp.sum((t if at is None else at) >= self.breaks())
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        k = jnp.sum((t if piece_time is None else piece_time) >= self.breaks())
         value = pick(jnp.concatenate([jnp.zeros_like(self.values[:1]), self.values]), k)
         zero = jnp.zeros_like(value)
         return value, zero, zero
@@ -160,11 +155,10 @@ class BangBang(AbstractSignal):
         check_finite("bang_bang", amplitude=self.amplitude)
         check_times("bang_bang", 2, times=self.times)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        k = jnp.sum((t if at is None else at) >= self.breaks())
-        sign = jnp.where(
-            (k == 0) | (k == self.times.shape[0]), 0.0, jnp.where(k % 2 == 1, 1.0, -1.0)
-        )
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        k = jnp.sum((t if piece_time is None else piece_time) >= self.breaks())
+        outside = (k == 0) | (k == self.times.shape[0])
+        sign = jnp.where(outside, 0.0, jnp.where(k % 2 == 1, 1.0, -1.0))
         zero = jnp.zeros_like(self.amplitude)
         return sign.astype(self.amplitude.dtype) * self.amplitude, zero, zero
 
@@ -175,9 +169,14 @@ class BangBang(AbstractSignal):
 def step_acceleration(
     start: NumbersLike, end: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0
 ) -> StepAcceleration:
-    """Constant acceleration 4 (end - start)/duration^2 for half the time, its opposite for the rest; then holds.
+    """Constant acceleration 4 (end - start)/duration^2, then its opposite; from rest to rest.
 
-    Paper 004, the manoeuvres ST.
+    Paper 004, manoeuvres ST.
+
+    Arguments:
+        start, end: values before and after.
+        duration: duration [s].
+        begin: time at which it begins [s].
     """
     return StepAcceleration(start, end, duration, begin)
 
@@ -189,25 +188,53 @@ def trapezoid(
     ramp: ScalarLike,
     begin: ScalarLike = 0.0,
 ) -> Trapezoid:
-    """Trapezoidal velocity from rest to rest: `ramp` seconds of acceleration, cruise, `ramp` seconds of braking."""
+    """Motion from rest to rest with a trapezoidal velocity.
+
+    Arguments:
+        start, end: values before and after.
+        duration: duration [s].
+        ramp: duration of acceleration and of braking [s].
+        begin: time at which it begins [s].
+    """
     return Trapezoid(start, end, duration, ramp, begin)
 
 
 def ramp(value: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -> Ramp:
-    """From zero to `value` at constant rate, then holds."""
+    """From zero to a value at constant rate.
+
+    Arguments:
+        value: final value.
+        duration: duration [s].
+        begin: time at which it begins [s].
+    """
     return Ramp(value, duration, begin)
 
 
 def step(value: NumbersLike, time: ScalarLike = 0.0) -> PiecewiseConstant:
-    """Zero before `time`, `value` from then on."""
+    """Zero before a time, a value from then on.
+
+    Arguments:
+        value: final value.
+        time: time of the jump [s].
+    """
     return PiecewiseConstant(as_float(time)[None], as_float(value)[None])
 
 
 def piecewise_constant(times: NumbersLike, values: NumbersLike) -> PiecewiseConstant:
-    """values[k] from times[k] on, until the next time; zero before the first, the last holds."""
+    """values[k] from times[k] to the next time; zero before the first.
+
+    Arguments:
+        times: increasing times (n,) [s].
+        values: values (n, ...).
+    """
     return PiecewiseConstant(times, values)
 
 
 def bang_bang(amplitude: NumbersLike, times: NumbersLike) -> BangBang:
-    """+amplitude between the first two times, -amplitude between the next two, and so on; zero outside."""
+    """+amplitude between the first two times, -amplitude between the next two, and so on.
+
+    Arguments:
+        amplitude: amplitude.
+        times: increasing times [s]; zero before the first and after the last.
+    """
     return BangBang(amplitude, times)

@@ -1,6 +1,7 @@
-"""Breaks of several signals at one time: kept apart by rounding errors, so that a time picks one order of them.
+"""Simultaneous breaks of several signals, separated by rounding errors.
 
-The derivative with respect to each break needs the drive between it and the next one, even where no time passes in between.
+Each break then has its place in an order. The derivative w.r.t. a break needs the drive between it
+and the next one, even if no time passes in between.
 """
 
 from typing import Any
@@ -16,13 +17,13 @@ ULPS = 4
 
 
 class Delayed(AbstractSignal):
-    """A signal whose next piece is picked ``lag`` later; its value at a time is the same."""
+    """A signal that changes its piece ``lag`` later; its value at a time is the same."""
 
     signal: AbstractSignal
     lag: Scalar
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
-        return self.signal.evaluate(t, (t if at is None else at) - self.lag)
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
+        return self.signal.evaluate(t, (t if piece_time is None else piece_time) - self.lag)
 
     def breaks(self) -> Times:
         return self.signal.breaks() + self.lag
@@ -35,7 +36,10 @@ def _is_simple(x: Any) -> bool:
 
 
 def separate(tree: Any, scale: Scalar) -> tuple[Any, Scalar]:
-    """The same pytree with no two signals breaking at exactly the same time, and by how much they were moved apart; ``scale``: the largest time of the run."""
+    """Separate simultaneous breaks of the signals in a pytree.
+
+    ``scale``: the largest time of the run. Returns the pytree and the largest displacement.
+    """
     signals = jax.tree.leaves(tree, is_leaf=_is_simple)
     many = sum(isinstance(x, AbstractSignal) and x.breaks().shape[0] > 0 for x in signals)
     if many < 2:
@@ -52,7 +56,7 @@ def separate(tree: Any, scale: Scalar) -> tuple[Any, Scalar]:
 
 
 def distinct(times: jax.Array) -> jax.Array:
-    """Breaks of one signal, equal neighbours moved apart by a rounding error; derivatives are kept."""
+    """Breaks of one signal with equal neighbours separated; derivatives are unchanged."""
     unit = ULPS * jnp.finfo(times.dtype).eps * jnp.max(jnp.abs(times))
     gap = lax.stop_gradient(jnp.diff(times))
     return times.at[1:].add(jnp.where((gap >= 0) & (gap < unit), unit, 0.0))

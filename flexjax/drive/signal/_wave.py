@@ -1,4 +1,4 @@
-"""Waves that begin and end: inside they are smooth, at both ends something jumps."""
+"""Waves that begin and end: smooth inside, with jumps at both ends."""
 
 from math import pi
 
@@ -10,10 +10,12 @@ from flexjax.drive.signal._base import AbstractSignal, Motion
 from flexjax.drive.signal._check import check_broadcast, check_finite, check_positive, check_scalar
 
 
-def between(t: ScalarLike, at: PieceTime, breaks: Times, inside: Motion, after: Value) -> Motion:
+def between(
+    t: ScalarLike, piece_time: PieceTime, breaks: Times, inside: Motion, after: Value
+) -> Motion:
     """Zero before the first break, `inside` up to the second, then `after` at rest."""
-    at = t if at is None else at
-    on, past = (at >= breaks[0]) & (at < breaks[1]), at >= breaks[1]
+    piece_time = t if piece_time is None else piece_time
+    on, past = (piece_time >= breaks[0]) & (piece_time < breaks[1]), piece_time >= breaks[1]
     value, velocity, acceleration = inside
     value = jnp.where(on, value, jnp.where(past, after, 0.0))
     return value, jnp.where(on, velocity, 0.0), jnp.where(on, acceleration, 0.0)
@@ -31,7 +33,7 @@ class Cosine(AbstractSignal):
         check_scalar("cosine", begin=self.begin)
         check_finite("cosine", amplitude=self.amplitude)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         w = 2 * pi / self.period
         sine, cosine = jnp.sin(w * (t - self.begin)), jnp.cos(w * (t - self.begin))
         inside = (
@@ -39,7 +41,7 @@ class Cosine(AbstractSignal):
             self.amplitude * (w * sine),
             self.amplitude * (w**2 * cosine),
         )
-        return between(t, at, self.breaks(), inside, 2.0 * self.amplitude)
+        return between(t, piece_time, self.breaks(), inside, 2.0 * self.amplitude)
 
     def breaks(self) -> Times:
         return jnp.stack([self.begin, self.begin + 0.5 * self.period])
@@ -62,28 +64,28 @@ class Chirp(AbstractSignal):
             "chirp", amplitude=self.amplitude, first=self.first, last=self.last, phase=self.phase
         )
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None) -> Motion:
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         tau = t - self.begin
         rate = 2 * pi * (self.last - self.first) / self.duration
         w = 2 * pi * self.first + rate * tau
         angle = (2 * pi * self.first + 0.5 * rate * tau) * tau + self.phase
         sine, cosine = self.amplitude * jnp.sin(angle), self.amplitude * jnp.cos(angle)
-        return between(
-            t,
-            at,
-            self.breaks(),
-            (sine, w * cosine, rate * cosine - w**2 * sine),
-            jnp.zeros_like(sine),
-        )
+        inside = (sine, w * cosine, rate * cosine - w**2 * sine)
+        return between(t, piece_time, self.breaks(), inside, jnp.zeros_like(sine))
 
     def breaks(self) -> Times:
         return jnp.stack([self.begin, self.begin + self.duration])
 
 
 def cosine(amplitude: NumbersLike, period: ScalarLike, begin: ScalarLike = 0.0) -> Cosine:
-    """amplitude (1 - cos(2 pi t/period)) for half a period, then holds 2 amplitude; accelerations jump at both ends.
+    """amplitude (1 - cos(2 pi t/period)) for half a period, then 2 amplitude.
 
-    Paper 002, eq. 17, which prints the held value as `amplitude`: the curve itself ends at twice that.
+    Accelerations jump at both ends. Paper 002, eq. 17, which prints the final value as `amplitude`.
+
+    Arguments:
+        amplitude: half the final value.
+        period: period [s].
+        begin: time at which it begins [s].
     """
     return Cosine(amplitude, period, begin)
 
@@ -96,5 +98,13 @@ def chirp(
     phase: NumbersLike = 0.0,
     begin: ScalarLike = 0.0,
 ) -> Chirp:
-    """A sine whose frequency goes linearly from `first` to `last` (Hz) within `duration`; zero before and after."""
+    """A sine with linearly changing frequency; zero before and after.
+
+    Arguments:
+        amplitude: amplitude.
+        first, last: frequency at the beginning and at the end [Hz].
+        duration: duration [s].
+        phase: phase at the beginning [rad].
+        begin: time at which it begins [s].
+    """
     return Chirp(amplitude, first, last, duration, phase, begin)

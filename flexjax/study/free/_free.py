@@ -1,4 +1,4 @@
-"""Which numbers are sought: by path, with bounds, priors, transforms and ties."""
+"""Free parameters of a study: by path, with bounds, priors, transforms and ties."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -23,20 +23,32 @@ _LIMITS = {
     "poisson": (-1.0, 0.5),
 }
 
+Bounds = tuple[float | None, float | None]
+
 
 @dataclasses.dataclass(frozen=True)
 class Free:
-    """A number to be found, or several: ``path`` as in :func:`flexjax.paths` (``links.*.material.E``), or ``drive....`` for numbers of the
-    drive, ``start.joints.<joint>``, ``start.rates.<joint>`` for the state at the start (one for each experiment).
+    """One free parameter or several, selected by path.
 
-    ``bounds``: (lower, upper), either may be None. ``prior``: (mean, standard deviation). ``transform``: "log" (positive numbers),
-    "logit" (between two bounds), "none"; by default what bounds and the kind of number ask for. ``tie``: all numbers of the path are one
-    ("value"), or keep their ratios ("factor"). ``start``: where the search starts (default: what the robot says). ``scale``: the size of
-    a typical change, for numbers that start at zero.
+    Arguments:
+        path: a path or several, as in :func:`flexjax.paths` (``links.*.material.E``);
+            ``drive....`` for parameters of the drive; ``start.joints.<joint>`` and
+            ``start.rates.<joint>`` for the initial state, one for each experiment.
+        bounds: (lower, upper); either may be None.
+        prior: (mean, standard deviation).
+        transform: "log" (positive parameters), "logit" (between two bounds) or "none". The
+            default follows from the bounds and the field.
+        tie: "value" makes all parameters of the path equal, "factor" keeps their ratios.
+        start: initial value of the search (default: the robot's own).
+        scale: typical change of a parameter that starts at zero.
+
+    >>> import flexjax as fx
+    >>> fx.Free("links.*.material.E", bounds=(6e10, 8e10), tie="value").tie
+    'value'
     """
 
     path: str | tuple[str, ...]
-    bounds: tuple[float | None, float | None] | None = None
+    bounds: Bounds | None = None
     prior: tuple[float, float] | None = None
     transform: str | None = None
     tie: str | None = None
@@ -44,13 +56,15 @@ class Free:
     scale: float | None = None
 
 
-Bounds = tuple[float | None, float | None]
 FreeLike = str | Free | Sequence[str | Free] | Mapping[str, Free | Bounds]
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """One leaf (or component of an array) that takes a parameter's value times ``factor``; ``experiment`` None: of every experiment."""
+    """A leaf, or a component of it, that takes a parameter's value times ``factor``.
+
+    ``experiment`` None: the leaf of every experiment.
+    """
 
     root: str
     steps: tuple
@@ -60,7 +74,7 @@ class Target:
 
 
 class Parameters(eqx.Module):
-    """The sought numbers as one vector z of order one: z = 0 is where the search starts."""
+    """The free parameters as one vector z of order one; the search starts at z = 0."""
 
     names: tuple[str, ...] = eqx.field(static=True)
     units: tuple[str, ...] = eqx.field(static=True)
@@ -81,7 +95,7 @@ class Parameters(eqx.Module):
         return np.array([k == kind for k in self.kinds], bool)
 
     def values(self, z: Float[Array, " n"]) -> Float[Array, " n"]:
-        """The numbers themselves."""
+        """The parameters in their units."""
         log, logit = self.mask("log"), self.mask("logit")
         low = jnp.where(jnp.isfinite(self.lower), self.lower, 0.0)
         wide = jnp.where(logit, self.upper - low, 1.0)
@@ -93,7 +107,7 @@ class Parameters(eqx.Module):
         return jnp.where(log, above, jnp.where(logit, between, self.start + self.scale * z))
 
     def inverse(self, x: Float[Array, " n"]) -> Float[Array, " n"]:
-        """z of given numbers (inside their bounds)."""
+        """z of given parameters (inside their bounds)."""
         log, logit = self.mask("log"), self.mask("logit")
         low = jnp.where(jnp.isfinite(self.lower), self.lower, 0.0)
         wide = jnp.where(logit, self.upper - low, 1.0)
@@ -110,7 +124,7 @@ class Parameters(eqx.Module):
         )
 
     def prior_residual(self, values: Float[Array, " n"]) -> Float[Array, " n"]:
-        """(x - mean) / sd; of logarithms where the transform is one. Zero without a prior."""
+        """(x - mean) / sd, of the logarithms under a "log" transform. Zero without a prior."""
         mean, sd = self.prior_mean, self.prior_sd
         log = self.mask("log") & (mean > 0)
         shares = jnp.log(jnp.where(log, values, 1.0) / jnp.where(log, mean, 1.0))
@@ -123,7 +137,7 @@ class Parameters(eqx.Module):
         values: Float[Array, " n"] | Sequence[Float[Array, ""]],
         experiment: int | None = None,
     ) -> Any:
-        """``tree`` (a robot, drive or start) with the numbers in their places."""
+        """Insert the parameters into ``tree`` (a robot, drive or start)."""
         leaves: dict[tuple, Any] = {}
         for k, targets in enumerate(self.targets):
             for target in targets:
@@ -152,7 +166,10 @@ def parameters(
     labels: list[str],
     sizes: dict[str, float],
 ) -> Parameters:
-    """Expand ``free`` on a robot and on the drives and starts of the experiments. ``sizes``: typical size of the readings of sensors."""
+    """Expand ``free`` on a robot and on the drives and starts of the experiments.
+
+    ``sizes``: typical size of the readings of each sensor.
+    """
     items = listed(free)
     if not items:
         raise ValueError(
@@ -177,17 +194,20 @@ def parameters(
     seen = [(t.root, t.steps, t.index, t.experiment) for row in rows for t in row["targets"]]
     if twice or len(set(seen)) < len(seen):
         raise ValueError(
-            f"free: {', '.join(twice) or 'a number'} is named twice; expected each number once."
+            f"free: {', '.join(twice) or 'a parameter'} is named twice; expected each once."
         )
     column = lambda key: jnp.asarray([row[key] for row in rows], robot.gravity.dtype)
     return Parameters(
-        tuple(names), tuple(r["unit"] for r in rows), tuple(r["kind"] for r in rows), tuple(tuple(r["targets"]) for r in rows),
+        tuple(names),
+        tuple(r["unit"] for r in rows),
+        tuple(r["kind"] for r in rows),
+        tuple(tuple(r["targets"]) for r in rows),
         *(column(k) for k in ("start", "lower", "upper", "scale", "prior_mean", "prior_sd")),
-    )  # fmt: skip
+    )
 
 
 def listed(free: FreeLike) -> list:
-    """The items of ``free``, each of which :func:`as_free` takes."""
+    """The items of ``free``, each accepted by :func:`as_free`."""
     if isinstance(free, str | Free):
         return [free]
     return list(free.items() if isinstance(free, Mapping) else free)
@@ -208,8 +228,7 @@ def as_free(item: Any) -> Free:
 
 
 def _found(path: str, robot: Robot, drives: list[Drive], starts: list[Start], labels: list[str]):
-    """(name, unit, rule, value, Target) of every number that a path leads to; of an array: of all
-    its components."""
+    """(name, unit, rule, value, Target) of every component of every leaf of a path."""
     root, _, rest = path.partition(".")
     if root == "drive":
         return _found_in_drives(path, rest, drives, labels)
@@ -232,17 +251,13 @@ def _found_in_drives(path: str, rest: str, drives: list[Drive], labels: list[str
     for e, other in enumerate(every):
         if [f.path for f in other] != [f.path for f in every[0]]:
             raise ValueError(
-                f"free {path!r}: the drives of {labels[0]!r} and {labels[e]!r} differ there; expected the "
-                "same numbers in the drive of every experiment. Name those that all drives have."
+                f"free {path!r}: the drives of {labels[0]!r} and {labels[e]!r} differ there; "
+                "expected the same parameters in the drive of every experiment. Name those that "
+                "all drives have."
             )
+    target = lambda f: Target("drive", f.steps, f.index, None, 1.0)
     return [
-        (
-            f"drive.{f.path}",
-            "",
-            "finite",
-            float(f.part),
-            Target("drive", f.steps, f.index, None, 1.0),
-        )
+        (f"drive.{f.path}", "", "finite", float(f.part), target(f))
         for f in (every[0] if every else [])
     ]
 
@@ -276,7 +291,8 @@ def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
     if item.tie is not None:
         if item.tie not in ("value", "factor"):
             raise ValueError(
-                f"free {item.path!r}: tie = {item.tie!r}; expected 'value' (all equal) or 'factor' (ratios kept)."
+                f"free {item.path!r}: tie = {item.tie!r}; expected 'value' (all equal) or "
+                "'factor' (ratios kept)."
             )
         if item.tie == "factor":
             targets = [
@@ -293,30 +309,29 @@ def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
         lower, upper = limits[0] if lower is None else lower, limits[1] if upper is None else upper
     kind = item.transform
     if kind is None:
-        both = lower is not None and upper is not None
         positive = rule in ("positive", "not negative") and value > 0 or item.tie == "factor"
-        kind = (
-            "logit"
-            if both
-            else "log"
-            if positive and upper is None or lower is not None and upper is None
-            else "none"
-        )
+        if lower is not None and upper is not None:
+            kind = "logit"
+        else:
+            kind = "log" if upper is None and (positive or lower is not None) else "none"
     if kind not in TRANSFORMS:
         raise ValueError(f"{where}: transform = {kind!r}; expected one of {', '.join(TRANSFORMS)}.")
     if kind == "logit" and (lower is None or upper is None or not lower < upper):
         raise ValueError(
-            f"{where}: bounds = {(lower, upper)}; a logit transform needs a lower and a larger upper bound."
+            f"{where}: bounds = {(lower, upper)}; a logit transform needs a lower and a larger "
+            "upper bound."
         )
     if kind == "log" and lower is None:
         lower = 0.0
     if kind == "none" and (lower is not None or upper is not None):
         raise ValueError(
-            f"{where}: bounds = {(lower, upper)} with transform 'none'; give both bounds, or a lower one only."
+            f"{where}: bounds = {(lower, upper)} with transform 'none'; give both bounds, or a "
+            "lower one only."
         )
     if (lower is not None and not value > lower) or (upper is not None and not value < upper):
         raise ValueError(
-            f"{where}: starts at {value:g}, not inside {(lower, upper)}; give Free(..., start=...) inside the bounds"
+            f"{where}: starts at {value:g}, not inside {(lower, upper)}; give "
+            "Free(..., start=...) inside the bounds"
             f"{', or transform=' + repr('none') if value == 0 else ''}."
         )
     if not np.isfinite(value):
@@ -325,10 +340,19 @@ def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
     scale = size if item.scale is not None or value == 0 else abs(value)
     mean, sd = item.prior or (value, np.inf)
     if not sd > 0 or (kind == "log" and item.prior and not mean > 0):
+        above = ", mean above zero" if kind == "log" else ""
         raise ValueError(
-            f"{where}: prior = {item.prior}; expected (mean, positive standard deviation){', mean above zero' if kind == 'log' else ''}."
+            f"{where}: prior = {item.prior}; expected (mean, positive standard deviation){above}."
         )
     return {
-        "name": name, "unit": unit, "kind": kind, "targets": targets, "start": value, "scale": scale, "prior_mean": mean, "prior_sd": sd,
-        "lower": -np.inf if lower is None else lower, "upper": np.inf if upper is None else upper,
-    }  # fmt: skip
+        "name": name,
+        "unit": unit,
+        "kind": kind,
+        "targets": targets,
+        "start": value,
+        "lower": -np.inf if lower is None else lower,
+        "upper": np.inf if upper is None else upper,
+        "scale": scale,
+        "prior_mean": mean,
+        "prior_sd": sd,
+    }

@@ -1,4 +1,4 @@
-"""Numbers of a model from measured data, with their uncertainty."""
+"""Estimate robot parameters from measured data, with confidence intervals."""
 
 from flexjax.study.identify._design import Design as Design, design as design
 from flexjax.study.identify._identify import identify as identify

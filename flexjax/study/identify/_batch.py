@@ -1,7 +1,7 @@
-"""Many searches at once: Levenberg and Marquardt's method as one compiled loop over lanes.
+"""Many searches at once: Levenberg-Marquardt as one compiled loop under vmap.
 
-A loop of its own beside optimistix's solver, which a single search uses: optimistix traces the model in several places under vmap and took three
-times as long to compile here. Both end where a Gauss-Newton step gains nothing any more.
+Not the solver of optimistix: under vmap it traces the model in several places and compiles three
+times as long. Both end where a Gauss-Newton step gains nothing.
 """
 
 import equinox as eqx
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from flexjax.study.identify._problem import Measured, Problem, residuals_and_jacobian
 
 
-class _Lane(eqx.Module):
+class _Search(eqx.Module):
     z: jax.Array
     residual: jax.Array
     jacobian: jax.Array
@@ -23,8 +23,11 @@ class _Lane(eqx.Module):
 def solve_batch(
     problem: Problem, measured: Measured, z0: jax.Array, max_steps: int, over_data: bool = False
 ):
-    """Searches from the rows of ``z0`` (n, p), and each with its own measured values (a leading axis of n) where ``over_data``: z (n, p), residuals
-    (n, N), Jacobians (n, N, p)."""
+    """Search from the rows of ``z0`` (n, p).
+
+    ``over_data``: each search has its own measured values (a leading axis of n). Returns z (n, p),
+    residuals (n, N) and Jacobians (n, N, p).
+    """
 
     def data(values):
         return eqx.tree_at(lambda m: m.values, measured, values)
@@ -36,30 +39,31 @@ def solve_batch(
         )
         return both(z, measured.values)
 
-    def trial(lane: _Lane):
-        J, r = lane.jacobian, lane.residual
+    def trial(search: _Search):
+        J, r = search.jacobian, search.residual
         gram = J.T @ J
-        # Marquardt's scaling: damping relative to what each number does; the floor keeps an unseen number where it is.
+        # Marquardt's scaling; the floor keeps a parameter without effect where it is.
         scale = jnp.diag(gram) + 1e-12 * jnp.max(jnp.diag(gram)) + 1e-30
-        step = -jnp.linalg.solve(gram + lane.damping * jnp.diag(scale), J.T @ r)
-        return lane.z + jnp.clip(step, -1.0, 1.0)
+        step = -jnp.linalg.solve(gram + search.damping * jnp.diag(scale), J.T @ r)
+        return search.z + jnp.clip(step, -1.0, 1.0)
 
-    def judge(lane: _Lane, z, r, J):
-        before, after = 0.5 * jnp.sum(lane.residual**2), 0.5 * jnp.sum(r**2)
-        better = (after < before) & ~lane.done
-        new = _Lane(
-            jnp.where(better, z, lane.z), jnp.where(better, r, lane.residual), jnp.where(better, J, lane.jacobian),
-            jnp.where(better, lane.damping * 0.1, lane.damping * 10.0).clip(1e-12, 1e12), lane.done,
-        )  # fmt: skip
-        return eqx.tree_at(
-            lambda x: x.done, new, lane.done | _finished(new) | (new.damping >= 1e10)
+    def judge(search: _Search, z, r, J):
+        better = (0.5 * jnp.sum(r**2) < 0.5 * jnp.sum(search.residual**2)) & ~search.done
+        new = _Search(
+            jnp.where(better, z, search.z),
+            jnp.where(better, r, search.residual),
+            jnp.where(better, J, search.jacobian),
+            jnp.where(better, search.damping * 0.1, search.damping * 10.0).clip(1e-12, 1e12),
+            search.done,
         )
+        done = search.done | _finished(new) | (new.damping >= 1e10)
+        return eqx.tree_at(lambda x: x.done, new, done)
 
-    # The first pass of the loop evaluates the start itself (no slope, no step): one copy of the model in the program instead of two.
+    # The first pass evaluates the start, so that the program contains the model only once.
     n, p = z0.shape
     (shape, _) = jax.eval_shape(evaluate, z0)
     start = jnp.full(shape.shape, 1e100, z0.dtype)
-    lanes = _Lane(
+    searches = _Search(
         z0,
         start,
         jnp.zeros((*shape.shape, p), z0.dtype),
@@ -68,19 +72,20 @@ def solve_batch(
     )
 
     def body(carry):
-        k, lanes = carry
-        z = jax.vmap(trial)(lanes)
-        return k + 1, jax.vmap(judge)(lanes, z, *evaluate(z))
+        k, searches = carry
+        z = jax.vmap(trial)(searches)
+        return k + 1, jax.vmap(judge)(searches, z, *evaluate(z))
 
-    _, lanes = jax.lax.while_loop(
-        lambda c: (c[0] <= max_steps) & ~jnp.all(c[1].done), body, (jnp.zeros((), jnp.int32), lanes)
-    )
-    return lanes.z, lanes.residual, lanes.jacobian
+    def running(carry):
+        return (carry[0] <= max_steps) & ~jnp.all(carry[1].done)
+
+    _, searches = jax.lax.while_loop(running, body, (jnp.zeros((), jnp.int32), searches))
+    return searches.z, searches.residual, searches.jacobian
 
 
-def _finished(lane: _Lane):
-    """A full Gauss-Newton step would gain less than a ten-thousandth of the loss of one sample, or nothing but rounding is left."""
-    J, r = lane.jacobian, lane.residual
+def _finished(search: _Search):
+    """Whether a full Gauss-Newton step gains almost nothing, or only rounding is left."""
+    J, r = search.jacobian, search.residual
     loss = 0.5 * jnp.sum(r**2)
     slope = J.T @ r
     gram = J.T @ J

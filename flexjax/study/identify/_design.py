@@ -1,4 +1,4 @@
-"""Which experiment tells most? Candidate drives compared by the information that their readings would hold."""
+"""Design of experiments: rank candidate drives by the information in their readings."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -24,8 +24,11 @@ from flexjax.study.identify.records._experiment import Experiment
 
 
 class Candidate(NamedTuple):
-    """``score``: logarithm of the determinant of the information about relative changes; higher by one, the region of confidence has 0.61 times the volume.
-    ``errors``: relative standard error of every sought number."""
+    """A candidate drive.
+
+    ``score``: log determinant of the information about relative changes; one more shrinks the
+    volume of the confidence region to 0.61. ``errors``: relative standard errors.
+    """
 
     name: str
     drive: Drive
@@ -64,17 +67,29 @@ def design(
     dt: float = 1e-3,
     steps: int = 10,
 ) -> Design:
-    """Order candidate drives by what they would tell about the sought numbers (D-optimality), at the model's present numbers.
+    """Rank candidate drives by their information about the free parameters (D-optimality).
 
-    ``noise``: standard deviations of the sensors that will be recorded. ``tune``: paths of numbers of the drive ("joints.shoulder.signal.amplitude",
-    or :class:`Free` with bounds) that are then changed, by the gradient of the score, to make the best candidate better still; that one is added to the
-    list as "<name>, tuned".
+    Arguments:
+        model: the information is evaluated at the parameters of its robot.
+        free: free parameters, as in :func:`identify`.
+        candidates: drives by name.
+        ts: times of the readings [s].
+        noise: standard deviation of each sensor that will be recorded.
+        tune: paths in the drive ("joints.shoulder.signal.amplitude", or :class:`Free` with
+            bounds) that are optimised for the best candidate, which joins the list as
+            "<name>, tuned".
+        dt: largest step of the simulation [s].
+        steps: iterations of the optimisation.
+
+    Returns:
+        The candidates, best first, with their expected standard errors.
     """
     if not candidates:
         raise ValueError("candidates: none; expected {name: fx.Drive(...)}.")
     if not noise:
         raise ValueError(
-            "noise: none; expected {sensor: standard deviation} of the sensors that will be recorded."
+            "noise: none; expected {sensor: standard deviation} of the sensors that will be "
+            "recorded."
         )
     ts = np.asarray(ts, float)
     problems = {
@@ -103,7 +118,7 @@ def _problem(
 
 
 def _information(problem: Problem, measured: Measured, drive: Drive | None = None):
-    """Fisher information about relative changes of the sought numbers."""
+    """Fisher information about relative changes of the free parameters."""
     if drive is not None:
         problem = eqx.tree_at(lambda p: p.groups[0].drives, problem, (drive,))
     par = problem.parameters
@@ -118,13 +133,11 @@ def _information(problem: Problem, measured: Measured, drive: Drive | None = Non
 def _row(name: str, drive: Drive, problem: Problem, measured: Measured) -> Candidate:
     info = np.asarray(_information(problem, measured))
     sign, score = np.linalg.slogdet(info)
+    if not sign > 0:
+        return Candidate(name, drive, -np.inf, np.full(len(info), np.inf))
     with np.errstate(invalid="ignore"):
-        errors = (
-            np.sqrt(np.diag(np.linalg.pinv(info, hermitian=True)))
-            if sign > 0
-            else np.full(len(info), np.inf)
-        )
-    return Candidate(name, drive, float(score) if sign > 0 else -np.inf, errors)
+        errors = np.sqrt(np.diag(np.linalg.pinv(info, hermitian=True)))
+    return Candidate(name, drive, float(score), errors)
 
 
 def _tuned(
@@ -140,7 +153,7 @@ def _tuned(
         drive = tuning.place(base, "drive", tuning.values(z))
         return -jnp.linalg.slogdet(_information(problem, measured, drive))[1]
 
-    # Few numbers of the drive: forward mode over the forward mode of the Jacobian.
+    # Few parameters of the drive: forward mode over the forward mode of the Jacobian.
     slope = eqx.filter_jit(lambda z, p, m: (score(z, p, m), jax.jacfwd(score)(z, p, m)))
 
     def fun(x):
@@ -150,14 +163,12 @@ def _tuned(
     found = minimize(
         fun, np.zeros(tuning.size), jac=True, method="BFGS", options={"maxiter": steps}
     )
-    drive = tuning.place(best.drive, "drive", tuning.values(jnp.asarray(found.x)))
-    name = f"{best.name}, tuned"
+    values = tuning.values(jnp.asarray(found.x))
     changed = eqx.tree_at(
-        lambda p: p.groups[0].drives,
-        problem,
-        (tuning.place(base, "drive", tuning.values(jnp.asarray(found.x))),),
+        lambda p: p.groups[0].drives, problem, (tuning.place(base, "drive", values),)
     )
-    return _row(name, drive, changed, measured)
+    drive = tuning.place(best.drive, "drive", values)
+    return _row(f"{best.name}, tuned", drive, changed, measured)
 
 
 def _tuning(tune: FreeLike, problem: Problem, drive: Drive) -> Parameters:

@@ -1,5 +1,7 @@
-"""Which free parameters take part in a prediction at all: found in the traced program, so that a
-derivative that happens to vanish (a joint at rest, a stop that is not reached) is not mistaken."""
+"""Find free parameters that no prediction depends on, in the traced program.
+
+A derivative that happens to vanish (a joint at rest, a stop that is not reached) does not count.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,8 +13,10 @@ from flexjax.study.identify._problem import Problem
 
 
 def refuse_without_effect(problem: Problem, suspects: Sequence[int] | np.ndarray) -> None:
-    """Raise for parameters among ``suspects`` (indices) that no prediction depends on. Traces the
-    model once more; call it only where a derivative is zero."""
+    """Raise for parameters among ``suspects`` (indices) that no prediction depends on.
+
+    It traces the model once more; call it only where a derivative is zero.
+    """
     reached = takes_part(problem)
     idle = [problem.parameters.names[k] for k in suspects if not reached[k]]
     if idle:
@@ -25,7 +29,7 @@ def refuse_without_effect(problem: Problem, suspects: Sequence[int] | np.ndarray
 
 
 def takes_part(problem: Problem) -> list[bool]:
-    """Of every parameter: whether a prediction depends on it, for some values of all of them."""
+    """For every parameter: whether a prediction depends on it, for some values of all of them."""
     par = problem.parameters
 
     def predict(*values):
@@ -62,12 +66,10 @@ def _passed_on(equation: Any, given: list[bool]) -> list[bool]:
     if kind == "while":
         first, second = p["cond_nconsts"], p["cond_nconsts"] + p["body_nconsts"]
         state = _looped(p["body_jaxpr"].jaxpr, given[first:second], given[second:], None)
-        # The number of rounds depends on the condition, and everything on their number.
-        return (
-            [True] * len(state)
-            if any(_reached(p["cond_jaxpr"].jaxpr, given[:first] + state))
-            else state
-        )
+        # The condition sets the number of rounds, on which every result depends.
+        if any(_reached(p["cond_jaxpr"].jaxpr, given[:first] + state)):
+            return [True] * len(state)
+        return state
     if kind == "cond":
         if given[0]:
             return [True] * len(equation.outvars)
@@ -81,7 +83,7 @@ def _passed_on(equation: Any, given: list[bool]) -> list[bool]:
 
 
 def _looped(body: Any, consts: list[bool], rest: list[bool], carry: int | None) -> list[bool]:
-    """Outputs of a loop: what is carried round may reach the next round's results."""
+    """Outputs of a loop: the carry may affect the results of the next round."""
     carry = len(rest) if carry is None else carry
     state, others = rest[:carry], rest[carry:]
     while True:

@@ -1,4 +1,4 @@
-"""Search: Levenberg-Marquardt of optimistix on growing parts of the records, with a bar, interruption and checkpoints; optax for large problems."""
+"""Searches: Levenberg-Marquardt on growing segments of the recordings, optax, checkpoints."""
 
 import os
 import time
@@ -19,8 +19,8 @@ from flexjax.study.identify._effect import refuse_without_effect
 from flexjax.study.identify._problem import (
     FAILED,
     Measured,
+    Objective,
     Problem,
-    Sought,
     for_solver,
     residuals,
     residuals_and_jacobian,
@@ -34,15 +34,18 @@ class Fit(NamedTuple):
     loss: float  # half the sum of squared weighted residuals
     history: list[float]
     status: str  # "converged", "stopped at max_steps", "interrupted"
-    evaluations: float  # of whole records
-    residual: np.ndarray  # at z, with Jacobian by z and predictions
+    evaluations: float  # of whole recordings
+    residual: np.ndarray  # at z, with its Jacobian w.r.t. z and predictions
     jacobian: np.ndarray
     predicted: tuple
 
 
 class _Within(optx.AbstractDescent):
-    """The Gauss-Newton step if it is not longer than the radius, else the damped one of just that length. In u, where each number's own size is the unit, so
-    that no number changes by orders of magnitude because the data near the start say nothing about it."""
+    """The Gauss-Newton step, damped to the length of the radius where it is longer.
+
+    Steps are in u, in units of each parameter's own size. So no parameter changes by orders of
+    magnitude because the data near the start do not depend on it.
+    """
 
     def init(self, y: Float[Array, " p"], f_info_struct: PyTree):
         p = y.shape[0]
@@ -64,23 +67,24 @@ class _Within(optx.AbstractDescent):
             long = jnp.linalg.norm(along / (size + jnp.exp(middle))) > step_size
             return jnp.where(long, middle, low), jnp.where(long, high, middle)
 
-        # By bisection of the damping's logarithm, between none and what makes any step short enough.
+        # Bisect the logarithm of the damping, from none to one that shortens any step enough.
         top = jnp.log(jnp.linalg.norm(along) / step_size + 1e-300) + 1.0
         _, damping = jax.lax.fori_loop(
             0, 60, halve, (jnp.minimum(jnp.log(size[0]) - 30.0, top - 1.0), top)
         )
         full = jnp.linalg.norm(along / size) <= step_size
-        return -directions @ (
-            along / (size + jnp.where(full, 0.0, jnp.exp(damping)))
-        ), optx.RESULTS.successful
+        damping = jnp.where(full, 0.0, jnp.exp(damping))
+        return -directions @ (along / (size + damping)), optx.RESULTS.successful
 
 
 RADIUS = 0.5  # of the first step, in u
 
 
 def lm(rtol: float, atol: float) -> optx.LevenbergMarquardt:
-    """optimistix's method with the radius of the step held (instead of its damping), and with less caution: it lowers the damping only where the quadratic
-    model is right to a hundredth, which costs twice the evaluations here."""
+    """The method of optimistix, controlled by the radius of a step instead of its damping.
+
+    The cutoffs are less cautious than its own, which need twice the evaluations here.
+    """
     solver = optx.LevenbergMarquardt(rtol=rtol, atol=atol, norm=optx.max_norm)
     search = optx.ClassicalTrustRegion(
         high_cutoff=0.7, low_cutoff=0.1, high_constant=3.0, low_constant=0.25
@@ -89,21 +93,22 @@ def lm(rtol: float, atol: float) -> optx.LevenbergMarquardt:
 
 
 @eqx.filter_jit
-def _begin(solver: optx.LevenbergMarquardt, args: Sought):
-    """Inside a jit of its own, so that what the state holds besides arrays is the same object in every later call."""
+def _begin(solver: optx.LevenbergMarquardt, args: Objective):
+    """Start the solver; compiled, so that static parts of its state stay the same objects."""
     u = jnp.zeros_like(args.z0)
     shape, aux = jax.eval_shape(lambda u: for_solver(u, args), u)
     state = solver.init(for_solver, u, args, {"jac": "fwd"}, shape, aux, frozenset())
-    return u, eqx.tree_at(
-        lambda s: s.search_state.step_size,
-        state,
-        jnp.full_like(state.search_state.step_size, RADIUS),
-    )
+    step_size = jnp.full_like(state.search_state.step_size, RADIUS)
+    return u, eqx.tree_at(lambda s: s.search_state.step_size, state, step_size)
 
 
 class Point(NamedTuple):
-    """Where a search stands: ``ahead``: where its next step leads if the last one was good, else where it stands; ``gain``: what a full Gauss-Newton step could
-    still take off the loss; ``mean``: mean square of the residuals that count; residuals by data and priors, their Jacobian by z, predictions."""
+    """State of a search.
+
+    ``ahead``: end of the next step if the last one was good, else z. ``gain``: what a full
+    Gauss-Newton step could still take off the loss. ``mean``: mean square of the residuals that
+    count. ``beside``: residuals, their Jacobian w.r.t. z, predictions.
+    """
 
     z: jax.Array
     ahead: jax.Array
@@ -114,7 +119,9 @@ class Point(NamedTuple):
 
 
 @eqx.filter_jit
-def _advance(solver: optx.LevenbergMarquardt, u: Float[Array, " p"], state: PyTree, args: Sought):
+def _advance(
+    solver: optx.LevenbergMarquardt, u: Float[Array, " p"], state: PyTree, args: Objective
+):
     u, state, _ = solver.step(for_solver, u, args, {"jac": "fwd"}, state, frozenset())
     done, result = solver.terminate(for_solver, u, args, {"jac": "fwd"}, state, frozenset())
     r, J, _ = state.aux
@@ -124,31 +131,20 @@ def _advance(solver: optx.LevenbergMarquardt, u: Float[Array, " p"], state: PyTr
     # The first evaluation, where the search starts, counts as an accepted step.
     good = (state.num_accepted_steps > 1) & (state.num_steps_since_acceptance == 0)
     ahead = jnp.where(good, state.y_eval, u)
-    return (
-        u,
-        state,
-        done,
-        result == optx.RESULTS.successful,
-        Point(args.at(u)[0], args.at(ahead)[0], loss, gain, mean, state.aux),
-    )
+    point = Point(args.at(u)[0], args.at(ahead)[0], loss, gain, mean, state.aux)
+    return u, state, done, result == optx.RESULTS.successful, point
 
 
 @eqx.filter_jit
-def _last_step(u: Float[Array, " p"], point: Point, args: Sought) -> Point:
-    """A full Gauss-Newton step with the residuals that the linear model gives; predictions stay those of a tenth of a standard error away."""
+def _last_step(u: Float[Array, " p"], point: Point, args: Objective) -> Point:
+    """A full Gauss-Newton step with residuals from the linear model; predictions stay."""
     r, J, predicted = point.beside
     J = J * args.at(u)[1][None]
     step = -jnp.linalg.lstsq(J, r, rcond=1e-12)[0]
     r = r + J @ step
     z, slope = args.at(u + step)
-    return Point(
-        z,
-        z,
-        0.5 * jnp.sum(r**2),
-        jnp.zeros_like(point.gain),
-        point.mean,
-        (r, J / slope[None], predicted),
-    )
+    loss, gain = 0.5 * jnp.sum(r**2), jnp.zeros_like(point.gain)
+    return Point(z, z, loss, gain, point.mean, (r, J / slope[None], predicted))
 
 
 @eqx.filter_jit
@@ -159,11 +155,11 @@ def loss_of(z: Float[Array, " p"], problem: Problem, measured: Measured):
 value_and_gradient = eqx.filter_jit(eqx.filter_value_and_grad(loss_of))
 
 
-# A record is fitted from its beginning: first this part of it, then the next. A number that is off by a third shifts the phase of a vibration by whole periods
-# towards the end of a long record, where the loss has many valleys; at the beginning it has one, and an evaluation costs as little as the part is short.
+# Fit the first segment of each recording first. Towards the end of a long recording an error of a
+# third shifts a vibration by whole periods, and the loss has many local minima.
 PARTS = (1 / 16, 1 / 4)
 PART_STEPS = 8
-# Standard deviation (in u, where a number's own size is one) of the hold on the start of a part: numbers that it does not show stay where they are.
+# Standard deviation, in u, of the prior that keeps a parameter near the start of a segment's fit.
 HOLD = 0.25
 
 
@@ -180,7 +176,10 @@ def levenberg_marquardt(
     history: Sequence[float] = (),
     grow: bool = True,
 ) -> Fit:
-    """Step by step from the host: optimistix's method on growing parts of the records (``grow``), then on all. Interrupted, it returns the best so far."""
+    """Run optimistix's method from the host on growing segments (``grow``), then on all data.
+
+    An interruption returns the best estimate so far.
+    """
     search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar)
     history, status = list(history), "stopped at max_steps"
     best: float = np.inf
@@ -209,21 +208,25 @@ def levenberg_marquardt(
             search.whole(1, keep)
     if there is None:
         raise ValueError(
-            "the loss or its derivative is not finite where the search starts; start from other numbers, or take a smaller dt."
+            "the loss or its derivative is not finite where the search starts; start from other "
+            "parameters, or take a smaller dt."
         )
     z, point = there
     return _fit(problem, measured, z, history, status, search.evaluations, point)
 
 
 def _near(gain: float, last: float, sample: float) -> bool:
-    """Whether the next step can be taken without running it. A gain as large as the loss of one ``sample`` is a distance of one standard error (and goes with
-    its square): within a tenth of that the model is as good as linear. Up to a third steps shrink at a rate that the last two gains show (not further away: a
-    step from afar shrinks by more than those that follow), and where the next one would leave less than a twentieth that is as good."""
+    """Whether the linear model can replace the run of the next step.
+
+    A ``gain`` of the loss of one ``sample`` is a distance of one standard error, and goes with its
+    square. Within a tenth of an error the model is linear. Within a third, steps shrink at the
+    rate of the last two gains; the next one must leave less than a twentieth.
+    """
     return gain <= 1e-2 * sample or (gain <= 0.1 * sample and gain**2 <= 2e-3 * sample * last)
 
 
 class _Search:
-    """The running search: where it is, and at what cost so far (in evaluations of whole records)."""
+    """A running search: its position and its cost, in evaluations of whole recordings."""
 
     def __init__(
         self,
@@ -233,23 +236,18 @@ class _Search:
         z: Float[Array, " p"],
         bar: Bar | None,
     ):
-        self.problem, self.measured, self.solver, self.z, self.bar = (
-            problem,
-            measured,
-            solver,
-            z,
-            bar,
-        )
+        self.problem, self.measured, self.solver = problem, measured, solver
+        self.z, self.bar = z, bar
         self.steps, self.evaluations = 0, 0.0
 
-    def _run(self, share: float, pull: float, max_steps: int):
-        """Points, until told to stop; z is where the last step led that was accepted."""
-        args = Sought(
+    def _run(self, share: float, hold: float, max_steps: int):
+        """Yield points; z is the end of the last accepted step."""
+        args = Objective(
             self.problem,
             self.measured,
             self.z,
             jnp.asarray(share, self.z.dtype),
-            jnp.asarray(pull, self.z.dtype),
+            jnp.asarray(hold, self.z.dtype),
         )
         u, state = _begin(self.solver, args)
         last = 0.0
@@ -260,7 +258,7 @@ class _Search:
             self.z, self.steps, self.evaluations = point.z, self.steps + 1, self.evaluations + share
             if self.bar is not None:
                 self.bar(self.steps, float(point.loss))
-            near = pull == 0 and _near(
+            near = hold == 0 and _near(
                 float(point.gain), last, float(point.loss) / point.beside[0].shape[0]
             )
             last = float(point.gain)
@@ -268,9 +266,8 @@ class _Search:
 
     def part(self, share: float) -> None:
         for point, done, _ in self._run(share, 1 / HOLD, PART_STEPS):
-            # Enough when hardly more than noise is left, or less than any noise. Going further follows noise in directions that the part does not show: with
-            # a thousandth instead of a hundredth, three arms of the benchmark took 15, 9 and 6 evaluations instead of 5, 7 and 6. What has been computed is
-            # used: the next step is taken, unseen, where the one before it did what was expected of it (that saves one evaluation in four).
+            # A smaller gain would follow noise in directions that the segment does not show.
+            # ``ahead`` uses the step that is already computed.
             if done or point.gain <= 1e-2 * point.loss or point.mean < 1e-3:
                 self.z = point.ahead
                 return
@@ -309,7 +306,7 @@ def _fit(
 
 
 def _refuse_idle(problem: Problem, jacobian: np.ndarray | Array) -> None:
-    """Where a derivative of all data vanishes exactly, see whether it always does. Rows of priors are last."""
+    """Refuse parameters without effect on the data; the last rows belong to priors."""
     data = np.asarray(jacobian)[: -problem.parameters.size]
     idle = np.flatnonzero(~np.any(data, axis=0))
     if len(idle):
@@ -317,7 +314,7 @@ def _refuse_idle(problem: Problem, jacobian: np.ndarray | Array) -> None:
 
 
 def spread_starts(problem: Problem, n: int, spread: float, key: PRNGKeyArray) -> jax.Array:
-    """The start itself, and others drawn around it (normal in z; in z a number's logarithm is natural)."""
+    """The start, and ``n - 1`` others drawn around it (normal in z)."""
     noise = spread * jax.random.normal(
         key, (n - 1, problem.parameters.size), problem.parameters.start.dtype
     )
@@ -337,7 +334,7 @@ def gradient_descent(
     checkpoint: str | os.PathLike | None = None,
     history: Sequence[float] = (),
 ) -> Fit:
-    """A first-order search with an optax optimiser on the sum of squares; ``batch``: experiments drawn at random for each step."""
+    """Search with an optax optimiser; ``batch``: experiments drawn at random in each step."""
     import optax
 
     z, history, status, n = jnp.asarray(z0), list(history), "stopped at max_steps", 0
@@ -377,7 +374,7 @@ def gradient_descent(
 
 
 def _chosen(weights: tuple[Array, ...], batch: int, total: int, key: PRNGKeyArray):
-    """Weights of a random part of the experiments, scaled up so that the loss keeps its size on average."""
+    """Weights of a random subset of experiments; the expected loss stays the same."""
     pick = (
         jnp.zeros(total).at[jax.random.permutation(key, total)[:batch]].set((total / batch) ** 0.5)
     )
@@ -388,7 +385,7 @@ def _chosen(weights: tuple[Array, ...], batch: int, total: int, key: PRNGKeyArra
     return tuple(parts)
 
 
-# ---- checkpoints --------------------------------------------------------------------------------------------------------
+# ---- checkpoints ----
 
 
 def _keep(
@@ -413,13 +410,14 @@ def _keep(
 def resume(
     path: str | os.PathLike | None, problem: Problem
 ) -> tuple[np.ndarray, list[float]] | None:
-    """z and history of a checkpoint; None if there is none yet; an error if it belongs to another problem."""
+    """z and history of a checkpoint, or None without one; refuses that of another problem."""
     if path is None:
         return None
     path = Path(path)
     if path.suffix != ".npz" or not path.parent.is_dir():
         raise ValueError(
-            f"checkpoint: {str(path)!r}; expected a name that ends in .npz, in a folder that exists."
+            f"checkpoint: {str(path)!r}; expected a name that ends in .npz, in a folder that "
+            "exists."
         )
     if not path.exists():
         return None
@@ -432,7 +430,8 @@ def resume(
     same = names == par.names and start.shape == z.shape == par.start.shape
     if not same or not np.allclose(start, np.asarray(par.start), rtol=1e-12):
         raise ValueError(
-            f"checkpoint {str(path)!r}: belongs to another problem ({', '.join(names)}); expected {', '.join(par.names)} from the same start. "
+            f"checkpoint {str(path)!r}: belongs to another problem ({', '.join(names)}); "
+            f"expected {', '.join(par.names)} from the same start. "
             "Delete it or choose another name."
         )
     return z, history

@@ -1,4 +1,4 @@
-"""identify: numbers of a robot from measured data, with their uncertainty."""
+"""identify: estimate robot parameters from measured data, with confidence intervals."""
 
 import contextlib
 import os
@@ -25,6 +25,7 @@ from flexjax.study.identify.uncertainty._statistics import (
     noise_factors,
     precision,
     robust_covariance,
+    row_scale,
     rows_of,
 )
 
@@ -50,20 +51,33 @@ def identify(
     progress: bool = False,
     checkpoint: str | os.PathLike | None = None,
 ) -> Identification:
-    """Find numbers of a robot (and of its drive, sensors, start) that make a model reproduce measured data.
+    """Estimate parameters of a robot (its drive, sensors, start) from measured data.
 
-    ``experiments``: :class:`Experiment` (time series), :class:`Modal` (natural frequencies), :class:`FrequencyResponse`, one or several, mixed
-    at will. ``free``: paths, :class:`Free`, or ``{path: (lower, upper)}``; the search starts from the model's own numbers.
-    ``validation``: data that are only predicted.
+    Arguments:
+        model: the search starts from the parameters of its robot.
+        experiments: :class:`Experiment` (time series), :class:`Modal` (natural frequencies) or
+            :class:`FrequencyResponse`; one or several, of any kind.
+        free: paths, :class:`Free`, or ``{path: (lower, upper)}``.
+        validation: data that are predicted but not fitted.
+        dt: largest step of the simulation [s].
+        solver: time integration (default: the model's own).
+        band: (low, high) [Hz] compares spectra instead of samples.
+        method: "lm" (Levenberg-Marquardt), or an optax optimiser such as ``optax.adam(1e-2)``
+            for very many parameters.
+        max_steps, rtol, atol: limits of the search.
+        starts: number of searches that run at once (under vmap); the best continues.
+        spread: relative standard deviation of their starts.
+        batch: experiments drawn at random in each step of an optax optimiser.
+        reweight: rounds that estimate the noise of each sensor, if there are several and
+            neither ``Experiment.noise`` nor the robot's ``noise`` gives it.
+        seed: of all random draws.
+        progress: show a progress bar.
+        checkpoint: a file name ending in .npz that stores the best estimate so far; a later
+            call with the same name continues from it.
 
-    Time series are compared sample by sample, weighted by the noise of each sensor (``Experiment.noise`` or the robot's ``noise``; where neither
-    is given it is estimated, in ``reweight`` rounds where there are several sensors); with ``band`` = (low, high) [Hz] their spectra are compared
-    instead. ``dt``: largest step of the simulation.
-
-    ``method``: "lm" (Levenberg-Marquardt), or an optax optimiser such as ``optax.adam(1e-2)`` for very many numbers; with the latter ``batch``
-    experiments are drawn at random in each of ``max_steps`` steps. ``starts``: searches from that many points at once (under vmap), drawn
-    around the start with relative standard deviation ``spread``; the best goes on. Interruption (Ctrl-C) returns the best so far;
-    ``checkpoint`` (a name ending in .npz) keeps it on disk, and a later call with the same name goes on from there.
+    Returns:
+        Estimates, their covariance, fits and predictions. An interruption (Ctrl-C) returns the
+        best estimate so far.
 
     >>> import flexjax as fx
     >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-single-link"))
@@ -86,12 +100,16 @@ def identify(
     if checked is not None and any(
         t.root == "start" for row in problem.parameters.targets for t in row
     ):
-        _same_starts(problem)
+        raise ValueError(
+            "validation: the starts of the experiments are free, so validation data have none; "
+            "leave validation out."
+        )
     measured, known = measure_data(problem, data, band=band)
     rows = rows_of(problem, measured)
     if not np.any(rows.channel >= 0):
         raise ValueError(
-            "experiments: no measured sample is left; expected at least one reading that is not NaN."
+            "experiments: no measured sample is left; expected at least one reading "
+            "that is not NaN."
         )
     z0, history = _fit.resume(checkpoint, problem) or (np.zeros(problem.parameters.size), [])
     finals = None
@@ -102,10 +120,9 @@ def identify(
         fit = search(problem, measured, z0, history, bar, starts == 1 and not history)
         sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
         noise = dict.fromkeys(rows.names, 1.0)
-        for _ in range(
-            reweight if sum(not k for k in known.values()) > 1 and fit.status == "converged" else 0
-        ):
-            # Each sensor by its own noise, once the first fit has shown it; a residual of pure rounding is no noise.
+        rounds = reweight if sum(not k for k in known.values()) > 1 else 0
+        for _ in range(rounds if fit.status == "converged" else 0):
+            # Weight each sensor by its own noise once a fit has shown it. Rounding is no noise.
             factors = noise_factors(fit.residual, rows, problem.parameters.size)
             new = {s: noise[s] * (1.0 if known[s] else max(factors[s], 1e-7)) for s in rows.names}
             if all(f < 1e-6 for f in factors.values()) or all(
@@ -128,15 +145,10 @@ def _listed(field: str, data: Data | Sequence[Data]) -> list:
     for item in data:
         if not isinstance(item, Data):
             raise ValueError(
-                f"{field}: {type(item).__name__}; expected fx.Experiment, fx.Modal or fx.FrequencyResponse."
+                f"{field}: {type(item).__name__}; expected fx.Experiment, fx.Modal or "
+                "fx.FrequencyResponse."
             )
     return data
-
-
-def _same_starts(problem: Problem) -> None:
-    raise ValueError(
-        "validation: starts are sought for each experiment, so data that are only predicted would have none; leave validation out."
-    )
 
 
 def _searcher(
@@ -195,7 +207,7 @@ def _multi_start(
 
 @contextlib.contextmanager
 def _bar(shown: bool, total: int, name: str) -> Iterator["_Bar | None"]:
-    """A progress bar with the loss, or nothing."""
+    """Show the loss on a progress bar, or nothing."""
     if not shown:
         yield None
         return
@@ -210,7 +222,7 @@ class _Bar:
         self.bar = bar
 
     def __call__(self, n: int, loss: float) -> None:
-        if self.bar.n >= self.bar.total:  # parts of the records, and fits with other weights
+        if self.bar.n >= self.bar.total:  # segments, and fits with other weights
             self.bar.total = self.bar.n + 1
         self.bar.update(1)
         self.bar.set_postfix_str(f"loss {loss:.6g}")
@@ -224,7 +236,7 @@ class _Bar:
 
 
 def _weight_size(problem: Problem, measured: Measured, channel: str) -> float:
-    """One over the weight of a channel, as it is now."""
+    """Reciprocal of the present weight of a channel."""
     for group, w in zip(problem.groups, measured.weights, strict=True):
         if channel in group.sensors:
             column = np.asarray(w)[..., group.sensors.index(channel)]
@@ -235,7 +247,7 @@ def _weight_size(problem: Problem, measured: Measured, channel: str) -> float:
 
 @eqx.filter_jit
 def _values_and_slopes(par: Parameters, z: Float[Array, " p"]):
-    """Numbers in their units, and the derivative of each by its own z. Compiled: piece by piece it took a twentieth of a search."""
+    """Parameters in their units, and the derivative of each w.r.t. its own z."""
     return par.values(z), jnp.diagonal(jax.jacfwd(par.values)(z))
 
 
@@ -261,11 +273,8 @@ def _finish(
         s: _weight_size(problem, measured, s) * (1.0 if known[s] else factors[s])
         for s in rows.names
     }
-    # Rows in units of the noise: what was estimated is divided out.
-    scale = np.ones(len(r))
-    for k, s in enumerate(rows.names):
-        if not known[s] and factors[s] > 0:
-            scale[rows.channel == k] = 1 / factors[s]
+    # Divide by the noise, also where it was estimated.
+    scale = row_scale(rows, {s: 1.0 if known[s] else factors[s] for s in rows.names})
     r, J = r * scale, J * scale[:, None]
     J[rows.channel == -2] = 0.0
     values, slope = (np.asarray(x) for x in _values_and_slopes(par, z))
@@ -275,15 +284,33 @@ def _finish(
     fitted = model.rebind(par.place(model.robot, "robot", jnp.asarray(values)))
     outer = np.outer(slope, slope)
     return Identification(
-        names=par.names, units=par.units, start=np.asarray(par.start), values=values, covariance=known_rows.covariance * outer,
+        names=par.names,
+        units=par.units,
+        start=np.asarray(par.start),
+        values=values,
+        covariance=known_rows.covariance * outer,
         robust_covariance=robust * outer,
-        noise=noise, model=fitted, training=_compare(problem, data, fit.predicted),
+        noise=noise,
+        model=fitted,
+        training=_compare(problem, data, fit.predicted),
         validation=() if checked is None else _compare(checked, checks, checked.predict(z)),
-        singular_values=known_rows.singular, directions=known_rows.directions, sizes=sizes, loss=fit.loss, history=fit.history, status=fit.status,
-        evaluations=fit.evaluations, seconds=time.perf_counter() - begin, samples=int((rows.channel >= 0).sum()), noise_known=all(known.values()),
-        starts=finals, problem=problem,
-        measured=measured, z=np.asarray(fit.z), z_covariance=known_rows.covariance, z_robust=robust,
-    )  # fmt: skip
+        singular_values=known_rows.singular,
+        directions=known_rows.directions,
+        sizes=sizes,
+        loss=fit.loss,
+        history=fit.history,
+        status=fit.status,
+        evaluations=fit.evaluations,
+        seconds=time.perf_counter() - begin,
+        samples=int((rows.channel >= 0).sum()),
+        noise_known=all(known.values()),
+        starts=finals,
+        problem=problem,
+        measured=measured,
+        z=np.asarray(fit.z),
+        z_covariance=known_rows.covariance,
+        z_robust=robust,
+    )
 
 
 def _compare(

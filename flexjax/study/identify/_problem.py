@@ -1,4 +1,4 @@
-"""The least-squares problem: from the vector of sought numbers to weighted residuals. Everything traced; the structure is static."""
+"""The least-squares problem: from the vector of free parameters to weighted residuals."""
 
 import math
 from collections.abc import Sequence
@@ -20,10 +20,9 @@ from flexjax.study.identify._readings import readings, stations_for
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 
-FAILED = 1e6  # residual of a sample that the simulation did not reach: any step back is better
+FAILED = 1e6  # residual of a sample that the simulation did not reach
 
-
-# Noise relative to the size of the readings, until the first fit has shown it. It sets how far the first steps of the search dare to go.
+# Noise relative to the readings until the first fit has estimated it; limits the first steps.
 ASSUMED = 0.01
 
 
@@ -40,13 +39,16 @@ class Group(eqx.Module):
     rest: bool = eqx.field(static=True)
 
     def reached(self, share: ScalarLike):
-        """Intervals in this part of the record."""
+        """Output intervals in this share of the recording."""
         return jnp.ceil(share * (self.ts.shape[1] - 1) - 1e-6).astype(jnp.int32)
 
 
 class Measured(eqx.Module):
-    """What the model is compared with: values and weights (one over the standard deviation, zero in gaps) of every group and of every
-    other set of data. ``lines``: weights of the DFT's lines where the loss is that of spectra."""
+    """Measured values and weights of every group and of every other set of data.
+
+    A weight is one over the standard deviation, and zero in gaps. ``lines``: weights of the
+    lines of the DFT where spectra are compared.
+    """
 
     values: tuple[Float[Array, "E T S"], ...]
     weights: tuple[Float[Array, "E T S"], ...]
@@ -72,8 +74,10 @@ class Problem(eqx.Module):
     def predict(
         self, z: Float[Array, " p"], share: ScalarLike | None = None
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-        """Readings of every group (E, T, S), and the predictions of the other data. ``share``: only this part of every record is run (forward mode
-        only), the rest is NaN."""
+        """Readings of every group (E, T, S), and the predictions of the other data.
+
+        ``share``: run only the first part of every recording (forward mode only); the rest is NaN.
+        """
         model = self.rebound(z)
         values = self.parameters.values(z)
         return tuple(self.readings_of(model, values, g, share) for g in self.groups), tuple(
@@ -87,11 +91,12 @@ class Problem(eqx.Module):
         group: Group,
         k: int,
     ) -> Drive:
-        """The drive of a group's k-th experiment with the sought numbers in it, and the robot's torque constants where currents were recorded."""
+        """The drive of a group's k-th experiment with free parameters and torque constants."""
         drive = self.parameters.place(group.drives[k], "drive", values)
         for joint in group.currents:
             constant = model.robot.joints[model.robot.joint_index(joint)].torque_constant
-            drive = eqx.tree_at(lambda d: d.joints[joint].signal.factor, drive, constant)  # noqa: B023
+            factor = lambda d, joint=joint: d.joints[joint].signal.factor
+            drive = eqx.tree_at(factor, drive, constant)
         return drive
 
     def readings_of(
@@ -106,9 +111,17 @@ class Problem(eqx.Module):
 
         def run(ts, drive, start):
             return readings(
-                model, drive, start, ts, sensors=group.sensors, substeps=group.substeps, stations=self.stations, solver=self.solver, rest=group.rest,
+                model,
+                drive,
+                start,
+                ts,
+                sensors=group.sensors,
+                substeps=group.substeps,
+                stations=self.stations,
+                solver=self.solver,
+                rest=group.rest,
                 intervals=intervals,
-            )  # fmt: skip
+            )
 
         def inputs(k):
             return self.drive_of(model, values, group, k), self.parameters.place(
@@ -117,7 +130,7 @@ class Problem(eqx.Module):
 
         pairs = [inputs(k) for k in range(len(group.members))]
         if len(pairs) == 1:
-            # Without vmap a step that need not be taken is skipped, and not computed and thrown away.
+            # Without vmap, steps after the last interval are skipped instead of masked.
             return run(group.ts[0], *pairs[0])[None]
         drives, starts = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *pairs)
         return jax.vmap(run)(group.ts, drives, starts)
@@ -126,7 +139,10 @@ class Problem(eqx.Module):
 def residuals(
     z: Float[Array, " p"], problem: Problem, measured: Measured, share: ScalarLike | None = None
 ):
-    """All weighted residuals in one vector (N,), priors last; and what the model predicts. ``share``: only the first part of every record counts."""
+    """All weighted residuals (N,), priors last, and the predictions.
+
+    ``share``: only the first part of every recording counts.
+    """
     runs, others = predicted = problem.predict(z, share)
     parts = []
     for k, (run, value, weight) in enumerate(
@@ -161,9 +177,10 @@ def residuals(
 def residuals_and_jacobian(
     z: Float[Array, " p"], problem: Problem, measured: Measured, share: ScalarLike | None = None
 ):
-    """(N,), (N, p) and predictions: forward mode, one run of the model with all tangents beside it; nothing of the run is stored.
+    """Residuals (N,), their Jacobian (N, p) and the predictions, in forward mode.
 
-    Under a jit of its own: solvers ask for it in several places, and tracing the model is the larger part of compiling it."""
+    Compiled on its own: solvers call it in several places, and tracing the model is slow.
+    """
 
     def both(z):
         r, predicted = residuals(z, problem, measured, share)
@@ -173,20 +190,24 @@ def residuals_and_jacobian(
     return r, jacobian, predicted
 
 
-class Sought(eqx.Module):
-    """The problem as a solver sees it: ``share`` of every record, and p more rows ``pull`` * u that hold on to the start ``z0``.
+class Objective(eqx.Module):
+    """The problem of the solver: ``share`` of every recording, and rows ``hold`` * u for ``z0``.
 
-    The solver moves u, the relative change of a number whose logarithm is z (and the change of z itself of any other): readings are nearly linear in a
-    stiffness or a damping, and not in its logarithm, in which a number that the data show to a third only took two more evaluations."""
+    u is the relative change of a parameter with the transform "log", and the change of z of any
+    other. Readings are nearly linear in a stiffness or a damping, not in its logarithm.
+    """
 
     problem: Problem
     measured: Measured
     z0: Float[Array, " p"]
     share: Float[Array, ""]
-    pull: Float[Array, ""]
+    hold: Float[Array, ""]
 
     def at(self, u: Float[Array, " p"]):
-        """z, and its derivative by u (p,). Below a half of where it starts a number goes on towards zero as an exponential, and so stays positive."""
+        """z and its derivative (p,) w.r.t. u.
+
+        Below half its start, a parameter decays exponentially and so stays positive.
+        """
         log, kept = self.problem.parameters.mask("log"), jnp.maximum(u, -0.5)
         change = jnp.where(
             log, jnp.log1p(jnp.where(log, kept, 0.0)) + 2 * jnp.minimum(u + 0.5, 0.0), u
@@ -194,14 +215,16 @@ class Sought(eqx.Module):
         return self.z0 + change, jnp.where(log, 1 / (1 + kept), 1.0)
 
     def evaluate(self, u: Float[Array, " p"]):
-        """p + 1 numbers with the same sum of squares as all residuals and the same Gauss-Newton steps (an orthogonal transformation of them), their Jacobian;
-        and beside them the residuals, their Jacobian by z, and the predictions."""
+        """p + 1 equivalent residuals and their Jacobian; residuals, Jacobian w.r.t. z, predictions.
+
+        An orthogonal transformation of all residuals: same sum of squares, same Gauss-Newton step.
+        """
         z, slope = self.at(u)
         r, jacobian, predicted = residuals_and_jacobian(z, self.problem, self.measured, self.share)
-        held = jnp.concatenate([r, self.pull * u])
+        held = jnp.concatenate([r, self.hold * u])
         q, upper = jnp.linalg.qr(
             jnp.concatenate(
-                [jacobian * slope[None], self.pull * jnp.eye(u.shape[0], dtype=u.dtype)]
+                [jacobian * slope[None], self.hold * jnp.eye(u.shape[0], dtype=u.dtype)]
             )
         )
         along = q.T @ held
@@ -214,9 +237,11 @@ class Sought(eqx.Module):
 
 
 @eqx.filter_custom_jvp
-def for_solver(u: Float[Array, " p"], args: Sought):
-    """Residuals with their derivative as a ready matrix, so that a solver that linearises does not store the run; what stands beside them is taken as
-    constant."""
+def for_solver(u: Float[Array, " p"], args: Objective):
+    """Residuals whose derivative is a ready matrix, so that a linearisation stores no run.
+
+    The second result is taken as constant.
+    """
     r, _, beside = args.evaluate(u)
     return r, beside
 
@@ -228,7 +253,7 @@ def _for_solver_jvp(primals: Any, tangents: Any):
     return (r, beside), (jacobian @ du, jax.tree_util.tree_map(jnp.zeros_like, beside))
 
 
-# ---- building -----------------------------------------------------------------------------------------------------------
+# ---- building ----
 
 
 def build(
@@ -240,7 +265,10 @@ def build(
     solver: diffrax.AbstractSolver | None = None,
     like: Parameters | None = None,
 ) -> Problem:
-    """Check data against the robot and put the problem together. ``like``: parameters of another problem, to predict other data with."""
+    """Check the data against the robot and build the problem.
+
+    ``like``: parameters of another problem, to predict other data with.
+    """
     robot = model.robot
     experiments = [d for d in data if isinstance(d, Experiment)]
     others = tuple(d for d in data if not isinstance(d, Experiment))
@@ -256,7 +284,7 @@ def build(
         drive.check(robot)
     starts = [e.full_start(robot) for e in experiments]
     free = () if free is None else free
-    starts = [_with_sought(s, free, robot) for s in starts]
+    starts = [_with_free_starts(s, free, robot) for s in starts]
     if like is None:
         sizes = {
             f"sensors.{name}.offset": _size(v) for e in experiments for name, v in e.sensors.items()
@@ -286,11 +314,17 @@ def build(
         ).append(k)
     groups = tuple(
         Group(
-            jnp.asarray(np.stack([experiments[k].ts for k in members]), dtype), tuple(drives[k] for k in members), tuple(starts[k] for k in members),
-            tuple(members), key[1], key[2], key[3], bool(key[4]),
+            jnp.asarray(np.stack([experiments[k].ts for k in members]), dtype),
+            tuple(drives[k] for k in members),
+            tuple(starts[k] for k in members),
+            tuple(members),
+            key[1],
+            key[2],
+            key[3],
+            bool(key[4]),
         )
         for key, members in keys.items()
-    )  # fmt: skip
+    )
     names = {name for e in experiments for name in e.sensors}
     stations = tuple(stations_for(robot, names, like.names).tolist())
     return Problem(model, like, groups, stations, solver, others)
@@ -300,8 +334,8 @@ def _size(values: np.ndarray) -> float:
     return float(np.nanstd(values)) or 1.0
 
 
-def _with_sought(start: Start, free: FreeLike, robot: Robot) -> Start:
-    """The start with an entry for every joint whose start is sought, so that there is a number to change."""
+def _with_free_starts(start: Start, free: FreeLike, robot: Robot) -> Start:
+    """The start with a value for every joint whose start is free."""
     items = [free] if not isinstance(free, list | tuple | dict) else list(free)
     wanted = [
         p
@@ -331,7 +365,7 @@ def _with_sought(start: Start, free: FreeLike, robot: Robot) -> Start:
 
 
 def _refuse_recorded(par: Parameters, experiments: list[Experiment]) -> None:
-    """A start that a recorded motion fixes cannot be sought."""
+    """Refuse a free start that a recorded motion already fixes."""
     for name, targets in zip(par.names, par.targets, strict=True):
         for t in targets:
             if (
@@ -342,7 +376,8 @@ def _refuse_recorded(par: Parameters, experiments: list[Experiment]) -> None:
             ):
                 joint = t.steps[1]
                 raise ValueError(
-                    f"free {name!r}: the recorded motion of {joint!r} says where it starts; leave it out."
+                    f"free {name!r}: the recorded motion of {joint!r} sets where it starts; "
+                    "leave it out."
                 )
 
 
@@ -352,8 +387,10 @@ def measure_data(
     noise: dict[str, float] | None = None,
     band: tuple[float, float] | None = None,
 ) -> tuple[Measured, dict[str, bool]]:
-    """Values and weights of the data, and which channels have a known standard deviation. Without one, a channel is weighted by ``noise`` (if
-    given) or by a hundredth of the size of its own readings."""
+    """Values and weights of the data, and which channels have a known standard deviation.
+
+    Other channels are weighted by ``noise`` or, without it, by a share of their own readings.
+    """
     experiments = [d for d in data if isinstance(d, Experiment)]
     dtype = problem.model.robot.gravity.dtype
     known_noise = {
@@ -396,7 +433,8 @@ def measure_data(
             )
             if not np.any(np.asarray(lines[-1])):
                 raise ValueError(
-                    f"band: {band} Hz holds no line of a record of {len(ts)} samples, which has {f[1]:g} to {f[-1]:g} Hz."
+                    f"band: {band} Hz holds no line of a recording of {len(ts)} samples, which "
+                    f"has {f[1]:g} to {f[-1]:g} Hz."
                 )
     ov, ow = [], []
     for d in problem.others:

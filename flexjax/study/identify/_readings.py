@@ -1,4 +1,4 @@
-"""What a run of the model gives at the sensors that were recorded."""
+"""Readings of the recorded sensors from a run of the model."""
 
 from collections.abc import Collection, Sequence
 
@@ -17,7 +17,7 @@ from flexjax.simulate.trajectory import measure
 
 
 def sensor_kind(sensor: Sensor, robot: Robot) -> str:
-    """What a sensor of gain one measures, in the words of the table of units."""
+    """What a sensor of gain one measures, as named in the table of units."""
     if sensor.kind in ("encoder", "motor_encoder", "torque"):
         joint = robot.joints[robot.joint_index(sensor.on)].type
         if joint == "free":
@@ -33,7 +33,10 @@ def sensor_kind(sensor: Sensor, robot: Robot) -> str:
 
 
 def stations_for(robot: Robot, names: Collection[str], free: tuple[str, ...] = ()) -> np.ndarray:
-    """The stations that these sensors need, so that nothing is interpolated; a fine grid where a station itself is sought."""
+    """The stations of these sensors, so that nothing is interpolated.
+
+    A fine grid if a station itself is free.
+    """
     if any(
         path.startswith("sensors.") and (path.endswith(".s") or ".span." in path) for path in free
     ):
@@ -41,9 +44,8 @@ def stations_for(robot: Robot, names: Collection[str], free: tuple[str, ...] = (
     wanted = {0.0, 1.0}
     for sensor in robot.sensors:
         if sensor.name in names:
-            wanted |= {float(sensor.s)} | (
-                {float(x) for x in sensor.span} if sensor.span is not None else set()
-            )
+            spans = () if sensor.span is None else sensor.span
+            wanted |= {float(sensor.s), *(float(x) for x in spans)}
     return np.array(sorted(wanted))
 
 
@@ -60,35 +62,9 @@ def readings(
     rest: bool = False,
     intervals: Int[Array, ""] | None = None,
 ):
-    """(T, S) readings of the named sensors, NaN after a failure and after the first ``intervals``."""
+    """Readings (T, S) of the named sensors; NaN after a failure or the last interval."""
     if rest:
         start = equilibrium(model, drive, start, t=ts[0])
-    return read_run(
-        model,
-        drive,
-        start,
-        ts,
-        sensors=sensors,
-        substeps=substeps,
-        stations=stations,
-        solver=solver,
-        intervals=intervals,
-    )[0]
-
-
-def read_run(
-    model: AbstractModel,
-    drive: Drive,
-    start: State | Start,
-    ts: Float[Array, " T"],
-    *,
-    sensors: Sequence[str],
-    substeps: int,
-    stations: Sequence[float],
-    solver: diffrax.AbstractSolver | None = None,
-    intervals: Int[Array, ""] | None = None,
-):
-    """The same, and the state at the end."""
     traj = simulate(
         model,
         drive,
@@ -100,8 +76,6 @@ def read_run(
         throw=False,
         intervals=intervals,
     )
-    robot = eqx.tree_at(
-        lambda r: r.sensors, model.robot, tuple(s for s in model.robot.sensors if s.name in sensors)
-    )
-    values = measure(traj, robot)
-    return jnp.stack([values[name] for name in sensors], axis=-1), traj.final
+    recorded = tuple(s for s in model.robot.sensors if s.name in sensors)
+    values = measure(traj, eqx.tree_at(lambda r: r.sensors, model.robot, recorded))
+    return jnp.stack([values[name] for name in sensors], axis=-1)

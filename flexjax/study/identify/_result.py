@@ -1,4 +1,4 @@
-"""What identification returns: numbers with their uncertainty, and how far to trust them."""
+"""Results of an identification: estimates, their uncertainty, fits."""
 
 import dataclasses
 from typing import Any
@@ -12,33 +12,29 @@ from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.uncertainty._bootstrap import Bootstrap, repeat
 from flexjax.study.identify.uncertainty._statistics import Whiteness, fit_percent, whiteness
 
-UNSEEN = 0.5  # a combination of relative changes known no better than this counts as not determined
+UNSEEN = 0.5  # relative standard error from which a combination counts as not determined
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Comparison:
-    """Data beside the model's prediction; for time series ``predicted`` maps sensors to arrays."""
+    """Data beside the model's prediction; of time series, ``predicted`` maps sensors to arrays."""
 
     data: Any
     predicted: Any
 
     @property
     def fits(self) -> dict[str, float]:
-        """NRMSE fit [%] of every sensor; of other data the fit of all values together."""
+        """NRMSE fit [%] of every sensor; of other data, of all values together."""
         if isinstance(self.data, Experiment):
             return {s: fit_percent(y, self.predicted[s]) for s, y in self.data.sensors.items()}
-        measured, predicted = (
-            np.asarray(self.data.shown(self.data.measured()[0])),
-            np.asarray(self.predicted),
-        )
+        measured = np.asarray(self.data.shown(self.data.measured()[0]))
         if len(measured) < 3:
             return {}
+        channels = self.data.channels
+        name = channels[0] if len(channels) == 1 else self.data.name
         spread = np.linalg.norm(measured - measured.mean())
-        return {
-            self.data.channels[0] if len(self.data.channels) == 1 else self.data.name: float(
-                100 * (1 - np.linalg.norm(predicted - measured) / spread)
-            )
-        }
+        error = np.linalg.norm(np.asarray(self.predicted) - measured)
+        return {name: float(100 * (1 - error / spread))}
 
     @property
     def whiteness(self) -> dict[str, Whiteness]:
@@ -57,12 +53,13 @@ def _apart_from_rounding(y: np.ndarray, predicted: np.ndarray):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Identification:
-    """Result of :func:`flexjax.study.identify`; ``print`` shows the table.
+    """Result of :func:`flexjax.identify`; ``print`` shows the table.
 
-    ``names``, ``units``, ``start``, ``values``: the sought numbers. ``covariance``: of the numbers (Gauss-Newton Fisher information),
-    ``robust_covariance``: the same when residuals are not white. ``noise``: standard deviation of every sensor, given or estimated.
-    ``model``, ``robot``: with the estimates in them. ``training``, ``validation``: data beside predictions. ``singular_values``: of the
-    readings by relative changes of the numbers, in units of the noise.
+    ``names``, ``units``, ``start``, ``values``: the free parameters. ``covariance``: from the
+    Gauss-Newton Fisher information; ``robust_covariance``: the same for residuals that are not
+    white. ``noise``: standard deviation of every sensor, given or estimated. ``model``,
+    ``robot``: with the estimates. ``training``, ``validation``: data beside predictions.
+    ``singular_values``: of the readings w.r.t. relative changes, in units of the noise.
     """
 
     names: tuple[str, ...]
@@ -77,11 +74,11 @@ class Identification:
     validation: tuple[Comparison, ...]
     singular_values: np.ndarray
     directions: np.ndarray
-    sizes: np.ndarray  # what a relative change of one means
+    sizes: np.ndarray  # the change that counts as a relative change of one
     loss: float
     history: list[float]
     status: str
-    evaluations: float  # of whole records
+    evaluations: float  # of whole recordings
     seconds: float
     samples: int
     noise_known: bool
@@ -110,7 +107,15 @@ class Identification:
         return self.covariance / np.outer(se, se)
 
     def intervals(self, level: float = 0.95, *, robust: bool = False) -> np.ndarray:
-        """(p, 2): lower and upper ends; intervals of logarithms where the transform is one, so that they keep within bounds."""
+        """Confidence intervals (p, 2), computed in the transformed parameters.
+
+        Arguments:
+            level: confidence, such as 0.95.
+            robust: allow for residuals that are not white.
+
+        Returns:
+            Lower and upper ends, inside the bounds.
+        """
         if not 0 < level < 1:
             raise ValueError(f"level: {level}; expected a share such as 0.95.")
         free = np.inf if self.noise_known else max(1, self.samples - len(self.names))
@@ -118,19 +123,23 @@ class Identification:
         half = q * np.sqrt(np.diag(self.z_robust if robust else self.z_covariance))
         values = self.problem.parameters.values
         with np.errstate(over="ignore"):
-            return np.stack(
-                [
-                    np.asarray(values(jnp.asarray(self.z - half))),
-                    np.asarray(values(jnp.asarray(self.z + half))),
-                ],
-                axis=1,
-            )
+            ends = [np.asarray(values(jnp.asarray(self.z + d))) for d in (-half, half)]
+        return np.stack(ends, axis=1)
 
     def bootstrap(
         self, n: int = 100, *, seed: int = 0, level: float = 0.95, max_steps: int = 30
     ) -> Bootstrap:
-        """Fit ``n`` records simulated at the estimates with fresh noise (under vmap): how estimates scatter, and how often the intervals
-        cover the numbers that the records were made with."""
+        """Fit ``n`` recordings simulated at the estimates with fresh noise (under vmap).
+
+        Arguments:
+            n: number of recordings.
+            seed: of the noise.
+            level: confidence of the intervals.
+            max_steps: limit of each search.
+
+        Returns:
+            The scatter of the estimates, and how often the intervals cover the true parameters.
+        """
         return repeat(
             self.problem,
             self.measured,
@@ -144,7 +153,7 @@ class Identification:
 
     @property
     def unseen(self) -> list[str]:
-        """Combinations of the numbers that the data do not determine, in words."""
+        """Combinations of parameters that the data do not determine, as sentences."""
         out = []
         for s, direction in zip(self.singular_values, self.directions.T, strict=True):
             if s * UNSEEN >= 1:
@@ -157,16 +166,15 @@ class Identification:
                 for k in parts
             ]
             size = "no trace at all" if s < 1e-6 else f"relative standard error {1 / s:.2g}"
-            out.append(
-                f"{words[0].split()[0]} alone ({size})"
-                if len(parts) == 1
-                else f"changes in the ratio {', '.join(words)} ({size})"
-            )
+            if len(parts) == 1:
+                out.append(f"{self.names[parts[0]]} alone ({size})")
+            else:
+                out.append(f"changes in the ratio {', '.join(words)} ({size})")
         return out
 
     @property
     def undetermined(self) -> list[str]:
-        """Numbers whose own standard error exceeds half their size."""
+        """Parameters whose own standard error exceeds half their size."""
         return [
             n
             for n, se, size in zip(self.names, self.standard_errors, self.sizes, strict=True)
@@ -175,34 +183,28 @@ class Identification:
 
     @property
     def white(self) -> bool:
-        """Whether no training residual shows anything that the model misses."""
+        """Whether all training residuals are white, so that the model misses nothing."""
         return all(w.white for c in self.training for w in c.whiteness.values())
 
     def __str__(self) -> str:
-        low_high = self.intervals()
         width = max(len(n) for n in self.names)
+        formulation = type(self.model.formulation).__name__
         lines = [
-            f"identification of {self.robot.name} ({type(self.model.formulation).__name__}): {self.status} after {self.evaluations:.3g} evaluations in "
-            f"{self.seconds:.1f} s, {self.samples} samples",
-            f"{'number':<{width}}  {'start':>11}  {'estimate':>13}  {'std. error':>10}  {'95 % interval':>25}  unit",
+            f"identification of {self.robot.name} ({formulation}): {self.status} after "
+            f"{self.evaluations:.3g} evaluations in {self.seconds:.1f} s, {self.samples} samples",
+            f"{'parameter':<{width}}  {'start':>11}  {'estimate':>13}  {'std. error':>10}  "
+            f"{'95 % interval':>25}  unit",
         ]
-        for n, u, a, v, se, (lo, hi) in zip(
-            self.names,
-            self.units,
-            self.start,
-            self.values,
-            self.standard_errors,
-            low_high,
-            strict=True,
-        ):
-            lines.append(
-                f"{n:<{width}}  {a:11.5g}  {v:13.7g}  {se:10.2g}  {f'[{lo:.6g}, {hi:.6g}]':>25}  {u}"
-            )
+        columns = (self.start, self.values, self.standard_errors, self.intervals())
+        for n, u, a, v, se, (lo, hi) in zip(self.names, self.units, *columns, strict=True):
+            interval = f"[{lo:.6g}, {hi:.6g}]"
+            lines.append(f"{n:<{width}}  {a:11.5g}  {v:13.7g}  {se:10.2g}  {interval:>25}  {u}")
         lines += self._fit_lines()
         lines += [f"not determined by these data: {text}" for text in self.unseen]
         if not self.white:
             lines.append(
-                "residuals are not white: the model misses something, intervals are too narrow (intervals(robust=True) allows for it)"
+                "residuals are not white: the model misses something, intervals are too narrow "
+                "(intervals(robust=True) allows for it)"
             )
         return "\n".join(lines)
 
@@ -213,16 +215,12 @@ class Identification:
                 if isinstance(c.data, Experiment):
                     text = ", ".join(f"{s} {f:.2f} %" for s, f in c.fits.items())
                 else:
-                    measured, predicted = c.data.shown(c.data.measured()[0]), c.predicted
-                    fits = "".join(f", fit {f:.2f} %" for f in c.fits.values())
-                    few = len(measured) <= 8
-                    text = (
-                        ", ".join(
-                            f"{n} {p:.5g} (measured {m:.5g})"
-                            for n, p, m in zip(c.data.channels, predicted, measured, strict=True)
-                        )
-                        if few
-                        else f"{len(measured)} values{fits}"
-                    )
+                    measured = c.data.shown(c.data.measured()[0])
+                    if len(measured) <= 8:
+                        values = zip(c.data.channels, c.predicted, measured, strict=True)
+                        text = ", ".join(f"{n} {p:.5g} (measured {m:.5g})" for n, p, m in values)
+                    else:
+                        fits = "".join(f", fit {f:.2f} %" for f in c.fits.values())
+                        text = f"{len(measured)} values{fits}"
                 lines.append(f"{label}, {c.data.name}: {text}")
         return lines

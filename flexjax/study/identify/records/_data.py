@@ -21,10 +21,16 @@ NEEDS_CONSTANT = "input: currents of {name!r} need joints.{name}.motor.torque_co
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Modal:
-    """Measured natural ``frequencies`` [Hz] and, where known, ``damping`` ratios of modes ``index`` (0 is the lowest; default: the lowest ones).
+    """Measured natural frequencies and damping ratios.
 
-    ``sd``: relative standard deviation of the frequencies, ``damping_sd``: that of the ratios, absolute. ``at``, ``lock``, ``drive`` as in
-    :func:`flexjax.modes`.
+    Arguments:
+        frequencies: natural frequencies [Hz].
+        damping: damping ratios, None where unknown.
+        sd: relative standard deviation of the frequencies.
+        damping_sd: absolute standard deviation of the damping ratios.
+        index: number of each mode, 0 is the lowest (default: the lowest ones).
+        at, lock, drive: as in :func:`flexjax.modes`.
+        name: label in results.
 
     >>> import flexjax as fx
     >>> fx.Modal([6.05], sd=0.01).channels
@@ -43,29 +49,30 @@ class Modal:
 
     def __post_init__(self):
         f = np.atleast_1d(np.array(self.frequencies, float))
-        z = (
-            np.full(f.shape, np.nan)
-            if self.damping is None
-            else np.atleast_1d(
-                np.array([np.nan if x is None else x for x in np.atleast_1d(self.damping)], float)
-            )
-        )
+        if self.damping is None:
+            z = np.full(f.shape, np.nan)
+        else:
+            z = np.array([np.nan if x is None else x for x in np.atleast_1d(self.damping)], float)
         index = tuple(range(len(f))) if self.index is None else tuple(int(i) for i in self.index)
+        where = f"modal {self.name!r}"
         if f.ndim != 1 or not np.all(f > 0):
             raise ValueError(
-                f"modal {self.name!r}: frequencies = {self.frequencies}; expected positive numbers in Hz."
+                f"{where}: frequencies = {self.frequencies}; expected positive numbers in Hz."
             )
         if z.shape != f.shape or np.any(z < 0) or np.any(z >= 1):
             raise ValueError(
-                f"modal {self.name!r}: damping = {self.damping}; expected a ratio from 0 to below 1 for each frequency, or None."
+                f"{where}: damping = {self.damping}; expected a ratio from 0 to below 1 for each "
+                "frequency, or None."
             )
         if len(index) != len(f) or min(index) < 0:
             raise ValueError(
-                f"modal {self.name!r}: index = {self.index}; expected the number of a mode for each frequency, 0 the lowest."
+                f"{where}: index = {self.index}; expected the number of a mode for each "
+                "frequency, 0 the lowest."
             )
         if not (self.sd > 0 and self.damping_sd > 0):
             raise ValueError(
-                f"modal {self.name!r}: sd = {self.sd}, damping_sd = {self.damping_sd}; expected positive numbers."
+                f"{where}: sd = {self.sd}, damping_sd = {self.damping_sd}; expected positive "
+                "numbers."
             )
         for field, value in (("frequencies", f), ("damping", z), ("index", index)):
             object.__setattr__(self, field, value)
@@ -91,9 +98,8 @@ class Modal:
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
         """(values, standard deviations): logarithms of frequencies, then damping ratios."""
         z = self.damping[np.isfinite(self.damping)]
-        return np.concatenate([np.log(self.frequencies), z]), np.concatenate(
-            [np.full(len(self.frequencies), self.sd), np.full(len(z), self.damping_sd)]
-        )
+        sd = [np.full(len(self.frequencies), self.sd), np.full(len(z), self.damping_sd)]
+        return np.concatenate([np.log(self.frequencies), z]), np.concatenate(sd)
 
     def predict(self, model: AbstractModel) -> jax.Array:
         found = modes(model, self.at, lock=self.lock, drive=self.drive, n=max(self._modes) + 1)
@@ -107,17 +113,27 @@ class Modal:
         return jnp.concatenate([jnp.log(found.frequencies[pick]), found.damping[pick][damped]])
 
     def shown(self, values: ArrayLike) -> np.ndarray:
-        """As numbers to read: frequencies in Hz."""
+        """For printing: frequencies in Hz."""
         n = len(self.frequencies)
         return np.concatenate([np.exp(np.asarray(values)[:n]), np.asarray(values)[n:]])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class FrequencyResponse:
-    """A measured frequency response from the effort of joint ``input`` (``current=True``: its motor current) to the sensor ``output``:
-    complex ``values`` at ``frequencies`` [Hz], with standard deviations ``sd`` (known only up to a factor unless ``absolute``).
+    """A measured frequency response from a joint's effort to a sensor.
 
-    The model's own response is that of its linearisation about ``at`` under ``drive``, times the sensor's low-pass and delay.
+    The model's response is that of its linearisation, times the sensor's low-pass and delay.
+
+    Arguments:
+        frequencies: frequencies [Hz].
+        values: complex response at these frequencies.
+        input: joint whose effort is the input.
+        output: sensor.
+        sd: standard deviations (default: relative to the values).
+        current: the input is the motor current instead of the effort.
+        absolute: whether ``sd`` is known absolutely, or only up to a factor.
+        at, drive: state and drive of the linearisation, as in :func:`flexjax.linearise`.
+        name: label in results.
     """
 
     frequencies: Any
@@ -136,11 +152,13 @@ class FrequencyResponse:
         sd = np.abs(h) if self.sd is None else np.broadcast_to(np.array(self.sd, float), f.shape)
         if f.ndim != 1 or f.shape != h.shape or not np.all(f > 0) or not np.all(np.isfinite(h)):
             raise ValueError(
-                f"{self.name}: {f.shape} frequencies and {h.shape} values; expected positive frequencies [Hz] and as many finite complex values."
+                f"{self.name}: {f.shape} frequencies and {h.shape} values; expected positive "
+                "frequencies [Hz] and as many finite complex values."
             )
         if not np.all(sd > 0):
             raise ValueError(
-                f"{self.name}: sd has zeros or negative numbers; expected positive standard deviations."
+                f"{self.name}: sd has zeros or negative numbers; expected positive standard "
+                "deviations."
             )
         for field, value in (("frequencies", f), ("values", h), ("sd", sd)):
             object.__setattr__(self, field, value)
@@ -154,15 +172,25 @@ class FrequencyResponse:
         lines: Sequence[int] | np.ndarray | None = None,
         **others: Any,
     ) -> "FrequencyResponse":
-        """From a record of exactly one period (or several) of a periodic input: the quotient of the Fourier transforms on the ``lines``
-        (numbers of the DFT) that the input excites; standard deviations belong to an even noise on the output. Half of the lines may be
-        kept for validation: :meth:`pick`."""
+        """Divide the Fourier transforms of a recording of whole periods of a periodic input.
+
+        Arguments:
+            experiment: one or several whole periods.
+            input, output: joint and sensor.
+            lines: indices of the DFT that the input excites (default: found from the input).
+                Keep some for validation with :meth:`pick`.
+            others: other fields of the response.
+
+        Returns:
+            The response, with standard deviations of white noise on the output.
+        """
         current = input in experiment.currents
         u = (experiment.currents if current else experiment.efforts)[input]
         y = experiment.sensors[output]
         if np.any(np.isnan(y)):
             raise ValueError(
-                f"experiment {experiment.name!r}: sensors.{output} has gaps; a Fourier transform needs every sample."
+                f"experiment {experiment.name!r}: sensors.{output} has gaps; a Fourier transform "
+                "needs every sample."
             )
         n = len(y)
         U, Y = np.fft.rfft(u), np.fft.rfft(y)
@@ -191,23 +219,30 @@ class FrequencyResponse:
         band: tuple[float, float] | None = None,
         **others: Any,
     ) -> "FrequencyResponse":
-        """From a record of any broadband input: averaged over half-overlapping segments of this length [s] with a Hann window (H1), with
-        standard deviations from the coherence."""
+        """Average over half-overlapping segments of a recording (H1, Hann window).
+
+        Arguments:
+            experiment: a recording with any broadband input.
+            input, output: joint and sensor.
+            segment: length of a segment [s].
+            band: (low, high) [Hz] to keep.
+            others: other fields of the response.
+
+        Returns:
+            The response, with standard deviations from the coherence.
+        """
         from scipy.signal import coherence, csd, welch
 
         current = input in experiment.currents
-        u, y = (
-            (experiment.currents if current else experiment.efforts)[input],
-            experiment.sensors[output],
-        )
+        u = (experiment.currents if current else experiment.efforts)[input]
+        y = experiment.sensors[output]
         step = (experiment.ts[-1] - experiment.ts[0]) / (len(experiment.ts) - 1)
         options = {"fs": 1 / step, "nperseg": int(round(segment / step)), "detrend": "constant"}
         f, suy = csd(u, y, **options)
         _, suu = welch(u, **options)
         _, gamma = coherence(u, y, **options)
-        averages = (
-            max(1.0, 2 * len(y) / options["nperseg"] - 1) * 0.75
-        )  # neighbouring segments share half of their samples
+        # Neighbouring segments share half of their samples.
+        averages = max(1.0, 2 * len(y) / options["nperseg"] - 1) * 0.75
         H = suy / suu
         sd = np.abs(H) * np.sqrt((1 - gamma).clip(1e-6) / (2 * gamma.clip(1e-6) * averages))
         low, high = band or (0.0, np.inf)
@@ -234,17 +269,18 @@ class FrequencyResponse:
             )
         elif self.current and joints[self.input].torque_constant is None:
             faults.append(NEEDS_CONSTANT.format(name=self.input))
-        if self.output not in [s.name for s in robot.sensors]:
+        sensors = [s.name for s in robot.sensors]
+        if self.output not in sensors:
             faults.append(
-                f"output: {self.output!r} is no sensor; expected one of {', '.join(s.name for s in robot.sensors) or 'none'}."
+                f"output: {self.output!r} is no sensor; expected one of "
+                f"{', '.join(sensors) or 'none'}."
             )
         return faults
 
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
         """(values, standard deviations), real parts then imaginary parts."""
-        return np.concatenate([self.values.real, self.values.imag]), np.concatenate(
-            [self.sd, self.sd]
-        )
+        values = np.concatenate([self.values.real, self.values.imag])
+        return values, np.concatenate([self.sd, self.sd])
 
     def predict(self, model: AbstractModel) -> jax.Array:
         H = self.response(model)
@@ -255,20 +291,16 @@ class FrequencyResponse:
         linear = linearise(model, self.drive, self.at)
         if self.input not in linear.inputs:
             raise ValueError(
-                f"{self.name}: the effort of {self.input!r} is no input of the linearised model ({', '.join(linear.inputs)}); free that joint in drive."
+                f"{self.name}: the effort of {self.input!r} is no input of the linearised model "
+                f"({', '.join(linear.inputs)}); free that joint in drive."
             )
         b = linear.B[:, linear.inputs.index(self.input)]
         row = linear.outputs.index(self.output)
         c, d = linear.C[row], linear.D[row, linear.inputs.index(self.input)]
-        w = (
-            2
-            * jnp.pi
-            * jnp.asarray(self.frequencies if frequencies is None else frequencies, linear.A.dtype)
-        )
-        eye = jnp.eye(linear.A.shape[0], dtype=linear.A.dtype)
-        H = jax.vmap(
-            lambda w: c @ jnp.linalg.solve(1j * w * eye - linear.A, b.astype(complex)) + d
-        )(w)
+        frequencies = self.frequencies if frequencies is None else frequencies
+        w = 2 * jnp.pi * jnp.asarray(frequencies, linear.A.dtype)
+        eye, b = jnp.eye(linear.A.shape[0], dtype=linear.A.dtype), b.astype(complex)
+        H = jax.vmap(lambda w: c @ jnp.linalg.solve(1j * w * eye - linear.A, b) + d)(w)
         sensor = next(s for s in model.robot.sensors if s.name == self.output)
         if sensor.lowpass is not None:
             w0 = 2 * jnp.pi * sensor.lowpass.frequency

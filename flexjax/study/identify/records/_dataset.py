@@ -1,4 +1,4 @@
-"""The data sets that ship with flexjax: simulated records with noise, made by the project, for tests, the tour and first steps."""
+"""Data sets that ship with flexjax: simulated recordings with noise."""
 
 import difflib
 from pathlib import Path
@@ -10,7 +10,8 @@ from flexjax.study.identify.records._experiment import Experiment
 FOLDER = Path(__file__).with_name("data")
 
 
-# The numbers with which the records were simulated, where they differ from the robot file (experiments/identify_bench_arm/make_data.py).
+# Parameters of the simulated recordings that differ from the robot file
+# (experiments/identify_bench_arm/make_data.py).
 TRUTH = {
     "bench-arm": {
         "joints.shoulder.stiffness": 38.0,
@@ -21,8 +22,8 @@ TRUTH = {
 
 
 class Dataset(NamedTuple):
-    """``robot`` is what one would write down before identifying; ``training`` and ``validation`` are two records; ``truth`` are the numbers that the
-    records were made with."""
+    """``robot``: the description before identification; ``training``, ``validation``: two
+    recordings; ``truth``: the parameters with which they were simulated."""
 
     robot: Robot
     training: Experiment
@@ -41,12 +42,22 @@ def datasets() -> list[str]:
 
 
 def load_dataset(name: str) -> Dataset:
-    """A shipped data set: robot, a record to fit, a record to check."""
+    """Load a shipped data set.
+
+    Arguments:
+        name: one of :func:`datasets`.
+
+    Returns:
+        The robot, a recording to fit, one to validate, and the true parameters.
+
+    >>> import flexjax as fx
+    >>> fx.load_dataset("bench-arm").training.name
+    'fit'
+    """
     if name not in datasets():
         near = difflib.get_close_matches(name, datasets(), 1)
-        raise ValueError(
-            f"data set {name!r}: unknown; {f'did you mean {near[0]!r}?' if near else 'there are ' + ', '.join(datasets())}"
-        )
+        hint = f"did you mean {near[0]!r}?" if near else "there are " + ", ".join(datasets())
+        raise ValueError(f"data set {name!r}: unknown; {hint}")
     return Dataset(
         load_robot(FOLDER / f"{name}.toml"),
         Experiment.read(FOLDER / f"{name}-fit.csv", name="fit"),

@@ -1,9 +1,9 @@
-"""An experiment: what was recorded, in SI units, and which joint or sensor of the robot each column belongs to."""
+"""An experiment: recorded inputs and readings in SI units, named as in the robot."""
 
 import dataclasses
 import difflib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +24,30 @@ from flexjax.study.identify.records._units import parse_unit
 TIME_NAMES = ("time", "t", "ts", "t_s", "time_s", "Time", "seconds")
 ROLES = {"motion": "motions", "effort": "efforts", "current": "currents"}
 Channels = dict[str, np.ndarray]
+INPUTS = tuple(ROLES.values())
+FIELDS = ("sensors", *INPUTS)
 
 NEEDS_CONSTANT = "currents.{name}: needs joints.{name}.motor.torque_constant [N m/A] in the robot."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Experiment:
-    """Time series of one run: inputs of joints and readings of sensors, in SI units on one time grid.
+    """Time series of one run: joint inputs and sensor readings, in SI units on one time grid.
 
-    ``sensors``: readings by the sensor's name; NaN is a gap. ``motions``: recorded joint coordinates that the model's joints (motor side)
-    follow; ``efforts``: torques or forces; ``currents``: motor currents [A], which the joint's ``motor.torque_constant`` turns into efforts.
-    Inputs have no gaps. ``drive``: everything else that acts (controllers, loads, a moving base, inputs given as formulas). ``start``: where
-    the run starts (:class:`Start` or a dict of joint coordinates), or "rest": in equilibrium under the inputs at the first instant.
-    ``noise``: standard deviations of sensors where they are known. ``hold``: how efforts and currents run between samples.
+    Arguments:
+        ts: increasing times [s].
+        sensors: readings by name of the sensor; NaN is a gap.
+        motions: recorded joint coordinates (motor side) that the joints follow.
+        efforts: torques or forces by joint.
+        currents: motor currents [A] by joint, scaled by its ``motor.torque_constant``.
+            Motions, efforts and currents have no gaps.
+        drive: everything else that acts: controllers, loads, a moving base, other inputs.
+        start: :class:`Start`, a dict of joint coordinates, or "rest" for the equilibrium under
+            the inputs at the first time.
+        noise: standard deviations of sensors, where known.
+        hold: course of efforts and currents between samples: "cubic", "linear" or "zero".
+        name: label in results.
+        kinds: what the units of sensors measure, where they were given.
 
     >>> import numpy as np, flexjax as fx
     >>> t = np.linspace(0.0, 1.0, 101)
@@ -54,28 +65,21 @@ class Experiment:
     noise: dict[str, float] = dataclasses.field(default_factory=dict)
     hold: Hold = "cubic"
     name: str = "experiment"
-    kinds: dict[str, str] = dataclasses.field(
-        default_factory=dict
-    )  # what the units of sensors measure, where they were given
+    kinds: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         set_ = lambda field, value: object.__setattr__(self, field, value)
         set_("ts", np.array(self.ts, float))
-        for field in ("sensors", "motions", "efforts", "currents"):
-            set_(
-                field,
-                {
-                    name: np.array(values, float)
-                    for name, values in dict(getattr(self, field)).items()
-                },
-            )
+        for field in FIELDS:
+            channels = dict(getattr(self, field)).items()
+            set_(field, {name: np.array(values, float) for name, values in channels})
         faults = _time_faults(self.ts) or self._channel_faults()
         if faults:
             raise ValueError(f"experiment {self.name!r}:\n" + "\n".join(f"  - {f}" for f in faults))
 
     def _channel_faults(self) -> list[str]:
         faults, n = [], len(self.ts)
-        for field in ("sensors", "motions", "efforts", "currents"):
+        for field in FIELDS:
             for name, values in getattr(self, field).items():
                 where = f"{field}.{name}"
                 if values.shape != (n,):
@@ -86,23 +90,23 @@ class Experiment:
                     faults.append(f"{where}: holds no number at all; leave the channel out.")
                 elif np.any(np.isinf(values)):
                     faults.append(
-                        f"{where}: infinite at t = {self.ts[np.isinf(values)][0]:g} s; expected numbers, or NaN for gaps."
+                        f"{where}: infinite at t = {self.ts[np.isinf(values)][0]:g} s; expected "
+                        "numbers, or NaN for gaps."
                     )
                 elif field != "sensors" and np.any(np.isnan(values)):
                     faults.append(
-                        f"{where}: {int(np.isnan(values).sum())} gaps; an input has none. Fill them: experiment.read(..., fill=0.05)."
+                        f"{where}: {int(np.isnan(values).sum())} gaps; an input has none. Fill "
+                        "them: experiment.read(..., fill=0.05)."
                     )
         if not self.sensors:
             faults.append("sensors: none; expected the readings of at least one sensor.")
-        driven = [
-            name for field in ("motions", "efforts", "currents") for name in getattr(self, field)
+        driven = [name for field in INPUTS for name in getattr(self, field)]
+        twice = {x for x in driven if driven.count(x) > 1} | (set(driven) & set(self.drive.joints))
+        faults += [
+            f"joint {name!r}: driven twice; expected one of motions, efforts, currents, "
+            "drive.joints."
+            for name in sorted(twice)
         ]
-        for name in sorted(
-            {x for x in driven if driven.count(x) > 1} | (set(driven) & set(self.drive.joints))
-        ):
-            faults.append(
-                f"joint {name!r}: driven twice; expected one of motions, efforts, currents, drive.joints."
-            )
         faults += [
             f"noise.{k}: no such sensor here; expected one of {', '.join(self.sensors)}."
             for k in self.noise
@@ -119,7 +123,7 @@ class Experiment:
             )
         return faults
 
-    # ---- from files ----------------------------------------------------------------------------------------------------
+    # ---- from files ----
 
     @classmethod
     def read(
@@ -140,11 +144,22 @@ class Experiment:
     ) -> "Experiment":
         """Read CSV (or any separated text), MAT, NPZ or netCDF.
 
-        ``sensors``, ``motions``, ``efforts``, ``currents``: name in the robot -> column of the file. Without them a column called
-        ``motion.<joint>``, ``effort.<joint>`` or ``current.<joint>`` is that input, and every other one the sensor of its name. ``units``:
-        column -> unit, where the file does not say it in its header ("tip [mm]") or attributes; without either it is SI. ``time``: the time
-        column (or ``rate`` in Hz where there is none); ``offset`` [s] is added to it. ``fill``: gaps of inputs up to this long [s] are
-        interpolated. ``others``: drive, start, noise, hold.
+        Arguments:
+            path: the file.
+            time: name of the time column.
+            rate: sampling rate [Hz] of a file without time column.
+            sensors, motions, efforts, currents: name in the robot -> column of the file. By
+                default a column ``motion.<joint>``, ``effort.<joint>`` or ``current.<joint>`` is
+                that input, and every other column the sensor of its name.
+            units: column -> unit, where neither header ("tip [mm]") nor attributes give it;
+                SI otherwise.
+            offset: added to all times [s].
+            fill: longest gap of an input that is interpolated [s].
+            name: label in results (default: the name of the file).
+            others: drive, start, noise, hold.
+
+        Returns:
+            The experiment.
         """
         columns, where = read_columns(path), f"data file {str(path)!r}"
         table = _Table(columns, dict(units or {}), where)
@@ -180,26 +195,33 @@ class Experiment:
         name: str = "simulated",
         **others: Any,
     ) -> "Experiment":
-        """The readings of a simulated run as if they were measured; ``key`` adds the noise that the robot's sensors say."""
+        """Take the readings of a simulated run as measured.
+
+        Arguments:
+            traj: the run.
+            drive: its drive.
+            key: adds the noise of the robot's sensors.
+            name: label in results.
+            others: other fields of the experiment.
+
+        Returns:
+            The experiment.
+        """
         from flexjax.simulate.trajectory import measure
 
         readings = {k: np.asarray(v) for k, v in measure(traj, key=key).items()}
-        return cls(
-            np.asarray(traj.ts),
-            readings,
-            drive=Drive() if drive is None else drive,
-            name=name,
-            **others,
-        )
+        drive = Drive() if drive is None else drive
+        return cls(np.asarray(traj.ts), readings, drive=drive, name=name, **others)
 
-    # ---- changed copies ------------------------------------------------------------------------------------------------
+    # ---- changed copies ----
 
     def window(self, begin: float, end: float) -> "Experiment":
-        """The part from ``begin`` to ``end`` [s]."""
+        """The segment from ``begin`` to ``end`` [s]."""
         keep = (self.ts >= begin - 1e-9) & (self.ts <= end + 1e-9)
         if keep.sum() < 2:
             raise ValueError(
-                f"experiment {self.name!r}: no samples from {begin:g} to {end:g} s; it spans {self.ts[0]:g} to {self.ts[-1]:g} s."
+                f"experiment {self.name!r}: no samples from {begin:g} to {end:g} s; it spans "
+                f"{self.ts[0]:g} to {self.ts[-1]:g} s."
             )
         return self._mapped(lambda x: x[keep], ts=self.ts[keep])
 
@@ -208,23 +230,29 @@ class Experiment:
         return self.window(self.ts[0], time), self.window(time, self.ts[-1])
 
     def windows(self, n: int) -> list["Experiment"]:
-        """``n`` experiments of equal length, one after the other. A long or chaotic record is fitted by short runs whose starts are sought with the rest
-        (``free=[..., "start.joints.*", "start.rates.*"]``): errors cannot grow over the whole of it."""
+        """``n`` consecutive experiments of equal length.
+
+        Fit a long or chaotic recording by short runs with free starts
+        (``free=[..., "start.joints.*", "start.rates.*"]``), so that errors cannot grow.
+        """
         size = len(self.ts) // n
         if n < 1 or size < 2:
             raise ValueError(
-                f"windows: {n} of a record of {len(self.ts)} samples; expected at least 1, with two samples each."
+                f"windows: {n} of a record of {len(self.ts)} samples; expected at least 1, with "
+                "two samples each."
             )
-        parts = [slice(k * size, (k + 1) * size) for k in range(n)]
-        return [
-            dataclasses.replace(
-                self._mapped(lambda x, p=p: x[p], ts=self.ts[p]), name=f"{self.name}/{k + 1}"
-            )
-            for k, p in enumerate(parts)
-        ]
+        windows = []
+        for k in range(n):
+            part = slice(k * size, (k + 1) * size)
+            window = self._mapped(lambda x, part=part: x[part], ts=self.ts[part])
+            windows.append(dataclasses.replace(window, name=f"{self.name}/{k + 1}"))
+        return windows
 
     def without(self, begin: float, end: float, *sensors: str) -> "Experiment":
-        """The readings (of these sensors, or of all) from ``begin`` to ``end`` made a gap: the model runs through it, the loss does not see it."""
+        """Replace readings from ``begin`` to ``end`` (of these sensors, or all) by a gap.
+
+        The model runs through a gap; the loss ignores it.
+        """
         gap = (self.ts >= begin - 1e-9) & (self.ts <= end + 1e-9)
         new = {
             k: np.where(gap & (not sensors or k in sensors), np.nan, v)
@@ -233,17 +261,18 @@ class Experiment:
         return dataclasses.replace(self, sensors=new)
 
     def resample(self, step: float) -> "Experiment":
-        """On an even grid of ``step`` [s]. Gaps of sensors stay gaps; those of the record's times too.
+        """Resample to an even grid of ``step`` [s]; gaps stay gaps.
 
         Where the grid is coarser than a channel, the channel is averaged over each step, so that
-        nothing folds down. Where it is finer, a grid time has a reading if a sample lies within
-        half a step, or one within a step on either side; no reading is made up between the frames
-        of a slow camera. Inputs are interpolated.
+        aliases. Where it is finer, a grid time has a reading if a sample lies within half a step,
+        or one within a step on either side; no reading is invented between the frames of a slow
+        camera. Inputs are interpolated.
         """
         n = int(np.floor((self.ts[-1] - self.ts[0]) / step * (1 + 1e-9))) + 1
         if n < 2:
             raise ValueError(
-                f"resample: {step:g} s; expected less than the record's length, {self.ts[-1] - self.ts[0]:g} s."
+                f"resample: {step:g} s; expected less than the record's length, "
+                f"{self.ts[-1] - self.ts[0]:g} s."
             )
         grid = self.ts[0] + step * np.arange(n)
         fields = {
@@ -251,91 +280,79 @@ class Experiment:
                 k: resampled(self.ts, v, grid, step, filled=field != "sensors")
                 for k, v in getattr(self, field).items()
             }
-            for field in ("sensors", "motions", "efforts", "currents")
+            for field in FIELDS
         }
         return dataclasses.replace(self, ts=grid, **fields)
 
     def shift(self, offset: float) -> "Experiment":
-        """Its times moved by ``offset`` [s]."""
+        """Shift the times by ``offset`` [s]."""
         return dataclasses.replace(self, ts=self.ts + offset)
 
     def smooth(self, frequency: float, *names: str) -> "Experiment":
-        """Inputs (these, or all) low-passed at ``frequency`` [Hz] forwards and backwards, without delay: an encoder's steps have no acceleration to follow."""
+        """Low-pass inputs (these, or all) at ``frequency`` [Hz] without delay.
+
+        A motion from an encoder has steps, whose acceleration a model cannot follow.
+        """
         from scipy.signal import butter, sosfiltfilt
 
         step = np.diff(self.ts)
         if np.ptp(step) > 1e-3 * step.mean():
             raise ValueError(
-                f"experiment {self.name!r}: smooth needs even times (steps {step.min():g} to {step.max():g} s); resample(...) first."
+                f"experiment {self.name!r}: smooth needs even times (steps {step.min():g} to "
+                f"{step.max():g} s); resample(...) first."
             )
         if not 0 < frequency < 0.5 / step.mean():
             raise ValueError(
-                f"smooth: {frequency:g} Hz; expected above zero and below half the sampling rate, {0.5 / step.mean():g} Hz."
+                f"smooth: {frequency:g} Hz; expected above zero and below half the sampling rate, "
+                f"{0.5 / step.mean():g} Hz."
             )
         sos = butter(4, frequency * 2 * step.mean(), output="sos")
         change = lambda d: {
             k: sosfiltfilt(sos, v) if not names or k in names else v for k, v in d.items()
         }
-        return dataclasses.replace(
-            self,
-            motions=change(self.motions),
-            efforts=change(self.efforts),
-            currents=change(self.currents),
-        )
+        return dataclasses.replace(self, **{f: change(getattr(self, f)) for f in INPUTS})
 
     def _mapped(self, fn: Callable[[np.ndarray], np.ndarray], ts: np.ndarray) -> "Experiment":
-        fields = {
-            f: {k: fn(v) for k, v in getattr(self, f).items()}
-            for f in ("sensors", "motions", "efforts", "currents")
-        }
+        fields = {f: {k: fn(v) for k, v in getattr(self, f).items()} for f in FIELDS}
         return dataclasses.replace(self, ts=ts, **fields)
 
-    # ---- for the model -------------------------------------------------------------------------------------------------
+    # ---- for the model ----
 
     def faults(self, robot: Robot) -> list[str]:
-        """What of it does not fit a robot: names, kinds of units."""
+        """Names and units that do not fit a robot, as sentences."""
         from flexjax.study.identify._readings import sensor_kind
 
         known = {s.name: s for s in robot.sensors}
         faults = []
         for name in self.sensors:
             if name not in known:
-                near = difflib.get_close_matches(name, known, 1)
-                hint = (
-                    f"did you mean {near[0]!r}?"
-                    if near
-                    else f"the robot has {', '.join(known) or 'none: add [[sensors]] to its file'}."
-                )
+                has = f"the robot has {', '.join(known) or 'none: add [[sensors]] to its file'}."
+                hint = _did_you_mean(name, known, has)
                 faults.append(
                     f"sensors.{name}: no such sensor; {hint} Map columns with sensors={{...}}."
                 )
                 continue
             kind, wanted = self.kinds.get(name), sensor_kind(known[name], robot)
-            if (
-                kind
-                and wanted != "any"
-                and kind not in (wanted, "reading")
-                and float(known[name].gain) == 1.0
-            ):
+            unit_matters = wanted != "any" and float(known[name].gain) == 1.0
+            if kind and unit_matters and kind not in (wanted, "reading"):
                 faults.append(
-                    f"sensors.{name}: recorded as {kind}, but a sensor of kind {known[name].kind} gives {wanted}; correct the unit or the mapping."
+                    f"sensors.{name}: recorded as {kind}, but a sensor of kind "
+                    f"{known[name].kind} gives {wanted}; correct the unit or the mapping."
                 )
         joints = {j.name: j for j in robot.tree_joints}
-        for field in ("motions", "efforts", "currents"):
+        has = f"the robot has {', '.join(joints)}."
+        for field in INPUTS:
             for name in getattr(self, field):
                 if name not in joints:
-                    near = difflib.get_close_matches(name, joints, 1)
-                    faults.append(
-                        f"{field}.{name}: no such joint; {f'did you mean {near[0]!r}?' if near else 'the robot has ' + ', '.join(joints) + '.'}"
-                    )
+                    hint = _did_you_mean(name, joints, has)
+                    faults.append(f"{field}.{name}: no such joint; {hint}")
                 elif field == "currents" and joints[name].torque_constant is None:
                     faults.append(NEEDS_CONSTANT.format(name=name))
         return faults
 
-    def full_drive(self, robot: Robot, drive: Drive | None = None) -> Drive:
-        """The drive with the recorded inputs in it; torque constants are the robot's, which may be traced."""
-        drive = self.drive if drive is None else drive
-        acts = dict(drive.joints)
+    def full_drive(self, robot: Robot) -> Drive:
+        """The drive with the recorded inputs; torque constants of the robot may be traced."""
+        acts = dict(self.drive.joints)
         acts |= {k: Motion(track(self.ts, v)) for k, v in self.motions.items()}
         acts |= {k: Effort(track(self.ts, v, self.hold)) for k, v in self.efforts.items()}
         for k, v in self.currents.items():
@@ -343,17 +360,15 @@ class Experiment:
             if constant is None:
                 raise ValueError(NEEDS_CONSTANT.format(name=k))
             acts[k] = Effort(Scaled(constant, track(self.ts, v, self.hold)))
-        return Drive(acts, drive.loads, drive.base)
+        return Drive(acts, self.drive.loads, self.drive.base)
 
     def full_start(self, robot: Robot) -> Start:
-        """Where the model starts. A flexible joint whose motor is recorded starts unstretched."""
-        given = (
-            Start()
-            if self.start is None or self.start == "rest"
-            else Start(joints=self.start)
-            if isinstance(self.start, dict)
-            else self.start
-        )
+        """The start of the model. A flexible joint with a recorded motor starts unstretched."""
+        given = self.start
+        if given is None or given == "rest":
+            given = Start()
+        elif isinstance(given, dict):
+            given = Start(joints=given)
         joints: dict[str, NumbersLike] = dict(given.joints)
         rates: dict[str, NumbersLike] = dict(given.rates)
         for name, values in self.motions.items():
@@ -363,15 +378,20 @@ class Experiment:
         return Start(joints, rates, given.motors, given.links)
 
     def __str__(self) -> str:
-        inputs = [f"{role} {k}" for role, field in ROLES.items() for k in getattr(self, field)] + [
-            f"drive of {k}" for k in self.drive.joints
-        ]
+        inputs = [f"{role} {k}" for role, field in ROLES.items() for k in getattr(self, field)]
+        inputs += [f"drive of {k}" for k in self.drive.joints]
         gaps = int(sum(np.isnan(v).sum() for v in self.sensors.values()))
         rate = (len(self.ts) - 1) / (self.ts[-1] - self.ts[0])
         return (
-            f"{self.name}: {len(self.ts)} samples, {self.ts[0]:g} .. {self.ts[-1]:g} s, about {rate:.4g} Hz; inputs {', '.join(inputs) or 'none'}; "
+            f"{self.name}: {len(self.ts)} samples, {self.ts[0]:g} .. {self.ts[-1]:g} s, about "
+            f"{rate:.4g} Hz; inputs {', '.join(inputs) or 'none'}; "
             f"sensors {', '.join(self.sensors)}" + (f"; {gaps} gaps" if gaps else "")
         )
+
+
+def _did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def _time_faults(ts: np.ndarray) -> list[str]:
@@ -384,13 +404,14 @@ def _time_faults(ts: np.ndarray) -> list[str]:
     if len(back):
         k = back[0]
         return [
-            f"ts: goes from {ts[k]:g} to {ts[k + 1]:g} s at row {k + 1} ({len(back)} such rows); expected increasing times. Sort or clean the record."
+            f"ts: goes from {ts[k]:g} to {ts[k + 1]:g} s at row {k + 1} ({len(back)} such rows); "
+            "expected increasing times. Sort or clean the record."
         ]
     return []
 
 
 def _filled(ts: np.ndarray, values: np.ndarray, longest: float) -> np.ndarray:
-    """Gaps of at most this length interpolated along straight lines; longer ones stay."""
+    """Interpolate gaps of at most this length along straight lines."""
     good = np.isfinite(values)
     if good.all() or not good.any():
         return values
@@ -402,7 +423,7 @@ def _filled(ts: np.ndarray, values: np.ndarray, longest: float) -> np.ndarray:
 
 
 class _Table:
-    """The columns of a file, looked up by name with their units applied."""
+    """The columns of a file by name, with their units applied."""
 
     def __init__(self, columns: dict[str, Column], units: dict[str, str], where: str):
         self.columns, self.units, self.where = columns, units, where
@@ -413,8 +434,7 @@ class _Table:
             )
 
     def _has(self, name: str) -> str:
-        near = difflib.get_close_matches(name, self.columns, 1)
-        return f"did you mean {near[0]!r}?" if near else f"the file has {', '.join(self.columns)}."
+        return _did_you_mean(name, self.columns, f"the file has {', '.join(self.columns)}.")
 
     def unit(self, column: str):
         text = self.units.get(column, self.columns[column].unit)
@@ -436,8 +456,9 @@ class _Table:
         name = name or next((n for n in TIME_NAMES if n in self.columns), None)
         if name is None:
             raise ValueError(
-                f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has {', '.join(self.columns)}. "
-                "Name it (time=..., on the command line --time), or give the sampling rate in Hz (rate=..., --rate)."
+                f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has "
+                f"{', '.join(self.columns)}. Name it (time=..., on the command line --time), or "
+                "give the sampling rate in Hz (rate=..., --rate)."
             )
         values, unit = self.values(name, "time"), self.unit(name)
         if unit is not None and unit.kind != "time":
@@ -456,6 +477,7 @@ class _Table:
             unit = self.unit(column) if column in self.columns else None
             if wanted and unit is not None and unit.kind not in wanted:
                 raise ValueError(
-                    f"{self.where}: {field}.{name}: column {column!r} is in units of {unit.kind}; expected {' or '.join(wanted)}."
+                    f"{self.where}: {field}.{name}: column {column!r} is in units of "
+                    f"{unit.kind}; expected {' or '.join(wanted)}."
                 )
         return {name: self.values(column, f"{field}.{name}") for name, column in mapping.items()}

@@ -1,4 +1,4 @@
-"""Columns of numbers from CSV, MAT, NPZ and netCDF files, with the units that the file gives. Nothing is unpickled."""
+"""Read columns of numbers with units from CSV, MAT, NPZ and netCDF; nothing is unpickled."""
 
 import csv
 import os
@@ -114,7 +114,7 @@ def _names(table: list[tuple[int, list[str]]]) -> tuple[list[str], list]:
 
 
 def _arrays(content: dict, units: dict) -> dict[str, Column]:
-    """One-dimensional float columns; matrices give one column for each of theirs, called name.0, name.1, ..."""
+    """One-dimensional float columns; a matrix gives columns name.0, name.1, ..."""
     columns = {}
     for header, array in content.items():
         array = np.asarray(array)

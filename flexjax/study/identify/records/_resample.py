@@ -1,4 +1,4 @@
-"""A recorded channel on another time grid, without readings that nobody took."""
+"""A recorded channel on another time grid, without invented readings."""
 
 import numpy as np
 
@@ -9,7 +9,10 @@ ADJACENT = 1.5  # of the channel's own spacing: samples further apart have a gap
 def resampled(
     ts: np.ndarray, values: np.ndarray, grid: np.ndarray, step: float, *, filled: bool
 ) -> np.ndarray:
-    """``values`` at ``ts`` (NaN: no sample) on an even ``grid``; ``filled``: also between samples."""
+    """``values`` at ``ts`` (NaN: no sample) on an even ``grid``.
+
+    ``filled``: interpolate between samples.
+    """
     good = np.isfinite(values)
     times, values = ts[good], values[good]
     if filled or len(times) < 2:

@@ -1,4 +1,4 @@
-"""Recorded inputs as signals on the record's own time grid: no breaks, and a constant time to look a value up."""
+"""Recorded inputs as signals on their own time grid: no breaks, lookup in constant time."""
 
 from typing import Literal
 
@@ -14,19 +14,21 @@ Hold = Literal["cubic", "linear", "zero"]
 
 
 class Track(AbstractSignal):
-    """Cubic pieces between samples. Unlike :func:`flexjax.recorded` it declares no breaks: it is only for time grids that stand on
-    its own samples, where no step reaches across one, and then even a value held from sample to sample needs none."""
+    """Cubic pieces between samples, without breaks.
+
+    Only for time grids that contain all its samples. No step crosses a sample then, so even a
+    value held from sample to sample needs no break (unlike :func:`flexjax.recorded`).
+    """
 
     times: Float[Array, " n"]
-    pieces: Float[
-        Array, "n-1 4"
-    ]  # value and its derivatives over 0!, 1!, 2!, 3! at the start of each piece
+    # Value and derivatives over 0!, 1!, 2!, 3! at the start of each piece.
+    pieces: Float[Array, "n-1 4"]
     even: bool = eqx.field(static=True)
     smooth: bool = eqx.field(static=True)
 
-    def evaluate(self, t: ScalarLike, at: PieceTime = None):
-        # Where pieces join smoothly t decides; where they jump, the middle of the step.
-        where = t if self.smooth or at is None else at
+    def evaluate(self, t: ScalarLike, piece_time: PieceTime = None):
+        # Where pieces jump, the middle of the step selects the piece.
+        where = t if self.smooth or piece_time is None else piece_time
         last = self.pieces.shape[0] - 1
         if self.even:
             step = (self.times[-1] - self.times[0]) / (last + 1)
@@ -47,8 +49,11 @@ class Track(AbstractSignal):
 
 
 def track(times: np.ndarray, values: np.ndarray, hold: Hold = "cubic") -> Track:
-    """Samples as a signal: "cubic" a C2 spline, "linear" straight lines, "zero" held until the next sample (what a digital
-    controller sends out)."""
+    """Samples as a signal.
+
+    ``hold``: "cubic" is a C2 spline, "linear" straight lines, "zero" holds each sample until the
+    next, as a digital controller does.
+    """
     steps = np.diff(times)
     even = bool(np.all(np.abs(steps - steps.mean()) < 1e-6 * steps.mean()))
     if hold == "cubic":

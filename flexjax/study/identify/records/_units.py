@@ -34,29 +34,26 @@ UNITS = {
     name: Unit(kind, factor) for kind, names in _TABLE.items() for name, factor in names.items()
 }
 
+_ALIASES = {
+    **dict.fromkeys(("m/s/s", "ms-2"), "m/s2"),
+    **dict.fromkeys(("degree", "degrees"), "deg"),
+    **dict.fromkeys(("radian", "radians"), "rad"),
+    **dict.fromkeys(("sec", "seconds"), "s"),
+    **dict.fromkeys(("-", ""), "1"),
+    "microstrain": "ustrain",
+}
+
 
 def parse_unit(text: str, where: str) -> Unit:
-    """The unit of that name; spaces, dots, stars and carets in it do not matter ("N m", "N*m", "m/s^2").
+    """The unit of that name, whatever its separators ("N m", "N*m", "m/s^2").
 
     >>> parse_unit("N m", "torque").kind
     'torque'
     """
-    word = (
-        re.sub(r"[\s*·.^]", "", text)
-        .replace("µ", "u")
-        .replace("μ", "u")
-        .replace("ε", "e")
-        .replace("²", "2")
-    )
-    word = {
-        "m/s/s": "m/s2",
-        "ms-2": "m/s2",
-        "degree": "deg",
-        "degrees": "deg",
-        "radian": "rad",
-        "radians": "rad",
-    }.get(word, word)
-    word = {"-": "1", "sec": "s", "seconds": "s", "microstrain": "ustrain", "": "1"}.get(word, word)
+    word = re.sub(r"[\s*·.^]", "", text)
+    for sign, letter in (("µ", "u"), ("μ", "u"), ("ε", "e"), ("²", "2")):
+        word = word.replace(sign, letter)
+    word = _ALIASES.get(word, word)
     if word in UNITS:
         return UNITS[word]
     close = difflib.get_close_matches(word, UNITS, 1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""The whole procedure repeated on simulated records: do the intervals mean what they say?"""
+"""Parametric bootstrap: repeat the identification on simulated recordings."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,17 @@ from scipy import stats
 
 from flexjax.study.identify._batch import solve_batch
 from flexjax.study.identify._problem import Measured, Problem
-from flexjax.study.identify.uncertainty._statistics import noise_factors, precision, rows_of
+from flexjax.study.identify.uncertainty._statistics import (
+    noise_factors,
+    precision,
+    row_scale,
+    rows_of,
+)
 
 
 class Bootstrap(NamedTuple):
-    """``values``: estimates from each record, (n, p); ``intervals``: (n, p, 2); ``coverage``: share of intervals that hold the true number, (p,)."""
+    """``values``: estimates (n, p); ``intervals``: (n, p, 2); ``coverage``: share of intervals
+    that contain the true parameter (p,)."""
 
     truth: np.ndarray
     values: np.ndarray
@@ -40,44 +46,39 @@ def repeat(
     level: float = 0.95,
     max_steps: int = 30,
 ) -> Bootstrap:
-    """Records at ``z`` (p,) or (n, p) with normal noise of these standard deviations, fitted from z = 0 each."""
+    """Fit recordings simulated at ``z`` (p,) or (n, p) with normal noise, each from z = 0."""
     if not problem.groups or problem.others or measured.lines is not None:
         raise ValueError("bootstrap: expected time series compared in time only.")
     truth = np.broadcast_to(np.asarray(z), (n, problem.parameters.size))
     clean = readings_at(problem, jnp.asarray(truth))
     failed = [k for k in range(n) if not all(bool(jnp.all(jnp.isfinite(y[k]))) for y in clean)]
     if failed:
-        # A record that ends early would be compared with nothing, and its search would stay where it starts.
+        # A recording that ends early contains no data, and its search would not move.
         raise ValueError(
-            f"bootstrap: {len(failed)} of {n} runs that make the records failed (first: {failed[0]}); take a smaller dt, or a gentler drive."
+            f"bootstrap: {len(failed)} of {n} runs that make the recordings failed (first: "
+            f"{failed[0]}); take a smaller dt, or a gentler drive."
         )
     values, weights = [], []
     for k, (group, y) in enumerate(zip(problem.groups, clean, strict=True)):
         sd = np.array([noise[s] for s in group.sensors])
         draw = jax.random.normal(jax.random.fold_in(jax.random.key(seed), k), y.shape, y.dtype)
         values.append(y + draw * sd[None, None, None, :])
-        # Relative weights of the sensors are those of the noise; without noise, those of the readings.
+        # Sensors are weighted by their noise or, without noise, by their readings.
         size = np.where(sd > 0, sd, 0.01 * np.asarray(jnp.std(y, axis=(0, 1, 2))))
         weights.append((measured.weights[k] > 0) / size[None, None, :])
     data = eqx.tree_at(lambda m: (m.values, m.weights), measured, (tuple(values), tuple(weights)))
-    zs, r, J = (
-        np.asarray(x)
-        for x in solve_batch(
-            problem, data, jnp.zeros_like(jnp.asarray(truth)), max_steps, over_data=True
-        )
-    )
+    z0 = jnp.zeros_like(jnp.asarray(truth))
+    fits = solve_batch(problem, data, z0, max_steps, over_data=True)
+    zs, r, J = (np.asarray(x) for x in fits)
     rows = rows_of(problem, data)
     half = np.empty_like(zs)
+    quantile = stats.t.ppf(0.5 + level / 2, r.shape[1] - 2 * zs.shape[1])
     one = np.ones(problem.parameters.size)
     for i in range(n):
         factors = noise_factors(r[i], rows, zs.shape[1])
-        scale = np.ones(r.shape[1])
-        for k, s in enumerate(rows.names):
-            scale[rows.channel == k] = 1 / factors[s] if factors[s] > 0 else 1.0
+        scale = row_scale(rows, factors)
         covariance = precision(J[i] * scale[:, None], rows.channel >= 0, one).covariance
-        half[i] = stats.t.ppf(0.5 + level / 2, r.shape[1] - 2 * zs.shape[1]) * np.sqrt(
-            np.diag(covariance)
-        )
+        half[i] = quantile * np.sqrt(np.diag(covariance))
     to_values = jax.vmap(problem.parameters.values)
     values, low, high, true = (
         np.asarray(to_values(jnp.asarray(x))) for x in (zs, zs - half, zs + half, truth)

@@ -1,4 +1,4 @@
-"""The posterior by Hamiltonian Monte Carlo (blackjax, an extra) on the likelihood that identification uses."""
+"""Posterior samples by Hamiltonian Monte Carlo (blackjax), with identify's likelihood."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,12 @@ import numpy as np
 
 from flexjax.study.identify._problem import residuals
 from flexjax.study.identify._result import Identification
-from flexjax.study.identify.uncertainty._statistics import noise_factors, rows_of
+from flexjax.study.identify.uncertainty._statistics import noise_factors, row_scale, rows_of
 
 
 class Posterior(NamedTuple):
-    """``values``: (chains, draws, p) samples of the sought numbers; ``names``; ``accepted``: mean acceptance; ``divergent``: divergent transitions."""
+    """``values``: samples (chains, draws, p); ``accepted``: mean acceptance; ``divergent``:
+    number of divergent transitions."""
 
     names: tuple[str, ...]
     values: np.ndarray
@@ -21,7 +22,7 @@ class Posterior(NamedTuple):
     divergent: int
 
     def intervals(self, level: float = 0.95) -> np.ndarray:
-        """(p, 2): equal-tailed intervals."""
+        """Equal-tailed intervals (p, 2)."""
         flat = self.values.reshape(-1, self.values.shape[-1])
         return np.quantile(flat, [0.5 - level / 2, 0.5 + level / 2], axis=0).T
 
@@ -33,16 +34,27 @@ class Posterior(NamedTuple):
                 self.names, flat.mean(0), flat.std(0), self.intervals(), strict=True
             )
         ]
-        return "\n".join([f"{'number':<36}{'mean':>14}{'std. dev.':>12}   95 % interval", *rows])
+        return "\n".join([f"{'parameter':<36}{'mean':>14}{'std. dev.':>12}   95 % interval", *rows])
 
 
 def sample_posterior(
     result: Identification, draws: int = 500, *, warmup: int = 200, chains: int = 2, seed: int = 0
 ) -> Posterior:
-    """Draw from the posterior of the sought numbers with the no-U-turn sampler: the noise is held at its estimate, priors are those of ``free``,
-    elsewhere flat in the transformed number (of a logarithm: flat in it). Starts at the estimates with their covariance as metric.
+    """Sample the posterior of the free parameters with the no-U-turn sampler.
 
-    Needs blackjax: ``pip install 'flexjax[bayes]'``.
+    The noise is fixed at its estimate. Priors are those of ``free``; without one, the prior is
+    flat in the transformed parameter. Chains start at the estimates, with their covariance as
+    metric. Needs blackjax: ``pip install 'flexjax[bayes]'``.
+
+    Arguments:
+        result: an identification.
+        draws: samples per chain.
+        warmup: steps that adapt the step size.
+        chains: number of chains.
+        seed: of all random draws.
+
+    Returns:
+        The samples, with :meth:`Posterior.intervals`.
     """
     try:
         import blackjax  # pyright: ignore[reportMissingImports]
@@ -54,13 +66,8 @@ def sample_posterior(
     rows = rows_of(problem, measured)
     scale = np.ones(len(rows.channel))
     if not result.noise_known:
-        factors = noise_factors(
-            np.asarray(residuals(jnp.asarray(result.z), problem, measured)[0]),
-            rows,
-            problem.parameters.size,
-        )
-        for k, s in enumerate(rows.names):
-            scale[rows.channel == k] = 1 / factors[s] if factors[s] > 0 else 1.0
+        r = np.asarray(residuals(jnp.asarray(result.z), problem, measured)[0])
+        scale = row_scale(rows, noise_factors(r, rows, problem.parameters.size))
     scale = jnp.asarray(scale)
     metric = jnp.asarray(result.z_covariance)
 
@@ -71,7 +78,7 @@ def sample_posterior(
     def chain(key):
         first, second, third = jax.random.split(key, 3)
         start = jax.random.multivariate_normal(first, jnp.asarray(result.z), metric)
-        # The metric is known; only the step size is sought, by dual averaging.
+        # The metric is known; dual averaging adapts only the step size.
         init, update, final = blackjax.adaptation.step_size.dual_averaging_adaptation(0.8)
         kernel = blackjax.nuts.build_kernel()
 

@@ -1,4 +1,4 @@
-"""What residuals and their derivatives say: noise, covariance, what the data cannot see, whether anything is left in the residuals."""
+"""Statistics of residuals: noise, covariance, undetermined combinations, whiteness."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,8 @@ from flexjax.study.identify._problem import Measured, Problem
 
 
 class Rows(NamedTuple):
-    """Where each residual comes from: number of its channel (-1: a prior, -2: a gap), of its run in time order (-1: none), of its sample."""
+    """Origin of each residual: index of its channel (-1: a prior, -2: a gap), of its run (-1:
+    not a time series), of its sample."""
 
     channel: np.ndarray
     series: np.ndarray
@@ -57,7 +58,7 @@ def rows_of(problem: Problem, measured: Measured) -> Rows:
 
 
 def noise_factors(r: np.ndarray, rows: Rows, p: int) -> dict[str, float]:
-    """Root mean square of each channel's weighted residuals, corrected for the number of parameters."""
+    """RMS of each channel's weighted residuals, corrected for the number of parameters."""
     total = int((rows.channel >= 0).sum())
     factors = {}
     for k, name in enumerate(rows.names):
@@ -67,14 +68,26 @@ def noise_factors(r: np.ndarray, rows: Rows, p: int) -> dict[str, float]:
     return factors
 
 
+def row_scale(rows: Rows, factors: dict[str, float]) -> np.ndarray:
+    """Factor of each residual that divides it by the estimated noise of its channel."""
+    scale = np.ones(len(rows.channel))
+    for k, name in enumerate(rows.names):
+        if factors[name] > 0:
+            scale[rows.channel == k] = 1 / factors[name]
+    return scale
+
+
 class Precision(NamedTuple):
     covariance: np.ndarray  # of z
-    singular: np.ndarray  # of the data's Jacobian by relative changes, largest first
-    directions: np.ndarray  # columns: the combinations of relative changes that go with them
+    singular: np.ndarray  # of the data's Jacobian w.r.t. relative changes, largest first
+    directions: np.ndarray  # columns: the combinations of relative changes that belong to them
 
 
 def precision(J: np.ndarray, data_rows: np.ndarray, relative: np.ndarray) -> Precision:
-    """``J`` by z, rows in units of the noise; ``relative``: change of z that is a relative change of one of the number."""
+    """Covariance of z and singular values, from ``J`` w.r.t. z in units of the noise.
+
+    ``relative``: the change of z that is a relative change of one.
+    """
     p = J.shape[1]
     _, s, vt = np.linalg.svd(J, full_matrices=False)
     floor = np.finfo(float).eps * max(J.shape) * (s[0] if len(s) and s[0] > 0 else 1.0)
@@ -89,7 +102,10 @@ def precision(J: np.ndarray, data_rows: np.ndarray, relative: np.ndarray) -> Pre
 def robust_covariance(
     J: np.ndarray, r: np.ndarray, rows: Rows, covariance: np.ndarray
 ) -> np.ndarray:
-    """The covariance when neighbouring residuals are alike (Newey and West): what model errors leave behind counts once, not in every sample."""
+    """The covariance for correlated residuals (Newey and West).
+
+    A model error counts once, not in every sample.
+    """
     p = J.shape[1]
     middle = np.zeros((p, p))
     loose = rows.series < 0
@@ -110,7 +126,11 @@ def robust_covariance(
 
 
 class Whiteness(NamedTuple):
-    """Autocorrelation of a residual series: share of lags outside the 95 % band (about 0.05 if nothing is left), Ljung-Box p-value."""
+    """Autocorrelation of a residual series.
+
+    ``outside``: share of lags outside the 95 % band (0.05 for white noise); ``p_value``: of the
+    Ljung-Box test.
+    """
 
     outside: float
     p_value: float
@@ -137,7 +157,7 @@ def whiteness(error: np.ndarray) -> Whiteness:
 
 
 def fit_percent(measured: np.ndarray, predicted: np.ndarray) -> float:
-    """100 (1 - |error| / |measured - mean|) over the samples that were measured: 100 is perfect, 0 is as good as the mean."""
+    """100 (1 - |error| / |measured - mean|) [%]: 100 is perfect, 0 is no better than the mean."""
     good = np.isfinite(measured)
     y, e = measured[good], (predicted - measured)[good]
     spread = np.linalg.norm(y - y.mean())
