@@ -28,7 +28,7 @@ from flexjax.formulation.port_hamiltonian._lanes import (
     unlanes,
 )
 from flexjax.numerics import linalg
-from flexjax.numerics.linalg._batch_last import written
+from flexjax.numerics.linalg._batch_last import materialise
 
 # Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
 _NODES, _WEIGHTS = (tuple(map(float, x)) for x in np.polynomial.legendre.leggauss(4))
@@ -120,7 +120,7 @@ class LaneElements(eqx.Module):
             inverse = resolvent(0.5 * h * (Va + Vb))
             return inverse, mv(inverse, start + self.rest + h * (Vb - Va))
 
-        return written(jnp.ravel(h)[0], both) if V.ndim > 3 else both()
+        return materialise(jnp.ravel(h)[0], both) if V.ndim > 3 else both()
 
     def _linear(self, Q):
         return self.stiffness * Q if self.stiffness.ndim == Q.ndim else mv(self.stiffness, Q)

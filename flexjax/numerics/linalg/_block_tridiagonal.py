@@ -1,12 +1,15 @@
-"""Trees of block-tridiagonal links, joined by joints and closed by loops: the linear algebra of an implicit step at a cost linear in the nodes.
+"""Trees of block-tridiagonal links with joints and loops: linear solves in O(nodes).
 
-A link has nodes 0..N with unknowns V_k of dimension d and rows  lower_k V_{k-1} + diag_k V_k + upper_k V_{k+1} = r_k  for k = 1..N. Its base node is
-no unknown: it hangs on the parent's attachment node (twist Vp) by a joint with n unknowns y, and what row 0 lacks is the wrench F of the joint:
+A link has nodes 0..N with unknowns V_k of dimension d and, for k = 1..N, the rows
+    lower_k V_{k-1} + diag_k V_k + upper_k V_{k+1} = r_k
+Its base node is no unknown. A joint with n unknowns y connects it to the parent's attachment node
+(twist Vp), and row 0 gives the wrench F of the joint:
     V_0 = X Vp + B y          F = diag_0 V_0 + upper_0 V_1 - r_0
     joint rows:               A F + T y + S Vp = r_joint
-    parent's row receives:    Y F + Z y + E Vp
-Loops add m multipliers (columns on the end nodes, rows on the twists of the end nodes, a corner). Elimination runs from the tips to the ground and
-back. The transpose has the same form (F and V_0 change roles: X <-> Y^T, B <-> A^T, S <-> Z^T, lower <-> upper^T), so one solver serves both.
+    added to parent's row:    Y F + Z y + E Vp
+Loops add m multipliers: columns on the end nodes, rows on their twists, a corner. Elimination runs
+from the tips to the ground and back. The transpose has the same form (X <-> Y^T, B <-> A^T,
+S <-> Z^T, lower <-> upper^T; F and V_0 exchange roles), so one solver serves both.
 Not lineax: its tridiagonal solver takes scalar diagonals, one chain at a time.
 """
 
@@ -18,13 +21,16 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from flexjax.numerics.linalg._batch_last import batch_last
-from flexjax.numerics.linalg._small import mm, mv
+from flexjax.numerics.linalg._small import mm, mv, transpose
 
 
 class LinkedBlocks(eqx.Module):
-    """The matrix. L links, N + 1 nodes each, d unknowns per node, n per joint, m multipliers. ``border_*`` stand on end 0 (base node) and end 1
-    (node N) of every link. ``parents`` (-1: ground) and ``order`` (parents before children) are static; ``base_attached`` marks links whose
-    children hang on their base node (rigid links)."""
+    """The matrix of L links with N + 1 nodes, d unknowns per node, n per joint, m multipliers.
+
+    ``border_*`` belong to end 0 (base node) and end 1 (node N) of every link. ``parents`` (-1:
+    ground) and ``order`` (parents before children) are static. ``base_attached`` marks links whose
+    children hang on their base node (rigid links).
+    """
 
     lower: Float[Array, "L K d d"]
     diag: Float[Array, "L K d d"]
@@ -45,24 +51,34 @@ class LinkedBlocks(eqx.Module):
     base_attached: tuple[bool, ...] = eqx.field(static=True)
 
     def transpose(self) -> "LinkedBlocks":
-        def t(x):
-            return jnp.swapaxes(x, -1, -2)
-
+        t = transpose
         zero = jnp.zeros_like(self.lower[:, :1])
         return LinkedBlocks(
-            lower=jnp.concatenate([zero, t(self.upper[:, :-1])], axis=1), diag=t(self.diag),
+            lower=jnp.concatenate([zero, t(self.upper[:, :-1])], axis=1),
+            diag=t(self.diag),
             upper=jnp.concatenate([t(self.lower[:, 1:]), zero], axis=1),
-            X=t(self.Y), B=t(self.A), A=t(self.B), T=t(self.T), S=t(self.Z), Y=t(self.X), Z=t(self.S), E=t(self.E),
-            border_columns=t(self.border_rows), border_rows=t(self.border_columns), corner=t(self.corner),
-            parents=self.parents, order=self.order, base_attached=self.base_attached,
-        )  # fmt: skip
+            X=t(self.Y),
+            B=t(self.A),
+            A=t(self.B),
+            T=t(self.T),
+            S=t(self.Z),
+            Y=t(self.X),
+            Z=t(self.S),
+            E=t(self.E),
+            border_columns=t(self.border_rows),
+            border_rows=t(self.border_columns),
+            corner=t(self.corner),
+            parents=self.parents,
+            order=self.order,
+            base_attached=self.base_attached,
+        )
 
 
 _CYCLE = np.array([0, 1, 2, 0, 1])
 
 
 def _cofactors(a: Float[Array, "3 3 *n"]) -> Float[Array, "3 3 *n"]:
-    """Cofactors from the matrix continued by its own rows and columns, so that nothing is taken apart into scalars."""
+    """Cofactors of a matrix, from its cyclic continuation; no scalar is extracted."""
     a = a[_CYCLE][:, _CYCLE]
     return a[1:4, 1:4] * a[2:5, 2:5] - a[1:4, 2:5] * a[2:5, 1:4]
 
@@ -72,8 +88,10 @@ def _determinant(a: Float[Array, "3 3 *n"]) -> Float[Array, "*n"]:
 
 
 def solve_small(a: Float[Array, "d d"], b: Float[Array, "d c"]) -> Float[Array, "d c"]:
-    """a^-1 b without LAPACK and without pivoting: the blocks that arise are inertia plus stiffness. Three by three by cofactors, larger ones
-    by Gauss-Jordan in a loop of few fused operations."""
+    """a^-1 b without LAPACK or pivoting: the blocks are inertia plus stiffness.
+
+    3 x 3 by cofactors, larger ones by Gauss-Jordan in a loop of few fused operations.
+    """
     n = a.shape[0]
     if n == 1:
         return b / a
@@ -98,13 +116,13 @@ def _condense(
     upper: Float[Array, "K d d"],
     r: Float[Array, "K d c"],
 ) -> tuple[Float[Array, "N d e"], Float[Array, "d e"]]:
-    """Eliminate nodes N..1 of one link: V_k = q_k - P_k V_{k-1} as [P | q] (N, d, d+c), and [M | f] with F = M V_0 - f."""
+    """Eliminate nodes N..1 of one link.
+
+    Returns [P | q] (N, d, d+c) with V_k = q_k - P_k V_{k-1}, and [M | f] with F = M V_0 - f.
+    """
     d = diag.shape[-1]
-    PQ = (
-        _eliminate_planar_batch(lower, diag, upper, r)
-        if d == 3
-        else _eliminate(lower, diag, upper, r)
-    )
+    eliminate = _eliminate_planar_batch if d == 3 else _eliminate
+    PQ = eliminate(lower, diag, upper, r)
     UP = mm(upper[0], PQ[0])
     return PQ, jnp.concatenate([diag[0] - UP[:, :d], r[0] - UP[:, d:]], axis=1)
 
@@ -139,25 +157,26 @@ def _eliminate_planar(
     upper: Float[Array, "K 3 3 *b"],
     r: Float[Array, "K 3 c *b"],
 ) -> Float[Array, "N 3 e *b"]:
-    """The same for 3 x 3 blocks, in scans so light that XLA compiles each into one kernel: on CPU it does so where the body of a loop touches less than
-    1 kB, and calls a dozen kernels per node otherwise (0.12 against 0.8 us per node). The first scan carries the pivots S_k = D_k - U_k S_{k+1}^-1 L_{k+1}
-    and nothing else; the products with their inverses are outside, for all nodes at once. In a batch (last axis) fewer operations count, not fewer kernels."""
+    """The same for 3 x 3 blocks, in scans so small that XLA compiles each into one kernel.
+
+    On CPU it does so if the body of a loop touches less than 1 kB. The first scan carries only the
+    pivots S_k = D_k - U_k S_{k+1}^-1 L_{k+1}; all products with their inverses follow at once. In
+    a batch (last axis) the number of operations counts, not of kernels.
+    """
     if r.ndim > 3:
-        return _eliminate_lanes(lower, diag, upper, r)
+        return _eliminate_in_one_scan(lower, diag, upper, r)
     after = jnp.concatenate([lower[2:], jnp.zeros_like(lower[:1])])
 
     def pivot(S, row):
         D, U, L = row
-        # divided before the product: the cofactors are then one array, and not recomputed
-        turned = _cofactors(S) / _determinant(S)[None, None]
+        # Divided before the product, so that the cofactors are one array and computed once.
+        adjugate = _cofactors(S) / _determinant(S)[None, None]
         S = D - jnp.sum(
-            U[:, None, :, None] * turned[None, :, :, None] * L[None, :, None], axis=(1, 2)
+            U[:, None, :, None] * adjugate[None, :, :, None] * L[None, :, None], axis=(1, 2)
         )
         return S, S
 
-    unit = jnp.broadcast_to(
-        jnp.eye(3, dtype=r.dtype).reshape(3, 3, *(1,) * (r.ndim - 3)), diag.shape[1:]
-    )
+    unit = jnp.eye(3, dtype=r.dtype)
     S = jnp.moveaxis(lax.scan(pivot, unit, (diag[1:], upper[1:], after), reverse=True)[1], 0, 2)
     inverse = jnp.swapaxes(_cofactors(S), 0, 1) / _determinant(S)[None, None]
     P, gain, own = (
@@ -176,19 +195,23 @@ def _eliminate_planar(
 def _through_joint(
     b: tuple[Array, ...], Mf: Float[Array, "d e"], r_joint: Float[Array, "n c"]
 ) -> tuple[Float[Array, "n e"], Float[Array, "d e"]]:
-    """Eliminate the joint: ([Yp | y0] with y = y0 - Yp Vp, what the parent's row receives as [matrix | right-hand side])."""
+    """Eliminate a joint.
+
+    Returns [Yp | y0] with y = y0 - Yp Vp, and the additions [matrix | right-hand side] to the
+    parent's row.
+    """
     X, B, A, T, S, Y, Z, E = b
     d = X.shape[0]
     M, f = Mf[:, :d], Mf[:, d:]
     MX, MB = mm(M, X), mm(M, B)
     right = jnp.concatenate([mm(A, MX) + S, r_joint + mm(A, f)], axis=1)
     Yy = solve_small(mm(A, MB) + T, right)
-    # F = (MX - MB Yp) Vp + MB y0 - f; on the right-hand side it changes its sign, so both parts of [matrix | side] go the same way
+    # F = (MX - MB Yp) Vp + MB y0 - f; its sign changes on the right-hand side.
     F = jnp.concatenate([MX, f], axis=1) - mm(MB, Yy)
     return Yy, mm(Y, F) - mm(Z, Yy) + jnp.concatenate([E, jnp.zeros_like(f)], axis=1)
 
 
-def _eliminate_lanes(
+def _eliminate_in_one_scan(
     lower: Float[Array, "K 3 3 *b"],
     diag: Float[Array, "K 3 3 *b"],
     upper: Float[Array, "K 3 3 *b"],
@@ -209,7 +232,7 @@ def _eliminate_lanes(
 
 
 def _outwards(V0: Float[Array, "d c *b"], PQ: Float[Array, "N d e *b"]) -> Float[Array, "N d c *b"]:
-    """V_1..N (N, d, c) behind V_0."""
+    """V_1..N (N, d, c) after V_0."""
     d = V0.shape[0]
 
     def along(V, PQ):
@@ -232,8 +255,10 @@ def solve_grounded(
     T: Float[Array, "n n b"],
     r_joint: Float[Array, "n b"],
 ) -> tuple[Float[Array, "n b"], Float[Array, "N d b"]]:
-    """(y (n, b), V_1..N (N, d, b)) of one planar link on the ground for a batch b in the last axis of all: blocks (K, d, d, b), rows (K, d, b), of which row 0
-    is not looked at."""
+    """Solve one planar link on the ground for a batch in the last axis.
+
+    Row 0 of ``r`` is ignored. Returns y (n, b) and V_1..N (N, d, b).
+    """
     r = r.at[0].set(0.0)[:, :, None]
     PQ = _eliminate_planar(lower, diag, upper, r)
     UP = _times(upper[0], PQ[0])
@@ -251,7 +276,7 @@ def _joint_parts(m: LinkedBlocks, i: Int[Array, " L"]) -> tuple[Array, ...]:
 def solve_tree(
     m: LinkedBlocks, r_joints: Float[Array, "L n c"], r_nodes: Float[Array, "L K d c"]
 ) -> tuple[Float[Array, "L n c"], Float[Array, "L K d c"]]:
-    """(y (L, n, c), V (L, K, d, c)) of the tree without its borders; ``r_nodes[:, 0]`` is r_0 above."""
+    """y (L, n, c) and V (L, K, d, c) of the tree without borders; ``r_nodes[:, 0]`` is r_0."""
     L, d, c = m.X.shape[0], m.X.shape[1], r_nodes.shape[-1]
     order = jnp.array(m.order)
     parents = jnp.array([m.parents[i] if m.parents[i] >= 0 else L for i in m.order])
@@ -260,25 +285,20 @@ def solve_tree(
     def inwards(acc, row):
         i, parent, at_base, lower, diag, upper, r, rj, parts = row
         got = acc[i]
-        end = 0 if all(m.base_attached) else -1
+        matrix, side = got[:, :d], got[:, d:]
         if any(m.base_attached) and not all(m.base_attached):
-            diag = (
-                diag.at[0]
-                .add(jnp.where(at_base, got[:, :d], 0.0))
-                .at[-1]
-                .add(jnp.where(at_base, 0.0, got[:, :d]))
+            base, tip = (
+                (lambda x: jnp.where(at_base, x, 0.0)),
+                (lambda x: jnp.where(at_base, 0.0, x)),
             )
-            r = (
-                r.at[0]
-                .add(jnp.where(at_base, got[:, d:], 0.0))
-                .at[-1]
-                .add(jnp.where(at_base, 0.0, got[:, d:]))
-            )
+            diag = diag.at[0].add(base(matrix)).at[-1].add(tip(matrix))
+            r = r.at[0].add(base(side)).at[-1].add(tip(side))
         else:
-            diag, r = diag.at[end].add(got[:, :d]), r.at[end].add(got[:, d:])
+            end = 0 if all(m.base_attached) else -1
+            diag, r = diag.at[end].add(matrix), r.at[end].add(side)
         PQ, Mf = _condense(lower, diag, upper, r)
-        Yy, handed = _through_joint(parts, Mf, rj)
-        return acc.at[parent].add(handed), (PQ, Yy)
+        Yy, added = _through_joint(parts, Mf, rj)
+        return acc.at[parent].add(added), (PQ, Yy)
 
     def outwards(tips, row):
         i, parent, at_base, PQ, Yy, X, B = row
@@ -293,7 +313,7 @@ def solve_tree(
     acc = jnp.zeros((L + 1, d, d + c), r_nodes.dtype)
     tips = jnp.zeros((L + 1, d, c), r_nodes.dtype)
     if L == 1:
-        # One link on the ground: nothing is handed on.
+        # One link on the ground: no parent.
         PQ, Mf = _condense(m.lower[0], m.diag[0], m.upper[0], r_nodes[0])
         A, B = m.A[0], m.B[0]
         y = solve_small(mm(A, mm(Mf[:, :d], B)) + m.T[0], r_joints[0] + mm(A, Mf[:, d:]))
@@ -323,7 +343,7 @@ def solve_linked(
     r_nodes: Float[Array, "L N d"],
     r_loops: Float[Array, " m"],
 ) -> tuple[Float[Array, "L n"], Float[Array, "L N d"], Float[Array, " m"]]:
-    """(y (L, n), V_1..N (L, N, d), multipliers (m,)) of the whole system."""
+    """y (L, n), V_1..N (L, N, d) and multipliers (m,) of the whole system."""
     base = jnp.zeros_like(r_nodes[:, :1])
     r = jnp.concatenate([base, r_nodes], axis=1)[..., None]
     count = r_loops.shape[0]
@@ -363,12 +383,8 @@ def apply_linked(
 
     rows = mv(m.lower, before) + mv(m.diag, V) + mv(m.upper, after)
     if multipliers.shape[0]:
-        rows = (
-            rows.at[:, 0]
-            .add(m.border_columns[:, 0] @ multipliers)
-            .at[:, -1]
-            .add(m.border_columns[:, 1] @ multipliers)
-        )
+        added = m.border_columns @ multipliers
+        rows = rows.at[:, 0].add(added[:, 0]).at[:, -1].add(added[:, 1])
     ends = jnp.stack([V[:, 0], V[:, -1]], axis=1)
     loops = jnp.einsum("lemd,led->m", m.border_rows, ends) + m.corner @ multipliers
     joints: dict[int, Array] = {}

@@ -1,6 +1,7 @@
-"""Linear systems with the exact matrix as a function and an approximate inverse: generalised conjugate residuals, which is GMRES with its iterate at hand.
+"""Generalised conjugate residuals, for an exact matrix as a function and an approximate inverse.
 
-Reference: Eisenstat, Elman, Schultz (1983); Jiránek, Rozložník (2010) for the choice of the next direction, which takes away the breakdown of the former.
+It is GMRES with the iterate at hand. References: Eisenstat, Elman, Schultz (1983); Jiránek,
+Rozložník (2010) for the choice of the next direction, which avoids the breakdown of the former.
 Not lineax: its GMRES tests the residual without the preconditioner, in the units of forces, and
 only at restarts.
 """
@@ -12,8 +13,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
-# Directions that are kept: up to this size a system is solved within so many products, whatever the approximate inverse is worth. Beyond, the oldest
-# direction makes room for the newest.
+# Stored directions. A system up to this size is solved within as many products, however poor the
+# approximate inverse; in a larger one the newest direction replaces the oldest.
 DIRECTIONS = 256
 ROUNDS = 4
 SHORT = 8
@@ -21,7 +22,7 @@ SHORT = 8
 
 class _Search(eqx.Module):
     x: Float[Array, " n"]
-    r: Float[Array, " n"]  # residual in the units of x; followed, not computed, between checks
+    r: Float[Array, " n"]  # residual in the units of x; updated, not computed, between checks
     size: Float[Array, ""]  # of r
     p: Float[Array, " n"]  # next direction
     directions: Float[Array, "m n"]
@@ -35,18 +36,19 @@ class _Search(eqx.Module):
 
 
 def _norm(x: Float[Array, " n"]) -> Float[Array, ""]:
-    # One kernel; a sum of more than 32 squares is three.
+    # dot is one kernel; a sum of more than 32 squares is three.
     return jnp.sqrt(jnp.dot(x, x))
 
 
 def residual_minimising(
     precondition: Callable[[Array], Array], matvec: Callable[[Array], Array], b: Float[Array, " n"]
 ) -> Float[Array, " n"]:
-    """x with ``matvec(x) = b``, to round-off of the residual ``precondition(b - matvec(x))``, which is in the units of x.
+    """x with ``matvec(x) = b``, to round-off of ``precondition(b - matvec(x))`` (units of x).
 
-    A turn takes one product with the matrix: along a new direction, or, after a long way, with x itself, for the true residual. The end is where that is
-    small, or no smaller than at the last check. NaN if it is not even small to half of the digits: what is no derivative must not look like one. That
-    needs more than 256 unknowns and an approximate inverse with which Newton's iteration fails as well.
+    An iteration takes one product with the matrix: along a new direction or, after many, with x
+    for the true residual. It ends where that is small, or no smaller than at the last check. The
+    result is NaN if the residual is not small to half of the digits: a wrong derivative must not
+    look right. This needs more than 256 unknowns and a preconditioner with which Newton fails too.
     """
     eps = jnp.finfo(b.dtype).eps
     rhs = precondition(b)
@@ -61,11 +63,11 @@ def residual_minimising(
         return p, q, _norm(q)
 
     def turn(s: _Search) -> _Search:
-        # Followed over a few turns the residual is true to round-off; a longer way is checked.
+        # Over a few iterations the updated residual is accurate; after many it is checked.
         checking = (s.size <= s.goal) | (s.turns == last)
         image = precondition(matvec(jnp.where(checking, s.x, s.p)))
-        # The image (or the true residual) made orthogonal to the earlier ones, and the direction (or x) with it: twice where the first time takes much away,
-        # and the rounding of that with it.
+        # Orthogonalise the image (or true residual), and the direction (or x) with it; twice if
+        # the first pass removes much, because its rounding errors remain.
         p, q = jnp.where(checking, 0.0, s.p), jnp.where(checking, rhs - image, image)
         error = _norm(q)
         p, q, left = orthogonal(s, p, q)
@@ -76,10 +78,11 @@ def residual_minimising(
         x = jnp.where(checking, s.x - p, s.x + step * p)
         r = jnp.where(checking, q, s.r - step * q)
         now = _norm(r)
-        # The residual is the best next direction while it falls; where it stalls, the newest image still leads out of the space searched so far.
+        # The residual is the best next direction while it falls; if it stalls, the newest image
+        # still leads out of the space searched so far.
         ahead = jnp.where(checking | (now < 0.9 * s.size), r, q)
         better = checking & (error < s.error)
-        # Where a turn takes away 99 % of the residual, it is the error as well: the last digits would take one turn more of the four of a metal link.
+        # An iteration that removes 99 % of the residual removes as much of the error.
         quick = (now <= eps**0.75 * size) & (now < 0.01 * s.size)
         short = ~checking & ((now <= s.goal) | quick) & (s.turns < SHORT)
         at = s.count % kept
@@ -88,7 +91,7 @@ def residual_minimising(
             r=r,
             size=now,
             p=ahead,
-            # A check leaves an empty place to the next direction.
+            # A check leaves its row to the next direction.
             directions=s.directions.at[at].set(jnp.where(checking, 0.0, p)),
             images=s.images.at[at].set(jnp.where(checking, 0.0, q)),
             count=jnp.where(checking, s.count, s.count + 1),

@@ -1,4 +1,4 @@
-"""Sensors evaluated on a trajectory, also inside a loss: pure functions of the trajectory and the robot's sensor descriptions."""
+"""Sensors evaluated on a trajectory, also inside a loss."""
 
 import jax
 import jax.numpy as jnp
@@ -12,9 +12,8 @@ def _at_station(
     values: Float[Array, "T S k"], stations: Float[Array, " S"], s: Float[Array, ""]
 ) -> Float[Array, "T k"]:
     """Values (T, S, k) at station s, linear between stations."""
-    return jax.vmap(jax.vmap(lambda column: jnp.interp(s, stations, column), in_axes=1), in_axes=0)(
-        values
-    )
+    interpolate = lambda column: jnp.interp(s, stations, column)
+    return jax.vmap(jax.vmap(interpolate, in_axes=1))(values)
 
 
 def _rotations(frames: Float[Array, "T S 7"]) -> Float[Array, "T S 3 3"]:
@@ -33,16 +32,11 @@ def _raw(sensor: Sensor, robot: Robot, traj: Trajectory) -> Array:
     """The quantity itself, (T,)."""
     if sensor.kind in ("encoder", "motor_encoder", "torque"):
         column = robot.dof_slices()[sensor.on].start
-        return {"encoder": traj.q, "motor_encoder": traj.motor, "torque": traj.effort}[sensor.kind][
-            :, column
-        ]
+        fields = {"encoder": traj.q, "motor_encoder": traj.motor, "torque": traj.effort}
+        return fields[sensor.kind][:, column]
     link = robot.link_index(sensor.on)
     if sensor.kind == "tip":
-        direction = (
-            jnp.array([1.0, 0.0, 0.0], traj.ts.dtype)
-            if sensor.direction is None
-            else sensor.direction
-        )
+        direction = _direction(sensor, (1.0, 0.0, 0.0), traj)
         return _at_station(traj.frames[:, link, :, :3], traj.stations, sensor.s) @ direction
     if sensor.kind == "strain_gauge":
         e = _at_station(traj.strain[:, link], traj.stations, sensor.s)
@@ -57,12 +51,14 @@ def _raw(sensor: Sensor, robot: Robot, traj: Trajectory) -> Array:
         b = _at_station(ahead, traj.stations, sensor.span[1])
         up = _at_station(R[..., :, 2], traj.stations, sensor.span[0])
         return jnp.arctan2(jnp.sum(jnp.cross(a, b) * up, -1), jnp.sum(a * b, -1))
-    direction = (
-        jnp.array([0.0, 1.0, 0.0], traj.ts.dtype) if sensor.direction is None else sensor.direction
-    )
     R = _rotations(traj.frames[:, link])
     felt = traj.acceleration[:, link, :, :3] - jnp.einsum("tsji,j->tsi", R, robot.gravity)
+    direction = _direction(sensor, (0.0, 1.0, 0.0), traj)
     return _at_station(felt, traj.stations, sensor.s) @ direction
+
+
+def _direction(sensor: Sensor, default: tuple[float, ...], traj: Trajectory) -> Float[Array, "3"]:
+    return jnp.array(default, traj.ts.dtype) if sensor.direction is None else sensor.direction
 
 
 def _lowpass(
@@ -71,16 +67,15 @@ def _lowpass(
     frequency: Float[Array, ""],
     zeta: Float[Array, ""],
 ) -> Float[Array, " T"]:
-    """Second-order low-pass, started in steady state, exact for input that is linear between samples."""
+    """Second-order low-pass from steady state, exact for input that is linear between samples."""
     w = 2 * jnp.pi * frequency
     A = jnp.array([[0.0, 1.0], [0.0, 0.0]], ts.dtype) + jnp.stack(
         [jnp.zeros(2, ts.dtype), jnp.stack([-(w**2), -2 * zeta * w])]
     )
     b = jnp.stack([jnp.zeros((), ts.dtype), w**2])
-    # Augmented with the input and its slope, one matrix exponential per step is the exact solution.
+    # Augmented by the input and its slope, one matrix exponential per step is the exact solution.
     full = jnp.zeros((4, 4), ts.dtype).at[:2, :2].set(A).at[:2, 2].set(b).at[2, 3].set(1.0)
-
-    # All of them before the loop, side by side: inside it they would be computed one after the other.
+    # Computed before the loop, where vmap computes all at once.
     dts = jnp.diff(ts)
     moves = jax.vmap(lambda dt: jax.scipy.linalg.expm(full * dt)[:2])(dts)
 
@@ -97,9 +92,17 @@ def _lowpass(
 def measure(
     traj: Trajectory, robot: Robot | None = None, *, key: PRNGKeyArray | None = None
 ) -> dict[str, Array]:
-    """Readings (T,) of the robot's sensors on a trajectory, by name. ``robot`` overrides the sensors' numbers (gains, offsets) inside a loss;
-    ``key`` (a jax random key) adds each sensor's noise. Between two stations of the
-    trajectory the quantities of a link are interpolated linearly.
+    """Evaluate the robot's sensors on a trajectory.
+
+    Between two stations of the trajectory the quantities of a link are interpolated linearly.
+
+    Arguments:
+        traj: a trajectory.
+        robot: a robot whose sensor parameters (gains, offsets) replace the trajectory's, in a loss.
+        key: a jax random key; adds the noise of each sensor.
+
+    Returns:
+        Readings (T,) by name of the sensor.
 
     >>> import flexjax as fx
     >>> readings = fx.measure(traj)  # doctest: +SKIP

@@ -1,4 +1,4 @@
-"""Stations: the positions along every link, s = 0 to 1, at which a trajectory stores its sections."""
+"""Stations: positions along a link, s = 0 to 1, at which a trajectory stores its sections."""
 
 from typing import NoReturn
 
@@ -13,13 +13,15 @@ EXPECTED = (
     "expected a whole number of at least one, or increasing positions from 0 (base of a link) to 1"
     " (its tip) in one dimension, e.g. stations=11 or stations=[0, 0.5, 1]"
 )
-# Positions that miss an end by rounding only (sums of 0.1, single precision) are that end.
+# Positions that miss an end by rounding (sums of 0.1, single precision) are that end.
 ROUNDING = 1e-6
 
 
 def read_stations(stations: int | NumbersLike, dtype: DTypeLike) -> tuple[jax.Array, bool]:
-    """The checked stations, and whether both ends of a link are known to be among them. Traced
-    stations are believed, and none of them is known to be an end."""
+    """The checked stations, and whether both ends of a link are known to be among them.
+
+    Traced stations are not checked, and none is known to be an end.
+    """
     if isinstance(stations, int | np.integer) and not isinstance(stations, bool):
         if stations < 1:
             _refuse(stations)

@@ -15,7 +15,7 @@ from flexjax.robot import Robot
 
 
 class Statistics(eqx.Module):
-    """How the run went: steps taken, Newton iterations where known, the solver's name and the step."""
+    """Number of steps and step [s] of a run, and the names of solver and formulation."""
 
     steps: Int[Array, ""]
     dt: Float[Array, ""]
@@ -24,7 +24,7 @@ class Statistics(eqx.Module):
 
 
 class Sections(eqx.Module):
-    """The quantities of a link's sections, at other stations than those of the trajectory."""
+    """Quantities of sections at other stations than those of the trajectory."""
 
     frames: Float[Array, "T L E 7"]
     velocity: Float[Array, "T L E 6"]
@@ -34,12 +34,12 @@ class Sections(eqx.Module):
 
 
 class Trajectory(eqx.Module):
-    """A simulated motion at T output times; see :class:`Snapshot` for the shapes behind the leading T.
+    """A simulated motion at T output times; see :class:`Snapshot` for the other axes.
 
-    ``status`` is 0 where all went well, and ``t_fail`` is then infinite; otherwise outputs after ``t_fail`` are NaN and ``where`` is the index of the
-    joint concerned (-1: none).
-    ``final`` continues the run: ``simulate(model, drive, ts, start=traj.final)``.
-    ``ends`` stores the sections at s = 0 and s = 1 where ``stations`` lack one of them.
+    ``status`` is 0 for success, and ``t_fail`` is then infinite. Otherwise outputs after ``t_fail``
+    are NaN, and ``where`` is the index of the joint concerned (-1: none). ``final`` continues the
+    run: ``simulate(model, drive, ts, start=traj.final)``. ``ends`` stores the sections at s = 0
+    and s = 1 if ``stations`` lack one of them.
     """
 
     ts: Float[Array, " T"]
@@ -72,7 +72,7 @@ class Trajectory(eqx.Module):
 
     @property
     def ok(self) -> bool | Bool[Array, "..."]:
-        """Whether the run ended well; an array of a batch, and inside a traced function."""
+        """Whether the run succeeded; an array for a batch and inside a traced function."""
         good = self.status == Status.ok
         return good if is_traced(good) or good.ndim else bool(good)
 
@@ -102,20 +102,17 @@ class Trajectory(eqx.Module):
             return f"Trajectory({self.robot.name}, inside a traced function)"
         t, tip = np.asarray(self.ts), np.asarray(self.tip)
         if self.status.ndim:
-            return f"Trajectory({self.robot.name}: batch of shape {self.status.shape}, {int(np.sum(np.asarray(self.status) == 0))} ok)"
+            good = int(np.sum(np.asarray(self.status) == 0))
+            return f"Trajectory({self.robot.name}: batch of shape {self.status.shape}, {good} ok)"
         balance = np.asarray(self.energy.balance)
-        scale = np.nanmax(
-            np.abs(
-                [
-                    np.asarray(getattr(self.energy, k))
-                    for k in ("kinetic", "elastic", "gravity", "work")
-                ]
-            ),
-            initial=1e-300,
-        )
+        parts = [getattr(self.energy, k) for k in ("kinetic", "elastic", "gravity", "work")]
+        scale = np.nanmax(np.abs(np.asarray(parts)), initial=1e-300)
+        drift = np.nanmax(np.abs(balance - balance[0]), initial=0.0) / scale
         return (
-            f"{self.robot.name}: {self.stats.formulation}, {self.stats.solver}, t = {t[0]:g} .. {t[-1]:g} s, {len(t)} outputs, "
+            f"{self.robot.name}: {self.stats.formulation}, {self.stats.solver}, "
+            f"t = {t[0]:g} .. {t[-1]:g} s, {len(t)} outputs, "
             f"{int(self.stats.steps)} steps of {float(self.stats.dt):.3g} s\n"
-            f"status {Status(int(self.status)).name}; tip at the end ({', '.join(f'{x:.6g}' for x in tip[-1])}) m; "
-            f"energy balance within {np.nanmax(np.abs(balance - balance[0]), initial=0.0) / scale:.1e} of the largest energy"
+            f"status {Status(int(self.status)).name}; "
+            f"tip at the end ({', '.join(f'{x:.6g}' for x in tip[-1])}) m; "
+            f"energy balance within {drift:.1e} of the largest energy"
         )
