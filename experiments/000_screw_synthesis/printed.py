@@ -12,7 +12,7 @@ import numpy as np
 
 import flexjax as fx
 from flexjax.formulation.screw_synthesis._paper import _positions, _slices
-from flexjax.mechanism.chain._kinematics import behind, gather, mtv, mv
+from flexjax.mechanism.chain._kinematics import behind, inward, mtv, mv
 from flexjax.numerics.screw import se3
 
 AREA = 4.5e-3  # [m^2] of the link in config.toml, from its ratios of inertias
@@ -76,7 +76,7 @@ def printed_acceleration(model, flags, q, v):
     area, torque, gyro, lever, axes, coriolis, twice, on_modes = flags[1:9]
     twist_adjoint, lemma, lost = flags[10:13]
     term = flagged_term(model, flags)
-    links, layout, parameters = term.links, term.layout, term.par
+    links, layout, parameters = term.links, term.layout, term.parameters
     m = term.motion(0.0, q, v, None)
     mass, X, Xt, S = term.mass(m.eta), m.kin.X, m.kin.Xt, m.kin.tip.S
     i = links.integrals
@@ -163,7 +163,7 @@ def ranks(model, q):
     term = model.term(fx.Drive())
     m = term.motion(0.0, q, jnp.zeros(term.layout.nv), None)
     n, inertia = len(term.layout.stages), np.asarray(term.mass(m.eta).zz)
-    A = np.asarray(term.par.screw[:, :, 0])
+    A = np.asarray(term.parameters.screw[:, :, 0])
     P = [np.eye(6) - np.outer(a, a) / (a @ a) for a in A]
     M = np.zeros((12 * n, 12 * n))
     for i in range(n):
@@ -190,7 +190,7 @@ def march(model, y, dt: float, steps: int):
         def observe(q, v):
             m = term.motion(0.0, q, v, None)
             force = term._times(term.mass(m.eta), m.z, m.rate)
-            momentum = gather(m.kin, force.wrench, jnp.zeros_like(m.z))[1]
+            momentum = inward(m.kin, force.wrench, jnp.zeros_like(m.z))[1]
             return sum(term.energies(0.0, q, v, None)), momentum
 
         def step(carry, _):

@@ -13,10 +13,10 @@ from flexjax.mechanism.chain import (
     ChainTerm,
     Layout,
     Parameters,
-    chain_look,
     chain_parameters,
     chain_snapshot,
     chain_start,
+    observe_with_energy,
     ran_off_link,
 )
 from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
@@ -34,7 +34,7 @@ class ChainModel(AbstractModel):
     robot: Robot
     formulation: AbstractFormulation
     layout: Layout = eqx.field(static=True)
-    par: Parameters
+    parameters: Parameters
     links: AbstractLinks | None = None
 
     @classmethod
@@ -56,7 +56,7 @@ class ChainModel(AbstractModel):
             links = links.held_by(
                 tuple(bool(s.border >= 0 and prescribed[s.border]) for s in self.layout.stages)
             )
-        return ChainTerm(self.robot, self.par, drive, self.layout, links)
+        return ChainTerm(self.robot, self.parameters, drive, self.layout, links)
 
     def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
         faults = self.formulation.start_refusals(self.robot, start)
@@ -75,7 +75,7 @@ class ChainModel(AbstractModel):
     def look(
         self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
     ) -> tuple[Snapshot, Energy]:
-        return chain_look(self.term(drive), t, y, s, at)
+        return observe_with_energy(self.term(drive), t, y, s, at)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)

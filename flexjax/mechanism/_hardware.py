@@ -11,8 +11,8 @@ from flexjax.robot import Robot
 class JointHardware(eqx.Module):
     """Parameters (D,) in robot order, zero where a joint has none.
 
-    ``coulomb``, ``v_eps`` and ``stops`` are None where no joint has any: what is absent costs no
-    code. Friction acts on the motor's side of a joint spring, end stops on the link's side.
+    ``coulomb``, ``v_eps`` and ``stops`` are None if no joint has any, which saves code. Friction
+    acts on the motor's side of a joint spring, end stops on the link's side.
     """
 
     stiffness: Float[Array, " D"]  # spring of a flexible joint
@@ -37,9 +37,9 @@ class JointHardware(eqx.Module):
 
     def stop_force(self, x: Float[Array, " D"]) -> Float[Array, " D"]:
         """Elastic force of the end stops on link-side coordinates."""
-        return (
-            jnp.zeros_like(x) if self.stops is None else -self.stops[:, 2] * _beyond(self.stops, x)
-        )
+        if self.stops is None:
+            return jnp.zeros_like(x)
+        return -self.stops[:, 2] * _beyond(self.stops, x)
 
     def stop_slopes(self, x: Float[Array, " D"]) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Stiffness and damping of the end stops that are in contact at ``x``."""
@@ -77,17 +77,17 @@ def joint_hardware(robot: Robot) -> JointHardware:
             return jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
         return jnp.stack([s.lower, s.upper, s.stiffness, s.damping])
 
-    rubs = any(j.friction is not None for j in joints)
+    friction = any(j.friction is not None for j in joints)
     stopped = any(j.stops is not None for j in joints)
     one = jnp.ones((), like.dtype)
+    coulomb = lambda j: or_zero(j.friction and j.friction.coulomb, like)
+    v_eps = lambda j: one if j.friction is None else j.friction.v_eps
     return JointHardware(
         stiffness=per_dof(lambda j: or_zero(j.stiffness, like)),
         damping=per_dof(lambda j: or_zero(j.damping, like)),
         rotor=per_dof(lambda j: rotor_and_gear(j, like)[0]),
         gear=per_dof(lambda j: rotor_and_gear(j, like)[1]),
-        coulomb=per_dof(lambda j: or_zero(j.friction and j.friction.coulomb, like))
-        if rubs
-        else None,
-        v_eps=per_dof(lambda j: one if j.friction is None else j.friction.v_eps) if rubs else None,
+        coulomb=per_dof(coulomb) if friction else None,
+        v_eps=per_dof(v_eps) if friction else None,
         stops=per_dof(stops, (4,)) if stopped else None,
     )

@@ -11,7 +11,7 @@ from flexjax.robot import Link
 
 
 def centreline_pose(link: Link, s: ScalarLike) -> se3.Pose:
-    """Pose of the unstressed section at station ``s``, seen from the link's base: straight, or of constant curvature."""
+    """Pose of the unstressed section at station ``s`` in the link's base frame."""
     length = link.length * s
     ahead = jnp.array([1.0, 0.0, 0.0], dtype=link.length.dtype)
     if link.curvature is None:
@@ -25,7 +25,7 @@ def rigid_inertia(link: Link) -> Float[Array, "6 6"]:
         xx, yy, zz, xy, xz, yz = link.body.inertia
         about_com = jnp.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         return se3.body_inertia(link.body.mass, link.body.com, about_com)
-    # A tapered section's mass is at most quartic in s, times the square of the lever: five points are exact for straight links.
+    # Exact for straight links: mass of at most fourth order in s, times the square of the lever.
     s, w = link_quadrature(link, 5)
     props = beam_properties(link, s)
 

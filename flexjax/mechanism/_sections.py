@@ -1,4 +1,4 @@
-"""Stiffness and inertia per length along a link, from whichever way the link was described."""
+"""Stiffness and inertia per length along a link, however it is described."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,10 @@ from flexjax.robot import BeamConstants, Link, Piece
 
 
 class BeamProperties(eqx.Module):
-    """Per length at stations s (S,): stiffness of extension, shear, torsion and bending, inertia of translation and rotation.
+    """Stiffness (axial, shear, torsion, bending) and inertia per length, at stations (S,).
 
-    ``GAy`` and ``GAz`` are infinite where the link's constants leave shear out."""
+    ``GAy`` and ``GAz`` are infinite if the link's constants leave shear out.
+    """
 
     EA: Array
     GAy: Array
@@ -33,16 +34,8 @@ class BeamProperties(eqx.Module):
 def _pieces(link: Link) -> tuple[Piece, ...]:
     if link.pieces:
         return link.pieces
-    one = jnp.ones_like(link.length)
-    return (
-        Piece(
-            one,
-            section=link.section,
-            section_end=link.section_end,
-            material=link.material,
-            constants=link.constants,
-        ),
-    )
+    fields = ("section", "section_end", "material", "constants")
+    return (Piece(jnp.ones_like(link.length), **{f: getattr(link, f) for f in fields}),)
 
 
 def _piece_properties(piece: Piece, x: Scalar) -> BeamProperties:
@@ -56,15 +49,22 @@ def _piece_properties(piece: Piece, x: Scalar) -> BeamProperties:
     p = section.properties()
     G = m.shear_modulus
     return BeamProperties(
-        EA=m.E * p.A, GAy=G * p.ky * p.A, GAz=G * p.kz * p.A, GJ=G * p.J, EIy=m.E * p.Iy, EIz=m.E * p.Iz,
-        rhoA=m.rho * p.A, rhoIx=m.rho * (p.Iy + p.Iz), rhoIy=m.rho * p.Iy, rhoIz=m.rho * p.Iz,
-    )  # fmt: skip
+        EA=m.E * p.A,
+        GAy=G * p.ky * p.A,
+        GAz=G * p.kz * p.A,
+        GJ=G * p.J,
+        EIy=m.E * p.Iy,
+        EIz=m.E * p.Iz,
+        rhoA=m.rho * p.A,
+        rhoIx=m.rho * (p.Iy + p.Iz),
+        rhoIy=m.rho * p.Iy,
+        rhoIz=m.rho * p.Iz,
+    )
 
 
 def _from_constants(c: BeamConstants) -> BeamProperties:
-    absent = {"GAy": jnp.full_like(c.EA, jnp.inf), "GAz": jnp.full_like(c.EA, jnp.inf)} | {
-        k: jnp.zeros_like(c.EA) for k in ("rhoIx", "rhoIy", "rhoIz")
-    }
+    absent: dict[str, Array] = dict.fromkeys(("GAy", "GAz"), jnp.full_like(c.EA, jnp.inf))
+    absent |= dict.fromkeys(("rhoIx", "rhoIy", "rhoIz"), jnp.zeros_like(c.EA))
     given = {k: getattr(c, k) for k in BeamProperties.__annotations__}
     return BeamProperties(**{k: absent[k] if v is None else v for k, v in given.items()})
 
@@ -75,7 +75,7 @@ def _starts(pieces: Sequence[Piece]) -> Array:
 
 
 def beam_properties(link: Link, s: Float[Array, " S"]) -> BeamProperties:
-    """Properties at stations ``s`` in [0, 1]; at a border between pieces those of the outboard piece."""
+    """Properties at stations ``s`` in [0, 1]; at a border those of the outboard piece."""
     pieces = _pieces(link)
     starts = _starts(pieces)
 
@@ -90,11 +90,10 @@ def beam_properties(link: Link, s: Float[Array, " S"]) -> BeamProperties:
 
 
 def link_quadrature(link: Link, points: int = 4) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
-    """Gauss stations and weights over [0, 1], ``points`` on every piece, so that jumps of the section cost no accuracy."""
+    """Gauss stations and weights over [0, 1], ``points`` on every piece."""
     x, w = np.polynomial.legendre.leggauss(points)
     starts = _starts(_pieces(link))
     span = jnp.diff(starts)
     x, w = jnp.asarray(0.5 * (x + 1), span.dtype), jnp.asarray(0.5 * w, span.dtype)
-    return (starts[:-1, None] + span[:, None] * x[None, :]).reshape(-1), (
-        span[:, None] * w[None, :]
-    ).reshape(-1)
+    stations = starts[:-1, None] + span[:, None] * x[None, :]
+    return stations.reshape(-1), (span[:, None] * w[None, :]).reshape(-1)

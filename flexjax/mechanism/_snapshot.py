@@ -5,7 +5,10 @@ from jaxtyping import Array, Float
 
 
 class Energy(eqx.Module):
-    """Energies [J] at one instant or along a run; ``dissipated`` and ``work`` (of drive, loads and moving base) count from the start."""
+    """Energies [J] at one instant or along a run.
+
+    ``dissipated`` and ``work`` (of drive, loads and moving base) count from the start.
+    """
 
     kinetic: Array
     elastic: Array
@@ -24,8 +27,11 @@ class Energy(eqx.Module):
 
 
 class Snapshot(eqx.Module):
-    """One instant: D joint coordinates (robot order), L links, S stations, J joints. Twists [linear; angular] and wrenches [force; moment] are in the
-    axes of the section (link quantities) or of the child (reactions)."""
+    """One instant: D joint coordinates (robot order), L links, S stations, J joints.
+
+    Twists [linear; angular] and wrenches [force; moment] are in the axes of the section (links) or
+    of the child (reactions).
+    """
 
     q: Float[Array, " D"]  # link side; rotation vector for spherical joints
     qd: Float[Array, " D"]

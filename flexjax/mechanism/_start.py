@@ -1,4 +1,4 @@
-"""Where a simulation starts: joint coordinates and rates by name, and the shapes of elastic links."""
+"""The start of a simulation: joint coordinates and rates by name, and shapes of elastic links."""
 
 import functools
 from collections.abc import Callable
@@ -20,12 +20,12 @@ FIELDS = ("y", "z", "y_rate", "z_rate")
 def _slopes(s: tuple[float, ...]) -> np.ndarray:
     """(n, n): slopes at the stations of the cubic spline through values there.
 
-    Value and slope are zero at the base. At the tip the last two pieces are one cubic; through a
-    single value, the curvature there is zero.
+    Value and slope are zero at the base. At the tip the last two pieces are one cubic; a single
+    value has zero curvature at the tip.
     """
     n = len(s)
     h = np.diff([0.0, *s])
-    # Rises per length of the pieces, from the values: (n, n).
+    # Slopes of the pieces from the values, (n, n).
     rise = (np.eye(n) - np.eye(n, k=-1)) / h[:, None]
     if n == 1:
         return 1.5 * rise
@@ -75,20 +75,17 @@ class Shape(eqx.Module):
         *,
         s: NumbersLike | None = None,
     ):
-        given = {
-            k: as_float(v)
-            for k, v in zip(FIELDS, (y, z, y_rate, z_rate), strict=True)
-            if v is not None
-        }
+        fields = zip(FIELDS, (y, z, y_rate, z_rate), strict=True)
+        given = {k: as_float(v) for k, v in fields if v is not None}
         if not given:
             raise ValueError(f"shape: nothing given; expected one of {', '.join(FIELDS)}.")
         first, values = next(iter(given.items()))
         n = values.size
-        stations = (
-            np.arange(1, n + 1) / max(n, 1) if s is None else np.asarray(s, float).reshape(-1)
-        )
+        even = np.arange(1, n + 1) / max(n, 1)
+        stations = even if s is None else np.asarray(s, float).reshape(-1)
         faults = [
-            f"{k}: numbers of shape {v.shape}; expected {n} in one dimension, as many as {first} has."
+            f"{k}: numbers of shape {v.shape}; expected {n} in one dimension, as many as {first} "
+            "has."
             for k, v in given.items()
             if v.size != n or v.ndim > 1
         ]
@@ -189,29 +186,24 @@ class Shape(eqx.Module):
         )
 
     def faults(self, robot: Robot, name: str) -> list[str]:
-        """What of it does not fit the link of that name; names as in a file."""
+        """What does not fit the link of that name; names as in a file."""
         where = f"start.links.{name}"
         link = robot.links[robot.link_index(name)]
         if not link.elastic:
             return [f"{where}: the link is rigid; expected an elastic link. Leave it out."]
         if link.curvature is not None:
             return [f"{where}: the link is curved at rest; expected a straight one."]
-        faults = []
-        for field in FIELDS:
-            values = getattr(self, field)
-            if values is None:
-                continue
-            if robot.planar and field.startswith("z"):
-                faults.append(
-                    f"{where}.{field}: out of the plane; expected y only, as planar = true."
-                )
+        faults = [
+            f"{where}.{field}: out of the plane; expected y only, as planar = true."
+            for field in ("z", "z_rate")
+            if robot.planar and getattr(self, field) is not None
+        ]
         if faults or any(is_traced(x) for x in (self.y, self.z, link.length)):
+            return faults
             return faults
         stations = np.linspace(0.0, 1.0, 201)
         slope = self.push(lambda curve: curve(stations)[1])[0]
-        steepest = float(
-            np.max(np.linalg.norm(np.asarray(slope), axis=0)) / np.asarray(link.length)
-        )
+        steepest = np.max(np.linalg.norm(np.asarray(slope), axis=0)) / float(link.length)
         if steepest >= 1 and not any(j.telescopes and j.child == name for j in robot.tree_joints):
             faults.append(
                 f"{where}: rises by {steepest:.3g} m per metre of the link; expected less than 1. "
@@ -224,8 +216,8 @@ def _without_base(field: str, values: Float[Array, " n"]) -> Array:
     values = values.reshape(-1)
     if not is_traced(values) and values[0] != 0:
         raise ValueError(
-            f"shape: {field}: {float(values[0]):g} at the base; expected 0. A link is measured from "
-            "the tangent at its base; where the base is, the joint's coordinate says."
+            f"shape: {field}: {float(values[0]):g} at the base; expected 0. A link is measured "
+            "from the tangent at its base; the joint's coordinate gives the position of the base."
         )
     return values[1:]
 
@@ -260,7 +252,8 @@ class Start(eqx.Module):
         for name, shape in self.links.items():
             if not isinstance(shape, Shape):
                 raise ValueError(
-                    f"start.links.{name}: {type(shape).__name__}; expected fx.Shape, e.g. fx.Shape(y=0.02)."
+                    f"start.links.{name}: {type(shape).__name__}; expected fx.Shape, e.g. "
+                    "fx.Shape(y=0.02)."
                 )
 
     def check(self, robot: Robot) -> None:
@@ -274,7 +267,8 @@ class Start(eqx.Module):
                 dofs = known[name].dofs
                 if value.size != dofs:
                     raise ValueError(
-                        f"start.{field}.{name}: {value.size} numbers; expected {dofs} for a {known[name].type} joint."
+                        f"start.{field}.{name}: {value.size} numbers; expected {dofs} for a "
+                        f"{known[name].type} joint."
                     )
         names = [link.name for link in robot.links]
         for name, shape in self.links.items():
@@ -301,34 +295,19 @@ class Start(eqx.Module):
         self, robot: Robot
     ) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
         """(coordinates, rates, motor coordinates), (D,) each, in robot order."""
-        like = robot.gravity
-        q, qd, motor = [], [], []
+        dtype = robot.gravity.dtype
+
+        def full(value: NumbersLike, dofs: int) -> Array:
+            return jnp.broadcast_to(jnp.asarray(value, dtype).reshape(-1), (dofs,))
+
+        empty = jnp.zeros(0, dtype)
+        q, qd, motor = [empty], [empty], [empty]
         for j in robot.tree_joints:
-            home = (
-                jnp.zeros(j.dofs, like.dtype)
-                if j.home is None
-                else jnp.broadcast_to(j.home, (j.dofs,))
-            )
-            x = jnp.broadcast_to(
-                jnp.asarray(self.joints.get(j.name, home), like.dtype).reshape(-1), (j.dofs,)
-            )
-            q.append(x)
-            qd.append(
-                jnp.broadcast_to(
-                    jnp.asarray(self.rates.get(j.name, 0.0), like.dtype).reshape(-1), (j.dofs,)
-                )
-            )
-            motor.append(
-                jnp.broadcast_to(
-                    jnp.asarray(self.motors.get(j.name, x), like.dtype).reshape(-1), (j.dofs,)
-                )
-            )
-        empty = jnp.zeros(0, like.dtype)
-        return (
-            jnp.concatenate([empty, *q]),
-            jnp.concatenate([empty, *qd]),
-            jnp.concatenate([empty, *motor]),
-        )
+            home = 0.0 if j.home is None else j.home
+            q.append(full(self.joints.get(j.name, home), j.dofs))
+            qd.append(full(self.rates.get(j.name, 0.0), j.dofs))
+            motor.append(full(self.motors.get(j.name, q[-1]), j.dofs))
+        return jnp.concatenate(q), jnp.concatenate(qd), jnp.concatenate(motor)
 
 
 def directions(slope: Float[Array, "2 S"]) -> Float[Array, "S 3"]:
@@ -338,10 +317,12 @@ def directions(slope: Float[Array, "2 S"]) -> Float[Array, "S 3"]:
 
 
 def untwisted(tangents: Float[Array, "S 3"]) -> Float[Array, "S 3 3"]:
-    """Rotations of sections with these tangents, each from the one before (the first from the x axis)
-    by the least rotation: bending without torsion."""
+    """Rotations of sections with these tangents: bending without torsion.
 
-    def turn(R, tangent):
+    Each is the smallest rotation from the one before, the first from the x axis.
+    """
+
+    def rotate(R, tangent):
         x, y, z = tangent @ R
         k = 1 / (1 + x)
         least = jnp.stack(
@@ -354,4 +335,4 @@ def untwisted(tangents: Float[Array, "S 3"]) -> Float[Array, "S 3 3"]:
         R = R @ least
         return R, R
 
-    return jax.lax.scan(turn, jnp.eye(3, dtype=tangents.dtype), tangents)[1]
+    return jax.lax.scan(rotate, jnp.eye(3, dtype=tangents.dtype), tangents)[1]

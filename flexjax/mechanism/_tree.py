@@ -1,4 +1,4 @@
-"""The order of a robot's joints, and what a serial arm must be."""
+"""The order of a robot's joints, and the requirements of a serial arm."""
 
 from flexjax.robot import Robot
 

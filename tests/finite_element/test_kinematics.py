@@ -10,7 +10,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.mechanism.chain import kinematics
-from flexjax.mechanism.chain._kinematics import pad_shapes, poses
+from flexjax.mechanism.chain._kinematics import poses, to_shapes
 from flexjax.numerics.beam import bspline_cubics, hermite_cubics
 
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "001_kinematics.json").read_text())[
@@ -62,12 +62,12 @@ def by_table(case, u1=(0.0, 0.0), w1_end=0.0, w2_end=0.0):
 
 def ends(model, q):
     """The same of a model."""
-    kin = kinematics(model.layout, model.par, q, model.links)
-    world = poses(model.par, kin, model.par.space.identity(q.dtype))
+    kin = kinematics(model.layout, model.parameters, q, model.links)
+    world = poses(model.parameters, kin, model.parameters.space.identity(q.dtype))
     if model.links is None:
         tips = jnp.stack([jnp.stack([link.length, jnp.zeros(())]) for link in model.robot.links])
     else:
-        tips = model.links.section(pad_shapes(model.layout, q), jnp.ones(2)).pose.position
+        tips = model.links.section(to_shapes(model.layout, q), jnp.ones(2)).pose.position
     points = world.position + jnp.sum(world.rotation * tips[:, None, :], axis=2)
     return jnp.arctan2(world.rotation[:, 1, 0], world.rotation[:, 0, 0]), points[0], points[1]
 
@@ -85,8 +85,8 @@ def furthest(found, wanted):
 
 def coefficients(model, q, stage, station, wanted):
     """Shape coordinates of a stage with value and slope ``wanted`` at a material station: the smallest that do."""
-    at = model.links._station(pad_shapes(model.layout, q), jnp.full(2, station))
-    _, lengths = model.links._split(pad_shapes(model.layout, q))
+    at = model.links._station(to_shapes(model.layout, q), jnp.full(2, station))
+    _, lengths = model.links._split(to_shapes(model.layout, q))
     rows = np.stack([np.asarray(at.f[stage]), np.asarray(at.f1[stage] / lengths[stage])])[
         : len(wanted)
     ]
@@ -113,7 +113,7 @@ def test_end_point(case, record_number):
     q = q.at[2 : 2 + model.layout.shapes[0]].set(c1[: model.layout.shapes[0]])
     c2 = coefficients(model, q, 1, 1.0, [case["w2_tip"]])
     q = q.at[2 + model.layout.shapes[0] :].set(c2[: model.layout.shapes[1]])
-    section = model.links.section(pad_shapes(model.layout, q), jnp.ones(2)).pose.position[:, 1]
+    section = model.links.section(to_shapes(model.layout, q), jnp.ones(2)).pose.position[:, 1]
     table = by_table(case, (case["u1f"], case["u1s"]), float(section[0]), case["w2_tip"])
     record_number(
         f"transforms and ends of {case['config']}, flexible", furthest(ends(model, q), table), 1e-13

@@ -13,7 +13,7 @@ from jax import lax
 import flexjax as fx
 from benchmarks.many_links import fall, many_links
 from flexjax.formulation import Start
-from flexjax.mechanism.chain._kinematics import gather
+from flexjax.mechanism.chain._kinematics import inward
 from tests.screw_synthesis.arms import REFERENCE, arm
 
 SWING = fx.load_robot("yaqubi-two-link")
@@ -152,7 +152,7 @@ def momenta(term, q, v):
     """Linear and angular momentum about the world's origin: what the momenta of all bodies hand to the ground."""
     m = term.motion(0.0, q, v, None)
     pull = term._times(term.mass(m.eta), m.z, m.rate)
-    return gather(m.kin, pull.wrench, jnp.zeros_like(m.z))[1]
+    return inward(m.kin, pull.wrench, jnp.zeros_like(m.z))[1]
 
 
 @pytest.mark.slow

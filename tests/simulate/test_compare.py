@@ -29,7 +29,7 @@ class Stops(fx.RigidArm):
 
     def build(self, robot):
         made = super().build(robot)
-        return self.model(made.robot, self, made.layout, made.par)
+        return self.model(made.robot, self, made.layout, made.parameters)
 
 
 class StopsAtOnce(Stops):

@@ -7,7 +7,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation.moving_beam._observe import _world
-from flexjax.mechanism.chain._kinematics import pad_shapes
+from flexjax.mechanism.chain._kinematics import to_shapes
 from flexjax.numerics.screw import se3
 from tests.start.rods import rod
 
@@ -23,7 +23,7 @@ def deflections(model, start, link: int):
     stage = next(i for i, s in enumerate(model.layout.stages) if s.link == link)
 
     def along(q):
-        eta = pad_shapes(model.layout, q)
+        eta = to_shapes(model.layout, q)
         at = lambda s: model.links.strain(eta, jnp.full(eta.shape[0], s))[0][stage, 1]
         return jax.vmap(at)(jnp.asarray(S))
 

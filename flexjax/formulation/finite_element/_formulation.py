@@ -116,9 +116,9 @@ class FiniteElement(AbstractFormulation):
         layout = serial_layout(
             robot, {name: c.size for name, c in by_name.items()}, planar=True, pinned=pinned
         )
-        par = chain_parameters(robot, layout)
+        parameters = chain_parameters(robot, layout)
         if not by_name:
-            return ChainModel(robot, self, layout, par)
+            return ChainModel(robot, self, layout, parameters)
         tables = tuple(
             by_name.get(robot.links[s.link].name) if s.link >= 0 else None for s in layout.stages
         )
@@ -140,26 +140,28 @@ class FiniteElement(AbstractFormulation):
             self.contact == "node",
         )
         if pinned:
-            par, links = _lend(layout, par, links)
-        return ChainModel(robot, self, layout, par, links)
+            parameters, links = _lend(layout, parameters, links)
+        return ChainModel(robot, self, layout, parameters, links)
 
     def run_warnings(self, model: ChainModel, traj: Any) -> list[str]:
         return spin_warnings(model, traj)
 
 
 def _lend(
-    layout: Layout, par: Parameters, links: FiniteElementLinks
+    layout: Layout, parameters: Parameters, links: FiniteElementLinks
 ) -> tuple[Parameters, FiniteElementLinks]:
     """The mass of a body that rides on a pinned contact goes to the carrier as a point mass there, and is taken off the body: the same energy, but both
     can be eliminated one after the other."""
-    borrowed, taken = jnp.zeros_like(links.length), jnp.zeros_like(par.inertia)
+    borrowed, taken = jnp.zeros_like(links.length), jnp.zeros_like(parameters.inertia)
     for b, stage in enumerate(layout.stages):
         if stage.rides:
-            mass = par.inertia[b, 0, 0] + links.numbers.rigid[b, 0, 0]
-            out = par.space.adjoint(jax.tree_util.tree_map(lambda x, b=b: x[b], par.after))
+            mass = parameters.inertia[b, 0, 0] + links.numbers.rigid[b, 0, 0]
+            out = parameters.space.adjoint(
+                jax.tree_util.tree_map(lambda x, b=b: x[b], parameters.after)
+            )
             borrowed = borrowed.at[b - 1].set(mass)
             taken = taken.at[b].set(
                 out.T @ (mass * jnp.diag(jnp.array([1.0, 1.0, 0.0], mass.dtype))) @ out
             )
-    par = eqx.tree_at(lambda p: p.inertia, par, par.inertia - taken)
-    return par, dataclasses.replace(links, borrowed=borrowed, taken=taken)
+    parameters = eqx.tree_at(lambda p: p.inertia, parameters, parameters.inertia - taken)
+    return parameters, dataclasses.replace(links, borrowed=borrowed, taken=taken)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.mechanism import PLANAR, beam_properties, payload_inertia, rigid_inertia
-from flexjax.mechanism._grouping import map_alike
+from flexjax.mechanism._grouping import vmap_groups
 from flexjax.mechanism.chain import Layout
 from flexjax.numerics.beam import Cubics
 from flexjax.numerics.linalg._banded import to_band, to_vector
@@ -256,7 +256,7 @@ def stacked_numbers(
         ]
         folded, others = (tuple(p for on, p in held if on is which) for which in (True, False))
         items.append((cubics, (dataclasses.replace(link, name=""), folded, others)))
-    return map_alike(numbers, items)
+    return vmap_groups(numbers, items)
 
 
 def payload_loads(robot: Robot, layout: Layout, pinned: frozenset[str]) -> tuple[Load, ...]:

@@ -122,17 +122,17 @@ class ScrewSynthesis(AbstractFormulation):
         shapes = {link.name: sum(counts) for link in robot.links if link.elastic and sum(counts)}
         # Links move in space: a planar robot is one whose links bend in the plane only.
         layout = serial_layout(robot, shapes, planar=robot.planar and not shapes)
-        par = chain_parameters(robot, layout)
+        parameters = chain_parameters(robot, layout)
         if not shapes:
-            return ChainModel(robot, self, layout, par)
+            return ChainModel(robot, self, layout, parameters)
         basis = dict(self.basis) if isinstance(self.basis, tuple) else self.basis
         own = counts if basis == "modes" else None
         if own is not None:
             counts, basis = tuple(n + WIDER if n else 0 for n in counts), "polynomial"
         functions = shape_functions(counts, basis, self.frame, robot.gravity.dtype)
-        links = modal_links(robot, layout, par, functions, self.stiffening, self.frame, own)
+        links = modal_links(robot, layout, parameters, functions, self.stiffening, self.frame, own)
         links = FramedLinks(links) if self.frame else links
-        return ChainModel(robot, self, layout, par, links)
+        return ChainModel(robot, self, layout, parameters, links)
 
     def start_refusals(self, robot: Robot, start: Start) -> list[str]:
         _, y, z, _ = self.counts(robot)

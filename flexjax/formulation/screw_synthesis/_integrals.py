@@ -21,7 +21,7 @@ from flexjax.formulation.screw_synthesis._link import (
     fields,
 )
 from flexjax.mechanism import beam_properties, inertia_tensor, link_quadrature
-from flexjax.mechanism._grouping import map_alike
+from flexjax.mechanism._grouping import vmap_groups
 from flexjax.mechanism.chain import Layout, Parameters
 from flexjax.numerics.beam import ShapeFunctions
 from flexjax.numerics.screw import se3
@@ -182,7 +182,7 @@ def own_modes(
 def modal_links(
     robot: Robot,
     layout: Layout,
-    par: Parameters,
+    parameters: Parameters,
     basis: ShapeFunctions,
     stiffening: bool,
     origin: float = 0.0,
@@ -221,9 +221,17 @@ def modal_links(
             dataclasses.replace(p, name="", link="") for p in robot.payloads if p.link == link.name
         )
         items.append(
-            (on, (dataclasses.replace(link, name=""), payloads, par.inertia[i], par.screw[i]))
+            (
+                on,
+                (
+                    dataclasses.replace(link, name=""),
+                    payloads,
+                    parameters.inertia[i],
+                    parameters.screw[i],
+                ),
+            )
         )
-    integrals, stretch, length, functions = map_alike(numbers, items)
+    integrals, stretch, length, functions = vmap_groups(numbers, items)
     end = jax.vmap(lambda f, L: fields(f, L, one))(functions, length)
     return ModalLinks(integrals, length, end, functions, flexible, stretch, origin)
 

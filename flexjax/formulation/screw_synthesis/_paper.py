@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
 from flexjax.mechanism.chain import ChainTerm, kinematics
-from flexjax.mechanism.chain._kinematics import behind, mv, pad, pad_shapes
+from flexjax.mechanism.chain._kinematics import behind, mv, to_joints, to_shapes
 
 
 class Stacked(eqx.Module):
@@ -61,38 +61,38 @@ def stacked_system(
     t: ScalarLike,
     q: Coordinates,
     v: Velocities,
-    args: PieceTime = None,
+    piece_time: PieceTime = None,
     memory: PyTree = (),
 ) -> Stacked:
     """The system at one instant. Joints with motors of their own (flexible joints, rotors) are left to the
     recursion."""
-    lay, par = term.layout, term.par
-    if lay.motors or term.links is None:
+    layout, parameters = term.layout, term.parameters
+    if layout.motors or term.links is None:
         raise ValueError(
             "stacked_system: a chain with motors or without flexible links; expected flexible links on rigid joints."
         )
-    m = term.motion(t, q, v, args)
+    m = term.motion(t, q, v, piece_time)
     mass, bias, force = (
         term.mass(m.eta),
-        term._bias(t, args, m),
-        term.coordinate_force(t, q, v, args, memory),
+        term._bias(t, piece_time, m),
+        term.coordinate_force(t, q, v, piece_time, memory),
     )
-    known = jnp.where(term.locked, term.prescribed(t, args)[3], 0.0)
-    extra = term._joint_rate(m) + mv(par.screw, pad(lay, known))
+    known = jnp.where(term.locked, term.prescribed(t, piece_time)[3], 0.0)
+    extra = term._joint_rate(m) + mv(parameters.screw, to_joints(layout, known))
     tip_rate = term._tip_rate(m)
     tips, Xt = m.kin.sections
     S, X = tips.S, m.kin.X
-    shape_force = pad_shapes(lay, force)
-    dim, count = par.screw.shape[1], len(lay.stages)
-    free = [[c for c in range(s.dofs) if not term.locked[s.v_start + c]] for s in lay.stages]
+    shape_force = to_shapes(layout, force)
+    dim, count = parameters.screw.shape[1], len(layout.stages)
+    free = [[c for c in range(s.dofs) if not term.locked[s.v_start + c]] for s in layout.stages]
     w_at, z_at, end = _positions([dim - len(f) for f in free], dim)
-    e_at = _slices(lay.shapes, end)
+    e_at = _slices(layout.shapes, end)
     total = e_at[-1][1]
     M, rhs = jnp.zeros((total, total), q.dtype), jnp.zeros(total, q.dtype)
     # What each stage receives: W = B lambda + (A^T)^+ tau, with tau on the free columns.
     Bs, given = [], []
-    for i, s in enumerate(lay.stages):
-        A = par.screw[i][:, jnp.array(free[i], int)]
+    for i, s in enumerate(layout.stages):
+        A = parameters.screw[i][:, jnp.array(free[i], int)]
         Q = jnp.linalg.qr(A, mode="complete")[0] if free[i] else jnp.eye(dim, dtype=q.dtype)
         Bs.append(Q[:, len(free[i]) :])
         tau = force[jnp.array([s.v_start + c for c in free[i]], int)]
@@ -151,29 +151,29 @@ def stacked_acceleration(
     t: ScalarLike,
     q: Coordinates,
     v: Velocities,
-    args: PieceTime = None,
+    piece_time: PieceTime = None,
     memory: PyTree = (),
 ) -> tuple[Array, Array]:
     """(v' (nv,), interaction wrenches parent on child (B, dim)) by one dense solve of the stacked system."""
-    lay, par = term.layout, term.par
-    system = stacked_system(term, t, q, v, args, memory)
+    layout, parameters = term.layout, term.parameters
+    system = stacked_system(term, t, q, v, piece_time, memory)
     x = jnp.linalg.solve(system.matrix, system.rhs)
-    m = term.motion(t, q, v, args)
+    m = term.motion(t, q, v, piece_time)
     z = jnp.stack([x[a:b] for a, b in system.twist_slices])
-    wide = lay.shape_count
+    wide = layout.shape_count
     eta = jnp.stack([jnp.pad(x[a:b], (0, wide - (b - a))) for a, b in system.shape_slices])
     tips, Xt = m.kin.sections
     tip = mv(Xt, z) + mv(tips.S, eta) + term._tip_rate(m)
     relative = z - mv(m.kin.X, behind(tip, m.base_acceleration)) - term._joint_rate(m)
-    rates = jax.vmap(lambda A, r: jnp.linalg.lstsq(A, r)[0])(par.screw, relative)
+    rates = jax.vmap(lambda A, r: jnp.linalg.lstsq(A, r)[0])(parameters.screw, relative)
     accelerations = term._join(rates, eta)
-    mass, bias = term.mass(m.eta), term._bias(t, args, m)
+    mass, bias = term.mass(m.eta), term._bias(t, piece_time, m)
     own = mv(mass.zz, z) + mv(mass.ze, eta) + bias.wrench
-    wrenches = [jnp.zeros_like(own[0])] * (len(lay.stages) + 1)
-    for i in reversed(range(len(lay.stages))):
+    wrenches = [jnp.zeros_like(own[0])] * (len(layout.stages) + 1)
+    for i in reversed(range(len(layout.stages))):
         child = (
             Xt[i].T @ m.kin.X[i + 1].T @ wrenches[i + 1]
-            if i + 1 < len(lay.stages)
+            if i + 1 < len(layout.stages)
             else wrenches[i + 1]
         )
         wrenches[i] = own[i] + child
@@ -218,14 +218,14 @@ def check_well_posed(
     term: ChainTerm, q: Coordinates, v: Velocities | None = None, tolerance: float | None = None
 ) -> WellPosed:
     """Of the chain at configuration ``q``. Host-side: for reports, not for compiled loops."""
-    lay, robot = term.layout, term.robot
-    v = jnp.zeros(lay.nv, q.dtype) if v is None else v
+    layout, robot = term.layout, term.robot
+    v = jnp.zeros(layout.nv, q.dtype) if v is None else v
     tolerance = float(jnp.finfo(q.dtype).eps ** 0.75) if tolerance is None else tolerance
-    eta, kin = pad_shapes(lay, q), kinematics(lay, term.par, q, term.links)
-    zero = jnp.zeros(lay.dofs, q.dtype)
+    eta, kin = to_shapes(layout, q), kinematics(layout, term.parameters, q, term.links)
+    zero = jnp.zeros(layout.dofs, q.dtype)
     mass, links, faults = term.mass(eta), {}, []
-    shapes = lay.shapes or (0,) * len(lay.stages)
-    for i, s in enumerate(lay.stages):
+    shapes = layout.shapes or (0,) * len(layout.stages)
+    for i, s in enumerate(layout.stages):
         if shapes[i]:
             values = np.linalg.eigvalsh(np.asarray(mass.ee[i][: shapes[i], : shapes[i]]))
             name = robot.links[s.link].name
@@ -237,12 +237,14 @@ def check_well_posed(
     Mh = np.asarray(term._factor(kin, eta, zero, zero, zero).Mh)
     rigid = np.asarray(_composite(mass.zz, kin.full))
     joints = {}
-    for i, s in enumerate(lay.stages):
+    for i, s in enumerate(layout.stages):
         columns = [c for c in range(s.dofs) if not term.locked[s.v_start + c]]
         if not columns:
             continue
-        A = np.asarray(term.par.screw[i])[:, columns]
-        rotor = float(term.par.rotor[i] * term.par.gear[i] ** 2) * np.eye(len(columns))
+        A = np.asarray(term.parameters.screw[i])[:, columns]
+        rotor = float(term.parameters.rotor[i] * term.parameters.gear[i] ** 2) * np.eye(
+            len(columns)
+        )
         scale = np.trace(A.T @ rigid[i] @ A + rotor)
         least = (
             np.linalg.eigvalsh(A.T @ Mh[i] @ A + rotor)[0] if np.all(np.isfinite(Mh[i])) else np.nan
@@ -260,7 +262,7 @@ def check_well_posed(
             )
     faults.sort(key=lambda f: -f[0])
     condition = float("nan")
-    if term.links is not None and not lay.motors:
+    if term.links is not None and not layout.motors:
         condition = _scaled_condition(stacked_system(term, 0.0, q, v).symmetric())
     return WellPosed(not faults, faults[0][1] if faults else "", condition, joints, links)
 

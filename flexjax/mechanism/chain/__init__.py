@@ -1,5 +1,4 @@
-"""Floating-frame chains: bodies and flexible links along a serial arm, joints as screws, elimination from tip to base
-at a cost linear in their number."""
+"""Floating-frame chains: bodies and flexible links along a serial arm, eliminated in O(n)."""
 
 from flexjax.mechanism.chain._condense import Condensed as Condensed, condense as condense
 from flexjax.mechanism.chain._coordinates import chain_start as chain_start
@@ -17,8 +16,8 @@ from flexjax.mechanism.chain._links import (
     Twists as Twists,
 )
 from flexjax.mechanism.chain._observe import (
-    chain_look as chain_look,
     chain_snapshot as chain_snapshot,
+    observe_with_energy as observe_with_energy,
     ran_off_link as ran_off_link,
 )
 from flexjax.mechanism.chain._parameters import (

@@ -1,4 +1,4 @@
-"""Generalised forces of the joints of a chain, their energy, and their part of a Newton matrix."""
+"""Generalised forces of the joints of a chain, their energy and stiffness."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -25,14 +25,13 @@ def _between(
     if not layout.motors:
         return to_v(layout, on_joint)
     rest = jnp.zeros(layout.nv - layout.dofs, on_joint.dtype)
-    return jnp.concatenate([on_joint, rest]) + to_v(
-        layout, jnp.where(_flexible(layout), on_motor, 0.0)
-    )
+    flexible = jnp.where(_flexible(layout), on_motor, 0.0)
+    return jnp.concatenate([on_joint, rest]) + to_v(layout, flexible)
 
 
-def spring_forces(layout: Layout, par: Parameters, q: Coordinates) -> Velocities:
+def spring_forces(layout: Layout, parameters: Parameters, q: Coordinates) -> Velocities:
     """(nv,) of joint springs and end stops."""
-    hardware = par.hardware
+    hardware = parameters.hardware
     if hardware.stops is None and not layout.motors:
         return jnp.zeros(layout.nv, q.dtype)
     x = joint_coordinates(layout, q)
@@ -43,24 +42,23 @@ def spring_forces(layout: Layout, par: Parameters, q: Coordinates) -> Velocities
 
 def joint_forces(
     layout: Layout,
-    par: Parameters,
+    parameters: Parameters,
     drive: Drive,
     robot: Robot,
     t: ScalarLike,
     q: Coordinates,
     v: Velocities,
-    args: PieceTime,
+    piece_time: PieceTime,
     memory: PyTree,
 ) -> tuple[Velocities, Velocities, Velocities]:
-    """(nv,) of springs and stops; of motors; of dampers, friction and stops' dampers."""
-    hardware = par.hardware
+    """Generalised forces (nv,) of springs and stops; of motors; of dampers, also of stops."""
+    hardware = parameters.hardware
     x, xd = joint_coordinates(layout, q), v[: layout.dofs]
     xm, xmd = motor_side(layout, q, v)
-    damper = hardware.damping * (
-        jnp.where(_flexible(layout), xd - xmd, xd) if layout.motors else xd
-    )
-    elastic = spring_forces(layout, par, q)
-    driven = to_v(layout, drive.effort(robot, t, args, xm, xmd, memory))
+    rate = jnp.where(_flexible(layout), xd - xmd, xd) if layout.motors else xd
+    damper = hardware.damping * rate
+    elastic = spring_forces(layout, parameters, q)
+    driven = to_v(layout, drive.effort(robot, t, piece_time, xm, xmd, memory))
     stopped = 0.0 if hardware.stops is None else hardware.stop_slopes(x)[1] * xd
     damped = _between(layout, -damper - stopped, damper)
     if hardware.coulomb is not None:
@@ -68,9 +66,9 @@ def joint_forces(
     return elastic, driven, damped
 
 
-def joint_energy(layout: Layout, par: Parameters, q: Coordinates) -> Scalar:
+def joint_energy(layout: Layout, parameters: Parameters, q: Coordinates) -> Scalar:
     """Energy of joint springs and end stops."""
-    hardware = par.hardware
+    hardware = parameters.hardware
     if hardware.stops is None and not layout.motors:
         return jnp.zeros((), q.dtype)
     x = joint_coordinates(layout, q)
@@ -79,14 +77,15 @@ def joint_energy(layout: Layout, par: Parameters, q: Coordinates) -> Scalar:
     return jnp.sum(springs + hardware.stop_energy(x))
 
 
-def joint_stiffness(layout: Layout, par: Parameters, drive, robot, t, q, v, cv, cq, args, memory):
-    """(D,) each: cq dQ/dq + cv dQ/dv with the sign turned, of the joint, of the spring between
-    joint and motor, of the motor."""
-    hardware = par.hardware
+def joint_stiffness(
+    layout: Layout, parameters: Parameters, drive, robot, t, q, v, cv, cq, piece_time, memory
+):
+    """-(cq dQ/dq + cv dQ/dv), (D,) each: of the joint, of the spring to its motor, of the motor."""
+    hardware = parameters.hardware
     flexible = _flexible(layout)
     x = joint_coordinates(layout, q)
     xm, xmd = motor_side(layout, q, v)
-    kp, kd = drive.slopes(robot, t, args, xm, xmd, memory)
+    kp, kd = drive.slopes(robot, t, piece_time, xm, xmd, memory)
     controller = cq * kp + cv * kd
     if hardware.coulomb is not None:
         controller = controller + cv * hardware.friction_slope(xmd)

@@ -1,5 +1,4 @@
-"""Poses and twists along the chain. Everything that depends on one stage only is computed outside the scans,
-vectorised."""
+"""Poses and twists along the chain; what depends on one stage only is vectorised."""
 
 from types import ModuleType
 
@@ -19,10 +18,12 @@ from flexjax.numerics.screw import se3
 
 
 class Kinematics(eqx.Module):
-    """Stacked over stages: the pose of the body in the section that its joint hangs on, the inverse adjoint of that
-    (section's twist -> body's twist),
-    the tip sections of flexible links (None in a rigid chain) and the inverse adjoints of their poses, and both of the
-    first two from the parent's frame.
+    """Kinematics, stacked over stages.
+
+    ``local``: pose of the body in the section of its joint, and ``X`` its inverse adjoint (twist
+    of the section -> twist of the body). ``tip``, ``Xt``: tip sections of flexible links and the
+    inverse adjoints of their poses; None in a rigid chain. ``outer``, ``full``: as ``local`` and
+    ``X``, from the parent's frame.
     """
 
     local: se3.Pose
@@ -32,9 +33,8 @@ class Kinematics(eqx.Module):
     outer: se3.Pose
     full: Float[Array, "B dim dim"]
     screw: Float[Array, "B dim k"]  # of the joints, in body axes
-    along: Float[Array, "B dim"] | None = (
-        None  # twist of a contact that slides along the link, per unit of its coordinate, in the contact's axes
-    )
+    # Twist of a contact that slides along the link, per unit of its coordinate, in its own axes.
+    along: Float[Array, "B dim"] | None = None
 
     @property
     def sections(self) -> tuple[Tip, Float[Array, "B dim dim"]]:
@@ -44,34 +44,34 @@ class Kinematics(eqx.Module):
 
 
 def behind(x: Float[Array, "B ..."], first: Array) -> Array:
-    """What the stage before each one has; ``first`` for the first."""
+    """Values of the previous stage; ``first`` for the first one."""
     return jnp.concatenate([first[None], x[:-1]])
 
 
 def _in_order(layout: Layout) -> bool:
-    """Every stage has one joint coordinate, in robot order: no tables are needed, and traces stay short."""
+    """Whether stages and joint coordinates correspond one to one, so that no table is needed."""
     index, _ = layout.dof_table()
     return index.shape == (layout.dofs, 1) and bool(np.all(index[:, 0] == np.arange(layout.dofs)))
 
 
-def pad(layout: Layout, v: Array) -> Array:
-    """(B, width) rates of the joints, zero where padded."""
+def to_joints(layout: Layout, v: Array) -> Array:
+    """Rates (B, width) of the joints of each stage, zero where padded."""
     index, _ = layout.dof_table()
     if _in_order(layout):
         return v[: layout.dofs, None]
     return jnp.concatenate([v, jnp.zeros(1, v.dtype)])[index]
 
 
-def scatter(layout: Layout, padded: Array) -> Array:
-    """(D,) in robot order, from (B, width)."""
+def from_joints(layout: Layout, padded: Array) -> Array:
+    """Values (D,) in robot order, from (B, width)."""
     index, mask = layout.dof_table()
     if _in_order(layout):
         return padded[:, 0]
     return jnp.zeros(layout.dofs, padded.dtype).at[index[mask]].set(padded[mask])
 
 
-def pad_shapes(layout: Layout, x: Array) -> Array:
-    """(B, m) shape coordinates (or rates, forces) of the stages, from q or v; zero where padded."""
+def to_shapes(layout: Layout, x: Array) -> Array:
+    """Shape coordinates (or rates, forces) (B, m) of the stages, from q or v; zero where padded."""
     index, _ = layout.shape_table()
     tail = x[x.shape[0] - sum(layout.shapes) :]
     if len(set(layout.shapes)) == 1 and not layout.extends:
@@ -80,16 +80,13 @@ def pad_shapes(layout: Layout, x: Array) -> Array:
     return jnp.concatenate([*parts, jnp.zeros(1, x.dtype)])[index]
 
 
-def scatter_shapes(layout: Layout, padded: Array) -> Array:
-    """(nv,) with the shape coordinates' numbers from (B, m), zero elsewhere."""
+def from_shapes(layout: Layout, padded: Array) -> Array:
+    """(nv,) with the shape coordinates' values from (B, m), zero elsewhere."""
     index, mask = layout.shape_table()
     total = sum(layout.shapes)
     if not layout.extends:
-        flat = (
-            padded.reshape(-1)
-            if len(set(layout.shapes)) == 1
-            else padded.reshape(-1)[np.flatnonzero(mask)]
-        )
+        flat = padded.reshape(-1)
+        flat = flat if len(set(layout.shapes)) == 1 else flat[np.flatnonzero(mask)]
         return jnp.pad(flat, (layout.nv - total, 0))
     where = np.where(index < total, index + layout.nv - total, index - total)
     return jnp.zeros(layout.nv, padded.dtype).at[where[mask]].set(padded[mask])
@@ -98,8 +95,10 @@ def scatter_shapes(layout: Layout, padded: Array) -> Array:
 def contacts(
     layout: Layout, links: AbstractLinks, eta: Float[Array, "B m"], q: Coordinates
 ) -> tuple[Tip, Float[Array, "B dim"]]:
-    """The sections that the next joints hang on, and ``along``. Where a joint slides along an
-    elastic link, the section is its contact, elsewhere the tip."""
+    """Sections to which the next joints are attached, and ``along``.
+
+    The section is the contact of a joint that slides along an elastic link, otherwise the tip.
+    """
     index, sliding = layout.slide_table()
     station = jnp.where(sliding, q[index] / links.length, 1.0)
     per_length = jnp.where(sliding, 1.0 / links.length, 0.0)
@@ -109,9 +108,11 @@ def contacts(
 def _screw_poses(
     space: ModuleType, screws: Float[Array, "B dim k"], x: Float[Array, "B k"]
 ) -> se3.Pose:
-    """exp of the joints' screws. A screw here turns about one unit axis (its first column) or only shifts, so
-    Rodrigues' formula with the axis as it is
-    serves: no series, and no more than a sine and a cosine to differentiate."""
+    """Exponentials of the joints' screws.
+
+    A screw rotates about one unit axis (its first column) or only translates, so Rodrigues'
+    formula needs no series.
+    """
     shift = mv(screws[:, : space.LIN], x)
     if space.LIN == 2:
         turn = screws[:, 2, 0] * x[:, 0]
@@ -133,104 +134,96 @@ def _screw_poses(
 
 
 def kinematics(
-    layout: Layout, par: Parameters, q: Coordinates, links: AbstractLinks | None = None
+    layout: Layout, parameters: Parameters, q: Coordinates, links: AbstractLinks | None = None
 ) -> Kinematics:
-    space = par.space
+    space = parameters.space
     coordinates = np.full((len(layout.stages), layout.width), layout.nq)
     for i, s in enumerate(layout.stages):
         if s.kind == "screw":
             coordinates[i, : s.dofs] = np.arange(s.q_start, s.q_start + s.dofs)
     plain = _in_order(layout) and np.array_equal(coordinates[:, 0], np.arange(layout.dofs))
-    padded = (
-        q[: layout.dofs, None]
-        if plain
-        else jnp.concatenate([q, jnp.zeros(1, q.dtype)])[coordinates]
-    )
-    middle = _screw_poses(space, par.joint_screw, padded)
+    if plain:
+        padded = q[: layout.dofs, None]
+    else:
+        padded = jnp.concatenate([q, jnp.zeros(1, q.dtype)])[coordinates]
+    middle = _screw_poses(space, parameters.joint_screw, padded)
     for i, s in enumerate(layout.stages):
         if s.kind == "ball":
-            middle = eqx.tree_at(
-                lambda m: m.rotation,
-                middle,
-                middle.rotation.at[i].set(se3.quat_to_matrix(q[s.q_start : s.q_start + 4])),
-            )
-    local = jax.vmap(lambda a, b, c: space.compose(space.compose(a, b), c))(
-        par.before, middle, par.after
-    )
+            rotation = se3.quat_to_matrix(q[s.q_start : s.q_start + 4])
+            middle = se3.Pose(middle.rotation.at[i].set(rotation), middle.position)
+    compose = jax.vmap(space.compose)
+    local = compose(compose(parameters.before, middle), parameters.after)
     X = jax.vmap(space.adjoint_inverse)(local)
     if links is None:
-        return Kinematics(local, X, None, None, local, X, par.screw)
-    eta = pad_shapes(layout, q)
+        return Kinematics(local, X, None, None, local, X, parameters.screw)
+    eta = to_shapes(layout, q)
     tip, along = contacts(layout, links, eta, q) if layout.slides else (links.tip(eta), None)
     Xt = jax.vmap(space.adjoint_inverse)(tip.pose)
     carrier = jax.tree_util.tree_map(behind, tip.pose, space.identity(q.dtype))
     outer = jax.vmap(space.compose)(carrier, local)
-    screw = par.screw
+    screw = parameters.screw
     if along is not None:
         screw = screw.at[:, :, 0].add(mv(X, behind(along, jnp.zeros_like(along[0]))))
-    return Kinematics(
-        local, X, tip, Xt, outer, jax.vmap(space.adjoint_inverse)(outer), screw, along
-    )
+    full = jax.vmap(space.adjoint_inverse)(outer)
+    return Kinematics(local, X, tip, Xt, outer, full, screw, along)
 
 
-def poses(par: Parameters, kin: Kinematics, base: se3.Pose) -> se3.Pose:
+def poses(parameters: Parameters, kin: Kinematics, base: se3.Pose) -> se3.Pose:
     """World poses of the bodies, stacked."""
 
     def outwards(pose, local):
-        new = par.space.compose(pose, local)
+        new = parameters.space.compose(pose, local)
         return new, new
 
     return lax.scan(outwards, base, kin.outer)[1]
 
 
 def at_tip(kin: Kinematics, z: Float[Array, "B dim"], shape: Float[Array, "B dim"]) -> Array:
-    """Twists (or accelerations) of the sections that joints hang on: X_t z + shape, where ``shape`` is what the
-    deformation adds there."""
+    """Twists (or accelerations) of joints' sections: X_t z plus ``shape`` of the deformation."""
     return z if kin.Xt is None else mv(kin.Xt, z) + shape
 
 
 def onto_next(kin: Kinematics, shape: Float[Array, "B dim"]) -> Array:
     """What the deformation of a stage adds to the twist of the next one."""
-    return (
-        jnp.zeros_like(shape)
-        if kin.tip is None
-        else mv(kin.X, behind(shape, jnp.zeros_like(shape[0])))
-    )
+    if kin.tip is None:
+        return jnp.zeros_like(shape)
+    return mv(kin.X, behind(shape, jnp.zeros_like(shape[0])))
 
 
 def tip_wrench(
     kin: Kinematics, W: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None
 ) -> Array:
-    """What each body's tip section must give to the next stage and to the rotor that sits on it."""
+    """Wrench of each body's tip section on the next stage and on the rotor at the tip."""
     handed = mtv(kin.X, W) if rotors is None else mtv(kin.X, W) + rotors
     return jnp.concatenate([handed[1:], jnp.zeros_like(handed[:1])])
 
 
-def spread(kin: Kinematics, start: Array, own: Float[Array, "B dim"]) -> Array:
+def outward(kin: Kinematics, start: Array, own: Float[Array, "B dim"]) -> Array:
     """The recursion z = X z_parent + own from ``start`` outwards, stacked."""
 
     def outwards(z, row):
         X, add = row
-        z = jnp.sum(X * z[None, :], axis=1) + add
+        z = mv(X, z) + add
         return z, z
 
     return lax.scan(outwards, start, (kin.full, own))[1]
 
 
-def gather(
+def inward(
     kin: Kinematics, own: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None
 ) -> tuple[Array, Array]:
-    """The recursion W = own + (what the child hands over), tip to base: (W stacked, what the ground receives).
+    """The recursion W = own + (wrench from the child), tip to base; and the wrench on the ground.
 
-    A stage hands X^T W + ``rotors`` to the section that it hangs on."""
+    A stage passes X^T W + ``rotors`` to the section of its joint.
+    """
     if rotors is not None and kin.Xt is not None:
         rotors = mtv(behind(kin.Xt, jnp.eye(own.shape[1], dtype=own.dtype)), rotors)
 
     def inwards(carry, row):
         X, add, rotor = row
         W = carry + add
-        handed = jnp.sum(X * W[:, None], axis=0)
-        return handed if rotor is None else handed + rotor, W
+        passed = mtv(X, W)
+        return passed if rotor is None else passed + rotor, W
 
     ground, W = lax.scan(inwards, jnp.zeros_like(own[0]), (kin.full, own, rotors), reverse=True)
     return W, ground

@@ -1,14 +1,15 @@
-"""Static facts of a serial chain: which joint becomes which stage, and where its coordinates stand."""
+"""Static layout of a serial chain: the stages of each joint, and the places of coordinates."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
 from flexjax.mechanism._tree import chain_order
 from flexjax.robot import Robot
 
-# Types of tree joints as stages: (kind, degrees of freedom, numbers in q). A massless body stands between two stages of
-# one joint.
+# Stages of each type of joint: (kind, degrees of freedom, entries in q), with massless bodies
+# between them.
 _STAGES = {
     "revolute": [("screw", 1, 1)],
     "prismatic": [("screw", 1, 1)],
@@ -22,7 +23,7 @@ _STAGES = {
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """One step along the chain: a joint (or part of one) and the body behind it."""
+    """One step along the chain: a joint (or part of one) and the body after it."""
 
     joint: int  # index among the robot's joints
     part: int  # which part of that joint
@@ -32,21 +33,22 @@ class Stage:
     q_start: int
     link: int  # index of the link that is this stage's body; -1 for a massless body
     hub: bool  # the hub of a prismatic joint sits on a body of its own, at the joint
-    # the contact runs along an elastic link: where it is, and along which screw it moves, is the carrier's shape
+    # The contact slides along an elastic link, whose shape gives its place and its screw.
     slides: bool = False
-    # the elastic link runs through the joint: a weld, and the joint coordinate is the last shape coordinate of the link
+    # The elastic link runs through the joint: a weld; the coordinate is the link's last shape one.
     extends: bool = False
-    # welded to a node of the carrier's mesh that moves with the joint coordinate, the last shape coordinate of the carrier
+    # Welded to a node of the carrier's mesh; the coordinate is the carrier's last shape one.
     rides: bool = False
-    # index in v of the joint coordinate that is the last shape coordinate of this stage's link; -1 if none is
+    # Index in v of the joint coordinate that is the last shape coordinate of this link; -1: none.
     border: int = -1
 
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Order of q: joints in robot order, motors of flexible joints, shape coordinates of flexible links from the base
-    outwards. v alike, with three
-    rates for the four numbers of a ball."""
+    """Order of q: joints in robot order, motors of flexible joints, shape coordinates.
+
+    v is alike, with three rates for the four numbers of a ball.
+    """
 
     stages: tuple[Stage, ...]
     nq: int
@@ -54,13 +56,11 @@ class Layout:
     dofs: int
     motors: tuple[int, ...]  # dof index (in v) of each flexible joint, in robot order
     planar: bool
-    shapes: tuple[
-        int, ...
-    ] = ()  # number of shape coordinates of each stage; () if all links are rigid
+    shapes: tuple[int, ...] = ()  # number of shape coordinates by stage; () for rigid links
 
     @property
     def shape_count(self) -> int:
-        """Number that the shape coordinates of every stage are padded to."""
+        """Number to which the shape coordinates of every stage are padded."""
         return max(self.shapes, default=0)
 
     @property
@@ -85,8 +85,7 @@ class Layout:
         return any(s.slides for s in self.stages)
 
     def slide_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """For every stage: index in q (and v) of the joint that slides along its link, 0 where none does; and the mask
-        of those."""
+        """Index in q and v of the joint that slides along each stage's link (0: none), and mask."""
         following = [*self.stages[1:], None]
         index = np.array([s.q_start if s is not None and s.slides else 0 for s in following])
         return index, np.array([s is not None and s.slides for s in following])
@@ -97,9 +96,10 @@ class Layout:
         return any(s.border >= 0 for s in self.stages)
 
     def shape_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Index (stages, shape_count) among the shape coordinates, pointing behind the last where padded; and the mask
-        of real ones.
-        Where joint coordinates shape links, a last column points behind the shape coordinates, at the joints'."""
+        """Index (stages, shape_count) of shape coordinates, behind the last where padded; and mask.
+
+        If joint coordinates shape links, a last column refers to them, after the shape coordinates.
+        """
         total = sum(self.shapes)
         index = np.full(
             (len(self.stages), self.shape_count), total + self.dofs if self.extends else total
@@ -116,7 +116,7 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Columns that every stage's screw matrix is padded to."""
+        """Number of columns to which every stage's screw is padded."""
         return 3 if any(s.dofs > 1 for s in self.stages) else 1
 
     @property
@@ -124,15 +124,14 @@ class Layout:
         return tuple(s for s in self.stages if s.kind == "ball")
 
     def dof_table(self) -> tuple[np.ndarray, np.ndarray]:
-        """Index into v (stages, width), pointing behind the last entry where padded; and the mask of real columns."""
+        """Index into v (stages, width), behind the last entry where padded; and mask."""
         index = np.full((len(self.stages), self.width), self.nv)
         for i, s in enumerate(self.stages):
             index[i, : s.dofs] = np.arange(s.v_start, s.v_start + s.dofs)
         return index, index < self.nv
 
     def motor_table(self) -> np.ndarray:
-        """Index into v of the motor of each stage (the first column's), pointing behind the last entry where there is
-        none."""
+        """Index into v of the motor of each stage, behind the last entry where there is none."""
         table = np.full(len(self.stages), self.nv)
         for i, s in enumerate(self.stages):
             if s.dofs == 1 and s.v_start in self.motors:
@@ -140,7 +139,7 @@ class Layout:
         return table
 
     def q_of_v(self) -> np.ndarray:
-        """Position in q of every plain coordinate of v; -1 for the rates of balls."""
+        """Index in q of every plain coordinate of v; -1 for the rates of balls."""
         table = np.full(self.nv, -1)
         for s in self.stages:
             if s.kind == "screw":
@@ -156,9 +155,14 @@ def serial_layout(
     planar: bool | None = None,
     pinned: frozenset[str] = frozenset(),
 ) -> Layout:
-    """The layout of a serial robot. ``shapes``: number of shape coordinates of each flexible link, by name; ``pinned``:
-    links whose mesh has a node at the contact of the joint that slides along them. Chains of planar robots have
-    three-component twists unless ``planar`` says otherwise."""
+    """The layout of a serial robot.
+
+    Arguments:
+        robot: a serial robot.
+        shapes: number of shape coordinates by name of a flexible link.
+        planar: twists of three components (default: if the robot is planar).
+        pinned: links whose mesh has a node at the contact of the joint that slides along them.
+    """
     v_start, q_start, v, q = {}, {}, 0, 0
     for i, joint in enumerate(robot.joints):
         if joint.loop:
@@ -170,64 +174,30 @@ def serial_layout(
     stages, elastic = [], shapes or {}
     for i in chain_order(robot):
         joint = robot.joints[i]
-        parts = _STAGES[joint.type]
         dv, dq = v_start[i], q_start[i]
+        child = robot.link_index(joint.child)
+        place = {"v_start": dv, "q_start": dq, "link": child, "hub": False}
+        weld = functools.partial(Stage, i, 0, "screw", **place)
         if joint.telescopes and joint.child in elastic:
-            stages.append(
-                Stage(
-                    i,
-                    0,
-                    "screw",
-                    0,
-                    dv,
-                    dq,
-                    robot.link_index(joint.child),
-                    False,
-                    extends=True,
-                    border=dv,
-                )
-            )
+            stages.append(weld(dofs=0, extends=True, border=dv))
             continue
         if joint.type == "sliding" and joint.parent in pinned:
             stages[-1] = dataclasses.replace(stages[-1], border=dv)
-            stages.append(
-                Stage(i, 0, "screw", 0, dv, dq, robot.link_index(joint.child), False, rides=True)
-            )
+            stages.append(weld(dofs=0, rides=True))
             continue
         if joint.type == "sliding" and joint.parent in elastic:
-            stages.append(
-                Stage(i, 0, "screw", 1, dv, dq, robot.link_index(joint.child), False, slides=True)
-            )
+            stages.append(weld(dofs=1, slides=True))
             continue
         if joint.type == "prismatic" and (joint.hub is not None or joint.mass is not None):
             stages.append(Stage(i, -1, "screw", 0, dv, dq, -1, True))
+        parts = _STAGES[joint.type]
         for part, (kind, dofs, numbers) in enumerate(parts):
-            last = part == len(parts) - 1
-            stages.append(
-                Stage(
-                    i,
-                    part,
-                    kind,
-                    dofs,
-                    dv,
-                    dq,
-                    robot.link_index(joint.child) if last else -1,
-                    False,
-                )
-            )
+            body = child if part == len(parts) - 1 else -1
+            stages.append(Stage(i, part, kind, dofs, dv, dq, body, False))
             dv, dq = dv + dofs, dq + numbers
-    counts = (
-        ()
-        if not shapes
-        else tuple(shapes.get(robot.links[s.link].name, 0) if s.link >= 0 else 0 for s in stages)
+    counts = tuple(
+        elastic.get(robot.links[s.link].name, 0) if s.link >= 0 else 0 for s in stages if shapes
     )
     more = len(flexible) + sum(counts)
-    return Layout(
-        tuple(stages),
-        q + more,
-        v + more,
-        v,
-        flexible,
-        robot.planar if planar is None else planar,
-        counts,
-    )
+    planar = robot.planar if planar is None else planar
+    return Layout(tuple(stages), q + more, v + more, v, flexible, planar, counts)

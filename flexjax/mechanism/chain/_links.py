@@ -1,10 +1,8 @@
-"""What a chain asks of its flexible links: all answers are stacked over stages (B) and padded to the same number m of
-shape coordinates.
+"""The interface of flexible links: stacked over stages (B), padded to m shape coordinates.
 
-A link has a frame at its base with body twist z, shape coordinates eta, and a tip section that the next joint hangs on.
-Stages without a flexible link
-(massless bodies, rigid links) answer with zeros, an identity tip, and a unit mass matrix in the padded places, so that
-padding never moves.
+A link has a frame at its base with body twist z, shape coordinates eta, and a tip section for the
+next joint. Stages without a flexible link (massless bodies, rigid links) return zeros, an identity
+tip, and a unit mass matrix for the padding, which therefore never moves.
 """
 
 import abc
@@ -19,10 +17,11 @@ from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import ScalarLike
 from flexjax.mechanism._start import Curve
+from flexjax.numerics.linalg import mm, mtv, mv, transpose
 from flexjax.numerics.screw import se3
 
 if TYPE_CHECKING:
-    # An annotation of equinox's own would make it an argument of every subclass's constructor.
+    # Otherwise pyright would take it as an argument of every subclass's constructor.
     from typing import ClassVar as AbstractVar
 else:
     from equinox import AbstractVar
@@ -32,15 +31,17 @@ Twists = Float[Array, "B dim"]
 
 
 class Tip(eqx.Module):
-    """The section that the next joint hangs on: its pose in the link's frame and its body twist per shape rate."""
+    """The section of the next joint: pose in the link's frame, and body twist per shape rate."""
 
     pose: se3.Pose
     S: Float[Array, "*B dim m"]
 
 
 class Mass(eqx.Module):
-    """Kinetic energy z^T zz z / 2 + z^T ze eta_dot + eta_dot^T (ee eta_dot) / 2; ``ee`` stays in the form that the link
-    likes (dense, banded)."""
+    """Kinetic energy z^T zz z / 2 + z^T ze eta_dot + eta_dot^T (ee eta_dot) / 2.
+
+    ``ee`` has the link's own form (dense, banded).
+    """
 
     zz: Float[Array, "*B dim dim"]
     ze: Float[Array, "*B dim m"]
@@ -48,8 +49,8 @@ class Mass(eqx.Module):
 
 
 class Bent(NamedTuple):
-    """A link that starts with a given deflection: its stage, its number of shape coordinates, the stations between
-    which the deflection is smooth, and its length."""
+    """A link with an initial deflection: stage, number of shape coordinates, stations between
+    which the deflection is smooth, and length."""
 
     stage: int
     count: int
@@ -85,8 +86,10 @@ class AbstractLinks(eqx.Module):
 
     @abc.abstractmethod
     def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
-        """Velocity products of the inertia: what z and eta rows need beyond mass times acceleration (component
-        derivatives of z), without gravity."""
+        """Velocity products of the inertia for the rows of z and eta, without gravity.
+
+        They complete mass times acceleration (component derivatives of z).
+        """
 
     @abc.abstractmethod
     def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
@@ -119,12 +122,15 @@ class AbstractLinks(eqx.Module):
         """(deflection from the tangent at the base, strains) at stations ``s``."""
 
     def shaped(self, eta: Eta, bent: "Bent", curve: Curve) -> Float[Array, " count"]:
-        """Shape coordinates of one link with the deflection ``curve``; ``eta``: those of all links before. Least squares
-        of the strains, for links whose strains are linear in the coordinates."""
+        """Shape coordinates of one link with the deflection ``curve``.
+
+        Least squares of the strains, for strains that are linear in the coordinates. ``eta``:
+        shape coordinates of all links before.
+        """
         s, w = bent.quadrature()
         _, _, bend = curve(s)
         zero = jnp.zeros_like(bend[0])
-        # Axial, shear y and z; torsion and curvatures times the length, which are of the same size.
+        # Axial, shear y and z; torsion and curvatures times the length, for equal units.
         wanted = jnp.stack([zero, zero, zero, zero, -bend[1], bend[0]], axis=1) / bent.length
         one = jnp.ones_like(bent.length)
         size = jnp.stack([one, one, one, bent.length, bent.length, bent.length])
@@ -145,7 +151,7 @@ class AbstractLinks(eqx.Module):
     def kinetic_gradient(
         self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
     ) -> Eta:
-        """Gradient by eta of half the mass form of two motions (z, eta_dot); where it counts, links write it out."""
+        """Gradient w.r.t. eta of half the mass form of two motions (z, eta_dot)."""
         return mass_form_gradient(self, eta, z, rate)
 
     def tip_gradient(
@@ -156,20 +162,18 @@ class AbstractLinks(eqx.Module):
         wrench: Float[Array, "2 B dim"],
         space: ModuleType,
     ) -> Eta:
-        """Gradient by eta of half the sum of ``wrench`` times the twists of the tips in two motions."""
+        """Gradient w.r.t. eta of half the sum of ``wrench`` times the tips' twists, two motions."""
         return tip_form_gradient(self, eta, z, rate, wrench, space)
 
     def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
-        """The sections that joints which slide along the links hang on."""
+        """The sections of joints that slide along the links."""
         return self.section(eta, s)
 
     def along(self, eta: Eta, s: Float[Array, " B"]) -> Twists:
-        """Body twist of the contact at ``s`` per unit of s, in its own axes: what a joint that slides along the link
-        moves with."""
+        """Body twist of the contact at ``s`` per unit of s, in its own axes."""
         tip, rate = jax.jvp(lambda s: self.contact(eta, s).pose, (s,), (jnp.ones_like(s),))
-        back = jnp.swapaxes(tip.rotation, 1, 2)
-        spin = jnp.sum(back[:, :, :, None] * rate.rotation[:, None, :, :], axis=2)
-        linear = jnp.sum(back * rate.position[:, None, :], axis=2)
+        back = transpose(tip.rotation)
+        spin, linear = mm(back, rate.rotation), mv(back, rate.position)
         if spin.shape[1] == 2:
             return jnp.concatenate([linear, spin[:, 1, :1]], axis=1)
         return jnp.concatenate(
@@ -181,39 +185,36 @@ class AbstractLinks(eqx.Module):
         return self
 
     def returned(self) -> Float[Array, "B dim dim"] | None:
-        """Inertia that links carry for the bodies behind their contacts, about the frames of those bodies; None if none."""
+        """Inertia of the bodies at the contacts that links include, about those bodies' frames."""
         return None
 
     def kink(
         self, eta: Eta, s: Float[Array, " B"], eta_rate: Eta, s_rate: Float[Array, " B"]
     ) -> Float[Array, " B"]:
-        """The first fraction of a path, along which shape and contact change by ``eta_rate`` and ``s_rate``, at which the
-        contact meets a border of the link's functions; 1 if it meets none."""
+        """First fraction of a path at which the contact meets a border of the link's functions.
+
+        Along the path, shape and contact change by ``eta_rate`` and ``s_rate``; 1 if it meets none.
+        """
         return jnp.ones_like(s)
 
     def stiffen(self, mass: Mass, extra: Eta) -> Mass:
-        """``mass`` with ``extra`` on the diagonal of ee, for Newton matrices; asked only of links that run through
-        their joints."""
+        """``mass`` with ``extra`` on the diagonal of ee, of links that run through their joints."""
         raise NotImplementedError(f"{type(self).__name__} has no links that run through a joint")
 
     def tip_rate(self, eta: Eta, rate: Eta) -> Twists:
         """S_dot eta_dot."""
-        return jax.jvp(
-            lambda x: jnp.sum(self.tip(x).S * rate[:, None, :], axis=2), (eta,), (rate,)
-        )[1]
+        return jax.jvp(lambda x: mv(self.tip(x).S, rate), (eta,), (rate,))[1]
 
 
 def mass_form_gradient(
     links: AbstractLinks, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
 ) -> Eta:
-    """By differentiation of the mass matrices, whatever they are."""
+    """Gradient by differentiation of the mass matrices."""
 
     def form(eta):
         mass = links.mass(eta)
-        wrench = jnp.sum(mass.zz * z[1][:, None, :], axis=2) + jnp.sum(
-            mass.ze * rate[1][:, None, :], axis=2
-        )
-        shape = jnp.sum(mass.ze * z[1][:, :, None], axis=1) + links.apply(mass, rate[1])
+        wrench = mv(mass.zz, z[1]) + mv(mass.ze, rate[1])
+        shape = mtv(mass.ze, z[1]) + links.apply(mass, rate[1])
         return 0.5 * (jnp.sum(z[0] * wrench) + jnp.sum(rate[0] * shape))
 
     return jax.grad(form)(eta)
@@ -227,14 +228,12 @@ def tip_form_gradient(
     wrench: Float[Array, "2 B dim"],
     space: ModuleType,
 ) -> Eta:
-    """By differentiation of the tips, wherever they are."""
+    """Gradient by differentiation of the tips."""
 
     def form(eta):
         tip = links.tip(eta)
         X = jax.vmap(space.adjoint_inverse)(tip.pose)
-        twist = jnp.sum(X[None] * z[:, :, None, :], axis=3) + jnp.sum(
-            tip.S[None] * rate[:, :, None, :], axis=3
-        )
+        twist = jax.vmap(lambda z, rate: mv(X, z) + mv(tip.S, rate))(z, rate)
         return 0.5 * jnp.sum(wrench * twist)
 
     return jax.grad(form)(eta)

@@ -1,4 +1,4 @@
-"""What a chain shows at one instant."""
+"""Snapshots of a chain."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,7 @@ from flexjax._results import Status
 from flexjax._types import Coordinates, PieceTime, ScalarLike
 from flexjax.mechanism import Energy, Snapshot
 from flexjax.mechanism.chain._kinematics import mv
-from flexjax.mechanism.chain._motion import Motion, Needs
+from flexjax.mechanism.chain._records import InverseDynamics, KinematicState
 from flexjax.mechanism.chain._term import ChainTerm
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import State
@@ -35,8 +35,7 @@ def spatial_vector(z: Float[Array, "*n dim"], planar: bool) -> Float[Array, "*n 
 def point_acceleration(
     z: Float[Array, "*n 6"], z_dot: Float[Array, "*n 6"]
 ) -> Float[Array, "*n 6"]:
-    """[acceleration of the point; angular acceleration] in body axes, from the body twist and its component
-    derivative."""
+    """[acceleration of the point; angular acceleration] in body axes, from twist and its rate."""
     return z_dot + ahead(jnp.cross(z[..., 3:], z[..., :3]))
 
 
@@ -46,17 +45,19 @@ def ahead(linear: Float[Array, "*n 3"]) -> Float[Array, "*n 6"]:
 
 
 def pick(x: Array, index: np.ndarray) -> Array:
-    """Rows of x; a program for it only where they are not all rows in order."""
+    """Rows of x; no gather if they are all rows in order."""
     return x if len(index) == x.shape[0] and np.all(index == np.arange(len(index))) else x[index]
 
 
-def chain_look(
-    term: ChainTerm, t: ScalarLike, y: State, s: Float[Array, " S"], at: PieceTime
+def observe_with_energy(
+    term: ChainTerm, t: ScalarLike, y: State, s: Float[Array, " S"], piece_time: PieceTime
 ) -> tuple[Snapshot, Energy]:
-    """Snapshot and energies of one motion: apart, their sweeps would be compiled twice."""
-    motion = term.motion(t, y.mech.q, y.mech.v, at)
-    energies = term.energies(t, y.mech.q, y.mech.v, at, motion)
-    return chain_snapshot(term, t, y, s, at, motion), Energy(*energies, y.dissipated, y.work)
+    """Snapshot and energies of one motion together, so that their sweeps are compiled once."""
+    motion = term.motion(t, y.mech.q, y.mech.v, piece_time)
+    energies = term.energies(t, y.mech.q, y.mech.v, piece_time, motion)
+    return chain_snapshot(term, t, y, s, piece_time, motion), Energy(
+        *energies, y.dissipated, y.work
+    )
 
 
 def chain_snapshot(
@@ -64,26 +65,25 @@ def chain_snapshot(
     t: ScalarLike,
     y: State,
     s: Float[Array, " S"],
-    at: PieceTime,
-    motion: Motion | None = None,
+    piece_time: PieceTime,
+    motion: KinematicState | None = None,
 ) -> Snapshot:
-    lay, robot, planar = term.layout, term.robot, term.layout.planar
+    layout, robot, planar = term.layout, term.robot, term.layout.planar
     q, v = y.mech.q, y.mech.v
-    motion = term.motion(t, q, v, at) if motion is None else motion
-    a, frames_acceleration = term.forward(t, motion, at, y.memory)
-    needs = term.backward(t, motion, a, at, frames_acceleration)
-    gap = needs.tau - term.coordinate_force(t, q, v, at, y.memory)
+    motion = term.motion(t, q, v, piece_time) if motion is None else motion
+    a, frames_acceleration = term.forward(t, motion, piece_time, y.memory)
+    needs = term.backward(t, motion, a, piece_time, frames_acceleration)
+    gap = needs.tau - term.coordinate_force(t, q, v, piece_time, y.memory)
     xm, xmd = term.motor_coordinates(y)
-    effort = term.drive.effort(robot, t, at, xm, xmd, y.memory)
-    wanted = gap[: lay.dofs].at[np.array(lay.motors, int)].set(gap[lay.v_motors])
+    effort = term.drive.effort(robot, t, piece_time, xm, xmd, y.memory)
+    wanted = gap[: layout.dofs].at[np.array(layout.motors, int)].set(gap[layout.v_motors])
     effort = jnp.where(term.drive.prescribed(robot), wanted, effort)
-    frames, velocity, acceleration, deflection, strain = jax.vmap(
-        lambda s: _sections(term, needs, s), out_axes=1
-    )(s)
+    section = jax.vmap(lambda s: _sections(term, needs, s), out_axes=1)
+    frames, velocity, acceleration, deflection, strain = section(s)
     return Snapshot(
         q=term.coordinates(q),
-        qd=v[: lay.dofs],
-        qdd=a[: lay.dofs],
+        qd=v[: layout.dofs],
+        qdd=a[: layout.dofs],
         motor=xm,
         effort=effort,
         frames=frames,
@@ -96,41 +96,38 @@ def chain_snapshot(
 
 
 def _unstressed(robot: Robot, s: ScalarLike) -> se3.Pose:
-    """Poses of the sections at station ``s`` of every link (L), undeformed; written for all links at once so that the
-    trace does not grow with them."""
+    """Poses of the undeformed sections at station ``s`` of all links (L), in one program."""
     zero = jnp.zeros(3, robot.gravity.dtype)
     length = jnp.stack([link.length for link in robot.links])
     if all(link.curvature is None for link in robot.links):
         straight = jnp.broadcast_to(jnp.eye(3, dtype=zero.dtype), (len(robot.links), 3, 3))
         return se3.Pose(straight, jnp.pad((length * s)[:, None], ((0, 0), (0, 2))))
-    curvature = jnp.stack(
-        [zero if link.curvature is None else link.curvature for link in robot.links]
-    )
+    curved = [zero if link.curvature is None else link.curvature for link in robot.links]
+    curvature = jnp.stack(curved)
     ahead = jnp.zeros_like(curvature).at[:, 0].set(1.0)
     return jax.vmap(se3.exp)(jnp.concatenate([ahead, curvature], axis=1) * (length * s)[:, None])
 
 
-def _sections(term: ChainTerm, needs: Needs, s: ScalarLike):
-    """(pose7, velocity, acceleration, deflection, strain) of the section at station ``s`` of every link."""
-    lay, robot, planar, m = term.layout, term.robot, term.layout.planar, needs.motion
-    stage = np.array(
-        [
-            next(i for i, st in enumerate(lay.stages) if st.link == k)
-            for k in range(len(robot.links))
-        ]
-    )
-    world = jax.vmap(lambda p: spatial_pose(p, planar))(
-        jax.tree_util.tree_map(lambda x: pick(x, stage), m.world)
-    )
+def _sections(term: ChainTerm, needs: InverseDynamics, s: ScalarLike):
+    """(pose7, velocity, acceleration, deflection, strain) at station ``s`` of every link."""
+    layout, robot, planar, m = term.layout, term.robot, term.layout.planar, needs.motion
+    by_link = {st.link: i for i, st in enumerate(layout.stages) if st.link >= 0}
+    stage = np.array([by_link[k] for k in range(len(robot.links))])
+
+    def spatial_poses(pose):
+        own = jax.tree.map(lambda x: pick(x, stage), pose)
+        return jax.vmap(lambda p: spatial_pose(p, planar))(own)
+
+    world = spatial_poses(m.world)
     z, acc = (spatial_vector(pick(x, stage), planar) for x in (m.z, needs.acceleration))
-    # Undo the trick that made weight out of the base's acceleration.
+    # The acceleration of the base contained gravity.
     acc = acc + ahead(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
     section = _unstressed(robot, s)
     bend = bend_rate = jnp.zeros_like(z)
     deflection, strain = jnp.zeros_like(section.position), jnp.zeros_like(z)
     links = term.links
     if links is not None:
-        everywhere = jnp.broadcast_to(s, (len(lay.stages),))
+        everywhere = jnp.broadcast_to(s, (len(layout.stages),))
 
         def twist(eta):
             tip = links.section(eta, everywhere)
@@ -139,13 +136,10 @@ def _sections(term: ChainTerm, needs: Needs, s: ScalarLike):
         bend, bend_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
         bend_rate = bend_rate + mv(tip.S, needs.shape_acceleration)
         bend, bend_rate = (spatial_vector(pick(x, stage), planar) for x in (bend, bend_rate))
-        bent = jax.vmap(lambda p: spatial_pose(p, planar))(
-            jax.tree_util.tree_map(lambda x: pick(x, stage), tip.pose)
-        )
-        flexible = np.array(lay.shapes)[stage] > 0
-        section = jax.tree_util.tree_map(
+        flexible = np.array(layout.shapes)[stage] > 0
+        section = jax.tree.map(
             lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b),
-            bent,
+            spatial_poses(tip.pose),
             section,
         )
         deflection, strain = (pick(x, stage) for x in links.strain(m.eta, everywhere))
@@ -158,13 +152,13 @@ def _sections(term: ChainTerm, needs: Needs, s: ScalarLike):
     return pose, zs, point_acceleration(zs, accs), deflection, strain
 
 
-def _wrenches(term: ChainTerm, needs: Needs) -> Array:
-    """Of parents on children, with what the children lent to their carriers."""
+def _wrenches(term: ChainTerm, needs: InverseDynamics) -> Array:
+    """Wrenches of parents on children, with the inertia that their carriers include."""
     lent = None if term.links is None else term.links.returned()
     if lent is None:
         return needs.W
     z = needs.motion.z
-    turning = jax.vmap(lambda z, p: term.par.space.ad_star(z) @ p)(z, mv(lent, z))
+    turning = jax.vmap(lambda z, p: term.parameters.space.ad_star(z) @ p)(z, mv(lent, z))
     return needs.W + mv(lent, needs.acceleration) - turning
 
 
@@ -178,7 +172,7 @@ def _reactions(term: ChainTerm, W: Float[Array, "B 6"], q: Coordinates) -> Array
     out = pick(W, np.array(last))
     for k, joint in enumerate(robot.joints):
         if joint.telescopes and not stages[last[k]].extends:
-            # The link's frame is at its rear end; the joint stands length - free length ahead of it.
+            # The link's frame is at its rear end, length - free length behind the joint.
             ahead = robot.links[stages[last[k]].link].length - q[stages[last[k]].q_start]
             lever = jnp.zeros(3, q.dtype).at[0].set(ahead)
             out = out.at[k, 3:].add(-jnp.cross(lever, out[k, :3]))
@@ -186,7 +180,7 @@ def _reactions(term: ChainTerm, W: Float[Array, "B 6"], q: Coordinates) -> Array
 
 
 def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
-    """(status, joint index): a sliding joint must stay on its link, a prismatic link in its joint."""
+    """(status, joint index): a sliding joint must stay on its link, a link in its joint."""
     robot, q = term.robot, term.coordinates(y.mech.q)
     code, where = jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
     slices = robot.dof_slices()
@@ -200,7 +194,7 @@ def ran_off_link(term: ChainTerm, y: State) -> tuple[Array, Array]:
         d = q[slices[joint.name].start]
         start = jnp.zeros_like(d)
         if joint.type == "sliding":
-            # A carrier that itself runs through a joint carries on its free length only.
+            # A carrier that runs through a joint itself carries on its free length only.
             through = [j for j in robot.tree_joints if j.child == joint.parent and j.telescopes]
             start = end - q[slices[through[0].name].start] if through else start
         off = (d < start) | (d > end)

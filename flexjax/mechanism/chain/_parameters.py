@@ -1,7 +1,6 @@
-"""The numbers of a serial chain of rigid links, from the robot: poses of joints, screws, inertias, hardware of joints
-and motors.
+"""Parameters of a serial chain of rigid links: poses of joints, screws, inertias, hardware.
 
-Computed in space and, for planar robots, cut down to the plane, so that there is one set of formulas.
+Computed in space and, for planar robots, reduced to the plane, so that each formula exists once.
 """
 
 import dataclasses
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
 from flexjax.mechanism import centreline_pose, rigid_inertia
-from flexjax.mechanism._grouping import map_alike
+from flexjax.mechanism._grouping import vmap_groups
 from flexjax.mechanism._hardware import JointHardware, joint_hardware
 from flexjax.mechanism._joints import (
     PLANAR,
@@ -29,10 +28,12 @@ from flexjax.robot import Joint, Robot
 
 
 class Parameters(eqx.Module):
-    """Stacked over stages (B): the pose from the parent body's frame to the joint, the pose from the joint to the
-    body's frame, the screw in joint
-    axes and in body axes (padded columns are zero), the body's inertia about its frame (hub only where the link is
-    flexible), and the rotor."""
+    """Parameters, stacked over stages (B).
+
+    ``before``, ``after``: poses from the parent body's frame to the joint, and from the joint to
+    the body's frame. ``joint_screw``, ``screw``: in joint and body axes, zero where padded.
+    ``inertia``: of the body about its frame; of the hub only if the link is flexible.
+    """
 
     before: se3.Pose
     after: se3.Pose
@@ -66,51 +67,39 @@ def _screw(joint: Joint, stage: Stage, like: Array) -> Array:
 
 
 def _stage_items(robot: Robot, stage: Stage, flexible: frozenset[str]):
-    """What the numbers of a stage depend on: (static facts, parts of the robot without their names)."""
+    """(static facts, parts of the robot without names) on which a stage's parameters depend."""
     joint = robot.joints[stage.joint]
-    # A flexible link's tip moves: what follows is then placed from the tip section, not from the link's frame.
+    # After a flexible link, the next joint is placed from its tip section, not from its frame.
     at_frame = joint.parent == "ground" or joint.parent in flexible
     parent = None if at_frame else robot.links[robot.link_index(joint.parent)]
-    link = (
-        None
-        if stage.link < 0 or robot.links[stage.link].name in flexible
-        else robot.links[stage.link]
-    )
+    link = None if stage.link < 0 else robot.links[stage.link]
+    link = None if link is None or link.name in flexible else link
     payloads = () if link is None else tuple(p for p in robot.payloads if p.link == link.name)
     facts = dataclasses.replace(
         stage, joint=0, v_start=0, q_start=0, link=min(stage.link, 0), border=-1
     )
-    nameless = (
+    nameless = lambda x: None if x is None else dataclasses.replace(x, name="")
+    return facts, (
         dataclasses.replace(joint, name="", parent="", child=""),
-        None if parent is None else dataclasses.replace(parent, name=""),
-        None if link is None else dataclasses.replace(link, name=""),
+        nameless(parent),
+        nameless(link),
         tuple(dataclasses.replace(p, name="", link="") for p in payloads),
     )
-    return facts, nameless
 
 
-def _stage_numbers(stage: Stage, parts: PyTree, width: int, like: Array):
+def _stage_parameters(stage: Stage, parts: PyTree, width: int, like: Array):
     joint, parent, link, payloads = parts
-    eye = se3.identity(like.dtype)
+    eye, zero = se3.identity(like.dtype), jnp.zeros(3, like.dtype)
     parent_tip = eye if parent is None else centreline_pose(parent, jnp.ones((), like.dtype))
     place = placement(joint, like)
-    first = (
-        stage.extends
-        or stage.part <= 0
-        and not (
-            joint.type == "prismatic"
-            and stage.part == 0
-            and (joint.hub is not None or joint.mass is not None)
-        )
-    )
+    own_hub = joint.type == "prismatic" and (joint.hub is not None or joint.mass is not None)
+    first = stage.extends or stage.part < 0 or (stage.part == 0 and not own_hub)
     if joint.type == "sliding":
         before, after = eye, place
     else:
         before, after = (se3.compose(parent_tip, place) if first else eye), eye
     if joint.telescopes and stage.part == 0 and not stage.extends:
-        before = se3.compose(
-            before, se3.Pose(eye.rotation, jnp.zeros(3, like.dtype).at[0].set(-link.length))
-        )
+        before = se3.compose(before, se3.Pose(eye.rotation, zero.at[0].set(-link.length)))
     screw = _screw(joint, stage, like)
     screw = jnp.pad(screw, ((0, 0), (0, width - screw.shape[1])))
     inertia = jnp.zeros((6, 6), like.dtype)
@@ -122,31 +111,20 @@ def _stage_numbers(stage: Stage, parts: PyTree, width: int, like: Array):
             inertia = inertia + payload_inertia(payload, centreline_pose(link, payload.s))
     rotor, gear = rotor_and_gear(joint, like)
     rotor = rotor if stage.dofs == 1 else jnp.zeros_like(rotor)
-    turning = before.rotation @ (
-        screw[3:, 0]
-        if joint.type == "revolute" or joint.type == "universal"
-        else jnp.zeros(3, like.dtype)
-    )
-    return (
-        before,
-        after,
-        screw,
-        se3.adjoint_inverse(after) @ screw,
-        inertia,
-        rotor,
-        gear,
-        jnp.concatenate([jnp.zeros(3, like.dtype), turning]),
-    )
+    rotates = joint.type in ("revolute", "universal")
+    axis = before.rotation @ (screw[3:, 0] if rotates else zero)
+    body_screw = se3.adjoint_inverse(after) @ screw
+    return before, after, screw, body_screw, inertia, rotor, gear, jnp.concatenate([zero, axis])
 
 
 def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
-    """All numbers of the chain but those of flexible links; pure and traceable in the robot's leaves."""
+    """All parameters of the chain but those of flexible links; pure and traceable."""
     like = robot.gravity
     flexible = frozenset(
         robot.links[s.link].name for s, m in zip(layout.stages, layout.shapes, strict=False) if m
     )
-    before, after, joint_screw, screw, inertia, rotor, gear, axis = map_alike(
-        lambda stage, parts: _stage_numbers(stage, parts, layout.width, like),
+    before, after, joint_screw, screw, inertia, rotor, gear, axis = vmap_groups(
+        lambda stage, parts: _stage_parameters(stage, parts, layout.width, like),
         [_stage_items(robot, s, flexible) for s in layout.stages],
     )
     gravity = robot.gravity
@@ -155,16 +133,7 @@ def chain_parameters(robot: Robot, layout: Layout) -> Parameters:
         after = se3.Pose(after.rotation[:, :2, :2], after.position[:, :2])
         joint_screw, screw, axis = joint_screw[:, PLANAR], screw[:, PLANAR], axis[:, PLANAR]
         inertia, gravity = inertia[:, PLANAR][:, :, PLANAR], gravity[:2]
-
+    hardware = joint_hardware(robot)
     return Parameters(
-        before,
-        after,
-        joint_screw,
-        screw,
-        inertia,
-        gravity,
-        rotor,
-        gear,
-        axis,
-        joint_hardware(robot),
+        before, after, joint_screw, screw, inertia, gravity, rotor, gear, axis, hardware
     )

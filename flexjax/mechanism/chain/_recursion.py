@@ -1,13 +1,13 @@
-"""Articulated-body elimination from tip to base and back: forward dynamics and Newton matrices of a chain, at a cost
-linear in its length.
+"""Articulated-body elimination from tip to base and back, in O(n).
 
-A stage has up to ``width`` joint columns and, where any joint is flexible, one motor. With Mh the inertia that a stage
-carries (its own plus what the
-child handed over, through the flexible link between them where it is one), the unknowns x of the stage obey
-    D x + U a_section = u,      D = [[A^T Mh A + k, -k], [-k, n^2 J + k]],      U = [A^T Mh X ; n J rotor_axis^T]
-and the section that the joint hangs on receives X^T Mh X + J axis axis^T - U^T D^-1 U. k are implicit stiffnesses (zero
-for forward dynamics). Locked
-unknowns have unit rows. What is handed over is symmetrised: without that the error grows exponentially along the chain.
+It serves forward dynamics and Newton matrices. A stage has up to ``width`` joint columns and, if
+any joint is flexible, one motor. Mh is the inertia at a stage: its own plus that of the child,
+through the flexible link between them. The unknowns x of the stage satisfy
+    D x + U a_section = u,    D = [[A^T Mh A + k, -k], [-k, n^2 J + k]],
+                              U = [A^T Mh X ; n J rotor_axis^T]
+and the section of the joint receives X^T Mh X + J axis axis^T - U^T D^-1 U. k are implicit
+stiffnesses (zero for forward dynamics). Locked unknowns have unit rows. The result is symmetrised;
+otherwise the error grows exponentially along the chain.
 """
 
 import equinox as eqx
@@ -23,7 +23,7 @@ from flexjax.numerics.linalg import mtv, mv
 
 
 class Factors(eqx.Module):
-    """What the sweeps need, stacked over stages. ``K`` and ``T`` = 1 - IA N belong to flexible links."""
+    """Factors for the sweeps, stacked over stages. ``K``, ``T`` = 1 - IA N: of flexible links."""
 
     X: Float[Array, "B dim dim"]
     A: Float[Array, "B dim k"]
@@ -36,7 +36,7 @@ class Factors(eqx.Module):
 
 
 def factorise(
-    par: Parameters,
+    parameters: Parameters,
     kin: Kinematics,
     free: Bool[np.ndarray, "B n"],
     on_motor: Bool[np.ndarray, " B"],
@@ -45,15 +45,17 @@ def factorise(
     motor: Float[Array, " B"],
     condensed: Condensed | None = None,
 ) -> Factors:
-    """``on_motor`` marks flexible joints, whose rotor turns with the motor; elsewhere it turns with the joint. ``free``
-    marks unknowns that are neither padded nor locked (the last column is the motor, if any flexible joint exists);
-    ``diagonal``,
-    ``spring`` and ``motor`` are implicit stiffnesses of the joint, of the spring between motor and joint, and of the
-    motor."""
+    """Eliminate from tip to base.
+
+    ``free`` marks unknowns that are neither padded nor locked; its last column is the motor, if
+    any joint is flexible. ``on_motor`` marks flexible joints, whose rotor rotates with the motor
+    instead of the joint. ``diagonal``, ``spring`` and ``motor`` are implicit stiffnesses of the
+    joint, of the spring to its motor, and of the motor.
+    """
     has_motor = free.shape[1] > diagonal.shape[1]
 
     def body(IA, link):
-        """The inertia at a stage's frame with IA hanging on its tip."""
+        """The inertia at a stage's frame with IA at its tip."""
         if condensed is None:
             return link[0] + IA, ()
         P, Y, F, root = link
@@ -72,61 +74,50 @@ def factorise(
         if has_motor:
             couple = jnp.zeros(k.shape[0], k.dtype).at[0].set(-kj)
             D = D.at[0, 0].add(kj)
-            D = jnp.concatenate(
-                [
-                    jnp.concatenate([D, couple[:, None]], 1),
-                    jnp.concatenate([couple, (n**2 * J + kj + km)[None]])[None],
-                ],
-                0,
-            )
+            last = jnp.concatenate([couple, (n**2 * J + kj + km)[None]])
+            D = jnp.concatenate([jnp.concatenate([D, couple[:, None]], 1), last[None]], 0)
             U = jnp.concatenate([U, (n * J * axis)[None]], 0)
         both = free[:, None] & free[None, :]
-        D_inverse = jnp.where(
-            both, small_inverse(jnp.where(both, D, jnp.eye(D.shape[0], dtype=D.dtype))), 0.0
-        )
+        eye = jnp.eye(D.shape[0], dtype=D.dtype)
+        D_inverse = jnp.where(both, small_inverse(jnp.where(both, D, eye)), 0.0)
         U = jnp.where(free[:, None], U, 0.0)
-        handed = (
-            mm(X.T, mm(Mh, X))
-            + (J + J_joint) * axis[:, None] * axis[None, :]
-            - mm(U.T, mm(D_inverse, U))
-        )
-        return 0.5 * (handed + handed.T), (Mh, U, D_inverse, kept)
+        rotor = (J + J_joint) * axis[:, None] * axis[None, :]
+        passed = mm(X.T, mm(Mh, X)) + rotor - mm(U.T, mm(D_inverse, U))
+        return 0.5 * (passed + passed.T), (Mh, U, D_inverse, kept)
 
-    first = jnp.asarray(
-        np.eye(1, diagonal.shape[1])[0], diagonal.dtype
-    )  # a rotor turns with the first column
-    rotors = (jnp.where(on_motor, 0.0, par.rotor), jnp.where(on_motor, par.rotor, 0.0))
-    link = (
-        (par.inertia,)
-        if condensed is None
-        else (condensed.P, condensed.Y, condensed.F, condensed.root)
+    # A rotor rotates with the first column.
+    first = jnp.asarray(np.eye(1, diagonal.shape[1])[0], diagonal.dtype)
+    rotors = (
+        jnp.where(on_motor, 0.0, parameters.rotor),
+        jnp.where(on_motor, parameters.rotor, 0.0),
     )
+    c = condensed
+    link = (parameters.inertia,) if c is None else (c.P, c.Y, c.F, c.root)
+    stiffness = (diagonal, spring, motor)
     rows = (
         kin.X,
         kin.screw,
         link,
         *rotors,
-        par.gear,
-        par.rotor_axis,
+        parameters.gear,
+        parameters.rotor_axis,
         free,
-        diagonal,
-        spring,
-        motor,
+        *stiffness,
     )
-    _, (Mh, U, D_inverse, kept) = lax.scan(
-        inwards, jnp.zeros_like(par.inertia[0]), rows, reverse=True
-    )
+    empty = jnp.zeros_like(parameters.inertia[0])
+    _, (Mh, U, D_inverse, kept) = lax.scan(inwards, empty, rows, reverse=True)
     K, T = kept or (None, None)
     return Factors(kin.X, kin.screw, Mh, U, D_inverse, K, T, condensed)
 
 
 class Loads(eqx.Module):
-    """Right-hand sides, stacked over stages. ``r``: generalised forces on the stages' unknowns; ``bias``: wrench that
-    the body needs beyond its inertia;
-    ``extra``: known part of the body's acceleration (velocity products, locked joints); ``rotors``: wrench on the
-    section beside the joint; ``start``:
-    acceleration of the base; ``shape_bias`` and ``tip_rate``: what the shape rows need, and the tip has, beyond
-    accelerations of frame and shape."""
+    """Right-hand sides, stacked over stages.
+
+    ``r``: generalised forces on the unknowns. ``bias``: wrench of the body beyond its inertia.
+    ``extra``: known acceleration of the body (velocity products, locked joints). ``rotors``:
+    wrench on the section of the joint. ``start``: acceleration of the base. ``shape_bias``,
+    ``tip_rate``: terms of the shape rows and of the tip beyond accelerations.
+    """
 
     r: Float[Array, "B n"]
     bias: Float[Array, "B dim"]
@@ -144,7 +135,7 @@ def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
     if f.condensed is not None:
         assert f.K is not None  # it comes with the condensed links
         E3, bias, tip_rate = f.condensed.reduce(loads.bias, loads.shape_bias, loads.tip_rate)
-        known = jnp.sum(f.K * tip_rate[:, None, :], axis=2)
+        known = mv(f.K, tip_rate)
         link = (f.condensed.Y, f.T, known)
 
     def inwards(pA, row):
@@ -152,15 +143,15 @@ def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
         on_tip = pA
         if link:
             Y, T, known = link
-            pull = known + mv(T, pA)  # on the tip when the frame is at rest
-            on_tip = mtv(Y, pull)
+            held = known + mv(T, pA)  # on the tip with the frame at rest
+            on_tip = mtv(Y, held)
         total = mv(Mh, c) + p + on_tip
         u = r - jnp.pad(mtv(A, total), (0, r.shape[0] - k))
         x0 = mv(D_inverse, u)
-        return mtv(X, total) + mtv(U, x0) + w, (x0, pull if link else ())
+        return mtv(X, total) + mtv(U, x0) + w, (x0, held if link else ())
 
     rows = (f.X, f.A, f.Mh, f.U, f.D_inverse, loads.r, bias, loads.extra, loads.rotors, link)
-    _, (x0, pull) = lax.scan(inwards, jnp.zeros_like(loads.start), rows, reverse=True)
+    _, (x0, held) = lax.scan(inwards, jnp.zeros_like(loads.start), rows, reverse=True)
 
     def outwards(a, row):
         X, A, U, D_inverse, x0, c, link = row
@@ -168,18 +159,14 @@ def solve(f: Factors, loads: Loads) -> tuple[Array, Array, Array]:
         a = mv(X, a) + c + mv(A, x[:k])
         if not link:
             return a, (x, a, ())
-        Y, K, F, known, pull = link
-        force = -mv(K, mv(Y, a)) - pull  # of the next link on the tip
+        Y, K, F, known, held = link
+        force = -mv(K, mv(Y, a)) - held  # of the next link on the tip
         return mv(Y, a) + known + mv(F, force), (x, a, force)
 
     if f.condensed is not None:
-        link = (f.condensed.Y, f.K, f.condensed.F, tip_rate, pull)
-    _, (x, a, force) = lax.scan(
-        outwards, loads.start, (f.X, f.A, f.U, f.D_inverse, x0, loads.extra, link)
-    )
-    shape = (
-        jnp.zeros_like(loads.shape_bias)
-        if f.condensed is None or E3 is None
-        else f.condensed.recover(E3, a, force)
-    )
-    return x, a, shape
+        link = (f.condensed.Y, f.K, f.condensed.F, tip_rate, held)
+    rows = (f.X, f.A, f.U, f.D_inverse, x0, loads.extra, link)
+    _, (x, a, force) = lax.scan(outwards, loads.start, rows)
+    if f.condensed is None or E3 is None:
+        return x, a, jnp.zeros_like(loads.shape_bias)
+    return x, a, f.condensed.recover(E3, a, force)

@@ -1,4 +1,4 @@
-"""What evaluations of a chain's equations know and find."""
+"""Records passed between kinematics, forward and inverse dynamics."""
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -7,38 +7,38 @@ from flexjax.mechanism.chain._kinematics import Kinematics
 from flexjax.numerics.screw import se3
 
 
-class Motion(eqx.Module):
-    """Everything that one dynamics evaluation knows at (t, q, v)."""
+class KinematicState(eqx.Module):
+    """Kinematics and velocities at (t, q, v)."""
 
     kin: Kinematics
     world: se3.Pose
     z: Float[Array, "B dim"]
     own: Float[Array, "B dim"]  # A v
-    z_tip: Float[Array, "B dim"]  # of the section that the next joint hangs on
+    z_tip: Float[Array, "B dim"]  # of the section of the next joint
     eta: Float[Array, "B m"]
     rate: Float[Array, "B m"]
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
     base_twist: Float[Array, " dim"]
-    base_acceleration: Float[Array, " dim"]  # less gravity, so that weight comes out of the inertia
+    base_acceleration: Float[Array, " dim"]  # less gravity, so that the inertia gives the weight
 
 
-class Needs(eqx.Module):
-    """What an inverse dynamics evaluation finds."""
+class InverseDynamics(eqx.Module):
+    """Result of inverse dynamics."""
 
-    tau: Float[Array, " nv"]  # generalised forces that the motion takes
+    tau: Float[Array, " nv"]  # generalised forces that the motion requires
     W: Float[Array, "B dim"]  # wrench of parent on child, at and in the body's frame
     ground: Float[Array, " dim"]
     acceleration: Float[Array, "B dim"]  # of the frames, less gravity
     shape_acceleration: Float[Array, "B m"]
-    motion: Motion
+    motion: KinematicState
 
 
 class Momenta(eqx.Module):
-    """Of some velocities at one configuration."""
+    """Momenta of k velocities at one configuration."""
 
     p: Float[Array, "k nv"]
-    W: Float[Array, "k B dim"]  # momenta that pass each body's frame
+    W: Float[Array, "k B dim"]  # momenta through each body's frame
     T: Float[Array, "k B dim"]  # and each tip
     z: Float[Array, "k B dim"]
     arriving: Float[Array, "k B dim"]  # twist less the joint's own rate
