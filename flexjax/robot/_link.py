@@ -63,7 +63,9 @@ MATERIALS = {
 class BeamConstants(eqx.Module):
     """Stiffness and inertia per length of a beam, in place of section and material.
 
-    Without a shear stiffness shear is not modelled; a missing rotary inertia is zero.
+    Without a shear stiffness shear is not modelled; a missing rotary inertia is zero. In
+    PortHamiltonian such a link is an Euler-Bernoulli beam too; only its torsion without ``rhoIx``
+    has inertia, ``rhoA l**2 / 12`` with the length ``l`` of an element.
 
     Arguments:
         EA: axial stiffness [N].

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
+from flexjax.formulation.port_hamiltonian._inertia import without_shear
 from flexjax.mechanism import Snapshot, centreline_pose
 from flexjax.mechanism.chain._observe import point_acceleration, spatial_pose, spatial_vector
 from flexjax.numerics.screw import se3
@@ -29,6 +30,9 @@ def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], a: Accelerations) -
             lambda whole, part, i=i: whole.at[i].set(part), parts, _rigid(arm, i, R, mech, a, s)
         )
     frames, velocity, acceleration, deflection, strain = parts
+    # Of a link without shear the element's own bending is no shear.
+    shear = np.array([[0, *without_shear(link), 0, 0, 0] for link in robot.links], bool)
+    strain = jnp.where(shear[:, None], 0.0, strain)
     reaction = jnp.zeros((len(robot.joints), 6), mech.v.dtype)
     for i, j in enumerate(st.joint_of):
         reaction = reaction.at[j].set(spatial_vector(a.reaction[i], st.planar))

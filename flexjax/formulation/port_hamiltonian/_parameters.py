@@ -8,7 +8,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax.formulation.port_hamiltonian._algebra import cayley_screw
-from flexjax.formulation.port_hamiltonian._inertia import curved, element_table
+from flexjax.formulation.port_hamiltonian._inertia import couples_fully, curved, element_table
 from flexjax.formulation.port_hamiltonian._joint import JointNumbers
 from flexjax.formulation.port_hamiltonian._link import Elements
 from flexjax.formulation.port_hamiltonian._structure import Structure
@@ -35,7 +35,9 @@ class Numbers(eqx.Module):
 
     elements: Elements
     mass: Float[Array, "L K d d"]  # diagonal blocks
-    mass_off: Array  # coupling of neighbouring nodes, as its diagonal (L, N, d), or in full (L, N, d, d) where a link is curved
+    # Coupling of neighbouring nodes: its diagonal (L, N, d), or in full (L, N, d, d) where a link
+    # is curved or without shear.
+    mass_off: Array
     inertia: (
         Float[Array, "L N d"] | None
     )  # of whole elements, in the paper's scheme; the nodes then have none
@@ -151,8 +153,9 @@ def mechanism_numbers(
     """All numbers; pure and traceable in the robot's leaves."""
     like, n = robot.gravity, st.elements
     arcs = any(curved(link) for link in robot.links)
+    full = any(couples_fully(link) for link in robot.links)
     rows = [
-        _link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend, arcs)
+        _link_numbers(robot, i, robot.joints[st.joint_of[i]], n, blend, full)
         for i in range(st.links)
     ]
     stiffness, mass, off, weight, moment, inertia = (jnp.stack(x) for x in zip(*rows, strict=True))
@@ -185,7 +188,7 @@ def mechanism_numbers(
             mass[..., PLANAR, :][..., PLANAR],
             off[..., PLANAR],
         )
-        off = off[..., PLANAR, :] if arcs else off
+        off = off[..., PLANAR, :] if full else off
         rest, shape = rest[..., PLANAR], shape[..., PLANAR]
         moment, gravity, inertia = moment[..., :2], gravity[:2], inertia[..., PLANAR]
         dragged = None if dragged is None else dragged[..., PLANAR]
@@ -212,7 +215,7 @@ def mechanism_numbers(
         any(p.offset is not None for p in robot.payloads)
         or any(st.rigid)
         or bool(robot.payloads)
-        or arcs
+        or full
     )
     return Numbers(
         elements=Elements(l, rest, shape, per_length, tau, density), mass=mass, mass_off=off, inertia=inertia, alpha=alpha,
