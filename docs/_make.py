@@ -197,7 +197,32 @@ def api() -> str:
     return "\n".join(parts)
 
 
-PAGES = {"formulations.md": formulations, "api.md": api, "files.md": _files.files}
+def stub() -> str:
+    """`flexjax/__init__.pyi`: the public names for editors and type checkers."""
+    modules: dict[str, list[str]] = {}
+    for name, module in fx._EXPORTS.items():
+        # Formulations are lazy in their own package too.
+        module = REGISTRY[name].rpartition(".")[0] if name in REGISTRY else module
+        modules.setdefault(module, []).append(name)
+    lines = [
+        '"""The public names for editors and type checkers; `__init__.py` resolves them lazily."""',
+        "",
+    ]
+    for module in sorted(modules):
+        # As ruff sorts imports: constants, classes, functions.
+        names = sorted(modules[module], key=lambda n: (not n.isupper(), n[0].islower(), n))
+        one = f"from {module} import {', '.join(f'{n} as {n}' for n in names)}"
+        listed = [f"    {n} as {n}," for n in names]
+        lines += [one] if len(one) <= 100 else [f"from {module} import (", *listed, ")"]
+    return "\n".join([*lines, "", "__version__: str", ""])
+
+
+PAGES = {
+    "formulations.md": formulations,
+    "api.md": api,
+    "files.md": _files.files,
+    "../flexjax/__init__.pyi": stub,
+}
 
 if __name__ == "__main__":
     stale = []

@@ -1,12 +1,14 @@
 """flexjax: differentiable simulation of flexible-link robots.
 
-Importing this package imports nothing else: each public name is fetched from its module at first use (PEP 562), so that
-`flexjax --help` answers at once and no global setting of jax is touched.
+Importing this package imports no other: each public name is fetched from its module at first use
+(PEP 562), so that `flexjax --help` answers at once and no global setting of jax is touched.
 """
 
 import sys
 from importlib import import_module
 from types import ModuleType
+
+from flexjax._registry import REGISTRY as _REGISTRY
 
 __version__ = "0.1.0"
 
@@ -24,9 +26,8 @@ _EXPORTS: dict[str, str] = {
             recorded step ramp sine polynomial chirp shift stack
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
-        "flexjax.formulation": """
-            RigidArm ScrewSynthesis FiniteElement MovingBeam TransferMatrix PortHamiltonian cite
-            AbstractFormulation AbstractModel
+        "flexjax.formulation": f"""
+            {" ".join(_REGISTRY)} cite AbstractFormulation AbstractModel
         """,
         "flexjax.numerics.solver": """
             Newmark GeneralisedAlpha DiscreteGradient ChainNewmark ImplicitMidpoint TRBDF2
@@ -68,7 +69,7 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """Keeps `flexjax.simulate` the function: importing the folder of that name would put the folder in its place."""
+    """Keeps `flexjax.simulate` the function; importing the folder of that name would replace it."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in _EXPORTS and isinstance(value, ModuleType)):

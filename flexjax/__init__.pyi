@@ -1,12 +1,7 @@
-"""The public names for editors and type checkers; `flexjax/__init__.py` resolves them lazily."""
+"""The public names for editors and type checkers; `__init__.py` resolves them lazily."""
 
-from flexjax._files import (
-    FileError as FileError,
-)
-from flexjax._results import (
-    SimulationError as SimulationError,
-    Status as Status,
-)
+from flexjax._files import FileError as FileError
+from flexjax._results import SimulationError as SimulationError, Status as Status
 from flexjax.drive import (
     PD as PD,
     Base as Base,
@@ -42,24 +37,12 @@ from flexjax.formulation import (
     AbstractModel as AbstractModel,
     cite as cite,
 )
-from flexjax.formulation.finite_element import (
-    FiniteElement as FiniteElement,
-)
-from flexjax.formulation.moving_beam import (
-    MovingBeam as MovingBeam,
-)
-from flexjax.formulation.port_hamiltonian import (
-    PortHamiltonian as PortHamiltonian,
-)
-from flexjax.formulation.rigid_arm import (
-    RigidArm as RigidArm,
-)
-from flexjax.formulation.screw_synthesis import (
-    ScrewSynthesis as ScrewSynthesis,
-)
-from flexjax.formulation.transfer_matrix import (
-    TransferMatrix as TransferMatrix,
-)
+from flexjax.formulation.finite_element import FiniteElement as FiniteElement
+from flexjax.formulation.moving_beam import MovingBeam as MovingBeam
+from flexjax.formulation.port_hamiltonian import PortHamiltonian as PortHamiltonian
+from flexjax.formulation.rigid_arm import RigidArm as RigidArm
+from flexjax.formulation.screw_synthesis import ScrewSynthesis as ScrewSynthesis
+from flexjax.formulation.transfer_matrix import TransferMatrix as TransferMatrix
 from flexjax.io import (
     load_drive as load_drive,
     load_start as load_start,
@@ -84,9 +67,7 @@ from flexjax.numerics.solver import (
     ImplicitMidpoint as ImplicitMidpoint,
     Newmark as Newmark,
 )
-from flexjax.numerics.term import (
-    State as State,
-)
+from flexjax.numerics.term import State as State
 from flexjax.robot import (
     BeamConstants as BeamConstants,
     Body as Body,
@@ -127,13 +108,8 @@ from flexjax.simulate import (
     modes as modes,
     simulate as simulate,
 )
-from flexjax.simulate.trajectory import (
-    Trajectory as Trajectory,
-    measure as measure,
-)
-from flexjax.study.free import (
-    Free as Free,
-)
+from flexjax.simulate.trajectory import Trajectory as Trajectory, measure as measure
+from flexjax.study.free import Free as Free
 from flexjax.study.identify import (
     Experiment as Experiment,
     FrequencyResponse as FrequencyResponse,

@@ -1,19 +1,11 @@
-"""The registry: public name -> dotted name of the class. A new formulation joins with one line."""
+"""Formulations by name, and those that support a robot."""
 
 import difflib
 import importlib
 
+from flexjax._registry import REGISTRY
 from flexjax.drive import Drive
 from flexjax.robot import Robot
-
-REGISTRY = {
-    "RigidArm": "flexjax.formulation.rigid_arm.RigidArm",
-    "ScrewSynthesis": "flexjax.formulation.screw_synthesis.ScrewSynthesis",
-    "FiniteElement": "flexjax.formulation.finite_element.FiniteElement",
-    "MovingBeam": "flexjax.formulation.moving_beam.MovingBeam",
-    "TransferMatrix": "flexjax.formulation.transfer_matrix.TransferMatrix",
-    "PortHamiltonian": "flexjax.formulation.port_hamiltonian.PortHamiltonian",
-}
 
 
 def formulation(name: str):
