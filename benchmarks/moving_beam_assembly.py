@@ -15,16 +15,17 @@ from benchmarks._harness import fresh_compilations, measure, row, save, show_env
 
 jax.config.update("jax_enable_x64", True)
 
-from flexjax.formulation.moving_beam._generator import (
+from flexjax.formulation.moving_beam._shapes import Shapes
+from flexjax.formulation.moving_beam._strain import (
     LETTERS,
+    ORDERS,
+    STIFFNESSES,
     dense_energy,
     letter_matrix,
     scaled,
     strain_energy,
     tables,
 )
-from flexjax.formulation.moving_beam._shapes import Shapes
-from flexjax.formulation.moving_beam._terms import ORDERS, STIFFNESSES
 
 REPEATS = 200  # evaluations in one compiled program, so that dispatch is negligible
 

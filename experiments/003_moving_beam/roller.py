@@ -13,10 +13,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.formulation.moving_beam._generator import tables
 from flexjax.formulation.moving_beam._link import element_hessians, element_masses, element_unknowns
 from flexjax.formulation.moving_beam._shapes import Shapes, field_rows
-from flexjax.formulation.moving_beam._terms import LINEAR_TERMS
+from flexjax.formulation.moving_beam._strain import LINEAR_TERMS, tables
 
 SHAPES = Shapes.of({}, planar=True)
 INSIDE, OUTSIDE = 3, 5  # elements between clamp and roller, and beyond it

@@ -10,7 +10,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation.moving_beam import _link
-from flexjax.formulation.moving_beam._matrices import Flow, Reference, element_inertia
+from flexjax.formulation.moving_beam._paper import Flow, Reference, element_inertia
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.numerics.term import Mechanical, State
 from flexjax.simulate._march import march

@@ -7,17 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from flexjax.formulation.moving_beam._generator import dense_energy, strain_energy, tables
-from flexjax.formulation.moving_beam._matrices import element_strain
-from flexjax.formulation.moving_beam._terms import (
+from flexjax.formulation.moving_beam._paper import element_strain
+from flexjax.formulation.moving_beam._strain import (
     KNOWN,
     LINEAR_TERMS,
     ORDERS,
     STIFFNESSES,
     Term,
+    dense_energy,
     is_bounded,
     resolve,
+    strain_energy,
     table,
+    tables,
 )
 from flexjax.numerics.beam._polynomial import (
     CUBIC,

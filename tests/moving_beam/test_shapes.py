@@ -8,12 +8,18 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.moving_beam import _link, _solve
-from flexjax.formulation.moving_beam._generator import dense_energy, strain_energy, tables
+from flexjax.formulation.moving_beam import _link
 from flexjax.formulation.moving_beam._shapes import Shapes, field_rows
 from flexjax.formulation.moving_beam._start import inextensible
-from flexjax.formulation.moving_beam._terms import LINEAR_TERMS, ORDERS
+from flexjax.formulation.moving_beam._strain import (
+    LINEAR_TERMS,
+    ORDERS,
+    dense_energy,
+    strain_energy,
+    tables,
+)
 from flexjax.numerics.beam._polynomial import CUBIC, ShapeSet
+from flexjax.numerics.linalg import _element_chain
 from tests.moving_beam.samples import STIFFNESS
 
 CHOICES = {
@@ -102,8 +108,10 @@ def test_structured_solve_eliminates_what_an_element_owns(choice, record_number)
     full = np.block([[joint, border], [border.T, np.einsum("eia,eij,ejb->ab", spread, E, spread)]])
     x = jax.jit(
         lambda: jnp.concatenate(
-            _solve.solve(
-                _solve.factorise(shapes.node, E, border, joint, jnp.ones(D, bool)), r[:D], r[D:]
+            _element_chain.solve(
+                _element_chain.factorise(shapes.node, E, border, joint, jnp.ones(D, bool)),
+                r[:D],
+                r[D:],
             )
         )
     )()

@@ -14,12 +14,13 @@ from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.drive import Drive
-from flexjax.formulation.moving_beam import _carrier, _link, _solve
+from flexjax.formulation.moving_beam import _carrier, _link
 from flexjax.formulation.moving_beam._carrier import Carrier, Tip
-from flexjax.formulation.moving_beam._generator import Tables
 from flexjax.formulation.moving_beam._layout import Layout
 from flexjax.formulation.moving_beam._link import Arm, Rates
+from flexjax.formulation.moving_beam._strain import Tables
 from flexjax.mechanism import JointHardware
+from flexjax.numerics.linalg import _element_chain
 from flexjax.numerics.screw import se3
 from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.term import AbstractSecondOrderTerm, Limits, Mechanical, State
@@ -390,7 +391,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
         kp, kd = self.drive.slopes(self.robot, t, args, q[: lay.dofs], xd, memory)
         stiffness, damping = h.stop_slopes(x)
         diagonal = cv * (h.damping + kd + h.friction_slope(xd) + damping) + cq * (kp + stiffness)
-        return _solve.factorise(
+        return _element_chain.factorise(
             lay.node, E, border, joint + jnp.diag(diagonal), ~self.locked[: lay.dofs]
         )
 
@@ -406,7 +407,7 @@ class MovingBeamTerm(AbstractSecondOrderTerm):
 
     def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
         D = self.layout.dofs
-        joints, rest = _solve.solve(factors, r[:D], r[D:])
+        joints, rest = _element_chain.solve(factors, r[:D], r[D:])
         return jnp.concatenate([jnp.where(self.locked[:D], r[:D], joints), rest])
 
     def _gather(self, rows: Float[Array, "n u"]):

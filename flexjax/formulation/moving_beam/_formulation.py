@@ -16,13 +16,12 @@ from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.moving_beam import _carrier, _layout
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
-from flexjax.formulation.moving_beam._generator import tables
 from flexjax.formulation.moving_beam._link import Arm
-from flexjax.formulation.moving_beam._matrices import Matrices, global_matrices
 from flexjax.formulation.moving_beam._observe import snapshot
+from flexjax.formulation.moving_beam._paper import Matrices, global_matrices
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._start import bent_unknowns
-from flexjax.formulation.moving_beam._terms import Term, is_bounded, resolve, table
+from flexjax.formulation.moving_beam._strain import Term, is_bounded, resolve, table, tables
 from flexjax.mechanism import Energy, JointHardware, Start, joint_hardware
 from flexjax.numerics.beam._polynomial import ShapeSet
 from flexjax.numerics.solver import DiscreteGradient

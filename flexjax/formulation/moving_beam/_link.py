@@ -15,20 +15,20 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Scalar
-from flexjax.formulation.moving_beam import _still
-from flexjax.formulation.moving_beam._generator import (
+from flexjax.formulation.moving_beam import _fixed_length
+from flexjax.formulation.moving_beam._shapes import (
+    Shapes,
+    derivative_matrix,
+    shape_matrices,
+    shift_matrix,
+)
+from flexjax.formulation.moving_beam._strain import (
     Tables,
     coefficients,
     plus,
     scaled,
     strain_energy,
     times,
-)
-from flexjax.formulation.moving_beam._shapes import (
-    Shapes,
-    derivative_matrix,
-    shape_matrices,
-    shift_matrix,
 )
 from flexjax.numerics.beam._polynomial import hilbert
 
@@ -238,7 +238,9 @@ def kinetic(
     """va^T M vb / 2 of the arm; ``rates`` of both velocities, stacked. ``flat``: the frame stays in the plane of a planar arm."""
     if not arm.slope.shape[1] and not constant:
         rhoA, rhoI = jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1)
-        return _still.kinetic(arm.shapes, *arm.mesh(d), rhoA, rhoI, y, rates.y, rates.twist, flat)
+        return _fixed_length.kinetic(
+            arm.shapes, *arm.mesh(d), rhoA, rhoI, y, rates.y, rates.twist, flat
+        )
     l, motion = jax.vmap(lambda r: _motions(arm, d, y, r), out_axes=(None, 0))(rates)
     total = _kinetic(motion, l, arm.rhoA, arm.rhoI, constant)
     if arm.rear is not None:

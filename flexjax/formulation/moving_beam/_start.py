@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Scalar
-from flexjax.formulation.moving_beam._generator import multiply, scaled
 from flexjax.formulation.moving_beam._layout import Layout
 from flexjax.formulation.moving_beam._link import (
     Arm,
@@ -22,6 +21,7 @@ from flexjax.formulation.moving_beam._shapes import (
     derivative_matrix,
     field_rows,
 )
+from flexjax.formulation.moving_beam._strain import multiply, scaled
 from flexjax.mechanism import Curve, Shape, directions, untwisted
 from flexjax.numerics.beam._polynomial import hilbert
 

@@ -15,7 +15,6 @@ from jaxtyping import Array, Float
 from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.formulation.moving_beam import _carrier
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
-from flexjax.formulation.moving_beam._generator import of_degree, scaled, strain_energy, tables
 from flexjax.formulation.moving_beam._link import _skew, ahead, origin
 from flexjax.formulation.moving_beam._shapes import (
     SPATIAL,
@@ -24,7 +23,7 @@ from flexjax.formulation.moving_beam._shapes import (
     shape_matrices,
     shift_matrix,
 )
-from flexjax.formulation.moving_beam._terms import Term
+from flexjax.formulation.moving_beam._strain import Term, of_degree, scaled, strain_energy, tables
 from flexjax.numerics.beam._polynomial import hilbert
 
 

@@ -14,8 +14,8 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.formulation.moving_beam._generator import plus, scaled
 from flexjax.formulation.moving_beam._shapes import Shapes, derivative_matrix, shape_matrices
+from flexjax.formulation.moving_beam._strain import plus, scaled
 
 
 @functools.cache
