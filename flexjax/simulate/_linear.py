@@ -131,8 +131,9 @@ def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
     picked, real = values[order], vibrates[order]
     safe = jnp.where(real, picked, 1.0)
     magnitude = jnp.sqrt(safe.real**2 + safe.imag**2)
-    frequency = jnp.where(real, magnitude / (2 * jnp.pi), jnp.nan)
-    return frequency, jnp.where(real, -safe.real / magnitude, jnp.nan), right[:, order]
+    # Infinity, not NaN, marks what does not vibrate: a good call passes under jax_debug_nans.
+    frequency = jnp.where(real, magnitude / (2 * jnp.pi), jnp.inf)
+    return frequency, jnp.where(real, -safe.real / magnitude, jnp.inf), right[:, order]
 
 
 def modes(
@@ -146,7 +147,8 @@ def modes(
     """Natural frequencies, damping ratios and shapes of small vibrations about a state (the robot's home unless told otherwise).
 
     ``lock="motors"`` holds every motor; flexible joints keep their springs. ``lock="none"`` frees all joints. A ``drive`` replaces both (controllers
-    then take part). Frequencies are differentiable, also where they coincide; entries beyond the last vibrating mode are NaN.
+    then take part). Frequencies are differentiable, also where they coincide; entries beyond the last vibrating mode
+    are infinite where the call is traced, and left out otherwise.
 
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("li-zhang-three-link"))
