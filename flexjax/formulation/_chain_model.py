@@ -85,7 +85,9 @@ class ChainModel(AbstractModel):
         if drive.base is not None:
             # The discrete gradient has no notion of a base that moves by itself.
             return GeneralisedAlpha(0.9)
-        return DiscreteGradient(points=2 if self.links is None else self.links.path_points)
+        if self.links is None:
+            return DiscreteGradient()
+        return DiscreteGradient(points=self.links.path_points)
 
     def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         return ran_off_link(self.term(drive), y)

@@ -70,7 +70,8 @@ class AbstractLinks(eqx.Module):
 
     length: AbstractVar[Float[Array, " B"]]
     # Gauss points along a step at which DiscreteGradient evaluates the gradients of these links.
-    path_points: ClassVar[int] = 2
+    # With two, a rigid arm at 5 ms drifts by 2e-9 of its energy in 10 s; with four, by rounding.
+    path_points: ClassVar[int] = 4
 
     @abc.abstractmethod
     def tip(self, eta: Eta) -> Tip:
