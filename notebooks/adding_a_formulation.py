@@ -258,7 +258,7 @@ assert abs(tip[1] - 0.4935) < 5e-3
 # %% [markdown]
 # Dynamics: the energy of a swing, and gradients by forward mode, reverse mode and finite
 # differences. These are two checks of `tests/test_contract.py`, which a formulation in the package
-# joins with one line in `tests/contract_cases.py`.
+# joins with a file `contract.py` in its folder of tests.
 
 # %%
 ts = jnp.linspace(0.0, 0.2 if SHORT else 1.0, 11)

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 import flexjax as fx
 from flexjax.mechanism import beam_properties, link_quadrature, rigid_inertia
+from tests.contract_parts import FLAT, SINGLE_ZERO, Case, Contract, single, single_drive
 
 
 def arm() -> fx.Robot:
@@ -73,3 +74,33 @@ def without_rotary_inertia(robot: fx.Robot) -> fx.Robot:
         body = fx.Body(mass, jnp.stack([ahead, 0.0, 0.0]), jnp.zeros(6).at[2].set(own))
         links.append(fx.Link(link.name, link.length, body=body, rigid=True))
     return dataclasses.replace(robot, links=tuple(links), sensors=())
+
+
+_NU = "bending in the plane neither shears nor twists"
+CONTRACT = Contract(
+    smallest=lambda: fx.FiniteElement(elements=1),
+    fine=lambda: fx.FiniteElement(elements=6, stiffening=True),
+    quick=Case(
+        lambda: fx.FiniteElement(elements=2),
+        single,
+        single_drive,
+        {},
+        balance=1e-10,
+        zero=SINGLE_ZERO | {"links[0].material.nu": _NU},
+    ),
+    full={
+        # The loss is uncertain by 5e-13 (reactions of stiff links), which steps of a thousandth
+        # turn into 1e-6 of the smaller derivatives.
+        "": Case(
+            lambda: fx.FiniteElement(elements=2),
+            arm,
+            drive,
+            {},
+            balance=1e-10,
+            steps=4,
+            step=3e-3,
+            rigid_robot=without_rotary_inertia,
+            zero=FLAT | {f"links[{i}].material.nu": _NU for i in range(3)},
+        )
+    },
+)

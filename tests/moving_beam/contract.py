@@ -1,6 +1,7 @@
 """The robot and the drive with which this formulation joins the contract test: a telescope of two tubes on a driven carrier."""
 
 import flexjax as fx
+from tests.contract_parts import ACROSS, FLAT, Case, Contract
 
 
 def arm() -> fx.Robot:
@@ -70,3 +71,63 @@ def drive() -> fx.Drive:
         },
         loads=(fx.Load("outer", push, s=0.4),),
     )
+
+
+def boom() -> fx.Robot:
+    """One beam that slides out of a guide on the ground. A payload and a load would double the
+    time of compilation; the full case has both."""
+    tube = fx.Link(
+        "tube",
+        0.5,
+        section=fx.Tube(0.03, 0.002),
+        material=fx.Material(E=5e9, nu=0.3, rho=1200.0),
+        damping=fx.Damping(strain_rate=5e-3),
+    )
+    joint = fx.Joint(
+        "extend",
+        "prismatic",
+        "ground",
+        "tube",
+        rotation=(0.0, 0.0, 0.3),
+        home=0.3,
+        damping=0.3,
+        friction=fx.Friction(0.1, v_eps=0.5),
+    )
+    gauge = fx.Sensor("gauge", "strain_gauge", "tube", s=0.8, position=(0.005, 0.0), gain=1e2)
+    return fx.Robot("boom", (tube,), (joint,), sensors=(gauge,), planar=True)
+
+
+def boom_drive() -> fx.Drive:
+    reference = fx.constant(0.3) + fx.sine(0.05, 1.5, phase=0.3)
+    return fx.Drive(joints={"extend": fx.PD(100.0, 5.0, reference)})
+
+
+_NU = "bending in the plane neither shears nor twists"
+CONTRACT = Contract(
+    smallest=lambda: fx.MovingBeam(elements=1),
+    fine=lambda: fx.MovingBeam(elements=4),
+    quick=Case(
+        lambda: fx.MovingBeam(elements=1),
+        boom,
+        boom_drive,
+        {},
+        balance=1e-6,
+        zero={
+            "gravity[2]": ACROSS,
+            "sensors[0].position[1]": ACROSS,
+            **{f"joints[0].rotation[{k}]": ACROSS for k in (0, 1)},
+            "links[0].material.nu": _NU,
+        },
+    ),
+    full={
+        "": Case(
+            lambda: fx.MovingBeam(elements=3),
+            arm,
+            drive,
+            {},
+            balance=1e-6,
+            steps=4,
+            zero=FLAT | {f"links[{i}].material.nu": _NU for i in (1, 2)},
+        )
+    },
+)

@@ -1,6 +1,16 @@
 """The robot and the drive with which this formulation joins the contract test: what it can hold, in one arm in space. Its loops are in test_step.py."""
 
 import flexjax as fx
+from tests.contract_parts import (
+    ACROSS,
+    SINGLE_ZERO,
+    Case,
+    Contract,
+    elastic_pair,
+    pair_drive,
+    single,
+    single_drive,
+)
 
 
 def arm() -> fx.Robot:
@@ -74,3 +84,45 @@ ZERO = {
     "joints[2].home": "a Motion says where the joint is",
     "joints[2].axis[2]": "only the direction of an axis counts",
 }
+
+CONTRACT = Contract(
+    smallest=lambda: fx.PortHamiltonian(elements=2),
+    fine=lambda: fx.PortHamiltonian(elements=16),
+    quick=Case(
+        lambda: fx.PortHamiltonian(elements=2),
+        single,
+        single_drive,
+        {},
+        balance=1e-12,
+        zero=SINGLE_ZERO,
+    ),
+    full={
+        # The rigid arm has another step, and the two differ by their errors in time: 3.0e-5 of the
+        # motion at 5 ms, 7.4e-6 at half, 2.2e-6 at a quarter; what is left there is the links'
+        # compliance (2.5e-4 with links 1e4 times as stiff).
+        "": Case(
+            lambda: fx.PortHamiltonian(elements=4),
+            elastic_pair,
+            pair_drive,
+            {},
+            balance=1e-12,
+            one_sided=("payloads[0].s",),
+            finer=4,
+            zero={"gravity[2]": ACROSS, "sensors[0].position[1]": ACROSS},
+        ),
+        # Errors in time 8.1e-4, 5.0e-5, 3.1e-6 at 5 ms, a quarter and a sixteenth of it. The light
+        # hand on its ball turns as the links bend: 2.97e-3, 2.97e-4, 2.96e-5, 2.8e-6, 3e-7 with
+        # links 1e4, 1e5, 1e6, 1e7, 1e8 times as stiff.
+        "in space": Case(
+            lambda: fx.PortHamiltonian(elements=2),
+            arm,
+            drive,
+            {"turntable": 0.05},
+            balance=1e-12,
+            steps=4,
+            zero=ZERO,
+            finer=16,
+            stiffer=1e7,
+        ),
+    },
+)

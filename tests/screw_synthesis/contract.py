@@ -1,6 +1,7 @@
 """The robot of the contract: two elastic links in space with what the screw synthesis can hold."""
 
 import flexjax as fx
+from tests.contract_parts import SINGLE_ZERO, Case, Contract, single, single_drive
 
 
 def arm() -> fx.Robot:
@@ -59,3 +60,34 @@ ZERO = {
     "joints[0].home": "the start says where the joint is",
     "joints[1].axis[2]": "only the direction of an axis counts",
 }
+
+CONTRACT = Contract(
+    smallest=lambda: fx.ScrewSynthesis(modes=1),
+    fine=lambda: fx.ScrewSynthesis(modes=4, stiffening=True),
+    quick=Case(
+        lambda: fx.ScrewSynthesis(modes=1),
+        single,
+        single_drive,
+        {},
+        balance=1e-12,
+        zero=SINGLE_ZERO
+        | {
+            "links[0].material.nu": "bending in the plane neither shears nor twists",
+            "sensors[0].s": "the curvature of one mode is constant",
+        },
+    ),
+    full={
+        # In 20 ms the tip moves 0.6 mm, so compliance weighs more: 2.9e-4, 2.9e-5, 2.9e-6 with
+        # links 1e5, 1e6, 1e7 times as stiff.
+        "": Case(
+            lambda: fx.ScrewSynthesis(modes=2),
+            arm,
+            drive,
+            {"turntable": 0.05},
+            balance=1e-12,
+            steps=4,
+            zero=ZERO,
+            rigid=1e-4,
+        )
+    },
+)

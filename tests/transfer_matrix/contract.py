@@ -4,6 +4,7 @@ planar arm."""
 import jax.numpy as jnp
 
 import flexjax as fx
+from tests.contract_parts import SINGLE_ZERO, Case, Contract, single, single_drive
 
 
 def arm() -> fx.Robot:
@@ -101,3 +102,30 @@ ZERO = {
     "joints[1].home": "a Motion says where the joint is",
     "links[1].pieces[1].fraction": "the last piece goes to the end of the link",
 }  # fmt: skip
+
+CONTRACT = Contract(
+    smallest=lambda: fx.TransferMatrix(segments=2),
+    fine=lambda: fx.TransferMatrix(segments=24),
+    quick=Case(
+        lambda: fx.TransferMatrix(segments=2),
+        single,
+        single_drive,
+        {},
+        balance=1e-3,
+        zero=SINGLE_ZERO | {"links[0].material.nu": _DEAD},
+    ),
+    full={
+        # The balance of the segments' chain is of second order in dt
+        # (tests/transfer_matrix/test_time.py); here its size at 5 ms.
+        "": Case(
+            lambda: fx.TransferMatrix(segments=3),
+            arm,
+            drive,
+            {},
+            balance=1e-3,
+            steps=4,
+            zero=ZERO,
+            finer=64,
+        )
+    },
+)
