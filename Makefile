@@ -1,6 +1,6 @@
 # Needs Python 3.11+ with pip and venv, and make. Everything else goes into .venv, once per content of pyproject.toml and constraints.txt.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full test-browser bench docs experiments lint clean
+.PHONY: help demo test test-docs test-full test-browser bench docs experiments lint clean
 SHELL := /bin/sh
 
 PYTHON ?= python3
@@ -35,8 +35,11 @@ help:  ## this list
 demo: $(CORE)  ## a tour that ends with a report to open in a browser
 	@$(PY) -m flexjax demo
 
-test: $(TEST)  ## all tests that are not slow; says how old the full report is
-	@$(PY) -m pytest -m "not slow" $(WORKERS)
+test: $(TEST)  ## the quick tests; says how old the full report is
+	@$(PY) -m pytest -m "not slow and not docs" $(WORKERS)
+
+test-docs: $(TEST)  ## notebooks, documented examples and the site, in their short form
+	@$(PY) -m pytest -m "docs and not slow" $(WORKERS)
 
 test-full: $(TEST)  ## every test; writes tests/full-report.json
 	@$(PY) -m pytest --full-report tests/full-report.json $(WORKERS)
@@ -55,8 +58,9 @@ docs: $(DOCS)  ## the documentation as a site in out/docs; a broken link is an e
 experiments: $(TEST)  ## every paper's experiments in their quick form, and one index page: experiments/index.html
 	@$(PY) -m flexjax reproduce all --quick
 
-lint: $(DEV)  ## ruff and pyright
+lint: $(DEV)  ## ruff (rules and format) and pyright
 	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/pyright
 
 clean:  ## remove the virtual environment, caches and outputs

@@ -3,7 +3,8 @@
 A test writes `record_number("energy drift, rigid 3R, 10 s", drift, 1e-9)`: the number is printed, kept and asserted.
 `pytest --full-report FILE` (`make test-full`) keeps the outcome and the numbers of every test in FILE, with commit and date of
 each; a run of some tests replaces the entries of these tests only. Without the option nothing is written and the summary says how
-old the stored report is. Reports of several runs become one, the newest entry of each test:
+old the stored report is. Either way it names recorded tests that no longer exist; a written report drops them. Reports of several
+runs become one, the newest entry of each test:
 
     python -m tests._report a.json b.json --into tests/full-report.json
 """
@@ -16,6 +17,7 @@ import operator
 import platform
 import subprocess
 import time
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -101,6 +103,17 @@ def newest(reports: list[dict[str, dict]]) -> dict[str, dict]:
     return merged
 
 
+def gone(recorded: Iterable[str], collected: set[str]) -> list[str]:
+    """Recorded tests that no longer exist: without a file, or not among the tests collected from it."""
+    files = {name.split("::")[0] for name in collected}
+
+    def is_gone(name: str) -> bool:
+        file = name.split("::")[0]
+        return not (ROOT / file).exists() or (file in files and name not in collected)
+
+    return sorted(name for name in recorded if is_gone(name))
+
+
 def summary(tests: dict[str, dict]) -> str:
     outcomes = [t["outcome"] for t in tests.values()]
     numbers = [n["passed"] for t in tests.values() for n in t["numbers"]]
@@ -153,6 +166,7 @@ class Reporter:
 
     def __init__(self, target: Path | None = None):
         self.tests: dict[str, dict] = {}
+        self.collected: set[str] = set()  # before a selection by mark or keyword
         self.target = target
         self.before = read(target) if target else {}
         self.commit = commit() if target else "unknown"
@@ -176,12 +190,9 @@ class Reporter:
             self.write()
 
     def write(self, whole: bool = False):
-        """Beside what other runs found; what a ``whole`` run did not meet, or whose file is gone, is dropped."""
-        kept = (
-            {}
-            if whole
-            else {k: v for k, v in self.before.items() if (ROOT / k.split("::")[0]).exists()}
-        )
+        """Beside what other runs found, without tests that no longer exist; a ``whole`` run keeps nothing else."""
+        dropped = set(self.before if whole else gone(self.before, self.collected))
+        kept = {name: entry for name, entry in self.before.items() if name not in dropped}
         write(self.target, kept | self.tests)
         self.written = time.monotonic()
 
@@ -200,7 +211,7 @@ def is_whole(config, exitstatus) -> bool:
     )
 
 
-NUMBER = "flexjax-number"
+NUMBER, COLLECTED = "flexjax-number", "flexjax-collected"
 REPORTER = pytest.StashKey[Reporter]()
 
 
@@ -227,6 +238,29 @@ class Collector:
     def pytest_runtest_logreport(self, report):
         self.reporter.take(report)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config, items):
+        # A test asked for by its own name leaves out the others of its file.
+        if not any("::" in str(arg) for arg in config.args):
+            self.reporter.collected |= {item.nodeid for item in items}
+
+    def pytest_sessionfinish(self, session):
+        if hasattr(session.config, "workeroutput"):
+            session.config.workeroutput[COLLECTED] = sorted(self.reporter.collected)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node, error):
+        """A parallel run: its workers collect."""
+        self.reporter.collected |= set(getattr(node, "workeroutput", {}).get(COLLECTED, ()))
+
+
+def _recorded() -> dict[str, dict]:
+    """The entries of the stored report; none where :func:`age` says that it cannot be read."""
+    try:
+        return read(REPORT)
+    except (ValueError, KeyError):
+        return {}
+
 
 def pytest_terminal_summary(terminalreporter, exitstatus, config):
     reporter = config.stash[REPORTER]
@@ -239,6 +273,14 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
             terminalreporter.write_line(
                 f"{mark} {n['name']}: {n['value']:.6g} {n['relation']} {limit}"
             )
+    recorded = reporter.before if reporter.target else _recorded()
+    lost = gone(recorded, reporter.collected)
+    if lost:
+        what = "dropped" if reporter.target else "recorded"
+        listed = "".join(f"\n  {name}" for name in lost)
+        terminalreporter.write_line(
+            f"full report: {what} tests that no longer exist (renamed or removed):{listed}"
+        )
     if reporter.target is None:
         terminalreporter.write_line(age())
     else:

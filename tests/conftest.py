@@ -1,3 +1,5 @@
+import gc
+import math
 import os
 from pathlib import Path
 
@@ -29,6 +31,47 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # The same examples in every run, and no time limit per example: the first one compiles.
 hypothesis.settings.register_profile("flexjax", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("flexjax")
+
+
+MEMORY = 1.5e9  # bytes of a test process above which the programs of finished modules are dropped
+
+
+def resident() -> float:
+    """Bytes of memory that this process holds; infinity where the system does not report them."""
+    statm = Path("/proc/self/statm")
+    if not statm.exists():
+        return math.inf
+    return int(statm.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def bounded_memory():
+    """Modules share compiled programs, but those of all modules together take many gigabytes."""
+    yield
+    if resident() > MEMORY:
+        jax.clear_caches()
+        gc.collect()
+
+
+# Files whose parameters share no compiled program: each parameter may go to another worker.
+SPREAD = ("test_contract.py", "test_notebooks.py", "test_docs.py")
+
+
+def scope(nodeid: str) -> str:
+    """The tests that one worker runs together: those of a file, or of a parameter in it."""
+    file, _, test = nodeid.partition("::")
+    return file + test[test.find("[") :] if file.endswith(SPREAD) and "[" in test else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return scope(nodeid)
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("page", WRITTEN)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -90,6 +91,7 @@ def build_site(folder: Path) -> Path:
     return folder / "out" / "docs"
 
 
+@pytest.mark.docs
 def test_site_builds_strict_and_needs_no_network(tmp_path):
     """What a page loads (scripts, styles, fonts, pictures) is part of the site. That its equations are drawn is shown by tests/viz/test_browser.py."""
     pytest.importorskip("zensical", reason="needs the extra [docs]")
@@ -135,6 +137,7 @@ def test_api_and_files_pages_are_current(monkeypatch):
         )
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("name", [n for n in fx.__all__ if not n.startswith("__")])
 def test_docstring_example_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -39,6 +39,7 @@ def test_is_a_notebook(path):
     assert 'jax.config.update("jax_enable_x64", True)' in first
 
 
+@pytest.mark.docs
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_runs_in_short_form(path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

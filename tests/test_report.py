@@ -97,9 +97,10 @@ def runs(pytester, monkeypatch):
     pytester.makepyfile(test_one=CHECKS, test_two="def test_other(): pass")
 
     def run(*args):
-        pytester.runpytest_inprocess(
+        done = pytester.runpytest_inprocess(
             "-p", "tests._report", "-p", "no:cacheprovider", "--full-report", "report.json", *args
         )
+        run.output = done.stdout.str()
         return _report.read(pytester.path / "report.json")
 
     return run
@@ -115,10 +116,7 @@ def test_a_partial_run_replaces_its_own_entries_only(runs, pytester):
     second = runs("test_one.py")
     assert second["test_two.py::test_other"] == first["test_two.py::test_other"]
     assert second["test_one.py::test_bad"]["numbers"][0]["value"] == 0.25
-    assert set(second) == {
-        *first,
-        "test_one.py::test_renamed",
-    }  # not every test was asked for, so none can be said to be gone
+    assert set(second) == {*first, "test_one.py::test_renamed"} - {"test_one.py::test_good"}
     (pytester.path / "test_two.py").unlink()
     assert set(runs("-k", "renamed")) == {k for k in second if k.startswith("test_one")}
     assert set(runs()) == {"test_one.py::test_bad", "test_one.py::test_renamed"}
@@ -144,3 +142,30 @@ def test_record_number_keeps_and_asserts(request, record_number):
         "beyond",
         "within",
     ]  # and out of the real report again
+
+
+def test_tests_that_no_longer_exist_are_named(runs, pytester):
+    """Only where their file was collected: a test by its own name says nothing about the others."""
+    runs()
+    pytester.makepyfile(test_one=CHECKS.replace("test_good", "test_renamed"))
+    assert "test_one.py::test_good" in runs("test_one.py::test_bad")
+    assert "no longer exist" not in runs.output
+    kept = runs("-k", "other")
+    assert "no longer exist" in runs.output and "test_one.py::test_good" in runs.output
+    assert set(kept) == {"test_one.py::test_bad", "test_two.py::test_other"}
+
+
+def test_workers_report_what_they_collected(runs, pytester):
+    pytest.importorskip("xdist")
+    runs()
+    pytester.makepyfile(test_one=CHECKS.replace("test_good", "test_renamed"))
+    runs("-n", "1", "-k", "other")
+    assert "test_one.py::test_good" in runs.output
+
+
+def test_a_stored_report_is_compared_with_the_code(tmp_path, monkeypatch):
+    monkeypatch.setattr(_report, "ROOT", tmp_path)
+    (tmp_path / "a.py").touch()
+    (tmp_path / "b.py").touch()
+    recorded = ["a.py::old", "a.py::new", "b.py::unseen", "c.py::removed"]
+    assert _report.gone(recorded, {"a.py::new"}) == ["a.py::old", "c.py::removed"]

@@ -82,6 +82,7 @@ def user(tmp_path, monkeypatch):
         yield tmp_path
 
 
+@pytest.mark.docs
 def test_quickstart(user, capsys):
     space = {}
     walk("quickstart", space, slow=False)
@@ -100,6 +101,7 @@ def test_quickstart(user, capsys):
     assert Path("found.html").stat().st_size > 10_000
 
 
+@pytest.mark.docs
 def test_readme(user, capsys, monkeypatch):
     space, compiled, jit = {}, [], jax.jit
     with monkeypatch.context() as patch:
@@ -134,6 +136,7 @@ def test_readme(user, capsys, monkeypatch):
     assert float(by_E) != 0
 
 
+@pytest.mark.docs
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default::UserWarning")  # a user reads it as a line of the output
 def test_readme_commands_that_compile_everything(user):

@@ -176,6 +176,7 @@ def test_formulation_from_text():
     assert make_formulation("", robot)[0] != "RigidArm"
 
 
+@pytest.mark.docs
 def test_demo_without_any_flexible_formulation(tmp_path, monkeypatch, capsys):
     from flexjax.formulation import _registry
 

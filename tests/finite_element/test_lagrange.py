@@ -18,7 +18,11 @@ ARMS = {
 }
 
 
-@pytest.fixture(scope="module", params=ARMS)
+# The other two arms have what "RR" has, and a contact besides.
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(n, marks=pytest.mark.slow) if n == "RR" else n for n in ARMS],
+)
 def case(request):
     kinds, elements, payload = ARMS[request.param]
     lengths = [0.8, 0.5, 0.6, 0.4][: len(kinds)]

@@ -23,6 +23,7 @@ def page_commands() -> list[list[str]]:
     return [shlex.split(line) for line in found]
 
 
+@pytest.mark.docs
 def test_command_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report, robot = tmp_path / "fit.html", tmp_path / "arm.toml"
@@ -60,6 +61,7 @@ def test_bad_commands_say_what_is_wrong(argv, message, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.docs
 def test_page_runs(tmp_path, monkeypatch):
     """Every block in order, then the command that reads their files (the other one runs above)."""
     monkeypatch.chdir(tmp_path)

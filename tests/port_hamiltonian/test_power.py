@@ -57,7 +57,10 @@ def power_gap(model, drive):
     return abs(gap) / scale
 
 
-@pytest.mark.parametrize("name", POWER)
+# The case "nonlinear" has the robot of "planar".
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == "planar" else n for n in POWER]
+)
 def test_power_balance(name, record_number):
     make, options, joints, loads = POWER[name]
     model = fx.PortHamiltonian(**options).bind(make())

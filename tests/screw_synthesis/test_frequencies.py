@@ -100,7 +100,10 @@ def _rotating(model, speed):
     )
 
 
-@pytest.mark.parametrize("stiffening", [False, True], ids=["linear", "stiffening"])
+@pytest.mark.parametrize(
+    "stiffening",
+    [pytest.param(False, id="linear", marks=pytest.mark.slow), pytest.param(True, id="stiffening")],
+)
 def test_rotating_cantilever(stiffening, record_number):
     rows = REFERENCE["rotating_cantilever"]["rows"]
     model = fx.ScrewSynthesis(modes=(6 if stiffening else 0, 4, 4, 0), stiffening=stiffening)
