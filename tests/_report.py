@@ -35,7 +35,10 @@ _RELATIONS = {
 
 
 def holds(value: float, limit, relation: str) -> bool:
-    """Whether `value relation limit`; NaN never holds. `relation="in"` takes a pair (low, high), ends included."""
+    """Whether `value relation limit`; NaN never holds.
+
+    `relation="in"` takes a pair (low, high), ends included.
+    """
     if relation == "in":
         low, high = limit
         return bool(low <= value <= high)
@@ -66,7 +69,9 @@ def commit() -> str:
 
 
 def age(path: Path = REPORT) -> str:
-    """One line: how old the oldest and the newest entries of the stored report are and what they say."""
+    """One line: how old the oldest and the newest entries of the stored report are and what they
+    say.
+    """
     if not path.exists():
         return "full report: none yet (make test-full writes it)"
     try:
@@ -104,7 +109,9 @@ def newest(reports: list[dict[str, dict]]) -> dict[str, dict]:
 
 
 def gone(recorded: Iterable[str], collected: set[str]) -> list[str]:
-    """Recorded tests that no longer exist: without a file, or not among the tests collected from it."""
+    """Recorded tests that no longer exist: without a file, or not among the tests collected from
+    it.
+    """
     files = {name.split("::")[0] for name in collected}
 
     def is_gone(name: str) -> bool:
@@ -122,7 +129,9 @@ def summary(tests: dict[str, dict]) -> str:
 
 
 def write(path: Path, tests: dict[str, dict]):
-    """One line per test and one per number, in the order of the tests' names, so that a change can be read."""
+    """One line per test and one per number, in the order of the tests' names, so that a change can
+    be read.
+    """
     tests = dict(sorted(tests.items()))
     environment = {
         "python": platform.python_version(),
@@ -190,7 +199,9 @@ class Reporter:
             self.write()
 
     def write(self, whole: bool = False):
-        """Beside what other runs found, without tests that no longer exist; a ``whole`` run keeps nothing else."""
+        """Beside what other runs found, without tests that no longer exist; a ``whole`` run keeps
+        nothing else.
+        """
         dropped = set(self.before if whole else gone(self.before, self.collected))
         kept = {name: entry for name, entry in self.before.items() if name not in dropped}
         write(self.target, kept | self.tests)
@@ -230,7 +241,9 @@ def pytest_configure(config):
 
 
 class Collector:
-    """Takes the numbers from the reports of the tests, so that they arrive from parallel workers too."""
+    """Takes the numbers from the reports of the tests, so that they arrive from parallel workers
+    too.
+    """
 
     def __init__(self, reporter: Reporter):
         self.reporter = reporter
@@ -290,7 +303,9 @@ def pytest_terminal_summary(terminalreporter, exitstatus, config):
 
 @pytest.fixture
 def record_number(request):
-    """`record_number(name, value, limit, relation="<=")`: print, keep and assert a measured number; returns it."""
+    """`record_number(name, value, limit, relation="<=")`: print, keep and assert a measured number;
+    returns it.
+    """
 
     def record(name: str, value, limit, relation: str = "<=") -> float:
         entry = number(name, value, limit, relation)

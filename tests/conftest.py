@@ -5,12 +5,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Before jax is imported. The Makefile sets the same two, so that tests, demo and benchmarks share one cache.
+# Before jax is imported. The Makefile sets the same two, so that tests, demo and benchmarks share
+# one cache.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 os.environ.setdefault("MPLBACKEND", "Agg")
-# Tests compile far more than they run: without optimisation XLA compiles about three times as fast (an implicit step with its gradient: 6 s against 19)
-# and the numbers are the same to rounding. Benchmarks and users get XLA's own defaults.
+# Tests compile far more than they run: without optimisation XLA compiles about three times as fast
+# (an implicit step with its gradient: 6 s against 19) and the numbers are the same to rounding.
+# Benchmarks and users get XLA's own defaults.
 os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 )
@@ -22,11 +24,12 @@ import pytest
 pytest_plugins = ["tests._report", "pytester"]
 
 jax.config.update("jax_enable_x64", True)
-# jaxlie's batched calls promote ranks; flexjax calls it unbatched under vmap, so its own code can be held to this.
+# jaxlie's batched calls promote ranks; flexjax calls it unbatched under vmap, so its own code can
+# be held to this.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
-# The jaxtyping import hook with beartype is not installed: measured on the first modules, it doubles the time of a test
-# file and adds 4 s of import. Shapes are asserted where they matter.
+# The jaxtyping import hook with beartype is not installed: measured on the first modules, it
+# doubles the time of a test file and adds 4 s of import. Shapes are asserted where they matter.
 
 # The same examples in every run, and no time limit per example: the first one compiles.
 hypothesis.settings.register_profile("flexjax", derandomize=True, deadline=None)
@@ -81,14 +84,17 @@ def key():
 
 @pytest.fixture(scope="session")
 def experiment_data():
-    """`experiment_data("quanser_2dsfl/steps")`: a path in the measured data, or a skip that says where to put them."""
+    """`experiment_data("quanser_2dsfl/steps")`: a path in the measured data, or a skip that says
+    where to put them.
+    """
     root = Path(os.environ.get("FLEXJAX_DATA", ROOT.parent / "shared" / "data"))
 
     def find(relative: str) -> Path:
         path = root / relative
         if not path.exists():
             pytest.skip(
-                f"measured data not found at {path}: set FLEXJAX_DATA to the folder that holds {relative!r}"
+                f"measured data not found at {path}: set FLEXJAX_DATA to the folder that holds "
+                f"{relative!r}"
             )
         return path
 

@@ -1,4 +1,6 @@
-"""The documentation: every Python block runs, the site builds strictly, drive files load, links lead somewhere, pages made from the code are complete."""
+"""The documentation: every Python block runs, the site builds strictly, drive files load, links
+lead somewhere, pages made from the code are complete.
+"""
 
 import dataclasses
 import doctest
@@ -82,7 +84,9 @@ def test_tests_that_pages_name_exist():
 
 
 def build_site(folder: Path) -> Path:
-    """The documentation built strictly in a folder: broken links, missing pages and anchors are refused."""
+    """The documentation built strictly in a folder: broken links, missing pages and anchors are
+    refused.
+    """
     shutil.copytree(DOCS, folder / "docs")
     shutil.copy(DOCS.parent / "mkdocs.yml", folder)
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--config-file", "mkdocs.yml"]
@@ -93,12 +97,18 @@ def build_site(folder: Path) -> Path:
 
 @pytest.mark.docs
 def test_site_builds_strict_and_needs_no_network(tmp_path):
-    """What a page loads (scripts, styles, fonts, pictures) is part of the site. That its equations are drawn is shown by tests/viz/test_browser.py."""
+    """What a page loads (scripts, styles, fonts, pictures) is part of the site.
+
+    That its equations are drawn is shown by tests/viz/test_browser.py.
+    """
     pytest.importorskip("zensical", reason="needs the extra [docs]")
     site = build_site(tmp_path)
     pages = sorted(site.rglob("*.html"))
     assert {"index.html", "screw_synthesis.html"} <= {page.name for page in pages}
-    loaded = r"<(?:script|img|iframe|source)\b[^>]*?\bsrc=\"?([^\s\">]+)|<link\b[^>]*?\bhref=\"?([^\s\">]+)"
+    loaded = (
+        r"<(?:script|img|iframe|source)\b[^>]*?\bsrc=\"?([^\s\">]+)"
+        r"|<link\b[^>]*?\bhref=\"?([^\s\">]+)"
+    )
     for page in pages:
         for found in re.findall(loaded, page.read_text(encoding="utf-8")):
             address = "".join(found)

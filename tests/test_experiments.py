@@ -1,4 +1,6 @@
-"""Experiments have one shape, so that who knows one knows all and `flexjax reproduce` can run each; nothing is computed here."""
+"""Experiments have one shape, so that who knows one knows all and `flexjax reproduce` can run each;
+nothing is computed here.
+"""
 
 import json
 import re
@@ -62,7 +64,8 @@ def test_markdown_is_escaped_and_formed():
     page = (
         Report("x")
         .markdown(
-            "# T\n\ntext <b> and `a<b` **c** [d](http://e)\n- one\n  more\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n    code <i>"
+            "# T\n\ntext <b> and `a<b` **c** [d](http://e)\n- one\n  more\n- two\n\n"
+            "| a | b |\n|---|---|\n| 1 | 2 |\n\n    code <i>"
         )
         .html
     )

@@ -223,7 +223,8 @@ import sys
 import flexjax
 assert flexjax.__version__ and sorted(flexjax.__all__) == dir(flexjax)
 assert 'Robot' not in vars(flexjax)
-heavy = {'jax', 'jaxlib', 'numpy', 'scipy', 'equinox', 'diffrax', 'matplotlib', 'pydantic', 'xarray'} & set(sys.modules)
+heavy = 'jax jaxlib numpy scipy equinox diffrax matplotlib pydantic xarray'.split()
+heavy = set(heavy) & set(sys.modules)
 assert not heavy, heavy
 """
     assert _python(code) == ""

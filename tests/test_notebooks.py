@@ -1,4 +1,6 @@
-"""Every notebook runs in its short form (FLEXJAX_SHORT=1), as a script, and is a notebook that jupytext can open."""
+"""Every notebook runs in its short form (FLEXJAX_SHORT=1), as a script, and is a notebook that
+jupytext can open.
+"""
 
 import ast
 import re

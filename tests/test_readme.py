@@ -1,4 +1,7 @@
-"""The README: its example is short, its drive file loads, what it names exists. That it runs is shown by test_walkthrough.py."""
+"""The README: its example is short, its drive file loads, what it names exists.
+
+That it runs is shown by test_walkthrough.py.
+"""
 
 import re
 from pathlib import Path

@@ -109,8 +109,10 @@ def runs(pytester, monkeypatch):
 def test_a_partial_run_replaces_its_own_entries_only(runs, pytester):
     first = runs()
     assert {k: v["outcome"] for k, v in first.items()} == {
-        "test_one.py::test_bad": "failed", "test_one.py::test_good": "passed", "test_two.py::test_other": "passed",
-    }  # fmt: skip
+        "test_one.py::test_bad": "failed",
+        "test_one.py::test_good": "passed",
+        "test_two.py::test_other": "passed",
+    }
     assert [n["passed"] for n in first["test_one.py::test_bad"]["numbers"]] == [False]
     pytester.makepyfile(test_one=CHECKS.replace("2.0", "0.25").replace("test_good", "test_renamed"))
     second = runs("test_one.py")

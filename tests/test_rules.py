@@ -28,7 +28,7 @@ def batched_sine(x, gain):
 
 @batched_sine.def_vmap
 def _(size, batched, x, gain):
-    """Marked by a hundred, to tell which rule ran."""
+    """Marked by a hundred, to show which rule ran."""
     x = x if batched[0] else jnp.broadcast_to(x, (size, *x.shape))
     gain = gain if batched[1] else jnp.broadcast_to(gain, (size,))
     return 100 + gain.reshape((size,) + (1,) * (x.ndim - 1)) * jnp.sin(x)

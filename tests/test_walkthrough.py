@@ -1,7 +1,8 @@
-"""A new user's way: every command and every block of the README and of the quickstart, in order, in an empty folder.
+"""A new user's way: every command and every block of the README and of the quickstart, in order, in
+an empty folder.
 
-Commands of flexjax run in this process (they share what is compiled); `make` targets are looked up; whatever else a page shows
-fails here, so that no command goes unseen.
+Commands of flexjax run in this process (they share what is compiled); `make` targets are looked up;
+whatever else a page shows fails here, so that no command goes unseen.
 """
 
 import re
@@ -96,7 +97,8 @@ def test_quickstart(user, capsys):
         fx.load_trajectory("run.nc").tip, space["traj"].tip, rtol=0, atol=1e-12
     )
     assert abs(float(space["traj"].q[-1, 0]) - 1.0) < 1e-12
-    # The robot that the record was made with is found again; between its samples the motor's motion is a spline.
+    # The robot that the record was made with is found again; between its samples the motor's motion
+    # is a spline.
     assert float(fx.load_robot("found.toml").links[0].material.E) == pytest.approx(7e10, rel=1e-3)
     assert Path("found.html").stat().st_size > 10_000
 
@@ -127,7 +129,6 @@ def test_readme(user, capsys, monkeypatch):
         "again.html",
         "drive.toml",
     } <= {p.name for p in user.iterdir()}
-    # What the example prints is right: the height is that of a link turned by 0.5 rad, give or take its bending, and its slope with it.
     height, (by_E, by_angle) = space["height"], space["slopes"]
     assert abs(height - np.sin(0.5)) < 0.05 and abs(by_angle - np.cos(0.5)) < 0.1
     h, both = 1e-3, compiled[-1]  # the program that the example has compiled: its values

@@ -1,4 +1,6 @@
-"""The condensation that keeps sweeps at the size of a twist: values and derivatives, also where the tip cannot move in some directions."""
+"""The condensation that keeps sweeps at the size of a twist: values and derivatives, also where the
+tip cannot move in some directions.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +17,9 @@ def _semidefinite(rng, rank, n=6):
 
 @pytest.mark.parametrize(("rank_f", "rank_i"), [(6, 6), (4, 5), (1, 6), (0, 5)])
 def test_admittance_is_what_it_says(rank_f, rank_i):
-    """N = F (1 + IA F)^-1 for flexibilities and inertias that are singular, as they are behind joints and with few shape functions."""
+    """N = F (1 + IA F)^-1 for flexibilities and inertias that are singular, as they are behind
+    joints and with few shape functions.
+    """
     rng = np.random.default_rng(10 * rank_f + rank_i)
     F, IA = _semidefinite(rng, rank_f), _semidefinite(rng, rank_i)
     N = admittance(F, _root(F[None])[0], IA)
@@ -50,7 +54,9 @@ def test_small_inverse():
 
 
 def test_second_derivative_where_the_flexibility_is_singular():
-    """The root of F has no derivative there; the rule must hold in second derivatives too, also inside a scan."""
+    """The root of F has no derivative there; the rule must hold in second derivatives too, also
+    inside a scan.
+    """
     rng = np.random.default_rng(1)
     F = jnp.asarray(np.diag([1.0, 2.0, 0.5, 0.0, 0.0, 0.0]))
     IA, dI = (jnp.asarray(a @ a.T) for a in rng.normal(size=(2, 6, 6)))

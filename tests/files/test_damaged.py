@@ -1,5 +1,6 @@
-"""Files from elsewhere: nothing outside of them is read, no code runs, memory stays bounded, and every fault is
-one FileError."""
+"""Files from elsewhere: nothing outside of them is read, no code runs, memory stays bounded, and
+every fault is one FileError.
+"""
 
 import json
 import struct
@@ -209,10 +210,19 @@ def bomb(path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     "kind",
     [
-        "npz header", "npz zeros", "npz objects", "mat cell", "mat element", "mat zeros", "mat nested",
-        "mat version 4", "nc shape", "nc zeros", "nc texts",
+        "npz header",
+        "npz zeros",
+        "npz objects",
+        "mat cell",
+        "mat element",
+        "mat zeros",
+        "mat nested",
+        "mat version 4",
+        "nc shape",
+        "nc zeros",
+        "nc texts",
     ],
-)  # fmt: skip
+)
 def test_memory_stays_bounded(tmp_path, kind):
     path = tmp_path / f"bomb.{kind.split()[0]}"
     bomb(path, kind)

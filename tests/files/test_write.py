@@ -1,4 +1,4 @@
-"""Whole writes: a killed save, an interrupted save and a concurrent reader see the old or the new."""
+"""Atomic writes: after a killed or interrupted save a reader sees the old or the new file."""
 
 import os
 import random

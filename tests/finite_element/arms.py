@@ -21,7 +21,9 @@ def both(
     gammas=None,
     basis="auto",
 ):
-    """(robot, Lagrangian) with all links elastic where ``elements`` is not zero, a payload with offset and inertia on the last link."""
+    """(robot, Lagrangian) with all links elastic where ``elements`` is not zero, a payload with
+    offset and inertia on the last link.
+    """
     links, joints, pieces = [], [], []
     gammas = gammas or [0.0 if k == "R" else 0.4 + 0.3 * i for i, k in enumerate(kinds)]
     for i, kind in enumerate(kinds):

@@ -1,4 +1,6 @@
-"""The same arms in Exudyn: absolute nodal coordinates, another discretisation and another measure of strain, with large deflections."""
+"""The same arms in Exudyn: absolute nodal coordinates, another discretisation and another measure
+of strain, with large deflections.
+"""
 
 import warnings
 
@@ -70,7 +72,8 @@ def _solve(mbs, end, dt, tolerance, spectral_radius=None):
     settings.timeIntegration.adaptiveStep = False
     settings.timeIntegration.newton.absoluteTolerance = tolerance
     settings.timeIntegration.generalizedAlpha.computeInitialAccelerations = True
-    # The trapezoidal rule is unstable with constraints on positions; the sliding joint has no others.
+    # The trapezoidal rule is unstable with constraints on positions; the sliding joint has no
+    # others.
     settings.timeIntegration.generalizedAlpha.useNewmark = (
         settings.timeIntegration.generalizedAlpha.useIndex2Constraints
     ) = spectral_radius is None
@@ -82,7 +85,9 @@ def _solve(mbs, end, dt, tolerance, spectral_radius=None):
 
 
 def two_hinged_links(force, *, lengths, mu, EI, elements, end, dt, EA=1e6):
-    """End point of two hinged links, straight and at rest at first, under a constant force across the tip."""
+    """End point of two hinged links, straight and at rest at first, under a constant force across
+    the tip.
+    """
     import exudyn
     import exudyn.itemInterface as eii
 
@@ -138,9 +143,13 @@ def _mass_on_a_beam(gravity, *, length, mu, EI, elements, mass, start, speed, en
     on = mbs.AddMarker(eii.MarkerBodyPosition(bodyNumber=rider, localPosition=[0.0, 0.0, 0.0]))
     mbs.AddObject(
         eii.ObjectJointSliding2D(
-            markerNumbers=[on, cables[first]], slidingMarkerNumbers=cables, slidingMarkerOffsets=[i * h for i in range(elements)], nodeNumber=data,
-            constrainRotation=False, classicalFormulation=True,
+            markerNumbers=[on, cables[first]],
+            slidingMarkerNumbers=cables,
+            slidingMarkerOffsets=[i * h for i in range(elements)],
+            nodeNumber=data,
+            constrainRotation=False,
+            classicalFormulation=True,
         )
-    )  # fmt: skip
+    )
     _solve(mbs, end, dt, 1e-5, spectral_radius=0.9)
     return np.asarray(mbs.GetNodeOutput(node, exudyn.OutputVariableType.Position))[:2]

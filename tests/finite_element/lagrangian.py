@@ -1,7 +1,10 @@
-"""An independent statement of the paper's mechanics, to check the chain against: dense, by differentiation of energies, in absolute coordinates.
+"""An independent statement of the paper's mechanics, to check the chain against: dense, by
+differentiation of energies, in absolute coordinates.
 
-Frames: phi_i = phi_{i-1} + w'(contact) + angle_i, P_i = P_{i-1} + R(phi_{i-1}) (chi_i, w(contact)) (eqs. 1-6 and Table 2 with the corrections of PAPER.md).
-Kinetic energy with time derivatives at fixed material points X. Nothing of flexjax.mechanism.chain or of the links' banded matrices is used.
+Frames: phi_i = phi_{i-1} + w'(contact) + angle_i, P_i = P_{i-1} + R(phi_{i-1}) (chi_i, w(contact))
+(eqs. 1-6 and Table 2 with the corrections of PAPER.md). Kinetic energy with time derivatives at
+fixed material points X. Nothing of flexjax.mechanism.chain or of the links' banded matrices is
+used.
 """
 
 import dataclasses
@@ -16,7 +19,9 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """One link: joint kind ("R", "Pa", "Pb"), angle gamma, length, mass per length, EI, elements and shape function w(xi, coefficients)."""
+    """One link: joint kind ("R", "Pa", "Pb"), angle gamma, length, mass per length, EI, elements
+    and shape function w(xi, coefficients).
+    """
 
     kind: str
     gamma: float

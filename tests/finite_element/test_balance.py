@@ -1,4 +1,6 @@
-"""Ten seconds by the default solver, which conserves energy: balances of energy and of the base's momentum, over element borders, in and out of a guide."""
+"""Ten seconds by the default solver, which conserves energy: balances of energy and of the base's
+momentum, over element borders, in and out of a guide.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +23,9 @@ def drift(traj):
     return float(np.max(np.abs(e.balance - e.balance[0]))) / scale
 
 
-# Of each arm: joints, lengths, EI; stiffness of the second drive, its centre, amplitude and frequency; what pushes the first joint. Stiff enough to turn slower
-# than their first clamped frequencies, beyond which a linear link diverges.
+# Of each arm: joints, lengths, EI; stiffness of the second drive, its centre, amplitude and
+# frequency; what pushes the first joint. Stiff enough to turn slower than their first clamped
+# frequencies, beyond which a linear link diverges.
 ARMS = {
     "PaR": (("Pa", "R"), (0.2, 0.6), 20.0, (5.0, 0.0, 0.3, 0.4), 1.0),
     "RPa": (("R", "Pa"), (0.8, 0.3), 2.0, (20.0, 0.4, 0.22, 0.5), 0.05),
@@ -32,8 +35,10 @@ ARMS = {
 
 @pytest.mark.parametrize("name", ARMS)
 def test_energy_and_base_momentum(name, record_number):
-    """Without gravity nothing but the drive acts on the first coordinate: angular momentum about the base (R), momentum along it (Pa), is the drive's impulse.
-    The momentum is that of the independent Lagrangian."""
+    """Without gravity nothing but the drive acts on the first coordinate: angular momentum about
+    the base (R), momentum along it (Pa), is the drive's impulse. The momentum is that of the
+    independent Lagrangian.
+    """
     kinds, lengths, EI, (kp, centre, amplitude, frequency), push = ARMS[name]
     elements = (0, 4) if kinds[0] == "Pa" else (4, 3)
     robot, arm = both(kinds, lengths=lengths, elements=elements, mu=0.5, EI=EI, gravity=(0.0, 0.0))
@@ -62,7 +67,10 @@ def test_energy_and_base_momentum(name, record_number):
 
 
 def test_two_revolute_joints(record_number):
-    """Released under gravity with a torque on the elbow. The default conserves at any step; the error of Newmark's rule falls with its order."""
+    """Released under gravity with a torque on the elbow.
+
+    The default conserves at any step; the error of Newmark's rule falls with its order.
+    """
     robot, _ = both(("R", "R"), lengths=(0.7, 0.5), elements=(3, 3), mu=0.5, EI=40.0)
     model = model_of(robot, (3, 3))
     drive = fx.Drive(joints={"joint2": fx.Effort(fx.sine(0.1, 0.5))})
@@ -91,7 +99,9 @@ def test_two_revolute_joints(record_number):
 
 
 def test_paper_arm_leaves_its_guide(record_number):
-    """RPb under its bang-bang input: balanced to 5 s, and the paper's 20 s end where the link has crept out of its joint."""
+    """RPb under its bang-bang input: balanced to 5 s, and the paper's 20 s end where the link has
+    crept out of its joint.
+    """
     drive = fx.Drive(
         joints={
             k: fx.Effort(fx.bang_bang(a, [0.0, 0.25, 0.5]))
@@ -114,7 +124,9 @@ def test_paper_arm_leaves_its_guide(record_number):
 
 
 def test_a_thousand_elements(record_number):
-    """Stiffness times coefficients is 1e12 times as large as their sum here: Newton converges only because its round-off is in equilibrium."""
+    """Stiffness times coefficients is 1e12 times as large as their sum here: Newton converges only
+    because its round-off is in equilibrium.
+    """
     link = fx.Link(
         "link",
         1.0,

@@ -54,8 +54,11 @@ def test_order_four(basis, record_number):
 
 
 def test_free_length_decides(record_number):
-    """A link that runs through its joint has the frequencies of its free length, not of a number of whole elements."""
-    # The reference took EI = .1688 (the printed I = 8.44e-12); the robot's rectangle has 2e10 * 8.4375e-12. Frequencies go with the root.
+    """A link that runs through its joint has the frequencies of its free length, not of a number of
+    whole elements.
+    """
+    # The reference took EI = .1688 (the printed I = 8.44e-12); the robot's rectangle has 2e10 *
+    # 8.4375e-12. Frequencies go with the root.
     scale = np.sqrt(2e10 * 8.4375e-12 / REFERENCE["parameters"]["RPb"]["EI"])
     exact = scale * np.array(REFERENCE["frequencies_exact_hz"]["RPb_d04"])
     found = clamped_frequencies("my-rpb", "link2", 12, free=0.4)[:3]
@@ -71,7 +74,9 @@ def test_free_length_decides(record_number):
 
 @pytest.mark.parametrize("elements", [1, 4])
 def test_limit_of_rotation_for_any_number_of_elements(elements):
-    """The frequency behind the warning about fast rotation; one element has fewer unknowns than the band."""
+    """The frequency behind the warning about fast rotation; one element has fewer unknowns than the
+    band.
+    """
     model = fx.FiniteElement(elements=elements).bind(pendulum())
     links = model.links
     length = float(links.length[0])

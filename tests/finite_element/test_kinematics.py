@@ -44,7 +44,9 @@ def turned(angle, x, y):
 
 
 def by_table(case, u1=(0.0, 0.0), w1_end=0.0, w2_end=0.0):
-    """(angles of both links, end of link 1, end point) by eqs. 1-6 with the corrected Table 2; ``u1``: deflection and slope of link 1 where link 2 hangs."""
+    """(angles of both links, end of link 1, end point) by eqs. 1-6 with the corrected Table 2;
+    ``u1``: deflection and slope of link 1 where link 2 hangs.
+    """
     first, second = case["config"].split("-")
     angle = case["p1"] if first == "R" else case["gamma1"]
     origin = np.array([case["p1"] if first == "Pa" else 0.0, 0.0])
@@ -84,7 +86,9 @@ def furthest(found, wanted):
 
 
 def coefficients(model, q, stage, station, wanted):
-    """Shape coordinates of a stage with value and slope ``wanted`` at a material station: the smallest that do."""
+    """Shape coordinates of a stage with value and slope ``wanted`` at a material station: the
+    smallest that do.
+    """
     at = model.links._station(to_shapes(model.layout, q), jnp.full(2, station))
     _, lengths = model.links._split(to_shapes(model.layout, q))
     rows = np.stack([np.asarray(at.f[stage]), np.asarray(at.f1[stage] / lengths[stage])])[
@@ -107,7 +111,8 @@ def test_end_point(case, record_number):
     q = jnp.zeros(model.layout.nq).at[:2].set(joints)
     np.testing.assert_allclose(tip(model, q), case["r0E_rigid"], atol=2e-9)
     first, second = case["config"].split("-")
-    # Pa: the printed d counts from the link's base; where the carrier runs through its joint, from its rear end.
+    # Pa: the printed d counts from the link's base; where the carrier runs through its joint, from
+    # its rear end.
     station = case["p2"] / case["L1"] if second == "Pa" else 1.0
     c1 = coefficients(model, q, 0, station, [case["u1f"], case["u1s"]])
     q = q.at[2 : 2 + model.layout.shapes[0]].set(c1[: model.layout.shapes[0]])

@@ -1,4 +1,6 @@
-"""The chain with finite-element links against an independent Lagrangian: every joint type on elastic links, every term of the equations at once."""
+"""The chain with finite-element links against an independent Lagrangian: every joint type on
+elastic links, every term of the equations at once.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,8 @@ from flexjax.numerics.term import Mechanical, State
 from tests.finite_element.arms import both, coordinates, model_of
 from tests.finite_element.lagrangian import turn
 
-# Links of constant length, a contact on one of them, and one on a link that itself runs through its joint; payload on the centreline and off it.
+# Links of constant length, a contact on one of them, and one on a link that itself runs through its
+# joint; payload on the centreline and off it.
 ARMS = {
     "RR": (["R", "R"], [2, 1], (0.2, 0.003, 0.0, 0.0)),
     "RPa": (["R", "Pa"], [2, 1], (0.2, 0.003, 0.0, 0.0)),
@@ -82,7 +85,7 @@ def test_energies_and_their_gradients(case, record_number):
 
 @pytest.mark.slow  # compiles a whole snapshot
 def test_reactions(case, record_number):
-    """What a joint hands over is what changes the momentum of the links beyond it, less their weight."""
+    """The wrench of a joint is the rate of momentum of the links after it, less their weight."""
     name, term, arm, q, v, (M, bias, *_) = case
     model = fx.FiniteElement(
         elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)}
@@ -107,7 +110,7 @@ def test_reactions(case, record_number):
 
 @pytest.mark.slow  # compiles a whole snapshot
 def test_efforts_of_prescribed_motions(case, record_number):
-    """A joint that is moved as told takes the effort of its row; the other joint is driven by its own."""
+    """A prescribed joint takes the effort of its row; the other joint has its own drive."""
     name, term, arm, q, v, (M, bias, *_) = case
     model = fx.FiniteElement(
         elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)}

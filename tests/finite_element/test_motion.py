@@ -1,4 +1,6 @@
-"""Motion: the paper's arms against reference trajectories, energy, the rigid limit, contacts that move, links that leave their joints, gradients."""
+"""Motion: the paper's arms against reference trajectories, energy, the rigid limit, contacts that
+move, links that leave their joints, gradients.
+"""
 
 import json
 from pathlib import Path
@@ -79,7 +81,9 @@ def rider():
 
 
 def released(model):
-    """w = .05 x^2 (3 - x)/2 at rest, contact at .31 moving at .5: the beam's coefficients by collocation, exact because the cubic is in the span."""
+    """w = .05 x^2 (3 - x)/2 at rest, contact at .31 moving at .5: the beam's coefficients by
+    collocation, exact because the cubic is in the span.
+    """
     x = np.linspace(0.05, 1.0, 30)
     m = model.layout.shapes[0]
     rows = np.stack(
@@ -169,7 +173,9 @@ def test_rigid_limit(record_number):
 
 @pytest.mark.slow  # a compiled run of its own
 def test_spin_beyond_the_linear_model_is_told(record_number):
-    """The PaR link softens as it spins (first clamped frequency 6.127 rad/s): told, with the remedy."""
+    """The PaR link softens as it spins (first clamped frequency 6.127 rad/s): reported,
+    with the remedy.
+    """
     from flexjax.formulation.finite_element._spin_limit import first_frequency
 
     model = fx.FiniteElement(elements=3).bind(fx.load_robot("my-par"))

@@ -1,6 +1,9 @@
-"""Exudyn, whose beams bend as far as they like: what differs is the small-deflection assumption, so it must fall with the amplitude. What is left out of the
-bending moment is relative to the square of the slope: the difference goes with the cube of the load where the motion along the link is free of it (the mass on
-a beam), and at least with its square where foreshortening itself is seen (the end of an arm)."""
+"""Exudyn, whose beams bend as far as they like: what differs is the small-deflection assumption, so
+it must fall with the amplitude. What is left out of the bending moment is relative to the square of
+the slope: the difference goes with the cube of the load where the motion along the link is free of
+it (the mass on a beam), and at least with its square where foreshortening itself is seen (the end
+of an arm).
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -46,8 +49,10 @@ def test_two_revolute_joints(record_number):
 
 
 def test_sliding_joint(record_number):
-    """A point mass slides along a clamped beam under three strengths of gravity; below these the time step of Exudyn is seen, whose error is linear in the load
-    (2e-6 m at 0.4 m/s2 and half a millisecond)."""
+    """A point mass slides along a clamped beam under three strengths of gravity; below these the
+    time step of Exudyn is seen, whose error is linear in the load (2e-6 m at 0.4 m/s2 and half a
+    millisecond).
+    """
     pytest.importorskip("exudyn")
     numbers = dict(length=1.0, mu=0.5, EI=2.0, elements=16, mass=0.3, start=0.3, speed=0.6, end=0.5)
     beam = fx.Link(

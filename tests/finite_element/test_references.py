@@ -1,5 +1,7 @@
-"""Reference trajectories of independent codes (tests/reference/001_finite_element.json) at equal mesh, by an explicit method of order 8: what differs is then
-the model. The error of the default solver is another matter (test_motion.py)."""
+"""Reference trajectories of independent codes (tests/reference/001_finite_element.json) at equal
+mesh, by an explicit method of order 8: what differs is then the model. The error of the default
+solver is another matter (test_motion.py).
+"""
 
 import json
 from pathlib import Path
@@ -68,7 +70,9 @@ def test_bang_bang(name, elements, record_number):
 
 @pytest.mark.parametrize("name", ["PaR", "RPb"])
 def test_rigid_counterparts(name, record_number):
-    """Rigid links keep the rotary inertia of their sections (2.5e-6 of the PaR link's), which the reference leaves out."""
+    """Rigid links keep the rotary inertia of their sections (2.5e-6 of the PaR link's), which the
+    reference leaves out.
+    """
     robot, drive = paper_arm(name)
     reference = REFERENCE["bang_bang"][name]["rigid"]
     ts = jnp.arange(0.0, 2.001, 0.05)
@@ -124,7 +128,10 @@ def two_links(config):
 
 @pytest.mark.parametrize("config", ["RR", "RPa", "PaPb", "PbR"])
 def test_two_elastic_links(config, record_number):
-    """Both links elastic; the contact of RPa on a mesh with a node there, as in the reference. Limits: the reference's own change with its step."""
+    """Both links elastic; the contact of RPa on a mesh with a node there, as in the reference.
+
+    Limits: the reference's own change with its step.
+    """
     robot, drive, start, elements = two_links(config)
     reference = REFERENCE["nine_configurations"]["data"][config]
     model = fx.FiniteElement(elements=elements, contact="ale").bind(robot)
@@ -186,11 +193,14 @@ CROSSINGS = {
 
 @pytest.mark.parametrize("kind", CROSSINGS)
 def test_contact_over_borders(kind, record_number):
-    """Contacts of all kinds over two borders in .8 s: the paper's rule gains or loses percents, Hermite cubics a ten-thousandth, the others nothing."""
+    """Contacts of all kinds over two borders in .8 s: the paper's rule gains or loses percents,
+    Hermite cubics a ten-thousandth, the others nothing.
+    """
     options, elements, key = CROSSINGS[kind]
     model, start = crossing(elements, **options)
     leaks = kind in ("hermite", "node")
-    # A step that conserves by construction would hide jumps of the mass matrix in its own way; Newmark carries the velocities over them.
+    # A step that conserves by construction would hide jumps of the mass matrix in its own way;
+    # Newmark carries the velocities over them.
     solver, dt = (fx.Newmark(), 5e-4) if leaks else (None, 1e-3)
     traj = fx.simulate(
         model, None, jnp.linspace(0.0, 0.8, 9), dt=dt, solver=solver, start=start, stations=2
@@ -204,7 +214,8 @@ def test_contact_over_borders(kind, record_number):
     )
     assert abs(energy[0] / reference["E0"] - 1) < 1e-6
     if leaks:
-        # The reference's (Runge-Kutta, 4.3e-4 and 1.1e-2) and ours differ: how a step lies over the jump decides how much is gained or lost.
+        # The reference's (Runge-Kutta, 4.3e-4 and 1.1e-2) and ours differ: how a step lies over the
+        # jump decides how much is gained or lost.
         record_number(
             f"contact over borders, {kind}: energy that leaks, relative",
             float(leak),
@@ -223,7 +234,9 @@ def test_contact_over_borders(kind, record_number):
 
 @pytest.mark.parametrize(("begin", "speed"), [(0.3, 0.4), (0.7, -0.4)])
 def test_extension_against_galerkin(begin, speed, record_number):
-    """The RPb link extends and retracts at a given rate while it swings: against a Galerkin solution."""
+    """The RPb link extends and retracts at a given rate while it swings: against a Galerkin
+    solution.
+    """
     robot, _ = paper_arm("RPb")
     model = fx.FiniteElement(elements=5).bind(robot)
     drive = fx.Drive(

@@ -9,8 +9,10 @@ import scipy.linalg
 import flexjax as fx
 from tests.transfer_matrix.test_agreement import SLENDER, arm
 
-# First and second frequency of a cantilever that turns at gamma about its clamp, out of the plane of turning, all times sqrt(mu L^4 / EI): Wright, Smith,
-# Thresher, Wang, Vibration modes of centrifugally stiffened beams, J. Appl. Mech. 49 (1982). In the plane the frequency squared is less by gamma^2.
+# First and second frequency of a cantilever that turns at gamma about its clamp, out of the plane
+# of turning, all times sqrt(mu L^4 / EI): Wright, Smith, Thresher, Wang, Vibration modes of
+# centrifugally stiffened beams, J. Appl. Mech. 49 (1982). In the plane the frequency squared is
+# less by gamma^2.
 FLAP = {
     0.0: (3.5160, 22.0345),
     2.0: (4.1373, 22.6149),
@@ -45,7 +47,10 @@ def test_rotating_cantilever(record_number):
 
 @pytest.mark.parametrize("elements", [4, 8])
 def test_mass_of_bent_links_is_positive_definite(elements, record_number):
-    """At bendings of 0 to 100 mm of links of half a metre. Energies cut off after second order are not from 5 mm on, and runs end as not finite."""
+    """At bendings of 0 to 100 mm of links of half a metre.
+
+    Energies cut off after second order are not from 5 mm on, and runs end as not finite.
+    """
     term = fx.FiniteElement(elements=elements, stiffening=True).bind(arm()).term(fx.Drive())
     nv, x = term.layout.nv, np.arange(1, elements + 1) / elements
     bend = np.concatenate(
@@ -65,8 +70,11 @@ def test_mass_of_bent_links_is_positive_definite(elements, record_number):
 
 @pytest.mark.slow  # compiled runs of their own
 def test_strongly_bent_arm(record_number):
-    """Links of half a metre that bend by 59 and 27 mm. Elements that keep their length along the chord are off in proportion to the bending; with stiffening
-    what is left (slopes as angles, linear curvature) is of second order."""
+    """Links of half a metre that bend by 59 and 27 mm.
+
+    Elements that keep their length along the chord are off in proportion to the bending; with
+    stiffening what is left (slopes as angles, linear curvature) is of second order.
+    """
     drive = fx.Drive(joints={n: fx.Motion(fx.quintic(0.0, 0.6, 0.4)) for n in ("j1", "j2")})
     bent, gaps = [], []
     for stiffer in (1.0, 2.0):

@@ -1,4 +1,4 @@
-"""One small arm per formulation, with the numbers that are sought, and the study that each must pass."""
+"""One small arm per formulation, its free parameters, and the study that each must pass."""
 
 import dataclasses
 
@@ -11,7 +11,9 @@ from flexjax.study.identify.uncertainty._bootstrap import readings_at, repeat
 
 
 def tones(ts, seed=0, size=1.0, frequencies=(0.7, 1.9, 3.1, 5.3)):
-    """A sum of sines with fixed phases: excites without jumps, starts from zero with zero slope by a soft ramp."""
+    """A sum of sines with fixed phases: excites without jumps, starts from zero with zero slope by
+    a soft ramp.
+    """
     rng = np.random.default_rng(seed)
     u = sum(
         np.sin(2 * np.pi * f * ts + p)
@@ -22,7 +24,9 @@ def tones(ts, seed=0, size=1.0, frequencies=(0.7, 1.9, 3.1, 5.3)):
 
 
 def joint_arm(**changes) -> fx.Robot:
-    """A rigid link behind a flexible joint, with a payload: the smallest arm that has something to identify."""
+    """A rigid link behind a flexible joint, with a payload: the smallest arm that has something to
+    identify.
+    """
     link = fx.Link(
         "link", 0.5, rigid=True, body=fx.Body(1.0, (0.2, 0, 0), (0.001, 0.02, 0.02, 0, 0, 0))
     )
@@ -62,7 +66,9 @@ def joint_record(samples=201, step=0.01, **others) -> fx.Experiment:
 def filled(
     experiment: fx.Experiment, model, *, free, at=None, noise=0.0, seed=0, dt=0.01
 ) -> fx.Experiment:
-    """The same experiment with the readings of a model whose free numbers are ``at``, and noise relative to their standard deviation."""
+    """The same experiment with the readings of a model whose free numbers are ``at``, and noise
+    relative to their standard deviation.
+    """
     problem = build(model, [experiment], free, dt=dt)
     (run,), _ = problem.predict(
         problem.parameters.inverse(jnp.asarray(problem.parameters.start if at is None else at))
@@ -75,7 +81,9 @@ def filled(
 
 
 def study(model, experiment, free, *, n=100, dt, noise=0.02, spread=0.3, seed=0):
-    """(largest relative error without noise over ``n`` arms drawn within ``spread``, coverage of 95 % intervals with noise)."""
+    """(largest relative error without noise over ``n`` arms drawn within ``spread``, coverage of 95
+    % intervals with noise).
+    """
     problem = build(model, [experiment], free, dt=dt)
     measured, _ = measure_data(problem, [experiment])
     rng = np.random.default_rng(seed)
@@ -92,7 +100,9 @@ def study(model, experiment, free, *, n=100, dt, noise=0.02, spread=0.3, seed=0)
 
 
 def flexible_arm(flexible_joint=True) -> fx.Robot:
-    """One elastic link with a payload, on a joint that may be flexible; moves in the horizontal plane."""
+    """One elastic link with a payload, on a joint that may be flexible; moves in the horizontal
+    plane.
+    """
     link = fx.Link(
         "link",
         0.5,
@@ -127,7 +137,9 @@ ELASTIC_FREE = [
 
 
 def flexible_record(flexible_joint=True, samples=121, step=0.005, size=0.1) -> fx.Experiment:
-    """Inputs of a run in which the motor follows a sum of sines; an encoder on the motor itself would tell nothing."""
+    """Inputs of a run in which the motor follows a sum of sines; an encoder on the motor itself
+    would tell nothing.
+    """
     ts = step * np.arange(samples)
     names = ("angle", "gauge", "tip") if flexible_joint else ("gauge", "tip")
     return fx.Experiment(

@@ -1,4 +1,6 @@
-"""Recovery and coverage in every flexible formulation: Young's modulus, damping, payload, and joint stiffness where joints may be flexible."""
+"""Recovery and coverage in every flexible formulation: Young's modulus, damping, payload, and joint
+stiffness where joints may be flexible.
+"""
 
 import numpy as np
 import pytest
@@ -14,8 +16,10 @@ METHODS = {
     "MovingBeam": lambda: fx.MovingBeam(elements=1),
 }
 
-# In the motion of the others the tip bends to half the length of the link, where MovingBeam's energy (of the fourth order) is not meant to hold and Newton's
-# iteration fails at steps of 5 ms (in half of it for 7 of 100 arms): a quarter of it. Its steps cost the most, too: half of the record, one element.
+# In the motion of the others the tip bends to half the length of the link, where MovingBeam's
+# energy (of the fourth order) is not meant to hold and Newton's iteration fails at steps of 5 ms
+# (in half of it for 7 of 100 arms): a quarter of it. Its steps cost the most, too: half of the
+# record, one element.
 RECORDS = {"MovingBeam": {"size": 0.025, "samples": 61}}
 
 

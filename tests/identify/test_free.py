@@ -1,4 +1,4 @@
-"""Which numbers are sought: paths, transforms, bounds, priors, ties."""
+"""Free parameters: paths, transforms, bounds, priors, ties."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Identification on the smallest arm: recovery, coverage, noise, gaps, interruption, checkpoints."""
+"""Identification on the smallest arm: recovery, coverage, noise, gaps, checkpoints."""
 
 import dataclasses
 
@@ -85,7 +85,9 @@ def test_noisy_fit(result, noisy):
 
 
 def test_one_search_without_noise(model, noisy, record_number):
-    """Where nothing is left no step is near the end by its gain: the search goes on until numbers stand still."""
+    """Where nothing is left no step is near the end by its gain: the search goes on until numbers
+    stand still.
+    """
     found = fx.identify(
         model, filled(noisy, model, free=FREE, at=TRUE, dt=DT), FREE, dt=DT, reweight=0
     )
@@ -98,7 +100,7 @@ def test_one_search_without_noise(model, noisy, record_number):
 
 
 def test_what_the_solver_moves(model, noisy):
-    """Relative changes down to a half, and positive beyond; a change of z where z is no logarithm."""
+    """Relative changes down to a half, positive beyond; a change of z without a logarithm."""
     problem = build(model, [noisy], [*FREE, "sensors.link-angle.offset"], dt=DT)
     z0 = jnp.full(len(FREE) + 1, 0.2)
     objective = Objective(
@@ -119,7 +121,7 @@ def test_what_the_solver_moves(model, noisy):
 
 
 def test_gaps_do_not_count(model, noisy, result):
-    """Garbage that is then declared a gap changes the estimates by no more than the samples lost."""
+    """A gap over bad samples changes the estimates by no more than the samples lost."""
     bad = dataclasses.replace(
         noisy,
         sensors={
@@ -149,7 +151,9 @@ def test_interruption_keeps_the_best(model, noisy, result, monkeypatch):
 
 
 def test_interruption_at_the_beginning(model, noisy, monkeypatch):
-    """While only a part of the record has been looked at: where the search was, judged on all of it."""
+    """While only a part of the record has been looked at: where the search was, judged on all of
+    it.
+    """
     real, calls = _fit._advance, []
 
     def interrupted(*args):
@@ -165,8 +169,13 @@ def test_interruption_at_the_beginning(model, noisy, monkeypatch):
 
 @pytest.mark.parametrize(
     ("status", "steps", "end"),
-    [("converged", 11, "100%"), ("converged", 60, "100%"), ("stopped at max_steps", 50, "100%"), ("interrupted", 11, " 22%")],
-)  # fmt: skip
+    [
+        ("converged", 11, "100%"),
+        ("converged", 60, "100%"),
+        ("stopped at max_steps", 50, "100%"),
+        ("interrupted", 11, " 22%"),
+    ],
+)
 def test_the_bar_is_full_where_the_search_is_complete(capfd, status, steps, end):
     with _identify._bar(True, 50, "arm") as bar:
         for n in range(steps):

@@ -7,7 +7,9 @@ import flexjax as fx
 
 
 def test_paper_002_young_modulus(record_number):
-    """Li and Zhang measure 6.05 Hz and compute 6.10 Hz; Table II prints E = 7e9, which gives 1.94 Hz."""
+    """Li and Zhang measure 6.05 Hz and compute 6.10 Hz; Table II prints E = 7e9, which gives 1.94
+    Hz.
+    """
     formulation = fx.TransferMatrix(segments=20)
     printed = formulation.bind(fx.load_robot("li-zhang-single-link-printed"))
     found = {}
@@ -63,5 +65,6 @@ def test_response_from_noise_finds_a_known_filter():
     z = np.exp(2j * np.pi * found.frequencies * step)
     true = (0.1 * z + 0.05) / (z**2 - 1.5 * z + 0.8)
     away = np.abs(found.values - true) / found.sd
-    # Real and imaginary part each within their standard deviation two times in three; leakage at the resonance adds a little.
+    # Real and imaginary part each within their standard deviation two times in three; leakage at
+    # the resonance adds a little.
     assert np.median(away) < 2.0 and np.max(np.abs(found.values / true - 1)) < 0.2

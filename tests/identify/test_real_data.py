@@ -1,4 +1,4 @@
-"""The measured records, where they are at hand: read, gridded, turned into responses."""
+"""Measured recordings, if available: read, resampled, converted to responses."""
 
 import numpy as np
 import pytest
@@ -35,8 +35,12 @@ def test_daisy_lines(experiment_data):
 def test_two_stage_record_has_currents(experiment_data):
     path = experiment_data("quanser_2dsfl/two_stage_lqr_first10s.csv")
     e = fx.Experiment.read(
-        path, time="t_s", currents={"hub1": "I1_meas_A", "hub2": "I2_meas_A"}, sensors={"angle": "th1_hub_deg"}, units={"th1_hub_deg": "deg", "I1_meas_A": "A"}
-    )  # fmt: skip
+        path,
+        time="t_s",
+        currents={"hub1": "I1_meas_A", "hub2": "I2_meas_A"},
+        sensors={"angle": "th1_hub_deg"},
+        units={"th1_hub_deg": "deg", "I1_meas_A": "A"},
+    )
     assert e.sensors["angle"][0] == pytest.approx(np.radians(-25.3652344)) and set(e.currents) == {
         "hub1",
         "hub2",

@@ -50,7 +50,9 @@ def test_optax(model, record):
 
 
 def test_several_records(model, record):
-    """Two of one shape are run together, a shorter one beside them; a step of a first-order method may draw some of them."""
+    """Two of one shape are run together, a shorter one beside them; a step of a first-order method
+    may draw some of them.
+    """
     others = [
         filled(
             joint_record(samples=n, name=f"run {n}"),

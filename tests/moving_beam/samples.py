@@ -1,4 +1,6 @@
-"""The sample element of the reference file, and the same energy integrated by Gauss points: a second way to every number of the generator."""
+"""The sample element of the reference file, and the same energy integrated by Gauss points: a
+second way to every number of the generator.
+"""
 
 import json
 from pathlib import Path
@@ -12,7 +14,8 @@ REFERENCE = json.loads(
     (Path(__file__).parent.parent / "reference" / "003_moving_beam.json").read_text()
 )
 SAMPLE = REFERENCE["element_sample"]
-# Reference order per node: ux, ux', alpha, uy, uy', uz, uz'. Here: inner node, outer node (ux, alpha, uy, uy', uz, uz'), axial slopes.
+# Reference order per node: ux, ux', alpha, uy, uy', uz, uz'. Here: inner node, outer node (ux,
+# alpha, uy, uy', uz, uz'), axial slopes.
 ORDER = np.array([0, 2, 3, 4, 5, 6, 7, 9, 10, 11, 12, 13, 1, 8])
 
 

@@ -1,4 +1,6 @@
-"""Published and independently computed cases: rotating-beam frequencies, spin-up, telescopic arm, deployment, gradients."""
+"""Published and independently computed cases: rotating-beam frequencies, spin-up, telescopic arm,
+deployment, gradients.
+"""
 
 import equinox as eqx
 import jax
@@ -31,7 +33,8 @@ def _first_mode(x):
     return 0.5 * (jnp.cosh(b * x) - jnp.cos(b * x) - s * (jnp.sinh(b * x) - jnp.sin(b * x)))
 
 
-# Omega, flap 1 and 2, lag 1 of a uniform Euler-Bernoulli beam, hub radius 0, in units of sqrt(EI/(rhoA L^4)): Ritz with 26 monomials at 80 digits.
+# Omega, flap 1 and 2, lag 1 of a uniform Euler-Bernoulli beam, hub radius 0, in units of
+# sqrt(EI/(rhoA L^4)): Ritz with 26 monomials at 80 digits.
 ROTATING = (
     (0.0, 3.516015269, 22.03449156, 3.516015269),
     (3.0, 4.797278532, 23.32026367, 3.743511896),
@@ -137,7 +140,7 @@ def test_cubic_order_collapses_and_says_so(record_number):
 
 @pytest.mark.slow
 def test_telescopic_arm(record_number):
-    """Three tubes with overlaps as layers, told as three links with telescope joints held."""
+    """Three tubes with overlaps as layers, as three links with fixed telescope joints."""
     model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
     held = {f"telescope{k}": fx.Motion(fx.constant(3.6)) for k in (1, 2)}
     drive = fx.Drive(joints=held | {"hub": fx.Motion(fx.spin_up(2.0, 15.0))})
@@ -170,9 +173,11 @@ def _bent(model, drive, amplitude=0.05):
 
 
 def _deployed(order, amplitudes):
-    """Largest gap of the tip to the reference while the boom runs out, and to the first run, each in units of its first deflection.
+    """Largest gap of the tip to the reference while the boom runs out, and to the first run, each
+    in units of its first deflection.
 
-    dt = 0.6 ms: at 1.25 ms the phase error of the step is 6.6e-4."""
+    dt = 0.6 ms: at 1.25 ms the phase error of the step is 6.6e-4.
+    """
     model = _boom(8, order)
     drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 10.0, 4.0))})
     ts, amplitudes = jnp.asarray(REFERENCE["deployment"]["t"]), jnp.asarray(amplitudes)
@@ -190,7 +195,7 @@ def _deployed(order, amplitudes):
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ["consistent", "linear"])
 def test_deployment(order, record_number):
-    """At the reference's own 0.05 m, more than two radii of gyration; "consistent" is the default."""
+    """At the reference's 0.05 m, more than two radii of gyration; "consistent" is the default."""
     assert fx.MovingBeam().order == "consistent"
     record_number(
         f"003 deployment, {order}, 0.05 m: tip, of the amplitude",
@@ -201,8 +206,12 @@ def test_deployment(order, record_number):
 
 @pytest.mark.slow
 def test_deployment_of_the_complete_order(record_number):
-    """It meets the reference for small deflections. What it leaves out (two thirds of the curvature's quartic term are too much) is 2.5e-3 of the amplitude at
-    0.05 m and falls with the square of the amplitude: the order's and not the method's, for the consistent order has less than a tenth of it."""
+    """It meets the reference for small deflections.
+
+    What it leaves out (two thirds of the curvature's quartic term are too much) is 2.5e-3 of the
+    amplitude at 0.05 m and falls with the square of the amplitude: the order's and not the
+    method's, for the consistent order has less than a tenth of it.
+    """
     error, gap = _deployed("complete", [5e-4, 0.025, 0.05])
     record_number("003 deployment, complete, 0.5 mm: tip, of the amplitude", error[0], 2e-4)
     record_number(
@@ -215,7 +224,9 @@ def test_deployment_of_the_complete_order(record_number):
 
 @pytest.mark.slow
 def test_amplitude_grows_with_the_root_of_the_length(record_number):
-    """Extension by half in 60 s, some hundred periods: energy over frequency stays, so the amplitude grows as sqrt(L)."""
+    """Extension by half in 60 s, some hundred periods: energy over frequency stays, so the
+    amplitude grows as sqrt(L).
+    """
     model = _boom(4)
     drive = fx.Drive(joints={"guide": fx.Motion(fx.quintic(5.0, 7.5, 60.0))})
     ts = jnp.linspace(0.0, 62.0, 3101)
@@ -232,7 +243,7 @@ def test_amplitude_grows_with_the_root_of_the_length(record_number):
 
 @pytest.mark.slow
 def test_gradients_of_a_deployment(record_number):
-    """Forward mode, reverse mode and differences: the end of l(t), its duration, and the sections."""
+    """Forward mode, reverse mode and differences w.r.t. end and duration of l(t), and sections."""
     model = _boom(2)
     ts = jnp.linspace(0.0, 0.2, 2)
 
@@ -276,8 +287,10 @@ def test_gradients_of_a_deployment(record_number):
 
 @pytest.mark.slow
 def test_gradients_of_a_telescope(record_number):
-    """The telescope of the contract (torque, PD and a prescribed length, friction, a stop, damping, weight, payload; more unknowns than are solved densely):
-    numbers of l(t), sections, material, payload and a coupling."""
+    """The telescope of the contract (torque, PD and a prescribed length, friction, a stop, damping,
+    weight, payload; more unknowns than are solved densely): numbers of l(t), sections, material,
+    payload and a coupling.
+    """
     robot, drive = contract.arm(), contract.drive()
     model = fx.MovingBeam(elements=3).bind(robot)
     ts = np.linspace(0.0, 0.02, 2)
@@ -317,7 +330,8 @@ def test_gradients_of_a_telescope(record_number):
             for e in jnp.eye(7)
         ]
     )
-    # Each by its own size, but not below a thousandth of the largest: numbers here are all of order one.
+    # Each by its own size, but not below a thousandth of the largest: numbers here are all of order
+    # one.
     scale = jnp.maximum(jnp.abs(difference), 1e-3 * jnp.max(jnp.abs(difference)))
     print(forward, difference)
     record_number(
@@ -334,7 +348,9 @@ def test_gradients_of_a_telescope(record_number):
 
 @pytest.mark.slow
 def test_gradients_of_couplings(record_number):
-    """What a coupling does to the tip: forward = reverse = finite differences for every term of the strain energy."""
+    """What a coupling does to the tip: forward = reverse = finite differences for every term of the
+    strain energy.
+    """
     link = fx.Link(
         "link",
         0.8,
@@ -349,7 +365,8 @@ def test_gradients_of_couplings(record_number):
         bent = eqx.tree_at(lambda m: m.couplings, model, couplings)
         return fx.simulate(bent, drive, jnp.array([0.0, 0.1]), substeps=50, stations=2).tip[-1, 1]
 
-    # The three membrane terms make one square: a thousandth off in one of them is no small change, so the differences take small steps.
+    # The three membrane terms make one square: a thousandth off in one of them is no small change,
+    # so the differences take small steps.
     table = fx.check_gradients(end, (model.couplings,), step=2e-5)
     print(table)
     assert len(table.names) == 7 and not table.zero

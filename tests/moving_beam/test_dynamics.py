@@ -1,4 +1,6 @@
-"""Equations of motion: the reference element, eq. (22) against Lagrange, the structured solve, energy with moving length and base."""
+"""Equations of motion: the reference element, eq. (22) against Lagrange, the structured solve,
+energy with moving length and base.
+"""
 
 import functools
 
@@ -46,7 +48,9 @@ def test_inertia_force_of_the_reference_element(record_number):
 
 
 def _telescope():
-    """Two short tubes in space on a universal joint, with a payload: every kind of coordinate at once."""
+    """Two short tubes in space on a universal joint, with a payload: every kind of coordinate at
+    once.
+    """
     tube = dict(
         material=fx.Material(E=2e7, rho=1500.0, nu=0.3), damping=fx.Damping(strain_rate=1e-3)
     )
@@ -88,7 +92,8 @@ def _state(model, scale, key, continuous=False):
     k1, k2, k3 = jax.random.split(jax.random.key(key), 3)
     table = scale * jax.random.normal(k1, (lay.elements, lay.width))
     if continuous:
-        # Axial slopes continuous over nodes: then no material changes its speed in a jump, and d'Alembert's field is a function.
+        # Axial slopes continuous over nodes: then no material changes its speed in a jump, and
+        # d'Alembert's field is a function.
         slopes = table[:, -1]
         table = table.at[:, -2].set(jnp.concatenate([jnp.zeros(1), slopes[:-1]]))
     joints = jnp.array([0.3, -0.2, 0.6])
@@ -103,11 +108,14 @@ def _state(model, scale, key, continuous=False):
 
 
 def test_matrices_of_eq_22_are_lagranges_equations(record_number):
-    """d'Alembert with the matrices of the paper against the derivative of the energies: telescope moving, frame turning about two axes on a ground that
-    moves by itself, in three directions and about an oblique axis."""
+    """d'Alembert with the matrices of the paper against the derivative of the energies: telescope
+    moving, frame turning about two axes on a ground that moves by itself, in three directions and
+    about an oblique axis.
+    """
     robot = fx.Robot("bare", _telescope().links, _telescope().joints, gravity=(0.3, -9.0, 1.0))
-    # Without rotary inertia: sections' rotations have kinks at nodes, and material that runs over a kink changes its spin in a jump (1e-8 here), which
-    # Lagrange's equations contain and a field of accelerations does not.
+    # Without rotary inertia: sections' rotations have kinks at nodes, and material that runs over a
+    # kink changes its spin in a jump (1e-8 here), which Lagrange's equations contain and a field of
+    # accelerations does not.
     model = fx.MovingBeam(elements=3, order="consistent", rotary=False).bind(robot)
     ground = fx.Base(
         fx.stack([fx.sine(x, f) for x, f in ((0.1, 0.7), (0.2, 0.5), (-0.1, 0.9))]),
@@ -144,8 +152,10 @@ def test_matrices_of_eq_22_are_lagranges_equations(record_number):
 
 @pytest.mark.parametrize("planar, choice", [(True, {}), (False, {"uy": "quintic", "ux": "linear"})])
 def test_energy_of_constant_lengths_is_that_of_a_mesh_at_rest(planar, choice, record_number):
-    """Written for constant lengths in Legendre's polynomials, against the energy of a moving mesh in powers of xi with nothing moving: value and momenta. A
-    planar arm on a ground that leaves its plane as well."""
+    """Written for constant lengths in Legendre's polynomials, against the energy of a moving mesh
+    in powers of xi with nothing moving: value and momenta. A planar arm on a ground that leaves its
+    plane as well.
+    """
     link = fx.Link(
         "link",
         0.7,
@@ -220,7 +230,9 @@ def test_structured_solve_is_the_mass_matrix(space, record_number):
 
 @pytest.mark.slow  # long to compile in space
 def test_energy_with_moving_length_and_joints(space, record_number):
-    """Telescope runs out while the base turns about two axes, with damping, weight and payload: energy and the actuators' work."""
+    """Telescope runs out while the base turns about two axes, with damping, weight and payload:
+    energy and the actuators' work.
+    """
     model, drive = space
     traj = fx.simulate(model, drive, jnp.linspace(0.0, 0.3, 4), dt=5e-3)
     e = traj.energy
@@ -235,7 +247,9 @@ def test_energy_with_moving_length_and_joints(space, record_number):
 
 @pytest.mark.slow  # long to compile in space
 def test_energy_with_torques_on_a_universal_base(record_number):
-    """Three tubes with a payload in space: torques turn the universal base about both axes, one length is pushed by a force, the other prescribed."""
+    """Three tubes with a payload in space: torques turn the universal base about both axes, one
+    length is pushed by a force, the other prescribed.
+    """
     tube = dict(material=fx.Material(E=2e9, rho=1500.0, nu=0.3))
     links = [
         fx.Link(name, 0.6, section=fx.Tube(d, 0.003), **tube)
@@ -283,7 +297,9 @@ def test_energy_with_torques_on_a_universal_base(record_number):
 
 @pytest.mark.slow
 def test_energy_with_moving_length_and_moving_ground(record_number):
-    """The ground shakes and turns by itself while the telescope runs out and a torque lifts it: energy and work at the default step, and their order."""
+    """The ground shakes and turns by itself while the telescope runs out and a torque lifts it:
+    energy and work at the default step, and their order.
+    """
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
     links = [
         fx.Link(
@@ -351,7 +367,9 @@ def test_energy_with_moving_length_and_moving_ground(record_number):
 
 @pytest.mark.slow
 def test_length_driven_by_a_force(record_number):
-    """A straight telescope pushed by a constant force moves as its mass says; a bent one exchanges energy with its length, and the balance closes."""
+    """A straight telescope pushed by a constant force moves as its mass says; a bent one exchanges
+    energy with its length, and the balance closes.
+    """
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
     links = [
         fx.Link(name, 0.5, section=fx.Tube(d, 0.002), material=soft)

@@ -1,4 +1,6 @@
-"""The generator: product integrals, energies of every order and coupling, stiffness matrices, objectivity."""
+"""The generator: product integrals, energies of every order and coupling, stiffness matrices,
+objectivity.
+"""
 
 from fractions import Fraction
 
@@ -48,7 +50,9 @@ def test_tensors_are_the_rationals_of_the_reference(name):
 
 
 def test_tensors_of_mixed_sets_and_weights():
-    """A quintic, a cubic and a linear function with a weight, against polynomials integrated by Gauss points."""
+    """A quintic, a cubic and a linear function with a weight, against polynomials integrated by
+    Gauss points.
+    """
     D = product_integrals(((QUINTIC, 2), (CUBIC, 1), (LINEAR, 0)), weight=2)
     z, w = np.polynomial.legendre.leggauss(10)
     z, w = 0.5 * (z + 1), 0.5 * w
@@ -84,7 +88,9 @@ def test_energy_and_forces_of_the_reference_element(order, record_number):
 
 
 def test_every_coupling_three_ways(record_number):
-    """Each term alone: factored tables as in the time loop, dense rational tensors, Gauss points; values and forces."""
+    """Each term alone: factored tables as in the time loop, dense rational tensors, Gauss points;
+    values and forces.
+    """
     l = jnp.asarray(1.3)
     y = _random(1)
     terms = (*KNOWN.values(), Term("GJ", "ppaa", Fraction(3, 7)))
@@ -149,7 +155,9 @@ def _density(terms, z):
 
 
 def _turned(s, order):
-    """Letters at x = 0 of a bent, twisted beam of size s, and of the same beam turned by s about an oblique axis."""
+    """Letters at x = 0 of a bent, twisted beam of size s, and of the same beam turned by s about an
+    oblique axis.
+    """
     axis = jnp.array([0.5, -0.7, 0.4])
 
     def line(turn, x):
@@ -175,7 +183,8 @@ def _turned(s, order):
 
     def letters(turn):
         def alpha_of(x):
-            # Third angle of the section: z-y-x angles in the paper's sense (turn about z, then y, then the twist about x).
+            # Third angle of the section: z-y-x angles in the paper's sense (turn about z, then y,
+            # then the twist about x).
             R = frame(turn, s * (0.3 + 0.7 * x), x)
             return jnp.arctan2(R[2, 1], R[2, 2])
 
@@ -212,7 +221,9 @@ def test_lists_print_select_and_extend():
 
 @pytest.mark.parametrize("order", ["cubic", "consistent"])
 def test_objectivity_at_the_order_claimed(order, record_number):
-    """A rotation of size s of a deformation of size s must not change the energy at the order that is claimed."""
+    """A rotation of size s of a deformation of size s must not change the energy at the order that
+    is claimed.
+    """
     highest = 3 if order == "cubic" else 4
 
     @jax.jit

@@ -1,4 +1,6 @@
-"""What an order of approximation keeps: the energy of an exact rod, a floor below which it cannot fall; and a model with terms of one's own."""
+"""What an order of approximation keeps: the energy of an exact rod, a floor below which it cannot
+fall; and a model with terms of one's own.
+"""
 
 from fractions import Fraction
 
@@ -17,7 +19,9 @@ from tests.moving_beam.test_generator import _density
 
 
 def _rod(s, planar):
-    """Letters at x = 0 of an inextensible rod, bent and twisted by s, and the density of its exact energy."""
+    """Letters at x = 0 of an inextensible rod, bent and twisted by s, and the density of its exact
+    energy.
+    """
     out = 0.0 if planar else 1.0
 
     def slopes(x):
@@ -58,7 +62,9 @@ def _rod(s, planar):
 
 @pytest.mark.parametrize("planar", [True, False])
 def test_quartic_energy_of_an_inextensible_rod(planar, record_number):
-    """The consistent order is the exact rod to the fourth order; the complete one has c^2 d^2 EIz too much in the plane, 3/2 instead of 1/2."""
+    """The consistent order is the exact rod to the fourth order; the complete one has c^2 d^2 EIz
+    too much in the plane, 3/2 instead of 1/2.
+    """
 
     @jax.jit
     def gaps(s):
@@ -74,7 +80,8 @@ def test_quartic_energy_of_an_inextensible_rod(planar, record_number):
         abs(float(fine[0])),
         1e-3,
     )
-    # What is left is of the sixth order in the plane (even in s), of the fifth in space: 1/16 and 1/4.
+    # What is left is of the sixth order in the plane (even in s), of the fifth in space: 1/16 and
+    # 1/4.
     record_number(
         f"003 exact rod in the {where}, consistent: and at a quarter of s (ratio)",
         float(fine[0] / coarse[0]),
@@ -95,8 +102,10 @@ def test_quartic_energy_of_an_inextensible_rod(planar, record_number):
     "order, bounded", [("consistent", True), ("complete", True), ("cubic", False)]
 )
 def test_energy_is_bounded_below(order, bounded, record_number):
-    """Large bending in the plane with the extension that makes its energy least: what grows with the fourth power must be positive in the worst direction
-    (elements of 50 radii of gyration). The cubic order falls without end."""
+    """Large bending in the plane with the extension that makes its energy least: what grows with
+    the fourth power must be positive in the worst direction (elements of 50 radii of gyration). The
+    cubic order falls without end.
+    """
     n = 2
     constants = fx.BeamConstants(EA=2500.0, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0)
     robot = fx.Robot(
@@ -141,7 +150,9 @@ def test_energy_is_bounded_below(order, bounded, record_number):
 
 
 def test_a_model_with_terms_of_ones_own(record_number):
-    """Selected terms and a new one (a hardening spring in the curvature) from the printed list to the energy of a bound model, with a changed coupling."""
+    """Selected terms and a new one (a hardening spring in the curvature) from the printed list to
+    the energy of a bound model, with a changed coupling.
+    """
     chosen = {"EA a c c", "EA c c c c", Term("EIz", "dddd", Fraction(1, 24))}
     method = fx.MovingBeam(elements=1, order=chosen)
     assert "EIz d d d d / 24" in str(method) and "EIz b c d" not in str(method)
@@ -157,7 +168,8 @@ def test_a_model_with_terms_of_ones_own(record_number):
         planar=True,
     )
     model = method.bind(robot)
-    # uy = k x^2 / 2 and ux = a x, exactly in the shapes: c = k x, d = k. Nodes: ux, uy, uy'; then the element's own axial slopes.
+    # uy = k x^2 / 2 and ux = a x, exactly in the shapes: c = k x, d = k. Nodes: ux, uy, uy'; then
+    # the element's own axial slopes.
     a, k, L = -0.1, 0.4, 2.0
     q = jnp.array([a * L, k * L**2 / 2, k * L, a, a])
     spring = {name: 2.0 if name == "EIz d d d d" else 1.0 for name in model.couplings}

@@ -1,4 +1,6 @@
-"""Shape functions can be chosen: they converge at their own order, the solve and the start know their unknowns, and what is not of their kind is refused."""
+"""Shape functions can be chosen: they converge at their own order, the solve and the start know
+their unknowns, and what is not of their kind is refused.
+"""
 
 from fractions import Fraction
 
@@ -37,7 +39,8 @@ def test_factored_tables_are_the_dense_tensors(choice, record_number):
     l, terms = jnp.asarray(0.8), ORDERS["consistent"]
     factored = strain_energy(tables(terms, shapes), y[None], l[None], STIFFNESS[None])
     dense = dense_energy(terms, y, l, STIFFNESS, shapes)
-    # Powers of xi cost a quintic five digits of its random curvatures (products of eighth degree); the tensors are rationals.
+    # Powers of xi cost a quintic five digits of its random curvatures (products of eighth degree);
+    # the tensors are rationals.
     record_number(
         f"003 {choice} shapes: factored tables against tensors",
         float(jnp.abs(factored / dense - 1)),
@@ -46,7 +49,9 @@ def test_factored_tables_are_the_dense_tensors(choice, record_number):
 
 
 def _frequencies(shapes: Shapes, n: int):
-    """Of a clamped-free beam with unit constants and no rotary inertia of bending: axial, torsion, bending in y, in z (each the second one)."""
+    """Of a clamped-free beam with unit constants and no rotary inertia of bending: axial, torsion,
+    bending in y, in z (each the second one).
+    """
     l = jnp.full(n, 1.0 / n)
     M = _link.element_masses(shapes, l, jnp.ones(n), jnp.zeros((n, 3)).at[:, 0].set(1.0))
     tab = tables(LINEAR_TERMS, shapes)
@@ -77,7 +82,9 @@ def _frequencies(shapes: Shapes, n: int):
 def test_frequencies_converge_at_the_order_of_the_shapes(
     choice, rods, beams, orders, record_number
 ):
-    """``rods``, ``beams``: elements of the coarser mesh, fine enough for the order to show and coarse enough for rounding not to."""
+    """``rods``, ``beams``: elements of the coarser mesh, fine enough for the order to show and
+    coarse enough for rounding not to.
+    """
     exact = np.array([1.5 * np.pi, 1.5 * np.pi, 4.694091132974175**2, 4.694091132974175**2])
     shapes = Shapes.of(CHOICES[choice])
     error = {
@@ -135,7 +142,9 @@ def test_bent_start_does_not_stretch(choice, record_number):
 
 
 def test_a_high_order_element_joins_the_model(record_number):
-    """A whole model with other shapes: one quintic element has the first frequency to 1.6e-6 (ten cubic ones: 8.5e-7)."""
+    """A whole model with other shapes: one quintic element has the first frequency to 1.6e-6 (ten
+    cubic ones: 8.5e-7).
+    """
     constants = fx.BeamConstants(EA=1e6, EIy=1.0, EIz=1.0, GJ=1.0, rhoA=1.0)
     robot = fx.Robot(
         "rod",

@@ -1,4 +1,6 @@
-"""Elements of a link that does not deform: they move, weigh and resist as the rigid link does, whatever its curvature, taper and pieces."""
+"""Elements of a link that does not deform: they move, weigh and resist as the rigid link does,
+whatever its curvature, taper and pieces.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +30,9 @@ LINKS = {
 
 
 def carried(link, n):
-    """(n + 1, 6, 6): twists of the nodes from that of the base, as the elements carry them when no strain changes."""
+    """(n + 1, 6, 6): twists of the nodes from that of the base, as the elements carry them when no
+    strain changes.
+    """
     shape = (
         jnp.concatenate(
             [jnp.array([1.0, 0.0, 0.0]), jnp.zeros(3) if link.curvature is None else link.curvature]
@@ -42,7 +46,9 @@ def carried(link, n):
 
 
 def rigid_inertia(link):
-    """Twelve points on every piece: the five of the library's are right to 6e-10 for a link that turns by 1.5 rad."""
+    """Twelve points on every piece: the five of the library's are right to 6e-10 for a link that
+    turns by 1.5 rad.
+    """
     s, w = link_quadrature(link, 12)
     p = beam_properties(link, s)
     back = jax.vmap(lambda s: se3.adjoint_inverse(centreline_pose(link, s)))(s)

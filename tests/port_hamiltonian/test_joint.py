@@ -1,4 +1,6 @@
-"""A joint transmits a whole step: where the twists lead both sides is where the joint puts them, for every type."""
+"""A joint transmits a whole step: where the twists lead both sides is where the joint puts them,
+for every type.
+"""
 
 import jax.numpy as jnp
 import numpy as np

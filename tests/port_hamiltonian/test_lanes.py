@@ -15,9 +15,12 @@ def test_layouts_agree(d):
     A, B = (jnp.asarray(rng.normal(size=(2, 4, d, d))) for _ in range(2))
     la, lb, lA, lB = _lanes.lanes(a), _lanes.lanes(b), _lanes.lanes(A, 2), _lanes.lanes(B, 2)
     for plain, laned in (
-        (_algebra.ad(a), _lanes.ad(la)), (_algebra.coad_of(a), _lanes.coad_of(la)), (linalg.mm(A, B), _lanes.mm(lA, lB)),
-        (_algebra.resolvent(a), _lanes.resolvent(la)), (linalg.transpose(A), _lanes.transpose(lA)),
-    ):  # fmt: skip
+        (_algebra.ad(a), _lanes.ad(la)),
+        (_algebra.coad_of(a), _lanes.coad_of(la)),
+        (linalg.mm(A, B), _lanes.mm(lA, lB)),
+        (_algebra.resolvent(a), _lanes.resolvent(la)),
+        (linalg.transpose(A), _lanes.transpose(lA)),
+    ):
         np.testing.assert_allclose(plain, _lanes.unlanes(laned, 2), atol=1e-14)
     np.testing.assert_allclose(linalg.mv(A, b), _lanes.unlanes(_lanes.mv(lA, lb)), atol=1e-14)
     one = np.eye(d) + np.asarray(_algebra.ad(a)[0, 0])

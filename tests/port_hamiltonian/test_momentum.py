@@ -1,7 +1,10 @@
-"""A curved link flies freely in space: its momentum is not conserved exactly (poses and strains travel apart by O(l^2)); the error falls with order 2.
+"""A curved link flies freely in space: its momentum is not conserved exactly (poses and strains
+travel apart by O(l^2)); the error falls with order 2.
 
-Undeformed elements carry their momentum exactly, so that only strains tell the elements' number: from 8 to 16 the gain changes by 1e-7 (7e-6 before they did),
-by a mixture of the second order and higher ones (2.9 linear, 3.6 angular)."""
+Undeformed elements carry their momentum exactly, so that only strains tell the elements' number:
+from 8 to 16 the gain changes by 1e-7 (7e-6 before they did), by a mixture of the second order and
+higher ones (2.9 linear, 3.6 angular).
+"""
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +36,9 @@ def _momenta(model, mech):
 
 
 def _gains(elements, refinements):
-    """What the linear and angular momenta gain over the span, relative, for SPAN in STEPS times each refinement (one program for all)."""
+    """What the linear and angular momenta gain over the span, relative, for SPAN in STEPS times
+    each refinement (one program for all).
+    """
     model = _flyer(elements)
     start = fx.Start(rates={"free": jnp.array([0.5, -0.3, 0.8, 2.0, 3.0, -4.0])})
 
@@ -65,7 +70,8 @@ def test_momentum_of_a_free_flyer(record_number):
     for k, name in enumerate(("linear", "angular")):
         errors = [np.linalg.norm(g[k]) for g in (coarse[0], middle[0], fine[2])]
         record_number(
-            f"{name} momentum of a free flyer, 16 elements, {SPAN / STEPS / 4 * 1e3:g} ms, relative error",
+            f"{name} momentum of a free flyer, 16 elements, {SPAN / STEPS / 4 * 1e3:g} ms, "
+            "relative error",
             errors[-1],
             2e-5,
         )

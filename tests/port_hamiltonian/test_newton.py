@@ -1,4 +1,6 @@
-"""The structured Newton matrix is the derivative of the residual, its transpose solves the transposed system: on every mechanism of the zoo."""
+"""The structured Newton matrix is the derivative of the residual, its transpose solves the
+transposed system: on every mechanism of the zoo.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +31,7 @@ CASES = {
 
 
 def random_state(model, drive, scale=0.3, seed=0):
-    """A state off equilibrium and off every special position: strains, twists and rates at random."""
+    """A generic state off equilibrium: random strains, twists and rates."""
     key = jax.random.key(seed)
     y = model.initial_state(drive, jnp.zeros(()), Start())
     term = model.term(drive)
@@ -76,7 +78,8 @@ def test_matrix_is_the_derivative(case, record_number):
         return jnp.max(jnp.abs(back)), jnp.max(jnp.abs(other))
 
     forward, transposed = check(y)
-    # A revolute joint that closes a loop in space pairs moments of both sides: left out of the matrix, and told by `exact`.
+    # A revolute joint that closes a loop in space pairs moments of both sides: left out of the
+    # matrix, and reported by `exact`.
     limit = 1e-8 if term.exact else 1e-2
     record_number(f"Newton matrix against the derivative, {name}", forward, limit)
     record_number(f"transposed Newton matrix against the derivative, {name}", transposed, limit)
@@ -100,8 +103,9 @@ BATCHES = CASES | {
     ],
 )
 def test_batch_has_the_roots_of_its_lanes(name, record_number):
-    """Newton's form for batches (last axis, lanes that are done stand still) against one lane after the other: steps of different length, one from
-    farther off."""
+    """Newton's form for batches (last axis; finished runs stay) against one run after the
+    other: steps of different length, one from farther away.
+    """
     make, options, joints = BATCHES[name]
     model, drive = fx.PortHamiltonian(**options).bind(make()), fx.Drive(joints=joints)
     term, y = model.term(drive), quick_jit(lambda: random_state(model, drive))()

@@ -1,6 +1,9 @@
-"""Another code: a soft clamped link, swung out of every plane by a force on its tip, in Exudyn's geometrically exact beams in space.
+"""Another code: a soft clamped link, swung out of every plane by a force on its tip, in Exudyn's
+geometrically exact beams in space.
 
-The force grows smoothly (a quintic in time): released suddenly under gravity the same link converges irregularly in either code (orders 1.4 to 2.3)."""
+The force grows smoothly (a quintic in time): released suddenly under gravity the same link
+converges irregularly in either code (orders 1.4 to 2.3).
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +11,8 @@ import pytest
 
 import flexjax as fx
 
-# Unequal bending stiffnesses and a force across both: bending about two axes and torsion from the first instant.
+# Unequal bending stiffnesses and a force across both: bending about two axes and torsion from the
+# first instant.
 SECTION = dict(
     EA=4e3,
     EIy=0.9,

@@ -1,4 +1,6 @@
-"""The paper's own elements as a model: power, energy, frequencies and the step response of an independent implementation of the same element."""
+"""The paper's own elements as a model: power, energy, frequencies and the step response of an
+independent implementation of the same element.
+"""
 
 import os
 import subprocess
@@ -69,7 +71,9 @@ def test_frequencies_are_those_of_the_element(record_number):
 
 @pytest.mark.slow
 def test_step_response_of_the_paper(record_number):
-    """N = 20, alpha = 1/2, K = 15, R = 3, Table I as densities: the same numbers as an independent implementation, to the error in time of either."""
+    """N = 20, alpha = 1/2, K = 15, R = 3, Table I as densities: the same numbers as an independent
+    implementation, to the error in time of either.
+    """
     ref = REFERENCE["cases"]["step_density"]
     model = fx.PortHamiltonian(elements=20, scheme="paper").bind(
         fx.load_robot("macchelli-single-link")
@@ -93,7 +97,8 @@ def test_step_response_of_the_paper(record_number):
 
 FIRST = """
 import os
-os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # where jaxlib 0.10.1 loses LAPACK's calls: flexjax._types.ravel
+# On one core jaxlib 0.10.1 loses LAPACK's calls: flexjax._types.ravel
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 import jax
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp

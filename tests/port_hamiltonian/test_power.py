@@ -1,4 +1,7 @@
-"""Power balance: what the ports give is what the energy gains, for states at random. Loops are left out here: twists at random would open them."""
+"""Power balance: what the ports give is what the energy gains, for states at random.
+
+Loops are left out here: twists at random would open them.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -41,7 +44,9 @@ POWER = {
 
 
 def power_gap(model, drive):
-    """Rate of the energies less the power of drive and dampers at a random state, relative to their size."""
+    """Rate of the energies less the power of drive and dampers at a random state, relative to their
+    size.
+    """
 
     @quick_jit
     def check():

@@ -1,4 +1,4 @@
-"""Statics with large deflection, frequencies of the Timoshenko beam, and the paper's own element."""
+"""Statics with large deflection, frequencies of the Timoshenko beam, the paper's element."""
 
 import jax
 import jax.numpy as jnp
@@ -67,7 +67,9 @@ def test_elastica_converges(record_number):
 
 
 def test_strain_at_the_ends(record_number):
-    """Curvature of a cantilever under a tip force falls from P L/EI at the clamp to nothing at the tip, also behind the centres of the outermost elements."""
+    """Curvature of a cantilever under a tip force falls from P L/EI at the clamp to nothing at the
+    tip, also behind the centres of the outermost elements.
+    """
     model, force = fx.PortHamiltonian(elements=6).bind(cantilever(SLENDER)), 1e-3
     drive = fx.Drive(loads=[fx.Load("link", fx.constant((0, force, 0, 0, 0, 0)))])
     s = jnp.linspace(0.0, 1.0, 13)
@@ -102,7 +104,8 @@ def test_bend_of_45_degrees(record_number):
             cantilever(stiff, 25 * np.pi, planar=False, curvature=(0.0, 0.0, -0.01))
         )
         tip = rest(model, (0, 0, 300.0, 0, 0, 0))
-        # The reference starts along x and bends towards +y; ours starts along y and bends towards +x.
+        # The reference starts along x and bends towards +y; ours starts along y and bends towards
+        # +x.
         errors.append(np.max(np.abs(np.array([tip[1], tip[0], tip[2]]) - exact)))
     record_number("45-degree bend, 16 elements", errors[1], 0.05)
     record_number("45-degree bend, order", np.log2(errors[0] / errors[1]), (1.85, 2.15), "in")
@@ -151,7 +154,9 @@ def paper_element(n, alpha):
 
 
 def test_damping_of_fast_modes_hides_no_slow_one(record_number):
-    """Strain-rate damping makes the shear modes decay a billion times faster than the arm vibrates; the arm's modes are still told."""
+    """Strain-rate damping makes the shear modes decay a billion times faster than the arm vibrates;
+    the arm's modes are still told.
+    """
     plain, damped = (
         fx.modes(
             fx.PortHamiltonian(elements=8).bind(

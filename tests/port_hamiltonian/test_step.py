@@ -19,7 +19,9 @@ REFERENCE = json.loads(
 
 @pytest.fixture(scope="module")
 def soft():
-    """A soft pendulum that swings with large deflection: strains of several per cent, tip far off the tangent."""
+    """A soft pendulum that swings with large deflection: strains of several per cent, tip far off
+    the tangent.
+    """
     link = fx.Link("link", 1.0, constants=zoo.constants(EIz=0.3))
     return fx.PortHamiltonian(elements=8).bind(fx.Robot.serial([link]))
 
@@ -49,7 +51,9 @@ def test_energy_over_many_steps(soft, record_number):
 
 
 def _order(model, solver):
-    """Measured on a smooth motion: a sudden release excites modes that no step of this size resolves, and the order with them."""
+    """Measured on a smooth motion: a sudden release excites modes that no step of this size
+    resolves, and the order with them.
+    """
     drive = fx.Drive(joints={"joint1": fx.Motion(fx.cycloid(0.4, 0.25))})
     ends = [
         np.asarray(
@@ -76,8 +80,9 @@ def test_damped_alternative(soft, record_number):
 
 @pytest.mark.slow
 def test_waves_of_a_step_die(record_number):
-    """A pull that comes suddenly, in steps longer than the period of the first axial wave (4 ms): the midpoint rule passes the waves on for ever, TR-BDF2
-    takes their energy and arrives at rest."""
+    """A pull that comes suddenly, in steps longer than the period of the first axial wave (4 ms):
+    the midpoint rule passes the waves on for ever, TR-BDF2 takes their energy and arrives at rest.
+    """
     link = fx.Link("link", 1.0, constants=zoo.constants(EA=1e5, rhoA=0.1))
     robot = fx.Robot(
         "pulled",
@@ -100,7 +105,8 @@ def test_waves_of_a_step_die(record_number):
     record_number("strain off its rest 40 steps after a sudden pull, midpoint", off[0], 0.1, ">=")
     record_number("strain off its rest 40 steps after a sudden pull, TR-BDF2", off[1], 1e-8)
     record_number("share of the work that the midpoint rule takes", abs(lost[0]), 1e-11)
-    # Of the work of a constant force at rest one half is in the spring: the other is what the waves carried.
+    # Of the work of a constant force at rest one half is in the spring: the other is what the waves
+    # carried.
     record_number("share of the work that TR-BDF2 takes", lost[1], (0.45, 0.55), "in")
 
 
@@ -126,7 +132,9 @@ def test_energy_with_a_density_of_ones_own(record_number):
 
 @pytest.mark.slow
 def test_environment_by_ports(record_number):
-    """An arm and a forearm fall on a spring with a damper, put together by hand: power through the closing port is what the environment stores and loses."""
+    """An arm and a forearm fall on a spring with a damper, put together by hand: power through the
+    closing port is what the environment stores and loses.
+    """
     m = Mechanism("against a wall", planar=True)
     arm, fore = (
         m.add(fx.Link(n, length, constants=zoo.constants()))
@@ -169,7 +177,9 @@ def test_environment_by_ports(record_number):
 
 
 def test_step_response_against_the_paper(record_number):
-    """Table I as densities, K = 15, R = 3: the paper's element at N = 20; ours differs by the spatial error of either."""
+    """Table I as densities, K = 15, R = 3: the paper's element at N = 20; ours differs by the
+    spatial error of either.
+    """
     ref = REFERENCE["cases"]["step_density"]
     model = fx.PortHamiltonian(elements=20).bind(fx.load_robot("macchelli-single-link"))
     drive = fx.Drive(joints={"joint": fx.PD(15.0, 3.0, fx.constant(1.0))})

@@ -21,7 +21,9 @@ def constants(**changed):
 
 
 def spatial():
-    """Curved link on a universal joint with hub and friction, rigid link on a flexible joint with rotor, link with an offset payload on a ball."""
+    """Curved link on a universal joint with hub and friction, rigid link on a flexible joint with
+    rotor, link with an offset payload on a ball.
+    """
     links = [
         fx.Link(
             "a",
@@ -39,19 +41,37 @@ def spatial():
         fx.Link("c", 0.5, constants=constants()),
     ]
     joints = [
-        fx.Joint("u", "universal", "ground", "a", axis=(0, 0, 1), axis2=(0, 1, 0), hub=fx.Hub(0.1, 1e-2), damping=0.02, home=(0.2, -0.3)),
         fx.Joint(
-            "f", "revolute", "a", "b", axis=(0, 0.6, 0.8), stiffness=30.0, damping=0.05, offset=(0.02, 0.05, -0.03), rotation=(0.2, 0.1, 0.4),
+            "u",
+            "universal",
+            "ground",
+            "a",
+            axis=(0, 0, 1),
+            axis2=(0, 1, 0),
+            hub=fx.Hub(0.1, 1e-2),
+            damping=0.02,
+            home=(0.2, -0.3),
+        ),
+        fx.Joint(
+            "f",
+            "revolute",
+            "a",
+            "b",
+            axis=(0, 0.6, 0.8),
+            stiffness=30.0,
+            damping=0.05,
+            offset=(0.02, 0.05, -0.03),
+            rotation=(0.2, 0.1, 0.4),
             motor=fx.Motor(rotor=4e-3, gear=3.0),
         ),
         fx.Joint("s", "spherical", "b", "c", home=(0.3, 0.2, -0.4)),
-    ]  # fmt: skip
+    ]
     payloads = [fx.Payload("p", "c", 0.2, inertia=1e-3, offset=(0.03, 0.04, 0.01))]
     return fx.Robot("spatial zoo", links, joints, payloads, gravity=(0.0, -9.81, 1.0))
 
 
 def planar():
-    """Two links, prismatic base, flexible elbow with rotor and end stops, a payload inside a link."""
+    """Two links, prismatic base, flexible elbow with rotor and stops, a payload inside a link."""
     links = [
         fx.Link("a", 0.8, constants=constants(), curvature=(0, 0, 0.5)),
         fx.Link("b", 0.6, constants=constants()),

@@ -1,4 +1,6 @@
-"""Wrong robot files: each gives one RobotError with path, value and what was expected, before any array is made."""
+"""Wrong robot files: each gives one RobotError with path, value and what was expected, before any
+array is made.
+"""
 
 import pytest
 
@@ -23,7 +25,7 @@ damping = { strain_rate = 1e-4 }
 name = "fore"
 length = 0.5
 pieces = [
-    { fraction = 0.4, section = { shape = "rectangle", width = 0.02, height = 0.005 }, material = "steel" },
+{fraction = 0.4, section = {shape = "rectangle", width = 0.02, height = 0.005}, material = "steel"},
     { fraction = 0.6, constants = { EA = 1e6, EIy = 10.0, EIz = 10.0, GJ = 5.0, rhoA = 0.5 } },
 ]
 
@@ -78,7 +80,8 @@ on = "upper"
 s = 0.1
 """
 
-# (what is wrong, text of the good file, text put in its place, path in the message, part of what it says)
+# (what is wrong, text of the good file, text put in its place, path in the message, part of what it
+# says)
 CASES = [
     (
         "negative length",
@@ -442,7 +445,8 @@ CASES = [
     ),
     (
         "nothing",
-        "body = { mass = 0.2, com = [0.05, 0.0, 0.0], inertia = [1e-4, 1e-4, 1e-4, 0.0, 0.0, 0.0] }",
+        "body = { mass = 0.2, com = [0.05, 0.0, 0.0], "
+        "inertia = [1e-4, 1e-4, 1e-4, 0.0, 0.0, 0.0] }",
         "",
         "links.hand = missing",
         "exactly one of section",
@@ -656,9 +660,20 @@ def test_binary_file(tmp_path):
 
 def test_words_that_people_try_lead_to_the_key():
     document = {
-        "schema": 1, "name": "x", "links": [{"name": "a", "length": 1.0, "section": {"shape": "circle", "radius": 0.01}, "material": "steel"}],
-        "joints": [{"name": "j", "type": "revolute", "parent": "ground", "child": "a", "angle": 0.3}],
-    }  # fmt: skip
+        "schema": 1,
+        "name": "x",
+        "links": [
+            {
+                "name": "a",
+                "length": 1.0,
+                "section": {"shape": "circle", "radius": 0.01},
+                "material": "steel",
+            }
+        ],
+        "joints": [
+            {"name": "j", "type": "revolute", "parent": "ground", "child": "a", "angle": 0.3}
+        ],
+    }
     with pytest.raises(RobotError) as caught:
         _load.robot_from_dict(document)
     text = str(caught.value)

@@ -45,21 +45,49 @@ def everything() -> Robot:
     third = 1 / 3
     alu = Material.named("aluminium")
     links = [
-        Link("a", third, section=Rectangle(0.02, 0.005), section_end=Rectangle(0.01, 0.1 / 7), material=alu,
-             curvature=(0.1, third, -0.0), damping=Damping(strain_rate=1e-4, mass=third, modal=0.01)),
-        Link("b", 1.0, section=IBeam(0.1, 0.05, 0.01, 0.005), material=Material(E=7e10, rho=2.7e3, G=third * 1e11)),
-        Link("c", 2.0, rigid=True, body=Body(third, (1.0, 0.0, 0.0), (1.0, 1.0, 1.0, 0.1, 0.0, 0.0))),
+        Link(
+            "a",
+            third,
+            section=Rectangle(0.02, 0.005),
+            section_end=Rectangle(0.01, 0.1 / 7),
+            material=alu,
+            curvature=(0.1, third, -0.0),
+            damping=Damping(strain_rate=1e-4, mass=third, modal=0.01),
+        ),
+        Link(
+            "b",
+            1.0,
+            section=IBeam(0.1, 0.05, 0.01, 0.005),
+            material=Material(E=7e10, rho=2.7e3, G=third * 1e11),
+        ),
+        Link(
+            "c", 2.0, rigid=True, body=Body(third, (1.0, 0.0, 0.0), (1.0, 1.0, 1.0, 0.1, 0.0, 0.0))
+        ),
         Link("d", 1.0, section=Circle(0.01), material=alu),
-    ]  # fmt: skip
+    ]
     joints = [
         Joint("j1", "universal", "ground", "a", axis=(0, 0, 1), axis2=(0, 1, 0), home=(0.1, third)),
-        Joint("j2", "revolute", "a", "b", axis=(1, 2, 3), offset=(third, 0, 0), rotation=(third, 0.1, 0.2),
-              stiffness=100 * third, damping=0.1, friction=Friction(0.1), hub=Hub(1.0, (0.1, 0.2, third)), mass=third,
-              motor=Motor(1e-5, 50, 0.1, 3), stops=Stops(-1, 1, 1e4, 1.0), home=(third,)),
+        Joint(
+            "j2",
+            "revolute",
+            "a",
+            "b",
+            axis=(1, 2, 3),
+            offset=(third, 0, 0),
+            rotation=(third, 0.1, 0.2),
+            stiffness=100 * third,
+            damping=0.1,
+            friction=Friction(0.1),
+            hub=Hub(1.0, (0.1, 0.2, third)),
+            mass=third,
+            motor=Motor(1e-5, 50, 0.1, 3),
+            stops=Stops(-1, 1, 1e4, 1.0),
+            home=(third,),
+        ),
         Joint("j3", "prismatic", "b", "c", home=1.5),
         Joint("j4", "sliding", "b", "d", home=third),
         Joint("close", "spherical", "d", "c", loop=True, child_at="tip"),
-    ]  # fmt: skip
+    ]
     sensors = [
         Sensor(
             "s1",
@@ -139,7 +167,8 @@ def test_traced_robot_is_not_saved(tmp_path):
 
 def test_published_schema_is_up_to_date():
     assert json.loads(SCHEMA_FILE.read_text(encoding="utf-8")) == robot_schema(), (
-        "write json.dumps(robot_schema(), indent=2, ensure_ascii=False) to flexjax/robot/files/robot.schema.json"
+        "write json.dumps(robot_schema(), indent=2, ensure_ascii=False) to "
+        "flexjax/robot/files/robot.schema.json"
     )
 
 
@@ -235,7 +264,10 @@ def test_junk_is_told(junk):
         robot_from_dict(junk)
 
 
-KEYS = "name length section material E axis type parent child shape home hub stops lower pieces body inertia".split()
+KEYS = (
+    "name length section material E axis type parent child shape home hub stops lower pieces body "
+    "inertia"
+).split()
 SIMPLE = st.none() | st.booleans() | st.floats() | st.text(max_size=3)
 TABLES = st.sampled_from(KEYS)
 JUNK = st.recursive(

@@ -32,7 +32,7 @@ def link(name="a", length=1.0, **others):
 
 
 def stiffness(robot):
-    """Something that depends on many numbers of a robot."""
+    """A function of many parameters of a robot."""
     return sum(
         part.material.E * part.section.properties().Iz / part.length**3 for part in robot.links
     )

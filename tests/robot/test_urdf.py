@@ -1,4 +1,4 @@
-"""URDF import: kinematics against the file's own, inertias turned with the frames, clear refusals."""
+"""URDF import: kinematics as in the file, inertias rotated with the frames, clear refusals."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,9 @@ def joint_motion(kind, axis, q):
 
 
 def centres_in_robot(robot, q):
-    """World positions of the centres of mass and world inertias, from the description's own conventions."""
+    """World positions of the centres of mass and world inertias, from the description's own
+    conventions.
+    """
     tips, out = {"ground": np.eye(4)}, {}
     for joint, value in zip(robot.joints, q, strict=True):
         link = robot.links[robot.link_index(joint.child)]
@@ -154,10 +156,13 @@ def test_flexible_block():
 
 
 PLANAR = """<robot name="planar"><link name="world"/>
-<link name="a"><inertial><origin xyz="0 0.25 0"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
-<link name="b"><inertial><origin xyz="-0.2 0 0"/><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+<link name="a"><inertial><origin xyz="0 0.25 0"/><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+<link name="b"><inertial><origin xyz="-0.2 0 0"/><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1"/></inertial></link>
 <joint name="j" type="continuous"><parent link="world"/><child link="a"/><axis xyz="0 0 1"/></joint>
-<joint name="k" type="continuous"><parent link="a"/><child link="b"/><origin xyz="0 0.5 0"/><axis xyz="0 0 1"/></joint>
+<joint name="k" type="continuous"><parent link="a"/><child link="b"/>
+<origin xyz="0 0.5 0"/><axis xyz="0 0 1"/></joint>
 </robot>"""
 
 
@@ -171,22 +176,50 @@ def test_planar_files_stay_planar():
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('type="continuous"', 'type="planar"', "joint.elbow.type = 'planar': expected one of revolute, continuous"),
-        ('<axis xyz="1 0 0"/>', '<axis xyz="1 0 0"/><mimic joint="shoulder"/>', "joint.elbow.mimic = 'shoulder'"),
+        (
+            'type="continuous"',
+            'type="planar"',
+            "joint.elbow.type = 'planar': expected one of revolute, continuous",
+        ),
+        (
+            '<axis xyz="1 0 0"/>',
+            '<axis xyz="1 0 0"/><mimic joint="shoulder"/>',
+            "joint.elbow.mimic = 'shoulder'",
+        ),
         (SLIDER, "", "link.slider.inertial = missing: expected mass and inertia"),
         ('<mass value="2.0"/>', "", "link.upper.inertial.mass = missing"),
-        ('<mass value="2.0"/>', '<mass value="two"/>', "inertial.mass.value = 'two': expected 1 finite number"),
+        (
+            '<mass value="2.0"/>',
+            '<mass value="two"/>',
+            "inertial.mass.value = 'two': expected 1 finite number",
+        ),
         ('<mass value="2.0"/>', '<mass value="nan"/>', "expected 1 finite number"),
-        ('<mass value="2.0"/>', '<mass value="-2.0"/>', "links.upper.body.mass = -2.0: expected zero or a positive"),
-        ('xyz="0 0.1 0.4"', 'xyz="0 0.1"', "joint.elbow.origin.xyz = '0 0.1': expected 3 finite numbers"),
+        (
+            '<mass value="2.0"/>',
+            '<mass value="-2.0"/>',
+            "links.upper.body.mass = -2.0: expected zero or a positive",
+        ),
+        (
+            'xyz="0 0.1 0.4"',
+            'xyz="0 0.1"',
+            "joint.elbow.origin.xyz = '0 0.1': expected 3 finite numbers",
+        ),
         ('rpy="0.3 0 0"', 'rpy="30 0 0"', "look like degrees"),
-        ('<parent link="upper"/>', '<parent link="uper"/>', "joint.elbow.parent = 'uper': expected the name of a link"),
-        ('<link name="tool"/>', '<link name="tool"/><link name="stray"/>', "exactly one link that is not"),
+        (
+            '<parent link="upper"/>',
+            '<parent link="uper"/>',
+            "joint.elbow.parent = 'uper': expected the name of a link",
+        ),
+        (
+            '<link name="tool"/>',
+            '<link name="tool"/><link name="stray"/>',
+            "exactly one link that is not",
+        ),
         ('<axis xyz="0 1 0"/>', '<axis xyz="0 0 0"/>', "joints.shoulder.axis = [0.0, 0.0, 0.0]"),
         ("<robot", "<robots", "is not valid XML"),
         ('<?xml version="1.0"?>', '<!DOCTYPE robot [<!ENTITY x "y">]>', "DOCTYPE"),
     ],
-)  # fmt: skip
+)
 def test_refusals(old, new, says):
     assert old in ARM
     with pytest.raises(RobotError) as caught:

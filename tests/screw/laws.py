@@ -1,4 +1,6 @@
-"""What must hold in both groups, written once; test_se2 and test_se3 run it and add what is their own."""
+"""What must hold in both groups, written once; test_se2 and test_se3 run it and add what is their
+own.
+"""
 
 import functools
 
@@ -13,7 +15,8 @@ import scipy.linalg
 UNOPTIMISED = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
 quick_jit = functools.partial(jax.jit, compiler_options=UNOPTIMISED)
 
-# radians: at zero, where series take over, on both sides of the switch of the series, and close to a half turn
+# radians: at zero, where series take over, on both sides of the switch of the series, and close to
+# a half turn
 ANGLES = (0.0, 1e-9, 1e-5, 0.7, 2.0 - 1e-9, 2.0 + 1e-9, 3.0, np.pi - 1e-6)
 
 
@@ -94,9 +97,12 @@ def exponentials(group):
 
 @functools.cache
 def derivatives(group):
-    """Every smooth function of a twist: value, derivative along `s` (forward), <gradient of sum, s> (reverse)."""
+    """Every smooth function of a twist: value, derivative along `s` (forward), <gradient of sum, s>
+    (reverse).
+    """
 
-    # a dict, not one long vector: XLA fuses what is concatenated, and then compiles ten times as long
+    # a dict, not one long vector: XLA fuses what is concatenated, and then compiles ten times as
+    # long
     def f(x):
         pose = group.exp(x)
         return {
@@ -119,7 +125,9 @@ def derivatives(group):
 
 @functools.cache
 def second_derivatives(group):
-    """Derivative along s; and along s and t (forward over forward) or gradient of <u, that along s> (reverse)."""
+    """Derivative along s; and along s and t (forward over forward) or gradient of <u, that along s>
+    (reverse).
+    """
     forward = {"dexp": group.dexp, "dexp_inv": group.dexp_inv}
     reverse = {
         "exp": lambda x: homogeneous(group.exp(x)),

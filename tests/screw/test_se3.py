@@ -69,7 +69,7 @@ def about_half_turn(quat, rotation):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_half_turns(dtype):
-    """At w = 0 the logarithm has a derivative in w, and the matrix has a quaternion of unit length."""
+    """At w = 0 the logarithm is differentiable, and the matrix has a unit quaternion."""
     tiny = float(np.finfo(dtype).eps)
     for axis in np.concatenate([np.eye(3), -np.eye(3), [[0.6, -0.8, 0.0]]]):
         rotation = Rotation.from_rotvec(np.pi * axis).as_matrix().astype(dtype)
@@ -115,7 +115,9 @@ def test_rotation_derivatives():
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 3e-5), (np.float64, 1e-13)])
 def test_many_turns(dtype, tolerance):
-    """Joints that spin pass hundreds of radians: the rotation must lose no more than the angle itself."""
+    """Joints that spin pass hundreds of radians: the rotation must lose no more than the angle
+    itself.
+    """
     w = np.array([0.48, -0.6, 0.64]) * 300.0
     found = quick_jit(se3.rotation_exp)(w.astype(dtype))
     expected = Rotation.from_rotvec(np.asarray(w.astype(dtype), np.float64)).as_matrix()

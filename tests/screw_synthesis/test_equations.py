@@ -1,5 +1,6 @@
-"""The equations themselves: Lagrange's by automatic differentiation, the stacked dense system, momenta, gradients, at
-generic states."""
+"""The equations themselves: Lagrange's by automatic differentiation, the stacked dense system,
+momenta, gradients, at generic states.
+"""
 
 import equinox as eqx
 import jax
@@ -43,7 +44,9 @@ def _by_lagrange(term, q, v):
     "options", [{}, {"stiffening": True, "frame": 0.4}], ids=["base", "stiff-framed"]
 )
 def test_recursion_is_lagrange(options, record_number):
-    """Everything follows from the energies, which are written from positions and velocities of points alone."""
+    """Everything follows from the energies, which are written from positions and velocities of
+    points alone.
+    """
     model = fx.ScrewSynthesis(modes=(1, 2, 2, 1), **options).bind(arm(JOINTS, payloads=(PAYLOAD,)))
     residuals, sizes = _by_lagrange(*somewhere(model))
     place = "frame inside, stiffening" if options else "frame at base"
@@ -95,9 +98,10 @@ def test_recursion_is_the_stacked_system(n, record_number):
 
 @pytest.mark.slow
 def test_wrenches_are_as_good_as_the_system_allows(record_number):
-    """Universal and spherical joints in generic places: a link may come close to turning about its own axis alone,
-    where its inertia is a thousandth of what hangs on it. Judged by the condition of the stacked system, whose
-    solution is refined in extended precision."""
+    """Universal and spherical joints in generic places: a link may come close to turning about its
+    own axis alone, where its inertia is a thousandth of what hangs on it. Judged by the condition
+    of the stacked system, whose solution is refined in extended precision.
+    """
     model = fx.ScrewSynthesis(modes=2).bind(arm(MIXED))
     worst = {"accelerations": 0.0, "wrenches": 0.0}
     for seed in range(6):
@@ -121,15 +125,17 @@ def test_wrenches_are_as_good_as_the_system_allows(record_number):
         worst = {k: max(worst[k], float(e)) for k, e in errors.items()}
     for name, error in worst.items():
         record_number(
-            f"screw synthesis, six joints of all kinds, six states: {name} over condition times round-off",
+            f"screw synthesis, six joints of all kinds, six states: {name} over condition times "
+            "round-off",
             error,
             4.0,
         )
 
 
 def test_loads_do_their_work_on_bent_links():
-    """Power of a follower wrench on a section = generalised force times velocity, by differences of the section's
-    pose."""
+    """Power of a follower wrench on a section = generalised force times velocity, by differences of
+    the section's pose.
+    """
     model = fx.ScrewSynthesis(modes=(1, 2, 2, 1)).bind(arm(("revolute", "revolute")))
     wrench = np.array([3.0, -2.0, 1.0, 0.4, 0.5, -0.6])
     drive = fx.Drive(loads=(fx.Load("link0", fx.constant(wrench), s=0.6, frame="section"),))

@@ -29,7 +29,9 @@ def test_one_link_on_the_same_span(record_number):
 
 
 def test_error_falls_with_the_number_of_modes(record_number):
-    """Bending frequencies of a clamped link against theory: polynomials converge faster than any power."""
+    """Bending frequencies of a clamped link against theory: polynomials converge faster than any
+    power.
+    """
     theory = np.array(REFERENCE["frequencies"]["theory"]["v"][:2])
     errors = []
     for r in (2, 3, 4, 5):
@@ -77,8 +79,9 @@ def test_welded_links_see_the_tips_slope(basis, r, name, record_number):
 
 @eqx.filter_jit
 def _rotating(model, speed):
-    """Frequencies about steady rotation at ``speed`` about z, from the linearised shape equations with the joint's
-    motion prescribed."""
+    """Frequencies about steady rotation at ``speed`` about z, from the linearised shape equations
+    with the joint's motion prescribed.
+    """
     signal = fx.polynomial(jnp.stack([jnp.zeros_like(speed), speed]))
     term = model.term(fx.Drive(joints={"joint0": fx.Motion(signal)}))
     lay = model.layout

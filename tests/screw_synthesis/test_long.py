@@ -1,5 +1,8 @@
-"""A hundred seconds: nothing drifts. Joint coordinates are minimal, so what could drift are the quaternions of balls, the poses built from them, and
-the energy; the stacked system stays regular on the way."""
+"""A hundred seconds: nothing drifts.
+
+Joint coordinates are minimal, so what could drift are the quaternions of balls, the poses built
+from them, and the energy; the stacked system stays regular on the way.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +15,9 @@ from flexjax.formulation.screw_synthesis._paper import check_well_posed
 from tests.screw_synthesis.arms import arm
 from tests.screw_synthesis.test_motion import energy, run
 
-# Without damping the energy of this tumbling arm spreads over all modes. The first link turning about its own axis against its torsion, of little inertia and
-# 1.3e3 rad/s, comes to 140 rad/s; a step must resolve that, or Newton fails after seconds (2 ms) or half a minute (1 ms).
+# Without damping the energy of this tumbling arm spreads over all modes. The first link turning
+# about its own axis against its torsion, of little inertia and 1.3e3 rad/s, comes to 140 rad/s; a
+# step must resolve that, or Newton fails after seconds (2 ms) or half a minute (1 ms).
 DT = 5e-4
 
 
@@ -36,7 +40,8 @@ def test_nothing_drifts_in_a_hundred_seconds(record_number):
         )
         assert good
         frames = np.asarray(observe(y))  # position, then quaternion, of base and tip of both links
-        # A revolute joint: the base of the second link stands on the tip of the first, and its axis (y) is the same in both.
+        # A revolute joint: the base of the second link stands on the tip of the first, and its axis
+        # (y) is the same in both.
         gap = max(
             gap,
             np.max(np.abs(frames[1, 0, :3] - frames[0, 1, :3])),

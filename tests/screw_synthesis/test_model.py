@@ -54,7 +54,9 @@ def test_given_functions_are_the_polynomials_they_span():
 
 @pytest.mark.slow
 def test_own_modes_know_payload_and_hub(record_number):
-    """Two functions a plane, of a link with hub and payload on a hinge about z: its frequencies, against nine polynomials."""
+    """Two functions a plane, of a link with hub and payload on a hinge about z: its frequencies,
+    against nine polynomials.
+    """
     link = fx.Link("rod", 0.8, constants=fx.BeamConstants(**(CONSTANTS | SLENDER)))
     hinge = fx.Joint(
         "hinge", "revolute", "ground", "rod", axis=(0.0, 0.0, 1.0), hub=fx.Hub(0.1, 0.02)
@@ -93,9 +95,12 @@ def test_own_modes_have_gradients_on_a_round_link():
 
 
 def test_frame_anywhere_gives_the_same_model(record_number):
-    """A weightless arm has the same frequencies, whatever the station of the frames. Weight adds a stiffness from the
-    second-order part of the kinematics, where first-order rotations inside a link do depend on the frame: a difference
-    that must fall with the square of the weight."""
+    """A weightless arm has the same frequencies, whatever the station of the frames.
+
+    Weight adds a stiffness from the second-order part of the kinematics, where first-order
+    rotations inside a link do depend on the frame: a difference that must fall with the square of
+    the weight.
+    """
 
     def gap(weight, frame=0.4):
         robot = arm(("revolute", "revolute"), gravity=(0.0, -weight, 0.0))
@@ -103,7 +108,8 @@ def test_frame_anywhere_gives_the_same_model(record_number):
             frequencies(fx.ScrewSynthesis(modes=(1, 2, 2, 1), frame=f).bind(robot))
             for f in (0.0, frame)
         )
-        # the two rigid motions have frequency zero, which a square root of round-off only finds to about 1e-3
+        # the two rigid motions have frequency zero, which a square root of round-off only finds to
+        # about 1e-3
         return np.max(np.abs(inside[2:] / at_base[2:] - 1))
 
     record_number(
@@ -153,7 +159,8 @@ def test_well_posedness_names_the_culprit():
     report = formulation.well_posed(arm(("revolute", "revolute")))
     assert not report
     assert "link1" in report.cause
-    # A thread turned about its own length has no inertia there, and without torsion functions nothing else turns with it.
+    # A thread has no inertia about its own axis, and without torsion functions nothing else
+    # rotates with it.
     thread = arm(
         ("revolute", "revolute"), axes=((0.0, 0.0, 1.0), (1.0, 0.0, 0.0)), rhoIx=0.0, **SLENDER
     )
@@ -163,8 +170,9 @@ def test_well_posedness_names_the_culprit():
 
 
 def test_damping_of_every_kind_decays_as_it_says(record_number):
-    """One clamped link: modal damping zeta and strain-rate tau give exactly 2 zeta omega and tau omega^2 in every
-    mode."""
+    """One clamped link: modal damping zeta and strain-rate tau give exactly 2 zeta omega and tau
+    omega^2 in every mode.
+    """
     for damping, rate in (
         (fx.Damping(modal=0.02), lambda w: 2 * 0.02 * w),
         (fx.Damping(strain_rate=1e-4), lambda w: 1e-4 * w**2),
@@ -194,7 +202,9 @@ def test_damping_of_every_kind_decays_as_it_says(record_number):
 
 
 def test_modal_damping_has_gradients_on_a_round_link():
-    """Bending in y and z have the same frequencies there: eigenvectors have no derivative, the damping matrix has."""
+    """Bending in y and z have the same frequencies there: eigenvectors have no derivative, the
+    damping matrix has.
+    """
 
     def last(diameter):
         link = fx.Link(
@@ -213,8 +223,10 @@ def test_modal_damping_has_gradients_on_a_round_link():
 
 @pytest.mark.parametrize("stiffening", [False, True])
 def test_damping_by_strain_rate_takes_the_power_of_the_strain_rate(stiffening, record_number):
-    """Power lost = tau int (EA eps'^2 + GJ kx'^2 + EIy ky'^2 + EIz kz'^2) with the rates of the strains that the model reports. With stiffening the axial
-    strain holds the slopes: damping u' alone would brake a bent link that shortens, by the axial stiffness."""
+    """Power lost = tau int (EA eps'^2 + GJ kx'^2 + EIy ky'^2 + EIz kz'^2) with the rates of the
+    strains that the model reports. With stiffening the axial strain holds the slopes: damping u'
+    alone would brake a bent link that shortens, by the axial stiffness.
+    """
     tau = 2e-3
     link = fx.Link(
         "bar",
@@ -247,8 +259,9 @@ def test_damping_by_strain_rate_takes_the_power_of_the_strain_rate(stiffening, r
 
 
 def test_fast_rotation_with_linear_strain_is_remarked():
-    """At 40 rad/s linear strain gives 88.5 where 98.7 rad/s is right (tests/reference): nobody should find out by
-    chance."""
+    """At 40 rad/s linear strain gives 88.5 where 98.7 rad/s is right (tests/reference): nobody
+    should find out by chance.
+    """
 
     class Run(NamedTuple):
         velocity: np.ndarray

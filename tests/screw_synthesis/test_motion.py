@@ -1,4 +1,7 @@
-"""Motions: reference trajectories, conservation, order, derivatives. One compiled step serves all of one robot."""
+"""Motions: reference trajectories, conservation, order, derivatives.
+
+One compiled step serves all of one robot.
+"""
 
 import functools
 
@@ -91,8 +94,8 @@ def test_swing_is_the_reference_to_the_end(modes, record_number):
 def test_energy_is_conserved_and_the_step_is_of_second_order(record_number):
     term, y0 = swing_term()
     ends, drift = [], []
-    # The release excites every mode. The fastest, of 1.66e3 rad/s, is late by w^3 dt^2 t / 12 rad: 0.01 with the longest
-    # step here, so that the order is that of small errors.
+    # The release excites every mode. The fastest, of 1.66e3 rad/s, is late by w^3 dt^2 t / 12 rad:
+    # 0.01 with the longest step here, so that the order is that of small errors.
     for steps in (200, 400, 800, 1600, 3200):
         y, _, good = run(
             term, fx.DiscreteGradient(), y0, jnp.asarray(0.01 / steps), jnp.asarray(steps)
@@ -137,7 +140,8 @@ def test_stiff_links_move_like_rigid_ones(record_number):
     for i in range(3):
         order = np.log(gaps[i] / gaps[i + 1]) / np.log(4)
         record_number(
-            f"2-link swing: gap to the rigid arm in powers of the stiffness, {4**i} to {4 ** (i + 1)} times",
+            "2-link swing: gap to the rigid arm in powers of the stiffness, "
+            f"{4**i} to {4 ** (i + 1)} times",
             order,
             (0.9, 1.1),
             "in",
@@ -149,7 +153,9 @@ def test_stiff_links_move_like_rigid_ones(record_number):
 
 @eqx.filter_jit
 def momenta(term, q, v):
-    """Linear and angular momentum about the world's origin: what the momenta of all bodies hand to the ground."""
+    """Linear and angular momentum about the world's origin: what the momenta of all bodies hand to
+    the ground.
+    """
     m = term.motion(0.0, q, v, None)
     pull = term._times(term.mass(m.eta), m.z, m.rate)
     return inward(m.kin, pull.wrench, jnp.zeros_like(m.z))[1]
@@ -206,8 +212,9 @@ def test_newton_does_not_wait_for_less_than_round_off(record_number):
 
 @pytest.mark.slow
 def test_gradients_through_a_run(record_number):
-    """Forward = reverse = finite differences of the tip after a swing, with respect to a stiffness, a length and a
-    start; straight at the start."""
+    """Forward = reverse = finite differences of the tip after a swing, with respect to a stiffness,
+    a length and a start; straight at the start.
+    """
     term, y0 = swing_term()
 
     def tip(x):

@@ -1,4 +1,6 @@
-"""One link: theory, and two other formulations, to the error of the truncated expansion, which falls as predicted."""
+"""One link: theory, and two other formulations, to the error of the truncated expansion, which
+falls as predicted.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,9 +23,12 @@ def _first(kinds, r, **over):
 
 @pytest.mark.slow
 def test_truncation_error_falls_as_predicted(record_number):
-    """Expanding v'' in the v'' of cantilever functions: integration by parts moves the first boundary term that does not vanish to the coefficients.
-    A pinned base leaves the fifth derivative (coefficients like k^-4, frequencies like r^-7), a weld at the tip leaves the moment (k^-1, so r^-1).
-    Roots of the cantilever lie at (k - 1/2) pi, so r functions leave out what lies beyond r pi."""
+    """Expanding v'' in the v'' of cantilever functions: integration by parts moves the first
+    boundary term that does not vanish to the coefficients. A pinned base leaves the fifth
+    derivative (coefficients like k^-4, frequencies like r^-7), a weld at the tip leaves the moment
+    (k^-1, so r^-1). Roots of the cantilever lie at (k - 1/2) pi, so r functions leave out what lies
+    beyond r pi.
+    """
     for kinds, theory, order in (
         (("revolute",), REFERENCE["frequencies"]["pinned_theory_v"][0], 7.0),
         (("fixed", "fixed"), REFERENCE["weld_two_links"]["theory_2L"][0], 1.0),
@@ -31,7 +36,8 @@ def test_truncation_error_falls_as_predicted(record_number):
         errors = [_first(kinds, r) / theory - 1 for r in (3, 6, 12)]
         for i, name in enumerate(("3 to 6", "6 to 12")):
             record_number(
-                f"{' and '.join(kinds)} link, cantilever functions {name}: order of the frequency's error in their number",
+                f"{' and '.join(kinds)} link, cantilever functions {name}: order of the "
+                "frequency's error in their number",
                 np.log2(errors[i] / errors[i + 1]),
                 (0.85 * order, 1.15 * order),
                 "in",
@@ -68,8 +74,12 @@ def test_frequencies_are_those_of_finite_elements(record_number):
 
 @pytest.mark.slow
 def test_frequencies_are_those_of_the_port_hamiltonian_link(record_number):
-    """In space, with rotary inertia. Shear changes frequencies by some 1e-4 at this stiffness; ten times stiffer, its own modes are so fast that the
-    lowest one drowns in the round-off of the eigenvalues. Staggered elements are of second order, so two meshes give the limit."""
+    """In space, with rotary inertia.
+
+    Shear changes frequencies by some 1e-4 at this stiffness; ten times stiffer, its own modes are
+    so fast that the lowest one drowns in the round-off of the eigenvalues. Staggered elements are
+    of second order, so two meshes give the limit.
+    """
     robot = _link(False, GAy=1e7, GAz=1e7)
     coarse, fine = (
         np.asarray(fx.modes(fx.PortHamiltonian(elements=n).bind(robot), n=3).frequencies)
@@ -97,7 +107,9 @@ def _deflection(formulation, robot, **options):
 
 @pytest.mark.slow
 def test_slow_large_rotation(record_number):
-    """A quarter turn in 4 s under gravity: at every moment the deflection of a cantilever under its weight and its angular acceleration."""
+    """A quarter turn in 4 s under gravity: at every moment the deflection of a cantilever under its
+    weight and its angular acceleration.
+    """
     ts, angle, ours = _deflection(fx.ScrewSynthesis(modes=(1, 4, 0, 0)), _link(True, **SLENDER))
     c, L, T = CONSTANTS, 0.8, 4.0
     x = np.asarray(ts) / T

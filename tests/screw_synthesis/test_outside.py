@@ -1,5 +1,6 @@
-"""Other codes: swings of planar arms in Exudyn (absolute nodal coordinates: another discretisation, another strain
-measure), rigid arms in pinocchio."""
+"""Other codes: swings of planar arms in Exudyn (absolute nodal coordinates: another discretisation,
+another strain measure), rigid arms in pinocchio.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -83,8 +84,9 @@ def test_swing_in_exudyn(links, record_number):
 
 
 def test_rigid_limit_is_pinocchio(record_number):
-    """Without shape functions the recursion is Newton and Euler's; pinocchio's articulated-body algorithm is the
-    judge."""
+    """Without shape functions the recursion is Newton and Euler's; pinocchio's articulated-body
+    algorithm is the judge.
+    """
     pin = pytest.importorskip("pinocchio")
     n, axes = 3, ((0.0, 0.0, 1.0), (0.0, 1.0, 0.0), (1.0, 0.0, 0.0))
     term = fx.ScrewSynthesis(modes=0).bind(arm(("revolute",) * n, axes=axes)).term(fx.Drive())

@@ -1,4 +1,6 @@
-"""All that the model tells of one instant (poses, twists, accelerations, deformation, wrenches, torques), also on a base that moves."""
+"""All that the model tells of one instant (poses, twists, accelerations, deformation, wrenches,
+torques), also on a base that moves.
+"""
 
 import equinox as eqx
 import jax
@@ -96,7 +98,7 @@ def test_twists_and_accelerations_are_rates_of_poses_and_twists(seen, record_num
         np.max(np.abs(twist - now.velocity)),
         1e-12,
     )
-    # Velocity is told in body axes, acceleration is that of the point: u' + w x u.
+    # Velocity is in body axes, acceleration is that of the point: u' + w x u.
     point = rate.velocity[..., :3] + jnp.cross(now.velocity[..., 3:], now.velocity[..., :3])
     acceleration = jnp.concatenate([point, rate.velocity[..., 3:]], -1)
     size = np.max(np.abs(now.acceleration))
@@ -125,7 +127,9 @@ def test_deformation_and_torques_are_told(seen):
 
 
 def test_moving_base_is_an_arm_on_a_cart(seen, record_number):
-    """The same motion of the ground as two joints with prescribed motions, which the recursion treats in another way."""
+    """The same motion of the ground as two joints with prescribed motions, which the recursion
+    treats in another way.
+    """
     now, _ = seen
     model, drive, y = _moving(carried=True)
     cart = eqx.filter_jit(model.observe)(T, y, drive, STATIONS)

@@ -1,4 +1,6 @@
-"""One of every signal, with the numbers it depends on: a new signal joins the tests by one line here."""
+"""One of every signal, with the numbers it depends on: a new signal joins the tests by one line
+here.
+"""
 
 import jax.numpy as jnp
 import numpy as np

@@ -142,7 +142,9 @@ def test_changed_numbers_do_not_retrace():
 
 
 def test_a_signal_can_be_made_inside_a_trace():
-    """As an optimiser does it: traced numbers are not checked, and the gradient is that of the curve."""
+    """As an optimiser does it: traced numbers are not checked, and the gradient is that of the
+    curve.
+    """
     speed = jax.jit(jax.grad(lambda T: fs.quintic(0.0, 1.0, T).evaluate(0.5)[0]))(2.0)
     u = 0.25
     assert np.isclose(speed, -u / 2.0 * 30 * u**2 * (1 - u) ** 2)

@@ -62,7 +62,8 @@ def test_jumps_are_in_breaks_and_nowhere_else(name):
     half = 0.5 * (GRID[1] - GRID[0])
     near = np.abs(GRID[:-1, None] + half - breaks[None]).min(axis=1, initial=np.inf) < 1.01 * half
     jumps = [np.abs(np.diff(p[-GRID.size :], axis=0)).max(axis=1)[~near] for p in parts]
-    # a smooth part moves by its rate times 2e-3; by far the largest rate is that of the chirp's acceleration
+    # a smooth part moves by its rate times 2e-3; by far the largest rate is that of the chirp's
+    # acceleration
     assert all(j.max() < (9.0 if name == "chirp" else 0.6) for j in jumps)
     start = INSTANTS.size + MEETINGS.size + breaks.size
     before, after = ([p[k : k + breaks.size] for p in parts] for k in (start, start + breaks.size))
@@ -73,7 +74,9 @@ def test_jumps_are_in_breaks_and_nowhere_else(name):
 
 @each
 def test_at_picks_the_piece(name):
-    """Exactly on a break, `at` shortly before or after it gives the limit of that piece, in all three parts."""
+    """Exactly on a break, `at` shortly before or after it gives the limit of that piece, in all
+    three parts.
+    """
     signal = SIGNALS[name]
     ts, n = times(signal), signal.breaks().size
     start = INSTANTS.size + MEETINGS.size
@@ -94,7 +97,9 @@ def test_at_picks_the_piece(name):
 
 @each
 def test_gradients_in_every_number(name):
-    """Forward = reverse = finite differences, in each leaf on its own; no NaN, not even where pieces meet."""
+    """Forward = reverse = finite differences, in each leaf on its own; no NaN, not even where
+    pieces meet.
+    """
     signal = SIGNALS[name]
     leaves, structure = jax.tree.flatten(signal)
     assert all(

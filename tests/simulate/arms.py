@@ -7,7 +7,9 @@ import flexjax as fx
 
 @functools.cache
 def planar_pair() -> fx.Robot:
-    """Two rigid links in the plane with a payload: the smallest arm with a configuration-dependent mass matrix."""
+    """Two rigid links in the plane with a payload: the smallest arm with a configuration-dependent
+    mass matrix.
+    """
     al = fx.Material.named("aluminium")
     links = [
         fx.Link(name, 0.5, section=fx.Rectangle(0.02, 0.02), material=al, rigid=True)
@@ -23,5 +25,6 @@ def pair_model():
 
 START = {"joint1": 0.3, "joint2": 0.8}
 
-# Built here, once: inside a traced function their numbers would be tracers, and the cache would leak them.
+# Built here, once: inside a traced function their numbers would be tracers, and the cache would
+# leak them.
 planar_pair(), pair_model()

@@ -17,7 +17,9 @@ METHODS = (
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
 def test_a_held_joint_stays_and_the_rest_gives_way(method, record_number):
-    """The held joint is where its Motion says, nothing accelerates, and the controller's effort is what its law says at the angle reached."""
+    """The held joint is where its Motion says, nothing accelerates, and the controller's effort is
+    what its law says at the angle reached.
+    """
     model = method.bind(elastic_pair())
     drive = fx.Drive(
         joints={

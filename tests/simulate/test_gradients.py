@@ -11,7 +11,9 @@ from flexjax.simulate._gradients import extrapolate
 
 @pytest.mark.parametrize("noise", [0.0, 1e-13, 1e-11, 1e-9])
 def test_differences_choose_their_step_by_the_noise(noise, record_number):
-    """A smooth function with round-off of a known size in it: the error falls with the noise, and the estimate covers it."""
+    """A smooth function with round-off of a known size in it: the error falls with the noise, and
+    the estimate covers it.
+    """
     rng = np.random.default_rng(0)
 
     def f(x):

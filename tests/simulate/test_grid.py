@@ -1,4 +1,6 @@
-"""The time grid: what stands on it, and derivatives with respect to the times of breaks wherever they lie."""
+"""The time grid: what stands on it, and derivatives with respect to the times of breaks wherever
+they lie.
+"""
 
 import functools
 
@@ -23,7 +25,9 @@ def rows(ts, breaks):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_steps_are_even_between_breaks(seed):
-    """Every output and break is a boundary, no step is too long, and none too short but between two of them."""
+    """Every output and break is a boundary, no step is too long, and none too short but between two
+    of them.
+    """
     rng = np.random.default_rng(seed)
     breaks = rng.uniform(-0.05, 0.35, rng.integers(1, 9))
     breaks[rng.integers(len(breaks))] = rng.choice(np.linspace(0.0, 0.3, 31))
@@ -66,8 +70,12 @@ def test_no_break_no_change():
 @functools.cache
 def one_link() -> fx.Robot:
     link = fx.Link(
-        "bar", 0.5, section=fx.Rectangle(0.02, 0.02), material=fx.Material.named("aluminium"), rigid=True
-    )  # fmt: skip
+        "bar",
+        0.5,
+        section=fx.Rectangle(0.02, 0.02),
+        material=fx.Material.named("aluminium"),
+        rigid=True,
+    )
     return fx.Robot.serial([link], name="bar", gravity=(0.0, 0.0, 0.0))
 
 
@@ -77,7 +85,9 @@ INERTIA = 2700 * 0.02**2 * 0.5 * (0.5**2 / 3 + 0.02**2 / 12)
 
 @functools.cache
 def switched(solver):
-    """Angle and rate at the outputs, and their derivatives with respect to three switch times, in both modes."""
+    """Angle and rate at the outputs, and their derivatives with respect to three switch times, in
+    both modes.
+    """
     model = fx.RigidArm().bind(one_link())
 
     def outputs(times):
@@ -91,7 +101,9 @@ def switched(solver):
 
 
 def closed_form(times):
-    """(angle, rate) and their derivatives at the outputs under torques 0.3, -0.3 between the times; a time on an output counts as just before it."""
+    """(angle, rate) and their derivatives at the outputs under torques 0.3, -0.3 between the times;
+    a time on an output counts as just before it.
+    """
     t = np.maximum(OUTPUTS[:, None] - np.asarray(times)[None, :], 0.0)
     on = (OUTPUTS[:, None] >= np.asarray(times)[None, :] - 1e-7) & (OUTPUTS[:, None] > 0)
     gain = np.array([1.0, -2.0, 1.0])[None, :] * 0.3 / INERTIA * (np.asarray(times) >= 0)[None, :]
@@ -116,7 +128,9 @@ PLACES = {
 @pytest.mark.parametrize("solver", [fx.DiscreteGradient, fx.Newmark], ids=lambda s: s.__name__)
 @pytest.mark.parametrize("place", list(PLACES))
 def test_derivative_by_switch_times(place, solver):
-    """An optimiser that starts on the grid has to move off it: the derivative there was exactly zero."""
+    """An optimiser that starts on the grid has to move off it: the derivative there was exactly
+    zero.
+    """
     times = jnp.asarray(PLACES[place])
     run, forward, reverse = switched(solver)
     value, slope = closed_form(times)
@@ -139,12 +153,15 @@ def test_curvature_by_a_switch_time_on_an_output():
 
 def _two_joints(times, **options):
     """Two joints of an arm with a payload, each with one switch time of its own."""
-    model, drive = pair_model(), fx.Drive(
-        joints={
-            name: fx.Effort(fx.bang_bang(torque, jnp.stack([0.01 + 0 * t, t, 0.25 + 0 * t])))
-            for name, torque, t in (("joint1", 0.3, times[0]), ("joint2", 0.2, times[1]))
-        }
-    )  # fmt: skip
+    model, drive = (
+        pair_model(),
+        fx.Drive(
+            joints={
+                name: fx.Effort(fx.bang_bang(torque, jnp.stack([0.01 + 0 * t, t, 0.25 + 0 * t])))
+                for name, torque, t in (("joint1", 0.3, times[0]), ("joint2", 0.2, times[1]))
+            }
+        ),
+    )
     return fx.simulate(
         model, drive, np.array([0.0, 0.1, 0.3]), stations=2, throw=False, **options
     ).q[-1]
@@ -168,7 +185,9 @@ def switched_pair(kind):
 @pytest.mark.parametrize("kind", ["fixed", pytest.param("adaptive", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("gap", [0.0, 1e-9], ids=["together", "a nanosecond apart"])
 def test_switches_of_two_joints_at_one_time(gap, kind):
-    """Each has its own derivative: wrong by as much as its size before, in adaptive runs for close times too."""
+    """Each has its own derivative: wrong by as much as its size before, in adaptive runs for close
+    times too.
+    """
     run, slope = switched_pair(kind)
     times, h = jnp.array([0.1437, 0.1437 + gap]), 1e-4
     differences = [(run(times + h * e) - run(times - h * e)) / (2 * h) for e in np.eye(2)]
@@ -178,7 +197,9 @@ def test_switches_of_two_joints_at_one_time(gap, kind):
 
 
 def test_breaks_of_one_signal_are_in_order():
-    """Without a cruise the middle breaks of a trapezoid coincide; there is still a time between them."""
+    """Without a cruise the middle breaks of a trapezoid coincide; there is still a time between
+    them.
+    """
     assert np.all(np.diff(np.asarray(fx.trapezoid(0.0, 1.0, 0.2, 0.1).breaks())) > 0)
 
 

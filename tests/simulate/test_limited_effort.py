@@ -64,8 +64,9 @@ def test_other_solvers_find_it(solver):
 
 
 @pytest.mark.parametrize(
-    "formulation", [fx.RigidArm(), pytest.param(fx.TransferMatrix(segments=2), marks=pytest.mark.slow)]
-)  # fmt: skip
+    "formulation",
+    [fx.RigidArm(), pytest.param(fx.TransferMatrix(segments=2), marks=pytest.mark.slow)],
+)
 def test_two_limits_and_that_of_a_motor(formulation):
     """Joints that push each other to and from their limits; the elbow's is the motor's."""
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)

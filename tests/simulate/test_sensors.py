@@ -1,4 +1,6 @@
-"""Every kind of sensor against its closed form: a link that is swung by a prescribed motion, and a link bent into an arc."""
+"""Every kind of sensor against its closed form: a link that is swung by a prescribed motion, and a
+link bent into an arc.
+"""
 
 import dataclasses
 
@@ -57,7 +59,9 @@ NAMES = [sensor.name for sensor in swung().sensors]
 
 
 def closed_form(run):
-    """From the motion itself; its rate is that of the run, which the step gives to second order only."""
+    """From the motion itself; its rate is that of the run, which the step gives to second order
+    only.
+    """
     w, ts = 2 * np.pi * HERTZ, np.asarray(run.ts)
     q, qd, qdd = SIZE * np.sin(w * ts), np.asarray(run.qd[:, 0]), -SIZE * w**2 * np.sin(w * ts)
     np.testing.assert_allclose(qd, SIZE * w * np.cos(w * ts), atol=0.01)
@@ -88,8 +92,10 @@ def test_gain_offset_and_the_order_of_both(run):
 
 
 def test_a_link_bent_and_twisted_by_constant_strains(run):
-    """Axial strain and curvatures about y and z, put into the run: eps = u' - y v'' - z w'', where v'' is the curvature about z and w'' minus that about y. The
-    flex sensor reads the angle between the tangents at both ends of its span."""
+    """Axial strain and curvatures about y and z, put into the run: eps = u' - y v'' - z w'', where
+    v'' is the curvature about z and w'' minus that about y. The flex sensor reads the angle between
+    the tangents at both ends of its span.
+    """
     axial, about_y, about_z = 1e-3, 0.2, 0.5
     strain = (
         jnp.zeros_like(run.strain)
@@ -124,7 +130,9 @@ def test_delay_waits(run):
 
 
 def test_lowpass_is_the_filter_of_its_name(run):
-    """Against scipy's solution of x'' + 2 zeta w x' + w^2 x = w^2 u, exact for the same piecewise linear input."""
+    """Against scipy's solution of x'' + 2 zeta w x' + w^2 x = w^2 u, exact for the same piecewise
+    linear input.
+    """
     frequency, zeta = 4.0, 0.6
     w = 2 * np.pi * frequency
     got = np.asarray(fx.measure(run, swung(lowpass=fx.Lowpass(frequency, zeta)))["angle"])

@@ -1,4 +1,6 @@
-"""A break just before or behind an output leaves a very short step: values and derivatives stay where they are without it."""
+"""A break just before or behind an output leaves a very short step: values and derivatives stay
+where they are without it.
+"""
 
 import functools
 
@@ -15,14 +17,19 @@ SLIVERS = [1e-7, 1e-5, 1e-3, 1e-2]  # in steps
 @functools.cache
 def arm(rigid: bool) -> fx.Robot:
     link = fx.Link(
-        "bar", 0.5, section=fx.Rectangle(0.02, 0.005), material=fx.Material.named("aluminium"), rigid=rigid
-    )  # fmt: skip
+        "bar",
+        0.5,
+        section=fx.Rectangle(0.02, 0.005),
+        material=fx.Material.named("aluminium"),
+        rigid=rigid,
+    )
     return fx.Robot.serial([link], name="bar", gravity=(0.0, 0.0, 0.0))
 
 
 [arm(rigid) for rigid in (True, False)]
 
-# formulation, whether slow, step: coarse ones do not resolve the link, and run away if accelerations are taken for averages
+# formulation, whether slow, step: coarse ones do not resolve the link, and run away if
+# accelerations are taken for averages
 CASES = {
     "RigidArm": (fx.RigidArm(), 1e-2),
     "TransferMatrix": (fx.TransferMatrix(), 1e-2),
@@ -70,8 +77,10 @@ def test_outputs_close_to_each_other():
     model = fx.TransferMatrix().bind(arm(False))
     drive = fx.Drive(joints={"joint1": fx.Effort(fx.constant(0.02))})
     runs = [
-        fx.simulate(model, drive, np.concatenate([first, np.arange(2, 11) * 1e-2]), substeps=1, stations=2)
+        fx.simulate(
+            model, drive, np.concatenate([first, np.arange(2, 11) * 1e-2]), substeps=1, stations=2
+        )
         for first in ([0.0, 1e-2], [0.0, 1e-7])
-    ]  # fmt: skip
+    ]
     tips = [np.asarray(traj.tip[-1, 1]) for traj in runs]
     np.testing.assert_allclose(tips[1], tips[0], rtol=0.05)

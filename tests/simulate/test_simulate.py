@@ -1,4 +1,6 @@
-"""simulate: grids, breaks, failures, controllers, base motion, gradients on the awkward grid, adaptive runs."""
+"""simulate: grids, breaks, failures, controllers, base motion, gradients on the awkward grid,
+adaptive runs.
+"""
 
 import diffrax
 import equinox as eqx
@@ -30,7 +32,9 @@ def marched(model, ts, substeps, checkpoint):
 
 @pytest.mark.parametrize("checkpoint", [False, True], ids=["stored", "recomputed"])
 def test_forward_equals_reverse_with_outputs_on_step_boundaries(checkpoint, record_number):
-    """diffrax's default is silently wrong here: outputs on the boundaries of steps that are no binary fraction, fewer checkpoints than steps."""
+    """diffrax's default is silently wrong here: outputs on the boundaries of steps that are no
+    binary fraction, fewer checkpoints than steps.
+    """
     ts = np.linspace(0.0, 0.07, 8)  # a constant of the compiled function
 
     def f(mass):
@@ -122,7 +126,9 @@ def test_adaptive_explicit_run_equals_the_implicit_one():
 
 
 def test_breaks_are_step_boundaries():
-    """A bang-bang torque on one coarse grid gives the same as with a grid that has the switches on it."""
+    """A bang-bang torque on one coarse grid gives the same as with a grid that has the switches on
+    it.
+    """
 
     def run(times, dt):
         drive = fx.Drive(joints={"joint1": fx.Effort(fx.bang_bang(3.0, times))})
@@ -297,7 +303,9 @@ def test_bad_input_is_told_before_compilation(call, message):
 
 
 def test_a_run_may_end_early():
-    """The number of intervals is traced: one program for all; its derivative in forward mode is that of the whole run, cut."""
+    """The number of intervals is traced: one program for all; its derivative in forward mode is
+    that of the whole run, cut.
+    """
     model, ts = fx.RigidArm().bind(fx.load_robot("rigid-3r")), jnp.linspace(0.0, 0.1, 6)
     whole = fx.simulate(model, None, ts, dt=0.02)
     for n in (2, 5):

@@ -21,7 +21,9 @@ SOLVERS = {
 
 @functools.cache
 def stepper(name):
-    """One compiled step for any dt: the loop over steps stays in Python, so that refining compiles nothing."""
+    """One compiled step for any dt: the loop over steps stays in Python, so that refining compiles
+    nothing.
+    """
     solver, model = SOLVERS[name], pair_model()
     term = model.term(fx.Drive())
     y0 = model.initial_state(fx.Drive(), 0.0, Start(START))

@@ -1,4 +1,4 @@
-"""The tip is s = 1 whatever the stations are; stations that are no positions on a link are refused."""
+"""The tip is at s = 1 for all stations; stations that are no positions on a link are refused."""
 
 from functools import cache
 

@@ -1,4 +1,6 @@
-"""The linear solve of the implicit-function gradient, on systems whose approximate inverse is good, poor or of no use."""
+"""The linear solve of the implicit-function gradient, on systems whose approximate inverse is good,
+poor or of no use.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,9 @@ from flexjax.numerics.solver._newton import implicit_solve
 
 
 def system(n, poor, seed=0):
-    """(matrix, inverse of a symmetric approximation, right side); ``poor`` is the size of what the approximation lacks."""
+    """(matrix, inverse of a symmetric approximation, right side); ``poor`` is the size of what the
+    approximation lacks.
+    """
     rng = np.random.default_rng(seed)
     units = np.exp(rng.uniform(-4, 4, n))  # unknowns in different units
     base = np.eye(n) + 0.3 * np.diag(np.ones(n - 1), 1) + 0.3 * np.diag(np.ones(n - 1), -1)
@@ -28,7 +32,8 @@ def test_linear_solve_equals_dense(n, poor, record_number):
     A, inverse, b = system(n, poor)
     solve = jax.jit(lambda A, b: residual_minimising(lambda r: inverse @ r, lambda x: A @ x, b))
     for matrix, mode in ((A, "forward"), (A.T, "transposed")):
-        # Errors in the units of the unknowns: what a direct solve leaves is the measure of what can be had.
+        # Errors in the units of the unknowns: what a direct solve leaves is the measure of what can
+        # be had.
         exact = np.linalg.solve(np.asarray(matrix), np.asarray(b))
         gap = np.max(np.abs(solve(matrix, b) - exact)) / np.max(np.abs(exact))
         record_number(f"linear solve of the gradient, {mode}, n {n}, lack {poor}", gap, 1e-10)
@@ -54,7 +59,9 @@ def test_no_solution_is_not_a_number():
 
 @pytest.mark.parametrize("n", [10, 40])
 def test_forward_reverse_dense(n, record_number):
-    """Through a root that Newton finds with an approximate matrix; both modes, and a batch, against the dense formula."""
+    """Through a root that Newton finds with an approximate matrix; both modes, and a batch, against
+    the dense formula.
+    """
     A, inverse, b = system(n, 0.05)
     bend = 0.01 * jnp.diag(A)
 
@@ -83,7 +90,9 @@ def test_forward_reverse_dense(n, record_number):
 
 
 def test_what_the_matrix_neglects_is_learnt(record_number):
-    """Three of thirty directions in which the approximate matrix is off by a factor of three: plain iterations diverge there, with the secants they end."""
+    """Three of thirty directions in which the approximate matrix is off by a factor of three: plain
+    iterations diverge there, with the secants they end.
+    """
     rng = np.random.default_rng(5)
     basis = np.linalg.qr(rng.normal(size=(30, 30)))[0]
     factors = np.concatenate([[3.0, -2.0, 2.5], 1 + 0.05 * rng.normal(size=27)])

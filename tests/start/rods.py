@@ -10,8 +10,17 @@ OMEGA = 3.516015268541 * 10.0
 def rod(joint: str = "fixed", planar: bool = True, count: int = 1) -> fx.Robot:
     """EI = 1, rhoA = 0.01: sqrt(EI / (rhoA L^4)) = 10 rad/s; no rotary inertia to speak of."""
     constants = fx.BeamConstants(
-        EA=4e5, EIy=1.0, EIz=1.0, GJ=1.0, GAy=2e5, GAz=2e5, rhoA=0.01, rhoIx=1e-7, rhoIy=5e-8, rhoIz=5e-8
-    )  # fmt: skip
+        EA=4e5,
+        EIy=1.0,
+        EIz=1.0,
+        GJ=1.0,
+        GAy=2e5,
+        GAz=2e5,
+        rhoA=0.01,
+        rhoIx=1e-7,
+        rhoIy=5e-8,
+        rhoIz=5e-8,
+    )
     names = ["rod", *(f"rod{k}" for k in range(2, count + 1))]
     joints = [
         fx.Joint(

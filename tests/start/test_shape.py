@@ -133,9 +133,13 @@ def test_files(tmp_path, capsys):
     with pytest.raises(ValueError) as caught:
         fx.load_start(path)
     for part in (
-        "start.speed: unknown key", "start.joints: 3; expected a table", "start.rates.pin: 'x'; expected a number",
-        "start.links.rod: {'x': 1}; expected a table", "start.links.bar.y: 'a'", "start.links.foo: s: 1 stations",
-    ):  # fmt: skip
+        "start.speed: unknown key",
+        "start.joints: 3; expected a table",
+        "start.rates.pin: 'x'; expected a number",
+        "start.links.rod: {'x': 1}; expected a table",
+        "start.links.bar.y: 'a'",
+        "start.links.foo: s: 1 stations",
+    ):
         assert part in str(caught.value), part
 
 

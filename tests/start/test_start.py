@@ -1,4 +1,6 @@
-"""One start in every formulation: place and velocity of the tip, gradients, and the motion that follows."""
+"""One start in every formulation: place and velocity of the tip, gradients, and the motion that
+follows.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,8 @@ import flexjax as fx
 from flexjax.numerics.screw import se3
 from tests.start.rods import OMEGA, first_mode, rod
 
-# With the limits of the tip's place and velocity at the start of a bent, turning link, and of the first frequency: the
-# discretisation error of each.
+# With the limits of the tip's place and velocity at the start of a bent, turning link, and of the
+# first frequency: the discretisation error of each.
 PLANE = {
     "ScrewSynthesis": (fx.ScrewSynthesis(modes=3, stiffening=True), 1e-5, 4e-4),
     "FiniteElement": (fx.FiniteElement(elements=4, stiffening=True), 1e-5, 1e-4),
@@ -43,7 +45,7 @@ def bent(space: bool) -> fx.Shape:
 
 
 def exact_tip(space: bool, q: float, qd: float):
-    """Place and velocity of the tip of a rod that does not stretch, turned by q and turning at qd."""
+    """Position and velocity of the tip of an inextensible rod at angle q and rate qd."""
     s = np.linspace(0.0, 1.0, 20001)
     slopes, rates = [np.gradient(y(s), s, edge_order=2)], [s]
     tip, rate = [y(1.0)], [0.5]
@@ -60,7 +62,9 @@ def exact_tip(space: bool, q: float, qd: float):
 
 
 def tip_of(model, drive, state):
-    """Place and velocity of the tip in world axes, from the frames at the start and along the motion."""
+    """Place and velocity of the tip in world axes, from the frames at the start and along the
+    motion.
+    """
     zero = jnp.zeros(())
     o = model.observe(zero, state, drive, TIP)
     R = se3.quat_to_matrix(o.frames[0, 0, 3:])
@@ -136,7 +140,8 @@ def test_a_released_link_swings_in_its_first_mode(name, record_number):
     size = basis @ tip / np.sum(basis**2, axis=1)
     best = int(np.argmin(np.sum((size[:, None] * basis - tip) ** 2, axis=1)))
     own = 2 * np.pi * float(fx.modes(model, n=1).frequencies[0])
-    # An implicit step of second order lowers a frequency by (w h)^2 / 12 of it, or by a third of that.
+    # An implicit step of second order lowers a frequency by (w h)^2 / 12 of it, or by a third of
+    # that.
     lag = (2 * np.pi / steps) ** 2 / 12
     record_number(
         f"released link, {name}: frequency of the model", abs(own / OMEGA - 1), PLANE[name][2]
@@ -148,7 +153,9 @@ def test_a_released_link_swings_in_its_first_mode(name, record_number):
 
 
 def test_release_from_the_equilibrium_under_a_force():
-    """A rod held by a force at its tip, then let go: it starts at F L^3 / 3 EI and swings about zero."""
+    """A rod held by a force at its tip, then let go: it starts at F L^3 / 3 EI and swings about
+    zero.
+    """
     model = fx.TransferMatrix(segments=10).bind(rod())
     push = fx.Load("rod", fx.constant([0.0, 0.03, 0.0, 0.0, 0.0, 0.0]))
     held = fx.equilibrium(model, fx.Drive(loads=[push]))

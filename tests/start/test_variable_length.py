@@ -1,4 +1,4 @@
-"""Shapes of links that run through their joints, carry sliding joints, telescope, or close loops."""
+"""Shapes of links that run through joints, carry sliding joints, telescope, or close loops."""
 
 import jax
 import jax.numpy as jnp
@@ -57,9 +57,12 @@ def test_a_link_that_carries_a_sliding_joint(contact):
         rigid=True,
     )
     robot = fx.Robot(
-        "carrier", [*carrier.links, rider], [*carrier.joints, fx.Joint("slide", "sliding", "rod", "rider")],
-        gravity=(0.0, 0.0, 0.0), planar=True,
-    )  # fmt: skip
+        "carrier",
+        [*carrier.links, rider],
+        [*carrier.joints, fx.Joint("slide", "sliding", "rod", "rider")],
+        gravity=(0.0, 0.0, 0.0),
+        planar=True,
+    )
     model = fx.FiniteElement(elements=4, contact=contact).bind(robot)
     start = fx.Start({"slide": 0.4}, {"slide": 0.3}, links={"rod": fx.Shape(y=0.02, y_rate=0.1)})
     value, rate = deflections(model, start, 0)
@@ -116,7 +119,7 @@ def test_the_tube_of_a_telescope_goes_on_along_the_tangent(planar):
 
 
 def test_loops_close_with_bent_links():
-    """A parallelogram with a bent, bending bar: the bars that meet in the closure move alike there."""
+    """A parallelogram with a deflected, moving bar: bars that meet in the closure move alike."""
     robot, name = fx.load_robot("macchelli-parallelogram"), "C"
     model = fx.PortHamiltonian(elements=4).bind(robot)
     length = float(robot.links[robot.link_index(name)].length)

@@ -1,5 +1,6 @@
-"""What the tests of the transfer-matrix formulation share: reference numbers, robots, drives, and solves that share no
-code with the sweeps."""
+"""What the tests of the transfer-matrix formulation share: reference numbers, robots, drives, and
+solves that share no code with the sweeps.
+"""
 
 import json
 from functools import cache
@@ -21,8 +22,9 @@ def reference() -> dict:
 
 
 class Seamless(AbstractSignal):
-    """A signal without its breaks: the reference codes step over them, flexjax would restart the accelerations
-    there."""
+    """A signal without its breaks: the reference codes step over them, flexjax would restart the
+    accelerations there.
+    """
 
     signal: AbstractSignal
 
@@ -45,7 +47,7 @@ def single_drive() -> fx.Drive:
 
 
 def bent_state(model, drive, speed=2.0):
-    """A smooth bent and moving state with plausible accelerations, whatever the number of segments."""
+    """A smooth deflected and moving state with plausible accelerations, for any segments."""
     from flexjax.formulation import Start
     from flexjax.numerics.term import Mechanical, State
 
@@ -59,8 +61,9 @@ def bent_state(model, drive, speed=2.0):
 
 
 def marcher(method, robot, drive, end):
-    """A compiled function of the number of steps to ``end``: the tip there, and the energies at the start and at the
-    end. The number is traced, so that refining the step compiles once."""
+    """A compiled function of the number of steps to ``end``: the tip there, and the energies at the
+    start and at the end. The number is traced, so that refining the step compiles once.
+    """
     from flexjax.formulation import Start
 
     model = method.bind(robot)
@@ -148,7 +151,8 @@ def dense_solve(el, root):
         b[r + 3 : r + 6] = x["mass"][i][:, 3]
         if i + 1 < n:
             j = i + 1
-            # f on the inboard side of the next connection: its own f plus what the rotor there takes.
+            # f on the inboard side of the next connection: its own f plus what the rotor there
+            # takes.
             A[r + 3 : r + 6, F + 7 : F + 10] -= left
             A[r + 5, D + 7] -= x["coupling"][j] - x["inertia"][j]
             A[r + 5, E + 9] -= x["inertia"][j]

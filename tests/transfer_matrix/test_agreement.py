@@ -1,4 +1,6 @@
-"""The same planar arm in three formulations, each refined: what is left is what only one of them models."""
+"""The same planar arm in three formulations, each refined: what is left is what only one of them
+models.
+"""
 
 import jax.numpy as jnp
 import numpy as np
@@ -38,7 +40,9 @@ def _limit(stiffer):
 
 
 def _gap(other, stiffer):
-    """(gap between the tips, segments extrapolated, relative to the bending; order in the segment length)."""
+    """(gap between the tips, segments extrapolated, relative to the bending; order in the segment
+    length).
+    """
     want, bent = _tips(other, 100, stiffer)
     limit, order = _limit(stiffer)
     return np.abs(limit - want).max() / bent, order
@@ -55,8 +59,11 @@ def test_agreement_with_port_hamiltonian(record_number):
 
 @pytest.mark.slow
 def test_agreement_with_finite_element(record_number):
-    """Elements bend linearly and keep their length along the chord; segments do not. What lies between them is
-    therefore in proportion to the bending (12 % of it where that is 59 mm), and vanishes with it."""
+    """Elements bend linearly and keep their length along the chord; segments do not.
+
+    What lies between them is therefore in proportion to the bending (12 % of it where that is 59
+    mm), and vanishes with it.
+    """
     gaps = [_gap(fx.FiniteElement(elements=4), stiffer)[0] for stiffer in (16.0, 64.0)]
     record_number("tip against FiniteElement, bending of 0.7 mm, relative to it", gaps[1], 5e-3)
     record_number("fall of that gap from a bending of 2 to 0.7 mm", gaps[0] / gaps[1], 2.0, ">")
@@ -64,8 +71,10 @@ def test_agreement_with_finite_element(record_number):
 
 @pytest.mark.slow
 def test_agreement_with_stiffened_elements(record_number):
-    """Elements that shorten as they bend: what is left (slopes as angles, linear curvature) falls with the square of the
-    bending, 59 and 27 mm of links of half a metre; at 27 mm more elements do not change it."""
+    """Elements that shorten as they bend: what is left (slopes as angles, linear curvature) falls
+    with the square of the bending, 59 and 27 mm of links of half a metre; at 27 mm more elements do
+    not change it.
+    """
     bent, gaps = [], []
     for stiffer in (1.0, 2.0):
         limit, _ = _limit(stiffer)

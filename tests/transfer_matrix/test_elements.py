@@ -1,5 +1,7 @@
-"""The published form's elements one by one: a step against all equations of the chain (Newton and Euler, Newmark on every
-point, Table I) solved as one dense system by Newton's method, which shares no code with the sweeps."""
+"""The published form's elements one by one: a step against all equations of the chain (Newton and
+Euler, Newmark on every point, Table I) solved as one dense system by Newton's method, which shares
+no code with the sweeps.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +16,7 @@ TURN, TORQUE = fx.sine(0.4, 1.3), fx.sine(0.8, 2.0)
 
 
 def _robot(segmented=False, **joint):
-    """A link on the element that is looked at, and behind it another link that a torque turns."""
+    """A link on the tested element, followed by another link under a torque."""
     material, section = fx.Material(E=E, nu=0.3, rho=RHO), fx.Rectangle(SIDE, SIDE)
     links = [fx.Link(n, LENGTH, section=section, material=material) for n in "ab"]
     joints = [fx.Joint("j1", "revolute", "ground", "a"), fx.Joint("j2", "revolute", "a", "b")]
@@ -41,7 +43,9 @@ def _turned(th, v):
 
 
 def _dense_step(name, n, per_link, t, points, centres, angles):
-    """Angles (n,) and inboard points (n, 2) at ``t``; each argument (value, rate, acceleration) before the step."""
+    """Angles (n,) and inboard points (n, 2) at ``t``; each argument (value, rate, acceleration)
+    before the step.
+    """
     A = 1 / (BETA * DT**2)
     ahead_I, ahead_C, ahead_th = (
         x + DT * v + (0.5 - BETA) * DT**2 * a for x, v, a in (points, centres, angles)
@@ -66,11 +70,13 @@ def _dense_step(name, n, per_link, t, points, centres, angles):
                 A * (r[i] - ahead_I[i]),
                 0.15 if name == "lumped joint mass" and i == 1 else 0.0,
             )
-            # History of the segment's own centre: the state keeps that of segment and lumped mass together.
+            # History of the segment's own centre: the state keeps that of segment and lumped mass
+            # together.
             own = ((mass + lumped) * ahead_C[i] - lumped * ahead_I[i]) / mass
             a_C = A * (r[i] + c - own)
             out += list(mass * (a_C - weight) + lumped * (a_I - weight) - q[i] + behind)
-            # The torque on the parent side of the connection behind this body: the rotor there sits on this one.
+            # The torque on the parent side of the connection behind this body: the rotor there sits
+            # on this one.
             rotor = (
                 2e-3 * A * (th[i + 1] - ahead_th[i + 1])
                 if name == "rotor inertia" and i == 0

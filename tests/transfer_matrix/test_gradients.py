@@ -1,5 +1,6 @@
-"""Gradients: forward = reverse = finite differences, in parameters and in the samples of a recorded drive; nothing is
-NaN at the straight beam."""
+"""Gradients: forward = reverse = finite differences, in parameters and in the samples of a recorded
+drive; nothing is NaN at the straight beam.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +27,9 @@ def _arm():
 
 @pytest.fixture(scope="module")
 def tip():
-    """Tip x + y after 40 steps, of (log E, log joint stiffness, payload mass, samples of the recorded angle)."""
+    """Tip x + y after 40 steps, of (log E, log joint stiffness, payload mass, samples of the
+    recorded angle).
+    """
     robot = _arm()
     method = fx.TransferMatrix(segments=4)
 

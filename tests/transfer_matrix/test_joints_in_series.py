@@ -152,7 +152,7 @@ def test_gradient_through_the_bend(name):
 
 @pytest.mark.parametrize("planar", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_joint_beside_a_link_that_starts_deflected(planar):
-    """The half segments beside the joint are bent, the joint is where the start puts it."""
+    """The half segments beside the joint are deflected, the joint is at its start."""
     soft, section = fx.Material(E=5e9, nu=0.3, rho=1200.0), fx.Rectangle(0.02, 0.008)
     links = [fx.Link(name, 0.4, section=section, material=soft) for name in "ab"]
     joints = [

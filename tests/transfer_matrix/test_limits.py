@@ -1,4 +1,4 @@
-"""Rigid links: every quantity equal to the rigid chain's, with all the hardware a joint can have."""
+"""Rigid links: every quantity equals that of the rigid chain, with all joint hardware."""
 
 import equinox as eqx
 import jax
@@ -138,7 +138,9 @@ def test_rigid_links_equal_the_rigid_chain(name, record_number):
 
 @pytest.mark.parametrize("rigid", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_energy_rate_is_power(rigid, record_number):
-    """d/dt of the energies along the equations of motion = power of drive, loads and base, less dissipation."""
+    """d/dt of the energies along the equations of motion = power of drive, loads and base, less
+    dissipation.
+    """
     model = fx.TransferMatrix(segments=3).bind(equipped_arm(rigid))
     for name, (drive, start) in DRIVES.items():
         slope, power, lost = _slope(model, drive, start, jnp.asarray(0.23))

@@ -14,7 +14,8 @@ def test_three_links_against_exudyn(record_number):
     robot, zero = three_link.arm(), jnp.asarray(0.0)
 
     def limit(coarse, fine):
-        # Both codes are of second order in time and at least that in space: halve both and extrapolate.
+        # Both codes are of second order in time and at least that in space: halve both and
+        # extrapolate.
         return fine + (fine - coarse) / 3
 
     ours = [

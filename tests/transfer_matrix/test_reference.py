@@ -127,7 +127,9 @@ def _error(n, half):
 
 @pytest.mark.parametrize("half", [True, False])
 def test_frequencies(half, record_number):
-    """First order in the segment length with N - 1 springs, second with half springs, and the printed digits."""
+    """First order in the segment length with N - 1 springs, second with half springs, and the
+    printed digits.
+    """
     table = {
         row["N"]: np.array(row["rel_err_half" if half else "rel_err_Nminus1"])
         for row in reference()["frequencies"]["freq_table"]
@@ -148,7 +150,9 @@ def test_frequencies(half, record_number):
 
 @pytest.mark.slow
 def test_locked_motor_frequencies(record_number):
-    """Table III at the final pose 30, 60, 90 degrees: flexible joints lower the frequency, as the paper says."""
+    """Table III at the final pose 30, 60, 90 degrees: flexible joints lower the frequency, as the
+    paper says.
+    """
     drive = fx.Drive(joints={f"joint{i}": fx.Motion(fx.constant(np.pi / 6)) for i in (1, 2, 3)})
     for name, want in (("li-zhang-three-link", 4.710), ("li-zhang-three-link-rigid-joints", 5.348)):
         f = _frequencies(fx.TransferMatrix(segments=20).bind(fx.load_robot(name)), drive)

@@ -1,5 +1,6 @@
-"""The spatial chain: planar motion equal to the planar version, energy, symmetry, and a swing beside another
-formulation."""
+"""The spatial chain: planar motion equal to the planar version, energy, symmetry, and a swing
+beside another formulation.
+"""
 
 import dataclasses
 
@@ -53,7 +54,9 @@ LOADS = (
 
 
 def swing_arm(stops=None) -> fx.Robot:
-    """A universal joint, a revolute one across it, a payload beside the axis: bending both ways, and torsion."""
+    """A universal joint, a revolute one across it, a payload beside the axis: bending both ways,
+    and torsion.
+    """
     links = (
         fx.Link("a", 0.5, section=fx.Rectangle(0.012, 0.01), material=SOFT),
         fx.Link("b", 0.4, section=fx.Rectangle(0.008, 0.01), material=SOFT),
@@ -109,7 +112,9 @@ def test_planar_motion_equals_the_planar_version(record_number):
 
 @pytest.mark.slow
 def test_loads_and_stops_of_a_planar_motion(record_number):
-    """Forces and torques inside links, in world and in section axes, and a joint that runs into its stop."""
+    """Forces and torques inside links, in world and in section axes, and a joint that runs into its
+    stop.
+    """
     flat, space = (
         _march(
             fx.TransferMatrix(segments=4),
@@ -134,7 +139,8 @@ def test_loads_and_stops_of_a_planar_motion(record_number):
     record_number(
         "loads and stops in space against the plane: energies [J]", np.abs(a - b).max(), 1e-10
     )
-    # Work of torques is summed along quaternions instead of angles: apart by the cube of a step's turn.
+    # Work of torques is summed along quaternions instead of angles: apart by the cube of a step's
+    # turn.
     gap = abs(float(flat[3].work - space[3].work)) / abs(float(flat[3].work))
     record_number("loads and stops in space against the plane: work", gap, 1e-4)
 
@@ -142,7 +148,9 @@ def test_loads_and_stops_of_a_planar_motion(record_number):
 @pytest.mark.slow
 @pytest.mark.parametrize("loaded", [False, True])
 def test_energy_rate_is_power_in_space(loaded, record_number):
-    """d/dt of the energies along the equations of motion = power of drive less dissipation, at a bent moving state."""
+    """d/dt of the energies along the equations of motion = power of drive less dissipation, at a
+    bent moving state.
+    """
     robot = swing_arm(STOPS) if loaded else swing_arm()
     model = fx.TransferMatrix(segments=3).bind(robot)
     second = fx.Effort(fx.constant(0.1)) if loaded else fx.Motion(fx.sine(0.4, 1.3))
@@ -226,8 +234,11 @@ def test_swing_in_space_beside_port_hamiltonian(record_number):
 
 @pytest.mark.slow
 def test_swing_in_space_beside_screw_synthesis(record_number):
-    """The payload's inertia sits on the last segment, first order, so the gap halves. Steps of 1/8 ms and five modes: at 1 ms
-    both are off by 1e-5 m in time, and three modes by 6.7e-6 m, more than the gap of 16 segments."""
+    """The payload's inertia sits on the last segment, first order, so the gap halves.
+
+    Steps of 1/8 ms and five modes: at 1 ms both are off by 1e-5 m in time, and three modes by
+    6.7e-6 m, more than the gap of 16 segments.
+    """
     want = _swing(fx.ScrewSynthesis(modes=5, stiffening=True), swing_arm(), 800)
     ours = [_swing(fx.TransferMatrix(segments=n), swing_arm(), 800) for n in (4, 8, 16)]
     gaps = [np.linalg.norm(x - want, axis=1).max() for x in ours]
@@ -267,7 +278,7 @@ def _welded(pieces: int) -> fx.Robot:
 
 @pytest.mark.slow
 def test_fixed_joints_in_space(record_number):
-    """A link cut in two and welded is that link, on a universal joint: same segments, same motion."""
+    """A link cut in two and welded moves like that link, on a universal joint."""
     ends = []
     for pieces in (1, 2):
         start = Start(joints={"j0": (0.3, -0.2)})
@@ -291,10 +302,13 @@ def test_fixed_joints_in_space(record_number):
 
 @pytest.mark.slow
 def test_order_in_the_segment_length_in_space(record_number):
-    """The swing with a point mass at the tip. Its elbow is damped: a torque that follows the joint's rate acts in series with
-    the half segments beside it, and is of first order where the rate of the bodies is taken instead. From 8 segments (the
-    change from 4 to 8 is still six times that to 16), in steps of 1/8 ms: at 1 ms what the step leaves is 1e-5 m, ten times
-    these changes, and orders scatter between 1.8 and 2.2."""
+    """The swing with a point mass at the tip.
+
+    Its elbow is damped: a torque that follows the joint's rate acts in series with the half
+    segments beside it, and is of first order where the rate of the bodies is taken instead. From 8
+    segments (the change from 4 to 8 is still six times that to 16), in steps of 1/8 ms: at 1 ms
+    what the step leaves is 1e-5 m, ten times these changes, and orders scatter between 1.8 and 2.2.
+    """
     arm = swing_arm()
     arm = fx.Robot(arm.name, arm.links, arm.joints, (fx.Payload("p", "b", 0.05),), ())
     tips = [_swing(fx.TransferMatrix(segments=n), arm, 800) for n in (8, 16, 32)]

@@ -67,7 +67,9 @@ def test_equal_to_dense(kind, record_number):
 
 
 def test_runs_side_by_side(record_number):
-    """Many runs in one sweep, which has a code of its own, against one after the other; some numbers common to all."""
+    """Many runs in one sweep, which has a code of its own, against one after the other; some
+    numbers common to all.
+    """
     rng = np.random.default_rng(1)
     el, root = random_elements()
     n, runs = len(el.torque), 5

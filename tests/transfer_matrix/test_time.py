@@ -11,8 +11,11 @@ from tests.transfer_matrix.cases import marcher
 
 
 def _order(method):
-    """From steps of 0.125 ms on. The fastest mode of four segments has 161 Hz; at 1 ms (omega dt = 1) the differences
-    are not yet those of the leading error: the position form reads 2.7, 1.8, 1.4 there, and 2.0 from here on."""
+    """From steps of 0.125 ms on.
+
+    The fastest mode of four segments has 161 Hz; at 1 ms (omega dt = 1) the differences are not yet
+    those of the leading error: the position form reads 2.7, 1.8, 1.4 there, and 2.0 from here on.
+    """
     drive = fx.Drive(joints={"motor": fx.Motion(fx.quintic(0.0, 1.0, 0.3))})
     run = marcher(method, fx.load_robot("li-zhang-single-link"), drive, 0.2)
     a, b, c = (np.asarray(run(n)[0]) for n in (1600, 3200, 6400))
@@ -56,9 +59,11 @@ def test_order_in_time(name, record_number):
 
 @pytest.mark.slow
 def test_order_with_a_controller_on_a_light_joint(record_number):
-    """A jump of the controller's target bends the half segments beside the joint within 1 ms. Bend and
-    segments by one rule keep the order; the joint by backward differences beside the segments'
-    trapezoidal rule read 1.5 (1.9 with steps of 16 us)."""
+    """A jump of the controller's target bends the half segments beside the joint within 1 ms.
+
+    Bend and segments by one rule keep the order; the joint by backward differences beside the
+    segments' trapezoidal rule read 1.5 (1.9 with steps of 16 us).
+    """
     drive = fx.Drive(joints={"elbow": fx.PD(3.0, 0.1, fx.constant(0.6))})
     run = marcher(fx.TransferMatrix(segments=4), elastic_pair(), drive, 0.2)
     a, b, c = (np.asarray(run(n)[0]) for n in (800, 1600, 3200))
@@ -67,8 +72,9 @@ def test_order_with_a_controller_on_a_light_joint(record_number):
 
 
 def test_steps_that_do_not_resolve_the_segments(record_number):
-    """Short segments, dampers and a controller on light bodies, steps 67 periods of the fastest mode long: the
-    motion is still that of small steps, and the energy balance is of second order."""
+    """Short segments, dampers and a controller on light bodies, steps 67 periods of the fastest
+    mode long: the motion is still that of small steps, and the energy balance is of second order.
+    """
     run = marcher(fx.TransferMatrix(segments=16), elastic_pair(), pair_drive(), 0.3)
     fine, _, _ = run(1920)
     errors = []
@@ -99,8 +105,9 @@ def test_energy_of_a_long_undamped_swing(record_number):
 
 
 def test_energy_of_a_free_swing(record_number):
-    """A link released under gravity: what the step loses or gains is of second order in dt, nothing grows; damping
-    takes what it should."""
+    """A link released under gravity: what the step loses or gains is of second order in dt, nothing
+    grows; damping takes what it should.
+    """
     link = fx.Link(
         "link",
         1.0,

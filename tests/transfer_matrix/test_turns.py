@@ -34,7 +34,9 @@ def test_cosines_of_many_angles(record_number):
 
 
 def test_mass_of_a_curved_link(record_number):
-    """Unstressed segments of a curved, tapered link are together the rigid link: mass, first moments, inertia."""
+    """Unstressed segments of a curved, tapered link are together the rigid link: mass, first
+    moments, inertia.
+    """
     link = fx.Link(
         "bow",
         0.5,

@@ -1,4 +1,4 @@
-"""Figures: what is drawn equals the numbers, every axis says its unit, mistakes are told."""
+"""Figures: drawn data equal the values, every axis has a unit, mistakes are reported."""
 
 import re
 
