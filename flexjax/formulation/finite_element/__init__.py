@@ -1,4 +1,3 @@
-"""Planar arms of Euler-Bernoulli links in finite elements, with revolute, sliding and fixed prismatic
-joints (My, Bien, Le, Packianather)."""
+"""Planar arms of Euler-Bernoulli links in finite elements (My, Bien, Le, Packianather)."""
 
 from flexjax.formulation.finite_element._formulation import FiniteElement as FiniteElement

@@ -1,4 +1,4 @@
-"""What the matrices of links have beside their band: a row and column for the free length, or a part of rank two for the shortening of bent links."""
+"""Banded matrices with a border for the free length, or a rank-two part for the shortening."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,8 +15,11 @@ from flexjax.numerics.linalg._banded import (
 
 
 class Bordered(eqx.Module):
-    """A banded matrix with one dense row and column for the free length (``side`` and ``corner`` are None where no link runs through its joint), or plus
-    ``wide`` ``spread``^-1 ``wide``^T with stiffening, which links that run through a joint do not have."""
+    """A banded matrix, bordered or with a rank-two part.
+
+    ``side``, ``corner``: row, column and corner of the free length; None if no link runs through
+    its joint. ``wide``: stiffening adds wide spread^-1 wide^T to links that do not.
+    """
 
     band: Float[Array, "B m w"]
     side: Float[Array, "B m"] | None
@@ -40,17 +43,12 @@ def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
     if ee.side is None or ee.corner is None:
         return band_apply(ee.band, x)
     c, d = x[:, :-1], x[:, -1]
-    return jnp.concatenate(
-        [
-            band_apply(ee.band, c) + ee.side * d[:, None],
-            (jnp.sum(ee.side * c, axis=1) + ee.corner * d)[:, None],
-        ],
-        axis=1,
-    )
+    last = jnp.sum(ee.side * c, axis=1) + ee.corner * d
+    return jnp.concatenate([band_apply(ee.band, c) + ee.side * d[:, None], last[:, None]], axis=1)
 
 
 def bordered_factor(ee: Bordered, free: np.ndarray) -> BorderedFactors:
-    """``free``: where the free length is an unknown."""
+    """Factorise; ``free``: where the free length is an unknown."""
     factors = band_factor(ee.band)
     if ee.wide is not None and ee.spread is not None:
         columns = band_solve(factors, ee.wide)

@@ -1,4 +1,4 @@
-"""Planar arms whose links are beams of finite elements and whose joints are revolute, sliding (Pa) or fixed prismatic (Pb)."""
+"""Planar arms of finite-element beams with revolute, sliding (Pa) or prismatic (Pb) joints."""
 
 import dataclasses
 from typing import Any, ClassVar
@@ -31,23 +31,29 @@ def _frozen(elements: Any):
 
 
 class FiniteElement(AbstractFormulation):
-    """Links as Euler-Bernoulli beams of cubic elements that are clamped to a floating frame at the joint.
+    """Links as Euler-Bernoulli beams of cubic elements, clamped to a floating frame at the joint.
 
-    ``elements``: per link; one number, or a dict from link name to number (0: that link is rigid).
-    ``basis``: "auto" takes Hermite cubics (the paper's), and cubic B-splines where a joint slides along the link: they are C2, and the rider's spin contains
-    the curvature, so that Hermite cubics would gain or lose energy at every element border. "hermite" and "bspline" take the same everywhere.
-    ``contact``: how a joint slides along an elastic link. "fixed": over the link's fixed mesh, wherever it is (default). "ale": a mesh with a node at the
-    contact that moves with it, half of the elements on either side; the only one in which the curvature may jump there, and singular at the link's ends.
-    "node": the paper's rule, deflection and slope of the next node, which makes the rider jump; to show what that costs.
-    ``stiffening``: points move back by half the integral of the squared slope, which stiffens links that spin; without it (as in the paper) they soften.
+    Arguments:
+        elements: number per link, or a dict from link name to number (0: that link is rigid).
+        basis: "hermite" (the paper's), "bspline", or "auto": B-splines on links that carry a
+            sliding joint, Hermite cubics elsewhere. The rider's spin contains the curvature, in
+            which Hermite cubics jump at element borders: they would gain or lose energy there.
+        contact: how a joint slides along an elastic link. "fixed": over its fixed mesh. "ale": a
+            node moves with the contact, with half of the elements on either side; only there may
+            the curvature jump at the contact, and the link's ends are singular. "node": the
+            paper's rule, deflection and slope of the next node; the rider jumps.
+        stiffening: points move back by half the integral of the squared slope, which stiffens
+            rotating links. Without it, as in the paper, they soften.
 
     >>> import flexjax as fx
     >>> model = fx.FiniteElement(elements=3).bind(fx.load_robot("my-par"))
     """
 
     paper: ClassVar[str] = (
-        "C. A. My, D. X. Bien, C. H. Le, M. Packianather, An efficient finite element formulation of dynamics for a flexible robot with different type of "
-        "joints, Mechanism and Machine Theory 134 (2019); with the corrections listed in flexjax/formulation/finite_element/PAPER.md."
+        "C. A. My, D. X. Bien, C. H. Le, M. Packianather, An efficient finite element formulation "
+        "of dynamics for a flexible robot with different type of joints, Mechanism and Machine "
+        "Theory 134 (2019); with the corrections listed in "
+        "flexjax/formulation/finite_element/PAPER.md."
     )
     elements: int | tuple[tuple[str, int], ...] = eqx.field(
         static=True, default=5, converter=_frozen
@@ -57,12 +63,12 @@ class FiniteElement(AbstractFormulation):
     stiffening: bool = eqx.field(static=True, default=False)
 
     def __check_init__(self):
-        counts = (
-            [self.elements] if isinstance(self.elements, int) else [n for _, n in self.elements]
-        )
+        given = self.elements
+        counts = [given] if isinstance(given, int) else [n for _, n in given]
         if any(not isinstance(n, int) or n < 0 for n in counts):
             raise ValueError(
-                f"elements: {self.elements}; expected a whole number, or a dict from link name to one, e.g. {{'upper': 8}}."
+                f"elements: {self.elements}; expected a whole number, or a dict from link name to "
+                "one, e.g. {'upper': 8}."
             )
         if self.basis not in ("auto", *BASES):
             raise ValueError(f"basis: {self.basis!r}; expected 'auto', 'hermite' or 'bspline'.")
@@ -70,7 +76,8 @@ class FiniteElement(AbstractFormulation):
             raise ValueError(f"contact: {self.contact!r}; expected 'fixed', 'ale' or 'node'.")
         if self.contact != "fixed" and self.basis == "bspline":
             raise ValueError(
-                f"contact: {self.contact!r} with B-splines, which have no values at nodes; expected basis='auto' or 'hermite'."
+                f"contact: {self.contact!r} with B-splines, which have no values at nodes; "
+                "expected basis='auto' or 'hermite'."
             )
 
     def counts(self, robot: Robot) -> dict[str, int]:
@@ -103,28 +110,24 @@ class FiniteElement(AbstractFormulation):
 
     def table(self, robot: Robot, name: str, count: int) -> Cubics:
         carrier = any(j.type == "sliding" and j.parent == name for j in robot.tree_joints)
-        basis = (
-            ("bspline" if carrier and self.contact == "fixed" else "hermite")
-            if self.basis == "auto"
-            else self.basis
-        )
+        basis = self.basis
+        if basis == "auto":
+            basis = "bspline" if carrier and self.contact == "fixed" else "hermite"
         return BASES[basis](count)
 
     def build(self, robot: Robot) -> ChainModel:
         by_name = {name: self.table(robot, name, n) for name, n in self.counts(robot).items()}
         pinned = self.pinned(robot)
-        layout = serial_layout(
-            robot, {name: c.size for name, c in by_name.items()}, planar=True, pinned=pinned
-        )
+        sizes = {name: c.size for name, c in by_name.items()}
+        layout = serial_layout(robot, sizes, planar=True, pinned=pinned)
         parameters = chain_parameters(robot, layout)
         if not by_name:
             return ChainModel(robot, self, layout, parameters)
         tables = tuple(
             by_name.get(robot.links[s.link].name) if s.link >= 0 else None for s in layout.stages
         )
-        numbers = stacked_numbers(
-            robot, layout, tables, layout.shape_count, self.stiffening, pinned
-        )
+        size = layout.shape_count
+        numbers = stacked_numbers(robot, layout, tables, size, self.stiffening, pinned)
         through = tuple(s.extends for s in layout.stages)
         nodes = tuple(s.link >= 0 and robot.links[s.link].name in pinned for s in layout.stages)
         damped = any(link.damping is not None for link in robot.links if link.name in by_name)
@@ -150,18 +153,17 @@ class FiniteElement(AbstractFormulation):
 def _lend(
     layout: Layout, parameters: Parameters, links: FiniteElementLinks
 ) -> tuple[Parameters, FiniteElementLinks]:
-    """The mass of a body that rides on a pinned contact goes to the carrier as a point mass there, and is taken off the body: the same energy, but both
-    can be eliminated one after the other."""
+    """Move the mass of a body on a pinned contact to its carrier, as a point mass there.
+
+    The energy is the same, but both can be eliminated one after the other.
+    """
     borrowed, taken = jnp.zeros_like(links.length), jnp.zeros_like(parameters.inertia)
     for b, stage in enumerate(layout.stages):
         if stage.rides:
             mass = parameters.inertia[b, 0, 0] + links.numbers.rigid[b, 0, 0]
-            out = parameters.space.adjoint(
-                jax.tree_util.tree_map(lambda x, b=b: x[b], parameters.after)
-            )
+            out = parameters.space.adjoint(jax.tree.map(lambda x, b=b: x[b], parameters.after))
+            point = mass * jnp.diag(jnp.array([1.0, 1.0, 0.0], mass.dtype))
             borrowed = borrowed.at[b - 1].set(mass)
-            taken = taken.at[b].set(
-                out.T @ (mass * jnp.diag(jnp.array([1.0, 1.0, 0.0], mass.dtype))) @ out
-            )
+            taken = taken.at[b].set(out.T @ point @ out)
     parameters = eqx.tree_at(lambda p: p.inertia, parameters, parameters.inertia - taken)
     return parameters, dataclasses.replace(links, borrowed=borrowed, taken=taken)

@@ -1,4 +1,4 @@
-"""The numbers of finite-element links from the robot: banded matrices and vectors over the unit interval. Pure and traceable in the robot's leaves."""
+"""Parameters of finite-element links: banded matrices and vectors over the unit interval."""
 
 import dataclasses
 
@@ -21,8 +21,11 @@ GAUSS = 6  # exact for products of cubics with sections that taper linearly in b
 
 
 class LinkNumbers(eqx.Module):
-    """Integrals over xi = s/L in [0, 1] of mass per length mu and bending stiffness EI with the functions f and their derivatives in xi; stacked over
-    stages, zero where a stage has no elastic link, unit mass matrix in padded places."""
+    """Integrals over xi = s/L in [0, 1] with mass per length mu, bending stiffness EI, functions f.
+
+    Derivatives of f are in xi. Stacked over stages: zero without an elastic link, with a unit mass
+    matrix for the padding.
+    """
 
     length: Float[Array, " B"]
     mu: Float[Array, " B"]  # mean mass per length
@@ -30,7 +33,7 @@ class LinkNumbers(eqx.Module):
     rigid: Float[Array, "B 3 3"]  # inertia about the frame, undeformed
     M: Float[Array, "B m w"]  # mu f f, point masses included
     turn: Float[Array, "B m w"]  # rotary inertia of payloads, f' f'
-    pull: Float[Array, "B m"]  # the same towards the frame's rotation, f'
+    pull: Float[Array, "B m"]  # its coupling with the frame's rotation, f'
     K: Float[Array, "B m w"]  # EI f'' f''
     Q: Float[Array, "B e 2 4"]  # the same element by element, as Q^T Q
     C: Float[Array, "B m w"]  # mu (1 - xi) f_i f_j'
@@ -43,13 +46,12 @@ class LinkNumbers(eqx.Module):
     drag: Float[Array, " B"]  # mass-proportional damping
     G: Float[Array, "B m w"]  # (mass beyond xi) f' f'
     H: Float[Array, "B m w"]  # (first moment, over L, of the mass beyond xi) f' f'
-    spread: Float[
-        Array, "B 2 2"
-    ]  # mass, first and second moment in xi of what moves back with stiffening
+    # Mass, first and second moment in xi of what moves back with stiffening.
+    spread: Float[Array, "B 2 2"]
 
 
 class Load(eqx.Module):
-    """A payload: the stage of its link (static), its station, its inertia about the section's frame."""
+    """A payload: stage of its link (static), station, inertia about the section's frame."""
 
     stage: int = eqx.field(static=True)
     s: Float[Array, ""]
@@ -59,30 +61,22 @@ class Load(eqx.Module):
 def local_functions(powers: Float[Array, "4 4"], x: Float[Array, ""]) -> Float[Array, "3 4"]:
     """Value, first and second derivative in x of an element's functions."""
     one, zero = jnp.ones_like(x), jnp.zeros_like(x)
-    return (
-        jnp.stack(
-            [
-                jnp.stack([one, x, x**2, x**3]),
-                jnp.stack([zero, one, 2 * x, 3 * x**2]),
-                jnp.stack([zero, zero, 2 * one, 6 * x]),
-            ]
-        )
-        @ powers
-    )
+    rows = [
+        jnp.stack([one, x, x**2, x**3]),
+        jnp.stack([zero, one, 2 * x, 3 * x**2]),
+        jnp.stack([zero, zero, 2 * one, 6 * x]),
+    ]
+    return jnp.stack(rows) @ powers
 
 
 def _beyond(link: Link, payloads: tuple[Payload, ...], xi: Float[Array, " n"]):
-    """(mass beyond xi, its first moment divided by the length): Gauss points on [xi, 1] of every xi."""
+    """Mass beyond xi and its first moment over the length, by Gauss points on [xi, 1]."""
     nodes, weights = np.polynomial.legendre.leggauss(GAUSS)
 
     def one(start):
         s = start + (1 - start) * jnp.asarray(0.5 * (nodes + 1), start.dtype)
-        w = (
-            (1 - start)
-            * jnp.asarray(0.5 * weights, start.dtype)
-            * link.length
-            * beam_properties(link, s).rhoA
-        )
+        share = (1 - start) * jnp.asarray(0.5 * weights, start.dtype)
+        w = share * link.length * beam_properties(link, s).rhoA
         return jnp.sum(w), jnp.sum(w * s)
 
     mass, moment = jax.vmap(one)(xi)
@@ -103,7 +97,7 @@ def _powers(xi: Float[Array, ""]):
 
 
 def folds(robot: Robot, payload: Payload, pinned: frozenset[str]) -> bool:
-    """Whether a payload is a point of its link with constant coefficients: on the centreline, of a link whose mesh does not move."""
+    """Whether a payload has constant coefficients: on the centreline, of a link with fixed mesh."""
     if payload.link in pinned:
         return False
     through = any(j.child == payload.link and j.telescopes for j in robot.tree_joints)
@@ -113,14 +107,14 @@ def folds(robot: Robot, payload: Payload, pinned: frozenset[str]) -> bool:
 def _roots(
     cubics: Cubics, element: Array, x: Float[Array, "p q"], EI: Float[Array, "p q"], count: int
 ) -> Float[Array, "count 2 4"]:
-    """Of the elements' stiffness, from stiffness times weight at places x in pieces of elements. Curvature is linear in an element: with its mean and its
-    slope (functions 1 and sqrt 3 (2 x - 1)) it takes two numbers, and EI a matrix of 2 x 2."""
+    """Roots of the elements' stiffness, from stiffness times weight at points x of elements.
+
+    Curvature is linear in an element: two coordinates, with functions 1 and sqrt 3 (2 x - 1), in
+    which EI is a 2 x 2 matrix.
+    """
     phi = jnp.stack([jnp.ones_like(x), 3**0.5 * (2 * x - 1)])
-    D = (
-        jnp.zeros((2, 2, cubics.elements), EI.dtype)
-        .at[:, :, element]
-        .add(jnp.sum(EI[None, None] * phi[:, None] * phi[None, :], axis=3))
-    )
+    parts = jnp.sum(EI[None, None] * phi[:, None] * phi[None, :], axis=3)
+    D = jnp.zeros((2, 2, cubics.elements), EI.dtype).at[:, :, element].add(parts)
     first = jnp.sqrt(D[0, 0])
     mixed = D[0, 1] / first
     second = jnp.sqrt(D[1, 1] - mixed**2)
@@ -139,7 +133,7 @@ def link_numbers(
     elements: int,
     stiffening: bool,
 ) -> LinkNumbers:
-    """Of one link with the payloads that are points of it, padded to ``size`` coefficients and ``elements`` elements."""
+    """Integrals of one link with the payloads in its mass matrix, padded to ``size``."""
     L, n = link.length, cubics.elements
     nodes = jnp.asarray(np.arange(n + 1) / n, L.dtype)
     if link.pieces:
@@ -170,7 +164,7 @@ def link_numbers(
 
     M = band(mu, f0, f0)
     a, b = vector(mu, f0), vector(mu * xi, f0)
-    # Slices have no rotary inertia of their own (eq. 8 of the paper): the rigid body must not have it either.
+    # Slices have no rotary inertia (eq. 8 of the paper): nor must the rigid body.
     rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
     turn, pull = jnp.zeros_like(M), jnp.zeros_like(a)
     for p in folded:
@@ -180,19 +174,15 @@ def link_numbers(
         inertia = payload_inertia(p, se3.identity(L.dtype))
         m, J = inertia[0, 0], inertia[5, 5]
         M = M + to_band(where, m / L * f[0][None, :, None] * f[0][None, None, :], size)
-        turn = turn + to_band(
-            where, J / L**2 * n**2 * f[1][None, :, None] * f[1][None, None, :], size
-        )
+        slopes = f[1][None, :, None] * f[1][None, None, :]
+        turn = turn + to_band(where, J / L**2 * n**2 * slopes, size)
         pull = pull + to_vector(where, J / L * n * f[1][None], size)
-        a, b = (
-            a + to_vector(where, m / L * f[0][None], size),
-            b + to_vector(where, m * p.s / L * f[0][None], size),
-        )
+        a = a + to_vector(where, m / L * f[0][None], size)
+        b = b + to_vector(where, m * p.s / L * f[0][None], size)
         x = L * p.s
         lever = jnp.stack([jnp.zeros_like(x), m * x])
-        rigid = rigid + jnp.diag(jnp.stack([m, m, m * x**2 + J])).at[2, :2].add(lever).at[
-            :2, 2
-        ].add(lever)
+        own = jnp.diag(jnp.stack([m, m, m * x**2 + J]))
+        rigid = rigid + own.at[2, :2].add(lever).at[:2, 2].add(lever)
     M = M.at[cubics.size :, 3].set(1.0)
     nothing = jnp.zeros_like(M)
     G = H = nothing
@@ -208,19 +198,32 @@ def link_numbers(
     tau = zero if damping is None or damping.strain_rate is None else damping.strain_rate
     drag = zero if damping is None or damping.mass is None else damping.mass
     return LinkNumbers(
-        length=L, mu=jnp.sum(mu), EI=jnp.sum(EI), rigid=rigid, M=M, turn=turn, pull=pull, K=band(EI, f2, f2),
-        Q=_roots(cubics, element, xi * n - element[:, None], EI, elements), C=band(mu * rest, f0, f1), F=band(mu * rest**2, f1, f1), a=a, b=b,
-        e=vector(mu * rest, f1), g=vector(mu * xi * rest, f1), strain_rate=tau, drag=drag, G=G, H=H, spread=spread,
-    )  # fmt: skip
+        length=L,
+        mu=jnp.sum(mu),
+        EI=jnp.sum(EI),
+        rigid=rigid,
+        M=M,
+        turn=turn,
+        pull=pull,
+        K=band(EI, f2, f2),
+        Q=_roots(cubics, element, xi * n - element[:, None], EI, elements),
+        C=band(mu * rest, f0, f1),
+        F=band(mu * rest**2, f1, f1),
+        a=a,
+        b=b,
+        e=vector(mu * rest, f1),
+        g=vector(mu * xi * rest, f1),
+        strain_rate=tau,
+        drag=drag,
+        G=G,
+        H=H,
+        spread=spread,
+    )
 
 
 def _resting(like: LinkNumbers) -> LinkNumbers:
     blank = jtu.tree_map(jnp.zeros_like, like)
-    unit = (
-        jnp.ones_like(like.length),
-        blank.M.at[:, 3].set(1.0),
-        jnp.eye(2, dtype=like.spread.dtype),
-    )
+    unit = (jnp.ones_like(like.length), blank.M.at[:, 3].set(1.0), jnp.eye(2, dtype=blank.M.dtype))
     return eqx.tree_at(lambda n: (n.length, n.M, n.spread), blank, unit)
 
 
@@ -234,7 +237,7 @@ def stacked_numbers(
     stiffening: bool,
     pinned: frozenset[str],
 ) -> LinkNumbers:
-    """Of all stages; ``tables`` holds the functions of every stage's link, None where it is rigid."""
+    """Integrals of all stages; ``tables``: functions of each stage's link, None where rigid."""
     count = max(c.elements for c in tables if c is not None)
     some, like = next((i, c) for i, c in enumerate(tables) if c is not None)
 
@@ -246,9 +249,8 @@ def stacked_numbers(
 
     items = []
     for s, cubics in zip(layout.stages, tables, strict=True):
-        link = robot.links[
-            (s if cubics is not None else layout.stages[some]).link
-        ]  # where it is rigid, for the shapes of its zeros
+        # A rigid link takes those of an elastic one for the shapes of its zeros.
+        link = robot.links[(s if cubics is not None else layout.stages[some]).link]
         held = [
             (folds(robot, p, pinned), dataclasses.replace(p, name="", link=""))
             for p in robot.payloads
@@ -260,7 +262,7 @@ def stacked_numbers(
 
 
 def payload_loads(robot: Robot, layout: Layout, pinned: frozenset[str]) -> tuple[Load, ...]:
-    """Payloads of elastic links that the links' own numbers do not hold already."""
+    """Payloads of elastic links that are not in the links' own mass matrices."""
     stage_of = {
         robot.links[s.link].name: i
         for i, (s, m) in enumerate(zip(layout.stages, layout.shapes, strict=True))

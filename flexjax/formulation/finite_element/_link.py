@@ -1,8 +1,11 @@
-"""Elastic links as beams of finite elements in a floating frame, clamped there: r = (s, w(s, t)), w = sum_j f_j(s/L) c_j.
+"""Elastic links as finite-element beams in a floating frame: r = (s, w), w = sum_j f_j(s/L) c_j.
 
-L is the link's length, or, where the link runs through its joint (Pb), its free length d: the mesh then stretches with d, and d is one more shape coordinate.
-A material point X keeps s = X + d - l, so that w changes at the rate  f_j c_j' + (1 - s/d) f_j'(s/d) c_j d'/d  (prime of f: in xi = s/d) and the tail
-s < 0 lies straight in the guide. Everything else, convective terms and the configurational force included, follows by differentiating these energies.
+The beam is clamped at the frame. L is the link's length or, if the link runs through its joint
+(Pb), its free length d, which is then one more shape coordinate and stretches the mesh. A material
+point X keeps s = X + d - l, so that w changes at the rate
+    f_j c_j' + (1 - s/d) f_j'(s/d) c_j d'/d      (prime of f: in xi = s/d),
+and the tail s < 0 is straight in the guide. All other terms, convective terms and the
+configurational force among them, follow by differentiation of these energies.
 """
 
 import dataclasses
@@ -50,7 +53,7 @@ from flexjax.numerics.screw import se2, se3
 
 
 class Station(eqx.Module):
-    """A section of every link: position x, xi = x/L (at least 0), functions and their derivatives in xi, spread over all coefficients."""
+    """A section of every link: position x, xi = x/L (at least 0), functions of all coefficients."""
 
     x: Float[Array, " B"]
     xi: Float[Array, " B"]
@@ -62,7 +65,7 @@ class Station(eqx.Module):
 
 
 class Drift(eqx.Module):
-    """Of links with a node at the contact: how a section changes per unit of the contact's coordinate; zero elsewhere."""
+    """Change of a section per unit of the contact's coordinate; zero for fixed meshes."""
 
     x: Float[Array, " B"]
     f: Float[Array, "B m"]
@@ -71,13 +74,18 @@ class Drift(eqx.Module):
 
 
 def _columns(x: Float[Array, "k B 3"]) -> list[Float[Array, "k B"]]:
-    # In reverse mode one concatenation, where an index each is as many sums of padded arrays.
+    # In reverse mode one concatenation; an index each would be as many sums of padded arrays.
     return [column[:, :, 0] for column in jax.lax.split(x, (1, 1, 1), axis=2)]
 
 
 class FiniteElementLinks(AbstractLinks):
-    """Shape coordinates (B, m), or (B, m + 1) where a joint coordinate is one of them, the last: the free length of links that run ``through`` a joint, the
-    contact of links with a node ``pinned`` to it. ``held``: where it is prescribed. ``jumps``: contacts take the values of the next node, as in the paper."""
+    """Shape coordinates (B, m), or (B, m + 1) if a joint coordinate is the last of them.
+
+    That is the free length of links that run ``through`` a joint, or the contact of links with a
+    node ``pinned`` to it. ``held``: where it is prescribed. ``jumps``: contacts take the values of
+    the next node, as in the paper. ``borrowed``: point masses at pinned contacts, of the bodies
+    there; ``taken``: the same as inertia about the frames of those bodies.
+    """
 
     path_points: ClassVar[int] = 3
     numbers: LinkNumbers
@@ -89,12 +97,8 @@ class FiniteElementLinks(AbstractLinks):
     damped: bool = eqx.field(static=True)
     pinned: tuple[bool, ...] = eqx.field(static=True, default=())
     jumps: bool = eqx.field(static=True, default=False)
-    borrowed: Float[Array, " B"] | None = (
-        None  # point masses at pinned contacts, taken from the bodies that ride there
-    )
-    taken: Float[Array, "B 3 3"] | None = (
-        None  # the same as inertia about the frames of those bodies
-    )
+    borrowed: Float[Array, " B"] | None = None
+    taken: Float[Array, "B 3 3"] | None = None
 
     @property
     def length(self):
@@ -107,11 +111,8 @@ class FiniteElementLinks(AbstractLinks):
     @property
     def _bordered(self) -> np.ndarray:
         """Stages whose last shape coordinate is a joint's."""
-        return (
-            np.array(self.through) | np.array(self.pinned, bool)
-            if self.pinned
-            else np.array(self.through)
-        )
+        through = np.array(self.through)
+        return through | np.array(self.pinned, bool) if self.pinned else through
 
     def held_by(self, prescribed: tuple[bool, ...]) -> "FiniteElementLinks":
         return dataclasses.replace(self, held=prescribed)
@@ -123,19 +124,15 @@ class FiniteElementLinks(AbstractLinks):
 
     def _pinned_rows(self, eta: Eta) -> list[tuple[int, Pinned]]:
         n, m = self.numbers, self.numbers.a.shape[1]
-        return [
-            (
-                b,
-                pinned_integrals(
-                    self._table(b), m, n.length[b], n.mu[b], n.EI[b], eta[b, m], eta[b, :m]
-                ),
-            )
-            for b, on in enumerate(self.pinned)
-            if on
-        ]
+
+        def integrals(b: int) -> Pinned:
+            table, constants = self._table(b), (n.length[b], n.mu[b], n.EI[b])
+            return pinned_integrals(table, m, *constants, eta[b, m], eta[b, :m])
+
+        return [(b, integrals(b)) for b, on in enumerate(self.pinned) if on]
 
     def _split(self, eta: Eta):
-        """(coefficients, free lengths)."""
+        """Coefficients and free lengths."""
         m = self.numbers.a.shape[1]
         if not self._extends:
             return eta, self.numbers.length
@@ -159,9 +156,9 @@ class FiniteElementLinks(AbstractLinks):
         polar = second + (band_square(M, c) if pinned else L * band_square(n.M, c))
         ahead, wide = jnp.zeros_like(n.a), None
         if self.stiffening:
-            # Sections move back by u = -1/2 int w'^2. Its mean and its slope over the mass (g, h: int mu u, int mu xi u) give all terms of the energy up to
-            # second order. The others are those of u = U0 + U1 xi with the same g and h: a motion of real points, so that the mass matrix stays positive
-            # definite. Without them it does not: a link that bends sharply at its clamp as its frame turns has next to no energy, and lost some of it.
+            # Sections move back by u = -1/2 int w'^2. The moments int mu u and int mu xi u give all
+            # terms of second order. The rest of u = U0 + U1 xi with the same moments keeps the mass
+            # matrix positive definite.
             wide = -jnp.stack([band_apply(n.G, c), band_apply(n.H, c)], axis=2) / L[:, None, None]
             moments = 0.5 * mtv(wide, c)
             back = mv(inverse2(n.spread), moments)
@@ -184,55 +181,38 @@ class FiniteElementLinks(AbstractLinks):
         side = corner = None
         if self._extends:
             on = jnp.asarray(self.through, eta.dtype)
-            column = on[:, None] * jnp.stack(
-                [m0, jnp.sum(n.e * c, axis=1), L * jnp.sum(n.g * c, axis=1) - sweep], axis=1
-            )
+            couple = [m0, jnp.sum(n.e * c, axis=1), L * jnp.sum(n.g * c, axis=1) - sweep]
+            column = on[:, None] * jnp.stack(couple, axis=1)
             side = on[:, None] * band_apply(n.C, c)
-            corner = jnp.where(
-                np.array(self.through), m0 + jnp.sum(c * band_apply(n.F, c), axis=1) / L, 1.0
-            )
+            moving = m0 + jnp.sum(c * band_apply(n.F, c), axis=1) / L
+            corner = jnp.where(np.array(self.through), moving, 1.0)
             for i, row in pinned:
-                column, side, corner = (
-                    column.at[i].set(row.column),
-                    side.at[i].set(row.side),
-                    corner.at[i].set(row.corner),
-                )
+                column, side = column.at[i].set(row.column), side.at[i].set(row.side)
+                corner = corner.at[i].set(row.corner)
             ze = jnp.concatenate([ze, column[:, :, None]], axis=2)
-        mass = Mass(
-            zz, ze, Bordered(M + n.turn, side, corner, wide, None if wide is None else n.spread)
-        )
+        spread = None if wide is None else n.spread
+        mass = Mass(zz, ze, Bordered(M + n.turn, side, corner, wide, spread))
         for load in self.loads:
             mass = self._add(mass, load, eta)
         return self._add_borrowed(mass, eta, c)
 
     def _add_borrowed(self, mass: Mass, eta: Eta, c: Eta) -> Mass:
-        """Point masses at pinned contacts. A straight carrier alone resists no motion of the contact: without them its elimination would be singular."""
+        """Add point masses at pinned contacts.
+
+        A straight carrier alone does not resist a motion of the contact: its elimination would be
+        singular.
+        """
         zz, ze, ee = mass.zz, mass.ze, mass.ee
         band, corner = ee.band, ee.corner
         for b in np.flatnonzero(self.pinned):
             assert self.borrowed is not None  # it comes with pinned contacts
             m, d, k = self.borrowed[b], eta[b, -1], contact_node(self._table(b).elements)[0]
             w, none = c[b, k], jnp.zeros_like(d)
-            zz = zz.at[b].add(
-                m
-                * jnp.stack(
-                    [
-                        jnp.stack([none + 1, none, -w]),
-                        jnp.stack([none, none + 1, d]),
-                        jnp.stack([-w, d, d**2 + w**2]),
-                    ]
-                )
-            )
-            ze = (
-                ze.at[b, 1, k]
-                .add(m)
-                .at[b, 2, k]
-                .add(m * d)
-                .at[b, 0, -1]
-                .add(m)
-                .at[b, 2, -1]
-                .add(-m * w)
-            )
+            one = none + 1
+            rows = [[one, none, -w], [none, one, d], [-w, d, d**2 + w**2]]
+            zz = zz.at[b].add(m * jnp.stack([jnp.stack(row) for row in rows]))
+            ze = ze.at[b, 1, k].add(m).at[b, 2, k].add(m * d)
+            ze = ze.at[b, 0, -1].add(m).at[b, 2, -1].add(-m * w)
             band, corner = band.at[b, k, BAND].add(m), corner.at[b].add(m)
         return Mass(zz, ze, Bordered(band, ee.side, corner, ee.wide, ee.spread))
 
@@ -240,7 +220,7 @@ class FiniteElementLinks(AbstractLinks):
         return self.taken
 
     def _add(self, mass: Mass, load: Load, eta: Eta) -> Mass:
-        """A payload, as a rigid body on its section."""
+        """Add a payload, as a rigid body on its section."""
         b, m = load.stage, self.numbers.a.shape[1]
         station = self._station(eta, jnp.full_like(self.length, 1.0) * load.s)
         tip = self._section(eta, station, stretched=False)
@@ -250,21 +230,15 @@ class FiniteElementLinks(AbstractLinks):
         ze = mass.ze.at[b].add(X.T @ inertia @ S)
         IS = inertia @ S
         table = self._table(b)
-        element = jnp.clip(
-            jnp.floor(station.xi[b] * table.elements).astype(int), 0, table.elements - 1
-        )
+        place = jnp.floor(station.xi[b] * table.elements).astype(int)
+        element = jnp.clip(place, 0, table.elements - 1)
         if station.drift is not None and self.pinned[b]:
             element = station.drift.element[b]
         index = jnp.asarray(table.index)[element]
         picked = jnp.minimum(index, m - 1)
         block = jnp.sum(S[:, picked][:, :, None] * IS[:, picked][:, None, :], axis=0)
-        ee = eqx.tree_at(
-            lambda e: e.band,
-            mass.ee,
-            mass.ee.band.at[b].add(
-                to_band(jnp.where(index < table.size, index, m)[None], block[None], m)
-            ),
-        )
+        own = to_band(jnp.where(index < table.size, index, m)[None], block[None], m)
+        ee = eqx.tree_at(lambda e: e.band, mass.ee, mass.ee.band.at[b].add(own))
         if self._extends:
             outer = IS[:, m] @ S
             ee = Bordered(ee.band, ee.side.at[b].add(outer[:m]), ee.corner.at[b].add(outer[m]))
@@ -275,7 +249,7 @@ class FiniteElementLinks(AbstractLinks):
 
     @property
     def _plain(self) -> bool:
-        """Links of constant length and mass: only the first and second moments of w depend on the shape."""
+        """Whether length and mass are constant: only moments of w depend on the shape then."""
         return not self._extends and not self.stiffening and not self.loads
 
     def kinetic_gradient(
@@ -284,12 +258,11 @@ class FiniteElementLinks(AbstractLinks):
         if not self._plain:
             return mass_form_gradient(self, eta, z, rate)
         n = self.numbers
-        # Products of one motion with the other, both ways: u0 s1 + u1 s0 and 2 s0 s1.
+        # Products of one motion with the other: u0 s1 + u1 s0 and 2 s0 s1.
         u, _, spin = _columns(z)
         mixed, twice = jnp.sum(u * spin[::-1], axis=0), jnp.sum(spin * spin[::-1], axis=0)
-        return (0.5 * n.length)[:, None] * (
-            twice[:, None] * band_apply(n.M, eta) - mixed[:, None] * n.a
-        )
+        shape = twice[:, None] * band_apply(n.M, eta) - mixed[:, None] * n.a
+        return (0.5 * n.length)[:, None] * shape
 
     def tip_gradient(
         self,
@@ -301,7 +274,7 @@ class FiniteElementLinks(AbstractLinks):
     ) -> Eta:
         if not self._plain:
             return tip_form_gradient(self, eta, z, rate, wrench, space)
-        # The tip is (l, w) turned by the slope; both are fixed combinations of the coefficients.
+        # The tip is at (l, w), rotated by the slope; both are linear in the coefficients.
         at, L = self._end(eta.dtype), self.numbers.length
         w, slope = jnp.sum(at.f * eta, axis=1), jnp.sum(at.f1 * eta, axis=1) / L
         cos, sin = jnp.cos(slope)[None], jnp.sin(slope)[None]
@@ -317,7 +290,7 @@ class FiniteElementLinks(AbstractLinks):
         if self._plain:
             return self._plain_bias(eta, rate, z)
 
-        # Lagrange's equations in the moving frame, straight from the mass matrices: exact for any dependence of them on the shape.
+        # Lagrange's equations in the moving frame, from the mass matrices.
         def momenta(eta):
             mass = self.mass(eta)
             return mv(mass.zz, z) + mv(mass.ze, rate), mtv(mass.ze, z) + self.apply(mass, rate)
@@ -327,9 +300,8 @@ class FiniteElementLinks(AbstractLinks):
             return 0.5 * (jnp.sum(z * wrench) + jnp.sum(rate * shape))
 
         (p, _), (p_rate, shape_rate) = jax.jvp(momenta, (eta,), (rate,))
-        return p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p), shape_rate - jax.grad(
-            kinetic
-        )(eta)
+        wrench = p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p)
+        return wrench, shape_rate - jax.grad(kinetic)(eta)
 
     def _plain_bias(self, c: Eta, rate: Eta, z: Twists):
         n, L = self.numbers, self.numbers.length
@@ -338,10 +310,15 @@ class FiniteElementLinks(AbstractLinks):
         sweep, polar = L * jnp.sum(n.a * c, axis=1), n.rigid[:, 2, 2] + L * jnp.sum(c * Mc, axis=1)
         sweep_rate, polar_rate = L * jnp.sum(n.a * rate, axis=1), 2 * L * jnp.sum(rate * Mc, axis=1)
         m0, first = n.rigid[:, 0, 0], n.rigid[:, 1, 2]
+        couple = jnp.sum(((L**2)[:, None] * n.b + n.pull) * rate, axis=1)
         p = jnp.stack(
-            [m0 * u - sweep * spin, m0 * z[:, 1] + first * spin + sweep_rate,
-             -sweep * u + first * z[:, 1] + polar * spin + jnp.sum(((L**2)[:, None] * n.b + n.pull) * rate, axis=1)], axis=1,
-        )  # fmt: skip
+            [
+                m0 * u - sweep * spin,
+                m0 * z[:, 1] + first * spin + sweep_rate,
+                -sweep * u + first * z[:, 1] + polar * spin + couple,
+            ],
+            axis=1,
+        )
         p_rate = jnp.stack(
             [-sweep_rate * spin, jnp.zeros_like(spin), polar_rate * spin - sweep_rate * u], axis=1
         )
@@ -359,46 +336,36 @@ class FiniteElementLinks(AbstractLinks):
     def _curvatures(
         self, c: Eta
     ) -> list[tuple[int, Float[Array, "B e 2 4"], Float[Array, "B e 2"]]]:
-        """(stride of the coefficients, Q, Q c) of links with Hermite cubics (two coefficients per element) and of those with B-splines (one). Forces as
-        Q^T (Q c): what rounding does to curvatures is in equilibrium by itself and moves no link as a whole, whereas that of K c, 1e12 times as large as the
-        force at a thousand elements, does, and Newton's iteration cannot get below it."""
+        """(stride of the coefficients, Q, Q c) of links with Hermite cubics and with B-splines.
+
+        Forces are Q^T (Q c): the rounding of curvatures is in equilibrium and moves no link as a
+        whole. That of K c is not, and limits Newton's iteration (PAPER.md).
+        """
         strides = np.array([0 if t is None else t.size // t.elements for t in self.tables])
         if any(self.pinned):
             strides = np.where(self.pinned, 0, strides)
         out, Q = [], self.numbers.Q
         for stride in sorted(set(strides[strides > 0].tolist())):
-            own = (
-                jnp.where((strides == stride)[:, None, None, None], Q, 0.0)
-                if np.any(strides != stride)
-                else Q
-            )
-            out.append(
-                (
-                    stride,
-                    own,
-                    jnp.sum(own * to_elements(c, Q.shape[1], stride)[:, :, None, :], axis=3),
-                )
-            )
+            own = Q
+            if np.any(strides != stride):
+                own = jnp.where((strides == stride)[:, None, None, None], Q, 0.0)
+            parts = to_elements(c, Q.shape[1], stride)[:, :, None, :]
+            out.append((stride, own, jnp.sum(own * parts, axis=3)))
         return out
 
     def _bending(self, c: Eta) -> Float[Array, "B m"]:
-        """K c over the unit interval, of links whose mesh does not know about contacts."""
+        """K c over the unit interval, of links with fixed meshes."""
         total = jnp.zeros_like(c)
         for stride, Q, curvature in self._curvatures(c):
-            total = total + from_elements(
-                jnp.sum(Q * curvature[:, :, :, None], axis=2), c.shape[1], stride
-            )
+            parts = jnp.sum(Q * curvature[:, :, :, None], axis=2)
+            total = total + from_elements(parts, c.shape[1], stride)
         return total
 
     def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
         c, L = self._split(eta)
-        energy = sum(
-            (
-                0.5 * jnp.sum(curvature**2, axis=(1, 2)) / L**3
-                for _, _, curvature in self._curvatures(c)
-            ),
-            jnp.zeros_like(L),
-        )
+        energy = jnp.zeros_like(L)
+        for _, _, curvature in self._curvatures(c):
+            energy = energy + 0.5 * jnp.sum(curvature**2, axis=(1, 2)) / L**3
         for i, row in self._pinned_rows(eta):
             energy = energy.at[i].set(0.5 * jnp.sum(c[i] * band_apply(row.K[None], c[i][None])[0]))
         return energy
@@ -411,19 +378,18 @@ class FiniteElementLinks(AbstractLinks):
         bend = Kc / (L**3)[:, None]
         if not self._extends:
             return bend
-        # The configurational force that pushes a bent link out of its guide.
+        # The configurational force that pushes a deflected link out of its guide.
         push = jnp.where(np.array(self.through), -1.5 * jnp.sum(c * Kc, axis=1) / L**4, 0.0)
         return jnp.concatenate([bend, push[:, None]], axis=1)
 
     def damping_force(self, eta: Eta, rate: Eta) -> Eta:
         if not self.damped:
             return jnp.zeros_like(rate)
-        # Links that run through a joint have no damping (refused), so the length is constant here.
+        # Links that run through a joint have no damping (refused), so the length is constant.
         n, m = self.numbers, self.numbers.a.shape[1]
         c = rate[:, :m]
-        force = (n.strain_rate / n.length**3)[:, None] * self._bending(c) + (n.drag * n.length)[
-            :, None
-        ] * band_apply(n.M, c)
+        bending = (n.strain_rate / n.length**3)[:, None] * self._bending(c)
+        force = bending + (n.drag * n.length)[:, None] * band_apply(n.M, c)
         return jnp.pad(force, ((0, 0), (0, rate.shape[1] - m)))
 
     # --- solves
@@ -439,16 +405,11 @@ class FiniteElementLinks(AbstractLinks):
         if cq is not None and cv is not None:
             _, L = self._split(eta)
             if self.damped:
-                band = (
-                    band
-                    + (cq + cv * n.strain_rate)[:, None, None] * self._stiffness(eta)
-                    + (cv * n.drag * L)[:, None, None] * n.M
-                )
-            else:
-                band = band + cq * self._stiffness(eta)
-        return bordered_factor(
-            eqx.tree_at(lambda e: e.band, ee, band), self._bordered & ~np.array(self.held)
-        )
+                band = band + (cv * n.drag * L)[:, None, None] * n.M
+                cq = (cq + cv * n.strain_rate)[:, None, None]
+            band = band + cq * self._stiffness(eta)
+        free = self._bordered & ~np.array(self.held)
+        return bordered_factor(eqx.tree_at(lambda e: e.band, ee, band), free)
 
     def solve(self, factors: BorderedFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
         return bordered_solve(factors, rhs)
@@ -457,7 +418,7 @@ class FiniteElementLinks(AbstractLinks):
         table = self._table(bent.stage)
         n = table.elements
         if bent.stage < len(self.pinned) and self.pinned[bent.stage]:
-            # Nodes move with the contact, and slopes are physical.
+            # Nodes move with the contact, and slopes are in physical units.
             nodes = mesh_nodes(eta[bent.stage, -1], bent.length, n)
             value, slope, _ = curve(nodes / bent.length)
             return jnp.stack([value[0], slope[0] / bent.length], axis=1).reshape(-1)
@@ -474,27 +435,15 @@ class FiniteElementLinks(AbstractLinks):
         x = s * n.length + through * (L - n.length)
         out = (x >= 0).astype(eta.dtype)
         xi = jnp.maximum(x / L, 0.0)
-        powers, index, counts = self._padded_tables
 
         def row(powers, index, count, xi):
-            element = jax.lax.stop_gradient(
-                jnp.clip(jnp.floor(xi * count), 0, count - 1).astype(int)
-            )
-            local = (
-                local_functions(powers[element], xi * count - element)
-                * jnp.stack([jnp.ones_like(count), count, count**2])[:, None]
-            )
+            place = jnp.clip(jnp.floor(xi * count), 0, count - 1).astype(int)
+            element = jax.lax.stop_gradient(place)
+            scale = jnp.stack([jnp.ones_like(count), count, count**2])[:, None]
+            local = local_functions(powers[element], xi * count - element) * scale
             return jnp.zeros((3, m + 1), eta.dtype).at[:, index[element]].add(local)[:, :m]
 
-        f = (
-            jax.vmap(row)(
-                jnp.asarray(powers, eta.dtype),
-                jnp.asarray(index),
-                jnp.asarray(counts, eta.dtype),
-                xi,
-            )
-            * out[:, None, None]
-        )
+        f = jax.vmap(row)(*self._padded_tables(eta.dtype), xi) * out[:, None, None]
         return self._on_pinned(eta, Station(x, xi, out, f[:, 0], f[:, 1], f[:, 2]))
 
     def _on_pinned(self, eta: Eta, at: Station) -> Station:
@@ -506,20 +455,15 @@ class FiniteElementLinks(AbstractLinks):
         drift = Drift(jnp.zeros_like(at.x), nothing, nothing, jnp.zeros(at.x.shape, int))
         for b in np.flatnonzero(self.pinned):
             here, rate, element = pinned_station(self._table(b), m, n.length[b], eta[b, m], at.x[b])
-            # Derivatives are counted in xi = x/L here.
-            f = f.at[b].set(
-                here * jnp.stack([jnp.ones_like(at.x[b]), n.length[b], n.length[b] ** 2])[:, None]
-            )
-            drift = Drift(
-                drift.x,
-                drift.f.at[b].set(rate[0]),
-                drift.f1.at[b].set(rate[1]),
-                drift.element.at[b].set(element),
-            )
+            # Derivatives are in xi = x/L here.
+            scale = jnp.stack([jnp.ones_like(at.x[b]), n.length[b], n.length[b] ** 2])
+            f = f.at[b].set(here * scale[:, None])
+            f_d, f1_d = drift.f.at[b].set(rate[0]), drift.f1.at[b].set(rate[1])
+            drift = Drift(drift.x, f_d, f1_d, drift.element.at[b].set(element))
         return Station(at.x, at.xi, at.out, f[:, 0], f[:, 1], f[:, 2], drift)
 
     def _at_contacts(self, eta: Eta, at: Station) -> Station:
-        """``at`` with the contacts of links that have a node there: it moves with the contact, and its deflection and slope are coefficients."""
+        """``at`` with the contacts of pinned links, whose deflection and slope are coefficients."""
         n, m = self.numbers, self.numbers.a.shape[1]
         x, f, f1, drift = at.x, at.f, at.f1, at.drift
         for b in np.flatnonzero(self.pinned):
@@ -527,18 +471,15 @@ class FiniteElementLinks(AbstractLinks):
             w, slope = contact_node(self._table(b).elements)
             x, f = x.at[b].set(eta[b, m]), f.at[b].set(jnp.zeros(m, f.dtype).at[w].set(1.0))
             f1 = f1.at[b].set(jnp.zeros(m, f.dtype).at[slope].set(n.length[b]))
-            drift = Drift(
-                drift.x.at[b].set(1.0),
-                drift.f.at[b].set(0.0),
-                drift.f1.at[b].set(0.0),
-                drift.element,
-            )
+            f_d, f1_d = drift.f.at[b].set(0.0), drift.f1.at[b].set(0.0)
+            drift = Drift(drift.x.at[b].set(1.0), f_d, f1_d, drift.element)
         return Station(x, at.xi, at.out, f, f1, at.f2, drift)
 
-    @property
-    def _padded_tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(powers (B, E, 4, 4), places of the coefficients (B, E, 4), numbers of elements (B,)) of all stages alike, so that traces do not grow with the
-        links: no functions where a stage has no elastic link."""
+    def _padded_tables(self, dtype: DTypeLike) -> tuple[Array, Array, Array]:
+        """Powers (B, E, 4, 4), indices of coefficients (B, E, 4) and elements (B,) of all stages.
+
+        Stacked, so that traces do not grow with the links; no functions for rigid links.
+        """
         B, m = len(self.tables), self.numbers.a.shape[1]
         counts = np.array([1 if t is None else t.elements for t in self.tables])
         powers, index = np.zeros((B, counts.max(), 4, 4)), np.full((B, counts.max(), 4), m)
@@ -546,25 +487,22 @@ class FiniteElementLinks(AbstractLinks):
             if table is not None:
                 powers[b, : counts[b]] = table.powers
                 index[b, : counts[b]] = np.where(table.index < table.size, table.index, m)
-        return powers, index, counts
+        return jnp.asarray(powers, dtype), jnp.asarray(index), jnp.asarray(counts, dtype)
 
     def _shortening(self, c: Eta, L: Float[Array, " B"], xi: Float[Array, " B"]):
         """-1/2 int_0^s w'^2 of every link, by elements."""
         nodes, weights = np.polynomial.legendre.leggauss(4)
-        powers, index, counts = self._padded_tables
 
         def one(powers, index, count, c, xi, L):
             span = jnp.clip(xi * count - jnp.arange(powers.shape[0]), 0.0, 1.0)
             x = span[:, None] * jnp.asarray(0.5 * (nodes + 1), c.dtype)[None, :]
-            slopes = jax.vmap(lambda p, row: jax.vmap(lambda s: local_functions(p, s)[1])(row))(
-                powers, x
-            )
+            at_points = jax.vmap(lambda p, s: local_functions(p, s)[1], in_axes=(None, 0))
+            slopes = jax.vmap(at_points)(powers, x)
             slope = jnp.sum(slopes * c[index][:, None, :], axis=2)
             square = jnp.sum(slope**2 * jnp.asarray(0.5 * weights, c.dtype)[None, :], axis=1)
             return -0.5 * jnp.sum(span * square) * count / L
 
-        tables = (jnp.asarray(powers, c.dtype), jnp.asarray(index), jnp.asarray(counts, c.dtype))
-        return jax.vmap(one)(*tables, jnp.pad(c, ((0, 0), (0, 1))), xi, L)
+        return jax.vmap(one)(*self._padded_tables(c.dtype), jnp.pad(c, ((0, 0), (0, 1))), xi, L)
 
     def _section(self, eta: Eta, at: Station, stretched: bool = True) -> Tip:
         c, L = self._split(eta)
@@ -581,10 +519,8 @@ class FiniteElementLinks(AbstractLinks):
         if self._extends:
             rest = (1 - at.xi) / L
             through = jnp.asarray(self.through, eta.dtype)
-            shift, turn = (
-                through[:, None] * jnp.stack([jnp.ones_like(w), w1 * rest], axis=1),
-                through * (w2 * rest - w1 / L) / L,
-            )
+            shift = through[:, None] * jnp.stack([jnp.ones_like(w), w1 * rest], axis=1)
+            turn = through * (w2 * rest - w1 / L) / L
             if at.drift is not None:
                 shift = shift + jnp.stack([at.drift.x, jnp.sum(at.drift.f * c, axis=1)], axis=1)
                 turn = turn + jnp.sum(at.drift.f1 * c, axis=1)
@@ -607,16 +543,12 @@ class FiniteElementLinks(AbstractLinks):
     def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
         if not self.jumps:
             return self.section(eta, s)
-        # The paper's rule: deflection and slope of the distal node of the element that the contact is on, at the contact's own place.
+        # The paper's rule: deflection and slope of the distal node of the contact's element.
         counts = jnp.asarray([1 if t is None else t.elements for t in self.tables], s.dtype)
         node = jax.lax.stop_gradient(jnp.clip(jnp.ceil(s * counts), 1.0, counts) / counts)
         there = self.section(eta, node)
-        return Tip(
-            se3.Pose(
-                there.pose.rotation, there.pose.position.at[:, 0].add((s - node) * self.length)
-            ),
-            there.S,
-        )
+        position = there.pose.position.at[:, 0].add((s - node) * self.length)
+        return Tip(se3.Pose(there.pose.rotation, position), there.S)
 
     def kink(
         self, eta: Eta, s: Float[Array, " B"], eta_rate: Eta, s_rate: Float[Array, " B"]
@@ -628,12 +560,8 @@ class FiniteElementLinks(AbstractLinks):
         x0, x1 = (counts * (s * n.length + L - n.length) for s, L in ((s, L), (s + s_rate, L1)))
         e0, e1 = x0 / L, x1 / L1
         border = jax.lax.stop_gradient(jnp.where(e1 > e0, jnp.floor(e0) + 1, jnp.ceil(e0) - 1))
-        inside = (
-            (border > 0)
-            & (border < counts)
-            & (border > jnp.minimum(e0, e1))
-            & (border < jnp.maximum(e0, e1))
-        )
+        between = (border > jnp.minimum(e0, e1)) & (border < jnp.maximum(e0, e1))
+        inside = (border > 0) & (border < counts) & between
         g0, g1 = x0 - border * L, x1 - border * L1
         return jnp.where(inside, g0 / jnp.where(inside, g0 - g1, 1.0), 1.0)
 
@@ -644,7 +572,7 @@ class FiniteElementLinks(AbstractLinks):
         return self._section(eta, self._end(eta.dtype))
 
     def _end(self, dtype: DTypeLike) -> Station:
-        """The sections at the ends of links of constant length: plain numbers."""
+        """The sections at the ends of links of constant length: no traced values."""
         m = self.numbers.a.shape[1]
         f = np.zeros((3, len(self.tables), m + 1))
         x = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 2.0, 6.0]])

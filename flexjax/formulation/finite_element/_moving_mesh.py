@@ -1,9 +1,11 @@
-"""Carriers whose mesh has a node at the contact (arbitrary Lagrangian-Eulerian): half of the elements lies on either side of it, and all nodes move with d.
+"""Carriers whose mesh has a node at the contact (arbitrary Lagrangian-Eulerian).
 
-Hermite cubics with slopes in physical units, since elements of different length meet. A material point keeps its x, so its deflection changes at the rate
+Half of the elements lies on either side of the contact, and all nodes move with its coordinate d.
+The functions are Hermite cubics with slopes in physical units, since elements of different length
+meet. A material point keeps its x, so its deflection changes at the rate
     w_t = N_j c_j' + d' c_j (dN_j/dd at fixed x),
-and mass, stiffness and the coupling of d with the frame depend on d. Curvature may jump at the contact, as it does where a rider hands a moment over. The
-mass matrix becomes singular as the contact nears an end of the link.
+and mass, stiffness and the coupling of d with the frame depend on d. Curvature may jump at the
+contact, where a rider transmits a moment. The mass matrix is singular at the ends of the link.
 """
 
 import equinox as eqx
@@ -20,36 +22,35 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
 class Pinned(eqx.Module):
-    """What one pinned link contributes at one shape, padded like all links."""
+    """Integrals of one pinned link at one shape, padded like all links."""
 
     M: Float[Array, "m w"]
     K: Float[Array, "m w"]
     a: Float[Array, " m"]  # mu f
     b: Float[Array, " m"]  # mu x f
-    column: Float[Array, " 3"]  # of d towards the frame's twist
+    column: Float[Array, " 3"]  # coupling of d with the frame's twist
     side: Float[Array, " m"]
     corner: Float[Array, ""]
 
 
 def halves(elements: int) -> tuple[int, int]:
-    """Elements before and behind the contact."""
+    """Number of elements before and after the contact."""
     return elements // 2, elements - elements // 2
 
 
 def contact_node(elements: int) -> tuple[int, int]:
-    """Where deflection and slope at the contact stand among the coefficients."""
+    """Indices of deflection and slope at the contact among the coefficients."""
     node = 2 * (halves(elements)[0] - 1)
     return node, node + 1
 
 
 def _mesh(d: Scalar, length: Scalar, elements: int):
-    """(start, length) of the elements, both linear in d."""
+    """Start and length of the elements, both linear in d."""
     before, behind = halves(elements)
     i, j = jnp.arange(before, dtype=d.dtype) / before, jnp.arange(behind, dtype=d.dtype) / behind
     start = jnp.concatenate([d * i, d + (length - d) * j])
-    return start, jnp.concatenate(
-        [jnp.full(before, 1.0) * d / before, jnp.full(behind, 1.0) * (length - d) / behind]
-    )
+    h = [jnp.full(before, 1.0) * d / before, jnp.full(behind, 1.0) * (length - d) / behind]
+    return start, jnp.concatenate(h)
 
 
 def mesh_nodes(d: Scalar, length: Scalar, elements: int):
@@ -59,7 +60,7 @@ def mesh_nodes(d: Scalar, length: Scalar, elements: int):
 
 
 def _functions(powers: np.ndarray | Array, start: Scalar, h: Scalar, x: Scalar):
-    """(3, 4): functions of an element at x with their first and second derivative in x."""
+    """Functions (3, 4) of an element at x with their first and second derivative in x."""
     z, one = (x - start) / h, jnp.ones_like(x)
     none = jnp.zeros_like(x)
     rows = jnp.stack(
@@ -70,9 +71,8 @@ def _functions(powers: np.ndarray | Array, start: Scalar, h: Scalar, x: Scalar):
         ]
     )
     scale = jnp.stack([one, h, one, h])
-    return (
-        (rows / jnp.stack([one, h, h**2])[:, None]) @ jnp.asarray(powers, x.dtype) * scale[None, :]
-    )
+    rows = rows / jnp.stack([one, h, h**2])[:, None]
+    return rows @ jnp.asarray(powers, x.dtype) * scale[None, :]
 
 
 def pinned_integrals(
@@ -92,21 +92,17 @@ def pinned_integrals(
     powers = jnp.asarray(cubics.powers, d.dtype)
 
     def on_mesh(d):
-        # At points that stay where they are.
+        # At fixed points x.
         start, h = _mesh(d, length, n)
-        return jax.vmap(lambda p, s, h, row: jax.vmap(lambda x: _functions(p, s, h, x))(row))(
-            powers, start, h, x
-        )
+        along = jax.vmap(_functions, in_axes=(None, None, None, 0))
+        return jax.vmap(along)(powers, start, h, x)
 
     f, f_d = jax.jvp(on_mesh, (d,), (jnp.ones_like(d),))
     local = jnp.concatenate([c, jnp.zeros(1, c.dtype)])[index]
     drag = jnp.einsum("eqa,ea->eq", f_d[:, :, 0], local)  # dw/dd at fixed x
     f0, f2 = f[:, :, 0], f[:, :, 2]
-    M = (
-        to_band(index, jnp.einsum("eq,eqa,eqb->eab", mu * weight, f0, f0), size)
-        .at[cubics.size :, 3]
-        .set(1.0)
-    )
+    M = to_band(index, jnp.einsum("eq,eqa,eqb->eab", mu * weight, f0, f0), size)
+    M = M.at[cubics.size :, 3].set(1.0)
     K = to_band(index, jnp.einsum("eq,eqa,eqb->eab", EI * weight, f2, f2), size)
     a, b, side = (
         to_vector(index, jnp.einsum("eq,eqa->ea", mu * weight * k, f0), size)
@@ -120,22 +116,18 @@ def pinned_integrals(
 def pinned_station(
     cubics: Cubics, size: int, length: Scalar, d: Scalar, x: Scalar
 ) -> tuple[Float[Array, "3 m"], Float[Array, "3 m"], Array]:
-    """(functions and derivatives in x, their rate per d at fixed x, element) of the section at x."""
+    """Functions and derivatives in x of the section at x, their rate per d, and the element."""
     n = cubics.elements
     index = jnp.asarray(np.where(cubics.index < cubics.size, cubics.index, size))
     nodes = jax.lax.stop_gradient(_mesh(d, length, n)[0])
-    element = jnp.clip(
-        jnp.searchsorted(nodes, jax.lax.stop_gradient(x), side="right") - 1, 0, n - 1
-    )
+    place = jnp.searchsorted(nodes, jax.lax.stop_gradient(x), side="right") - 1
+    element = jnp.clip(place, 0, n - 1)
     powers = jnp.asarray(cubics.powers, d.dtype)[element]
 
     def at(d):
         start, h = _mesh(d, length, n)
-        return (
-            jnp.zeros((3, size + 1), d.dtype)
-            .at[:, index[element]]
-            .add(_functions(powers, start[element], h[element], x))[:, :size]
-        )
+        own = _functions(powers, start[element], h[element], x)
+        return jnp.zeros((3, size + 1), d.dtype).at[:, index[element]].add(own)[:, :size]
 
     f, f_d = jax.jvp(at, (d,), (jnp.ones_like(d),))
     return f, f_d, element

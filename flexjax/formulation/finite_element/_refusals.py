@@ -1,4 +1,4 @@
-"""What finite-element links cannot hold, from static facts."""
+"""Robots that finite-element links do not support, from static facts."""
 
 from flexjax.robot import Joint, Robot
 
@@ -7,18 +7,21 @@ def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: s
     faults = []
     if not robot.planar:
         faults.append(
-            "planar: false; expected a robot that moves in the plane z = 0 (planar = true, every axis along z)"
+            "planar: false; expected a robot that moves in the plane z = 0 (planar = true, every "
+            "axis along z)"
         )
     for link in robot.links:
         if link.name not in elastic:
             continue
         if link.curvature is not None:
             faults.append(
-                f"links.{link.name}.curvature: an elastic link that is curved at rest; expected a straight one, or rigid = true"
+                f"links.{link.name}.curvature: an elastic link that is curved at rest; expected a "
+                "straight one, or rigid = true"
             )
         if link.damping is not None and link.damping.modal is not None:
             faults.append(
-                f"links.{link.name}.damping.modal: couples every element with every other; expected strain_rate or mass"
+                f"links.{link.name}.damping.modal: couples every element with every other; "
+                "expected strain_rate or mass"
             )
     for joint in robot.tree_joints:
         if joint.type == "sliding" and joint.parent in elastic and contact != "fixed":
@@ -29,23 +32,28 @@ def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: s
         where = f"joints.{joint.name}"
         if link.pieces or link.section_end is not None:
             faults.append(
-                f"{where}: the link {link.name!r} runs through it with a section that varies; expected a uniform one, or rigid = true"
+                f"{where}: the link {link.name!r} runs through it with a section that varies; "
+                "expected a uniform one, or rigid = true"
             )
         if link.damping is not None:
             faults.append(
-                f"links.{link.name}.damping: on a link that runs through its joint; expected none (damping of the joint itself is held)"
+                f"links.{link.name}.damping: on a link that runs through its joint; expected none "
+                "(damping of the joint itself is supported)"
             )
         if joint.flexible:
             faults.append(
-                f"{where}.stiffness: a flexible joint that an elastic link runs through; expected a rigid one"
+                f"{where}.stiffness: a flexible joint that an elastic link runs through; expected "
+                "a rigid one"
             )
         if joint.motor is not None and joint.motor.rotor is not None:
             faults.append(
-                f"{where}.motor.rotor: on a joint that an elastic link runs through; expected the rotor's mass in joints.{joint.name}.mass"
+                f"{where}.motor.rotor: on a joint that an elastic link runs through; expected the "
+                f"rotor's mass in {where}.mass"
             )
         if stiffening:
             faults.append(
-                f"{where}: stiffening of a link that runs through its joint; expected stiffening=False, or a rigid link"
+                f"{where}: stiffening of a link that runs through its joint; expected "
+                "stiffening=False, or a rigid link"
             )
     return faults
 
@@ -53,7 +61,7 @@ def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: s
 def _contact_faults(
     robot: Robot, joint: Joint, elastic: dict[str, int], stiffening: bool, contact: str
 ) -> list[str]:
-    """Of a joint that slides along a link whose mesh knows about it."""
+    """Refusals of a joint that slides along a link whose mesh follows it."""
     link, where, faults = robot.links[robot.link_index(joint.parent)], f"joints.{joint.name}", []
     instead = f"contact={contact!r}; expected contact='fixed'"
     if any(j.child == link.name and j.telescopes for j in robot.tree_joints):
@@ -64,7 +72,8 @@ def _contact_faults(
         return faults
     if elastic[link.name] < 2:
         faults.append(
-            f"elements.{link.name}: 1; expected at least one on either side of the contact of {joint.name!r}"
+            f"elements.{link.name}: 1; expected at least one on either side of the contact of "
+            f"{joint.name!r}"
         )
     if link.pieces or link.section_end is not None:
         faults.append(f"{where}: slides along a link with a section that varies, with {instead}")

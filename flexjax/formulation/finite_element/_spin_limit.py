@@ -1,5 +1,8 @@
-"""The limit of linear bending under rotation: without foreshortening a link's stiffness in its plane is K - spin^2 M, and beyond its first clamped frequency
-it diverges, where a real beam gets stiffer. Host only, after a run."""
+"""The limit of linear bending under rotation, checked on the host after a run.
+
+Without foreshortening a link's stiffness in its plane is K - spin^2 M. Above its first clamped
+frequency it diverges, where a real beam becomes stiffer.
+"""
 
 from typing import Any
 
@@ -15,7 +18,10 @@ from flexjax.numerics.linalg._banded import BAND
 def first_frequency(
     M: np.ndarray, K: np.ndarray, table: Cubics, length: float, loads: list[tuple[float, float]]
 ) -> float:
-    """Lowest clamped frequency [rad/s] of a link with payloads [(station, mass)], by inverse iteration: cost linear in the elements."""
+    """Lowest clamped frequency [rad/s] of a link with payloads [(station, mass)].
+
+    By inverse iteration, at a cost linear in the elements.
+    """
     m = table.size
     mass, stiffness = length * M[:m], K[:m] / length**3
     # One element has fewer unknowns than the band is wide.
@@ -27,11 +33,8 @@ def first_frequency(
     for s, weight in loads:
         e = min(int(s * table.elements), table.elements - 1)
         row = np.zeros(m + 1)
-        np.add.at(
-            row,
-            table.index[e],
-            np.vander([s * table.elements - e], 4, increasing=True)[0] @ table.powers[e],
-        )
+        powers = np.vander([s * table.elements - e], 4, increasing=True)[0]
+        np.add.at(row, table.index[e], powers @ table.powers[e])
         rows.append((weight, row[:m]))
 
     def inertia(x):
@@ -49,8 +52,10 @@ def first_frequency(
 
 
 def sustained_spin(t: np.ndarray, spin: np.ndarray, period: float) -> tuple[float, float]:
-    """(largest mean of the spin over ``period``, or over the run if that is shorter; the time at which that stretch ends). Hubs without inertia shake much
-    faster than their links turn, and that does no harm."""
+    """Largest mean of the spin over ``period`` (or the run), and the end of that interval.
+
+    Hubs without inertia vibrate much faster than their links rotate, which is harmless.
+    """
     angle = np.concatenate([[0.0], np.cumsum(0.5 * np.diff(t) * (spin[1:] + spin[:-1]))])
     stretch = min(period, t[-1] - t[0])
     ends = t[t >= t[0] + stretch * (1 - 1e-9)]
@@ -72,24 +77,22 @@ def spin_warnings(model: ChainModel, traj: Any) -> list[str]:
         if table is None:
             continue
         link = robot.links[stage.link]
-        length = (
-            float(np.max(np.asarray(traj.q[:, stage.v_start])[good]))
-            if stage.extends
-            else float(numbers.length[i])
-        )
-        # The other payloads are in M already.
+        length = float(numbers.length[i])
+        if stage.extends:
+            length = float(np.max(np.asarray(traj.q[:, stage.v_start])[good]))
+        # M contains the other payloads.
         loads = [
             (float(load.s), float(load.inertia[0, 0])) for load in links.loads if load.stage == i
         ]
-        limit = first_frequency(
-            np.asarray(numbers.M[i], float), np.asarray(numbers.K[i], float), table, length, loads
-        )
-        fastest, when = sustained_spin(
-            t, np.asarray(traj.velocity[:, stage.link, 0, 5], float)[good], 2 * np.pi / limit
-        )
+        M, K = (np.asarray(x[i], float) for x in (numbers.M, numbers.K))
+        limit = first_frequency(M, K, table, length, loads)
+        spin = np.asarray(traj.velocity[:, stage.link, 0, 5], float)[good]
+        fastest, when = sustained_spin(t, spin, 2 * np.pi / limit)
         if fastest > limit:
             out.append(
-                f"links.{link.name}: turns at {fastest:.4g} rad/s (until t = {when:.4g} s), faster than its first clamped frequency of {limit:.4g} rad/s. "
-                "Without foreshortening its bending stiffness vanishes there and the deflection grows without bound; use FiniteElement(stiffening=True)."
+                f"links.{link.name}: turns at {fastest:.4g} rad/s (until t = {when:.4g} s), faster "
+                f"than its first clamped frequency of {limit:.4g} rad/s. Without foreshortening "
+                "its bending stiffness vanishes there and the deflection grows without bound; use "
+                "FiniteElement(stiffening=True)."
             )
     return out

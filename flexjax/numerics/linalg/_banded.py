@@ -1,7 +1,7 @@
-"""Banded matrices of the links, stacked over stages: row i of ``band`` (.., m, 7) holds the entries (i, i - 3) .. (i, i + 3).
+"""Banded matrices, stacked over links: row i of ``band`` (.., m, 7) is (i, i - 3) .. (i, i + 3).
 
-Factors and solves run over 3 x 3 blocks (a half-bandwidth of 3 is block-tridiagonal in them), all links of the chain side by side, so the cost grows with
-the elements of the longest link and the scan's body is a few fused products.
+Factors and solves run over 3 x 3 blocks, in which a half-bandwidth of 3 is block-tridiagonal, for
+all links together. The cost grows with the longest link, and the scan is a few fused products.
 """
 
 import functools
@@ -15,14 +15,14 @@ import numpy as np
 from jax import custom_derivatives, lax
 from jaxtyping import Array, Float
 
-from flexjax.numerics.linalg._small import inverse3, mm
+from flexjax.numerics.linalg._small import inverse3, mm, transpose
 
 BAND = 3  # half-bandwidth: coefficients of one cubic element differ by at most 3 in index
 BLOCK = 3
 
 
 def band_apply(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, "B m"]:
-    # Term by term: one kernel, as is its transpose; a sum over stacked slices is two thirds slower.
+    # Term by term is one kernel, as is its transpose; a sum over stacked slices is slower.
     m = x.shape[1]
     padded = jnp.pad(x, ((0, 0), (BAND, BAND)))
     return functools.reduce(
@@ -32,7 +32,7 @@ def band_apply(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Arr
 
 @jax.custom_jvp
 def band_square(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, " B"]:
-    """x^T A x of symmetric bands: its derivative by x is 2 A x, and no product with the transpose."""
+    """x^T A x of symmetric bands; the derivative w.r.t. x is 2 A x, without A^T."""
     return jnp.sum(x * band_apply(band, x), axis=1)
 
 
@@ -47,7 +47,7 @@ def _band_square_jvp(primals: Any, tangents: Any):
 
 
 def to_band(index: Array, blocks: Float[Array, "e a b"], size: int) -> Float[Array, "m w"]:
-    """Sum of element matrices whose coefficients stand at ``index`` (e, 4); those at ``size`` and beyond are dropped."""
+    """Sum of element matrices with coefficients at ``index`` (e, 4); from ``size`` on dropped."""
     row = jnp.broadcast_to(index[:, :, None], blocks.shape)
     column = jnp.broadcast_to(index[:, None, :], blocks.shape)
     inside = (row < size) & (column < size)
@@ -57,19 +57,15 @@ def to_band(index: Array, blocks: Float[Array, "e a b"], size: int) -> Float[Arr
 
 
 def to_vector(index: Array, parts: Float[Array, "e a"], size: int) -> Float[Array, " m"]:
-    return (
-        jnp.zeros(size + 1, parts.dtype)
-        .at[jnp.minimum(index, size)]
-        .add(jnp.where(index < size, parts, 0.0))[:size]
-    )
+    kept = jnp.where(index < size, parts, 0.0)
+    return jnp.zeros(size + 1, parts.dtype).at[jnp.minimum(index, size)].add(kept)[:size]
 
 
 def to_elements(x: Float[Array, "B m"], elements: int, stride: int) -> Float[Array, "B e 4"]:
-    """Coefficients of every element's four functions: those of element e stand at stride e - 2 onwards, and nothing before 0 (``clamped``)."""
+    """Coefficients of every element's four functions: from stride e - 2 on, none before 0."""
     rows = elements + 4 // stride - 1
-    padded = jnp.pad(x, ((0, 0), (2, max(0, rows * stride - 2 - x.shape[1]))))[
-        :, : rows * stride
-    ].reshape(-1, rows, stride)
+    padded = jnp.pad(x, ((0, 0), (2, max(0, rows * stride - 2 - x.shape[1]))))
+    padded = padded[:, : rows * stride].reshape(-1, rows, stride)
     return jnp.concatenate([padded[:, k : k + elements] for k in range(4 // stride)], axis=2)
 
 
@@ -85,31 +81,30 @@ def from_elements(parts: Float[Array, "B e 4"], size: int, stride: int) -> Float
 
 
 class BandFactors(eqx.Module):
-    """Block elimination from the base: inverses of the pivots and the blocks above the diagonal (K, B, 3, 3)."""
+    """Block elimination from the base: inverses of pivots, and blocks above the diagonal."""
 
     pivot: Float[Array, "K B 3 3"]
     upper: Float[Array, "K B 3 3"]
 
 
 def band_factor(band: Float[Array, "B m w"]) -> BandFactors:
-    """Of symmetric positive definite matrices."""
+    """Factorise symmetric positive definite matrices."""
     B, m = band.shape[:2]
     count = -(-m // BLOCK)
     fill = np.zeros((B, count * BLOCK - m, 2 * BAND + 1))
     fill[:, :, BAND] = 1.0
-    band = jnp.concatenate([band, jnp.asarray(fill, band.dtype)], axis=1).reshape(
-        B, count, BLOCK, 2 * BAND + 1
-    )
+    band = jnp.concatenate([band, jnp.asarray(fill, band.dtype)], axis=1)
+    band = band.reshape(B, count, BLOCK, 2 * BAND + 1)
     band = jnp.moveaxis(jnp.pad(band, ((0, 0), (0, 0), (0, 0), (0, BLOCK - 1))), 1, 0)
-    diagonal = jnp.stack([band[:, :, i, BAND - i : BAND - i + BLOCK] for i in range(BLOCK)], axis=2)
-    upper = jnp.stack(
-        [band[:, :, i, 2 * BAND - i : 2 * BAND - i + BLOCK] for i in range(BLOCK)], axis=2
+    blocks = lambda at: jnp.stack(
+        [band[:, :, i, at - i : at - i + BLOCK] for i in range(BLOCK)], axis=2
     )
+    diagonal, upper = blocks(BAND), blocks(2 * BAND)
 
     def onwards(carry, row):
         D, U = row
         pivot = inverse3(D - carry)
-        return mm(jnp.swapaxes(U, 1, 2), mm(pivot, U)), pivot
+        return mm(transpose(U), mm(pivot, U)), pivot
 
     _, pivot = lax.scan(onwards, jnp.zeros_like(diagonal[0]), (diagonal, upper))
     return BandFactors(pivot, upper)
@@ -123,7 +118,7 @@ def band_solve(f: BandFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m 
     def onwards(carry, row):
         pivot, U, b = row
         x = mm(pivot, b - carry)
-        return mm(jnp.swapaxes(U, 1, 2), x), x
+        return mm(transpose(U), x), x
 
     start = jnp.zeros((B, BLOCK, k), rhs.dtype)
     _, x = lax.scan(onwards, start, (f.pivot, f.upper, jnp.moveaxis(blocks, 1, 0)))
