@@ -23,37 +23,38 @@ from flexjax.mechanism.chain import (
 from flexjax.numerics.beam import shape_functions
 from flexjax.robot import Robot
 
-WIDER = 5  # polynomials beyond the number of modes, in which a link's own modes are sought
+WIDER = 5  # polynomials beyond the number of modes, in whose span a link's own modes are computed
 
 
 def _frozen(basis: Any):
-    """A dict of functions as something that can be compared and hashed."""
-    return (
-        tuple((k, tuple(v)) for k, v in sorted(basis.items())) if isinstance(basis, dict) else basis
-    )
+    """A dict of functions as a hashable tuple."""
+    if not isinstance(basis, dict):
+        return basis
+    return tuple((k, tuple(v)) for k, v in sorted(basis.items()))
 
 
 class ScrewSynthesis(AbstractFormulation):
-    """Links described by three screws in their own frame (motion of the frame, reference geometry, deformation),
-    deformation expanded in ``modes``.
+    """Links with three screws (motion of the frame, reference geometry, deformation) and modes.
 
-    ``modes``: number of shape functions in (axial, y, z, torsion), or one number for bending (one less, but at least
-    one, for axial and torsion).
-    ``basis``: "polynomial" (converges whatever the next joint transmits), "clamped-free" (eigenfunctions of the
-    cantilever; better for the last link), "modes" (each link's own, from its sections, payloads, hub and the axis of its joint), or
-    a dict of your own functions of s in [0, 1], e.g. ``{"y": (lambda s: s**2,)}`` with matching ``modes``.
-    ``stiffening``: axial strain u' + (v'^2 + w'^2)/2 instead of the paper's u'; needed where links spin fast or hang
-    heavy loads.
-    ``frame``: station of the link's frame, 0 at its base.
+    Arguments:
+        modes: number of shape functions in (axial, y, z, torsion), or one number for bending (one
+            less, but at least one, for axial and torsion).
+        basis: "polynomial" (converges for any next joint), "clamped-free" (eigenfunctions of the
+            cantilever; better for the last link), "modes" (each link's own, from its sections,
+            payloads, hub and joint axis), or a dict of functions of s in [0, 1], e.g.
+            ``{"y": (lambda s: s**2,)}`` with matching ``modes``.
+        stiffening: axial strain u' + (v'^2 + w'^2)/2 instead of the paper's u'; required for fast
+            rotation and heavy loads.
+        frame: station of the link's frame, 0 at its base.
 
     >>> import flexjax as fx
     >>> model = fx.ScrewSynthesis(modes=2).bind(fx.load_robot("yaqubi-two-link"))
     """
 
     paper: ClassVar[str] = (
-        "S. Yaqubi, J. Mattila, Scalable Screw-Theoretic Synthesis for PDE-Based Dynamic Modeling of Multibody "
-        "Flexible Manipulators; with the "
-        "corrections listed in flexjax/formulation/screw_synthesis/PAPER.md."
+        "S. Yaqubi, J. Mattila, Scalable Screw-Theoretic Synthesis for PDE-Based Dynamic Modeling "
+        "of Multibody Flexible Manipulators; with the corrections listed in "
+        "flexjax/formulation/screw_synthesis/PAPER.md."
     )
     modes: int | tuple[int, int, int, int] = eqx.field(static=True, default=3)
     basis: str | tuple[tuple[str, tuple[Callable, ...]], ...] = eqx.field(
@@ -66,22 +67,21 @@ class ScrewSynthesis(AbstractFormulation):
         counts = (self.modes,) if isinstance(self.modes, int) else tuple(self.modes)
         if len(counts) not in (1, 4) or any(not isinstance(n, int) or n < 0 for n in counts):
             raise ValueError(
-                f"modes: {self.modes}; expected a whole number, or four of them for (axial, y, z, torsion), "
-                "e.g. (2, 3, 3, 2)."
+                f"modes: {self.modes}; expected a whole number, or four of them for (axial, y, z, "
+                "torsion), e.g. (2, 3, 3, 2)."
             )
-        if isinstance(self.basis, str) and self.basis not in (
-            "polynomial",
-            "clamped-free",
-            "modes",
-        ):
+        known = ("polynomial", "clamped-free", "modes")
+        if isinstance(self.basis, str) and self.basis not in known:
             raise ValueError(
-                f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free', 'modes' or a dict of functions."
+                f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free', 'modes' or a dict "
+                "of functions."
             )
         if not 0.0 <= self.frame <= 1.0:
             raise ValueError(f"frame: {self.frame}; expected a station from 0 (base) to 1 (tip).")
         if self.basis == "modes" and self.frame:
             raise ValueError(
-                f"frame: {self.frame} with basis 'modes', which a link has about its base; expected 0, or basis 'polynomial'."
+                f"frame: {self.frame} with basis 'modes', which a link has about its base; "
+                "expected 0, or basis 'polynomial'."
             )
 
     def counts(self, robot: Robot) -> tuple[int, int, int, int]:
@@ -89,7 +89,7 @@ class ScrewSynthesis(AbstractFormulation):
         if isinstance(self.modes, int):
             r = self.modes
             few = max(r - 1, 1) if r else 0
-            # Shortening by bending is a polynomial of degree 2r: axial functions must reach it, or the links lock.
+            # Shortening by bending has degree 2r: axial functions must reach it, or links lock.
             counts = (2 * r if self.stiffening else few, r, r, few)
         else:
             axial, y, z, torsion = self.modes
@@ -108,7 +108,8 @@ class ScrewSynthesis(AbstractFormulation):
         for joint in robot.tree_joints:
             if joint.type == "sliding" and joint.parent in flexible:
                 faults.append(
-                    f"joints.{joint.name}: slides along the elastic link {joint.parent!r}; expected a rigid carrier"
+                    f"joints.{joint.name}: slides along the elastic link {joint.parent!r}; "
+                    "expected a rigid carrier"
                 )
             if joint.telescopes and joint.child in flexible:
                 faults.append(
@@ -120,7 +121,7 @@ class ScrewSynthesis(AbstractFormulation):
     def build(self, robot: Robot) -> ChainModel:
         counts = self.counts(robot)
         shapes = {link.name: sum(counts) for link in robot.links if link.elastic and sum(counts)}
-        # Links move in space: a planar robot is one whose links bend in the plane only.
+        # Links move in space; those of a planar robot bend in the plane only.
         layout = serial_layout(robot, shapes, planar=robot.planar and not shapes)
         parameters = chain_parameters(robot, layout)
         if not shapes:
@@ -148,8 +149,12 @@ class ScrewSynthesis(AbstractFormulation):
     def well_posed(
         self, robot: Robot, start: Start | dict | None = None, drive: Drive | None = None
     ) -> WellPosed:
-        """Whether the stacked system of ``robot`` is invertible at ``start``, and if not, the joint
-        or link that makes it singular.
+        """Whether the stacked system is invertible, and if not, which joint or link is the cause.
+
+        Arguments:
+            robot: the robot.
+            start: configuration, as in :func:`flexjax.simulate`.
+            drive: prescribed joints are no unknowns.
 
         >>> import flexjax as fx
         >>> bool(fx.ScrewSynthesis(modes=1).well_posed(fx.load_robot("yaqubi-two-link")))
@@ -157,23 +162,25 @@ class ScrewSynthesis(AbstractFormulation):
         """
         if not isinstance(start, Start):
             start = Start(joints=start or {})
-        term = self.bind(robot).term(drive or Drive())
+        model = self.bind(robot)
+        assert isinstance(model, ChainModel)  # what ``build`` returns
+        term = model.term(drive or Drive())
         return check_well_posed(term, *chain_start(term, 0.0, start))
 
     def run_warnings(self, model: ChainModel, traj: Any) -> list[str]:
-        """Linear strain has no centrifugal stiffening: warns where links rotated so fast that their
-        bending frequency has an error above one percent."""
+        """Warn of links that rotated so fast that their bending frequency is over 1 % too low.
+
+        Linear strain has no centrifugal stiffening.
+        """
         if (
             self.stiffening
             or not isinstance(model.links, ModalLinks | FramedLinks)
             or any(is_traced(x) for x in (traj.velocity, model.robot.gravity))
         ):
             return []
-        speed = np.linalg.norm(
-            np.asarray(traj.velocity)[..., 0, 3:], axis=-1
-        )  # at the links' bases
+        speed = np.linalg.norm(np.asarray(traj.velocity)[..., 0, 3:], axis=-1)  # at the bases
         speed = np.nanmax(speed.reshape(-1, speed.shape[-1]), axis=0, initial=0.0)
-        said = []
+        found = []
         for i, stage in enumerate(model.layout.stages):
             if not model.layout.shapes[i]:
                 continue
@@ -181,9 +188,10 @@ class ScrewSynthesis(AbstractFormulation):
             ratio = float((speed[stage.link] / first) ** 2)
             if ratio > 0.02:
                 name = model.robot.links[stage.link].name
-                said.append(
-                    f"links.{name} turned at {speed[stage.link]:.3g} rad/s, its first bending frequency is "
-                    f"{first:.3g} rad/s: linear strain has no centrifugal stiffening and makes that frequency about "
-                    f"{50 * ratio:.2g} % too low. Use ScrewSynthesis(stiffening=True)."
+                found.append(
+                    f"links.{name} turned at {speed[stage.link]:.3g} rad/s, its first bending "
+                    f"frequency is {first:.3g} rad/s: linear strain has no centrifugal stiffening "
+                    f"and makes that frequency about {50 * ratio:.2g} % too low. Use "
+                    "ScrewSynthesis(stiffening=True)."
                 )
-        return said
+        return found

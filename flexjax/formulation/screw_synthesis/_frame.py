@@ -1,9 +1,8 @@
-"""Links whose frame stands anywhere between their ends (l1 < 0 < l2 of the paper), seen by the chain from their bases.
+"""Links with their frame between their ends (l1 < 0 < l2 of the paper), as the chain needs them.
 
-The chain hangs a link by its base: z_B = X_b z + S_b eta'. Solved for the frame's twist, z = A (z_B - S_b eta') with A
-= X_b^-1, this is a change of velocities
-(z, eta') = T (z_B, eta'), under which mass and velocity products go over into T^T M T and T^T (h + M T' (z_B, eta')).
-The recursion does not notice.
+The chain uses the twist of a link's base, z_B = X_b z + S_b eta'. So z = A (z_B - S_b eta') with
+A = X_b^-1. This change of velocities (z, eta') = T (z_B, eta') transforms mass and velocity
+products into T^T M T and T^T (h + M T' (z_B, eta')).
 """
 
 import jax
@@ -14,12 +13,10 @@ from flexjax._types import ScalarLike
 from flexjax.formulation.screw_synthesis._link import ModalLinks
 from flexjax.mechanism import Curve
 from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, Tip, Twists
-from flexjax.numerics.linalg import mtv, mv
+from flexjax.numerics.linalg import mtv, mv, transpose
 from flexjax.numerics.screw import se3
 
-
-def _t(a: Float[Array, "B i j"]):
-    return jnp.swapaxes(a, 1, 2)
+_t = transpose
 
 
 class FramedLinks(AbstractLinks):
@@ -32,7 +29,7 @@ class FramedLinks(AbstractLinks):
         return self.inner.length
 
     def _base(self, eta: Eta):
-        """(pose of the base section in the frame, A, S_b)."""
+        """Pose of the base section in the frame, A, S_b."""
         base = self.inner.section(eta, jnp.zeros_like(self.inner.length))
         return base.pose, jax.vmap(se3.adjoint)(base.pose), base.S
 
@@ -62,7 +59,7 @@ class FramedLinks(AbstractLinks):
         _, A, Sb = self._base(eta)
         bend, bend_rate = jax.jvp(lambda e: mv(self._base(e)[2], rate), (eta,), (rate,))
         z = mv(A, z_base - bend)
-        # velocity product of the base section: ad_(X_b z) S_b eta' + S_b' eta'
+        # Velocity product of the base section: ad_(X_b z) S_b eta' + S_b' eta'.
         lost = mv(A, jax.vmap(lambda a, b: se3.ad(a) @ b)(z_base - bend, bend) + bend_rate)
         hz, he = self.inner.bias(eta, rate, z)
         mass = self.inner.mass(eta)

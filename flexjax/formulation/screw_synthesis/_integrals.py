@@ -1,5 +1,4 @@
-"""The numbers of modal links from the robot: inertia-shape integrals by quadrature, stiffness, damping. Pure and
-traceable in the robot's leaves."""
+"""Parameters of modal links: inertia-shape integrals by quadrature, stiffness, damping."""
 
 import dataclasses
 from typing import Any
@@ -30,8 +29,10 @@ from flexjax.robot import Link, Payload, Robot
 
 @ruled
 def matrix_root(a: Float[Array, "n n"]):
-    """Square root of a symmetric positive definite matrix. Its derivative solves X dX + dX X = dA, regular at the
-    repeated eigenvalues of round links."""
+    """Square root of a symmetric positive definite matrix.
+
+    Its derivative solves X dX + dX X = dA, regular at the repeated eigenvalues of round links.
+    """
     values, vectors = jnp.linalg.eigh(a)
     return (vectors * jnp.sqrt(values)[None, :]) @ vectors.T
 
@@ -45,12 +46,10 @@ def _matrix_root_jvp(primals: Any, tangents: Any):
     def solve(_, b):
         return vectors @ ((vectors.T @ b @ vectors) / sums) @ vectors.T
 
-    # The equation itself is differentiated a second time, never the eigenvectors.
+    # A second derivative differentiates the equation, not the eigenvectors.
     X = matrix_root(a)
-    change = jax.lax.custom_linear_solve(
-        lambda Y: X @ Y + Y @ X, tangents[0], solve, symmetric=True
-    )
-    return X, change
+    sylvester = lambda Y: X @ Y + Y @ X
+    return X, jax.lax.custom_linear_solve(sylvester, tangents[0], solve, symmetric=True)
 
 
 def _damping(
@@ -60,7 +59,7 @@ def _damping(
     mass_of_beam: Float[Array, "m m"],
     modal: np.ndarray,
 ):
-    """D from strain rate, mass and modal damping, the latter of the coordinates ``modal`` (indices)."""
+    """D from strain rate, mass and modal damping, the latter of the coordinates ``modal``."""
     damping, D = link.damping, jnp.zeros_like(K)
     if damping is None:
         return D
@@ -69,7 +68,7 @@ def _damping(
     if damping.mass is not None:
         D = D + damping.mass * mass_of_beam
     if damping.modal is not None:
-        # 2 zeta omega for every mode of the clamped link, without its modes: M^1/2 (M^-1/2 K M^-1/2)^1/2 M^1/2
+        # 2 zeta omega of every clamped mode: M^1/2 (M^-1/2 K M^-1/2)^1/2 M^1/2.
         block = np.ix_(modal, modal)
         root = matrix_root(Mee[block])
         back = jnp.linalg.inv(root)
@@ -85,8 +84,11 @@ def link_integrals(
     stiffening: bool,
     origin: float,
 ) -> tuple[Integrals, Stretch | None]:
-    """Of one link with what it carries. Payloads join as points with rotary inertia that move as the section does to first order in its
-    rotation, like the link's own sections."""
+    """Integrals of one link with its payloads.
+
+    A payload is a point with rotary inertia that moves as the section does, to first order in the
+    rotation.
+    """
     L = link.length
     s, w = link_quadrature(link, points)
     w = w * L
@@ -109,7 +111,7 @@ def link_integrals(
     K = jnp.einsum("kx,kxi,kxj->ij", bend, f.Psi_x, f.Psi_x)
     axial = jnp.einsum("k,ki,kj->ij", w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 0])
     Mee = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi) + jnp.einsum("kxi,kxy,kyj->ij", Psi, J, Psi)
-    # With stiffening the axis resists the whole strain and its rate (ModalLinks), and axial coordinates, which follow the bending, have no modes of their own.
+    # With stiffening, Stretch resists the axial strain; axial coordinates have no modes then.
     K = K if stiffening else K + axial
     modal = np.flatnonzero(np.array(basis.direction) != 0) if stiffening else np.arange(K.shape[0])
     integrals = Integrals(
@@ -127,14 +129,10 @@ def link_integrals(
     )
     if not stiffening:
         return integrals, None
-    damper = (
-        0.0
-        if link.damping is None or link.damping.strain_rate is None
-        else link.damping.strain_rate
-    )
-    stretch = Stretch(
-        w * props.EA, damper * w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2]
-    )
+    damping = link.damping
+    tau = 0.0 if damping is None or damping.strain_rate is None else damping.strain_rate
+    EA = w * props.EA
+    stretch = Stretch(EA, tau * EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2])
     return integrals, stretch
 
 
@@ -146,24 +144,22 @@ def own_modes(
     wide: ShapeFunctions,
     counts: tuple[int, ...],
 ) -> ShapeFunctions:
-    """The lowest ``counts`` modes of each direction that the link has within the span of ``wide``, with its payloads and, about the ``screw`` of its joint,
-    the hub: a rotation of the frame that the joint leaves free goes with the shape. Orthonormal for that mass, direction by direction. Frequencies
-    of one direction are distinct, so the modes have derivatives also where those of two directions repeat."""
+    """The lowest ``counts`` modes of each direction within the span of ``wide``.
+
+    The frame may rotate about the ``screw`` of the joint, with the inertia of the ``hub``. Modes
+    are orthonormal for that mass, direction by direction. Frequencies of one direction are
+    distinct, so modes are differentiable even where two directions coincide.
+    """
     i, _ = link_integrals(link, payloads, wide, wide.series.shape[2] + 3, False, 0.0)
     still = jnp.all(screw == 0, axis=0)
     turning = jnp.einsum("axy,xyj->aj", jnp.asarray(LEVI_CIVITA, hub.dtype), i.A1) + i.JPsi
     ze = screw.T @ jnp.concatenate([i.C1, turning])
     lever = se3.skew(i.c0)
-    moment = jnp.trace(i.Q0) * jnp.eye(3, dtype=hub.dtype) - i.Q0 + i.J
-    zz = hub + jnp.concatenate(
-        [
-            jnp.concatenate([i.m0 * jnp.eye(3, dtype=hub.dtype), -lever], 1),
-            jnp.concatenate([lever, moment], 1),
-        ]
-    )
-    mass = i.Mee - ze.T @ jnp.linalg.solve(
-        screw.T @ zz @ screw + jnp.diag(still.astype(hub.dtype)), ze
-    )
+    eye = jnp.eye(3, dtype=hub.dtype)
+    moment = jnp.trace(i.Q0) * eye - i.Q0 + i.J
+    zz = hub + jnp.block([[i.m0 * eye, -lever], [lever, moment]])
+    inertia = screw.T @ zz @ screw + jnp.diag(still.astype(hub.dtype))
+    mass = i.Mee - ze.T @ jnp.linalg.solve(inertia, ze)
     series, direction = [], np.array(wide.direction)
     for d, count in enumerate(counts):
         at = np.flatnonzero(direction == d)
@@ -173,10 +169,8 @@ def own_modes(
         _, vectors = jnp.linalg.eigh(back @ i.K[np.ix_(at, at)] @ back.T)
         chosen = (back.T @ vectors[:, :count]).T
         series.append(jnp.einsum("ij,ojn->oin", chosen, wide.series[:, at]))
-    return ShapeFunctions(
-        jnp.concatenate(series, axis=1),
-        tuple(d for d, count in enumerate(counts) for _ in range(count)),
-    )
+    directions = tuple(d for d, count in enumerate(counts) for _ in range(count))
+    return ShapeFunctions(jnp.concatenate(series, axis=1), directions)
 
 
 def modal_links(
@@ -188,11 +182,13 @@ def modal_links(
     origin: float = 0.0,
     own: tuple[int, ...] | None = None,
 ) -> ModalLinks:
-    """All links of a chain, their frames at the station ``origin``; stages without a flexible link get zeros and unit
-    masses. With ``own``, each link has so many modes of its own in each direction, within the span of ``basis``."""
+    """All links of a chain, with frames at the station ``origin``.
+
+    Stages without a flexible link have zeros and unit masses. ``own``: number of modes of each
+    direction that each link has of its own, within the span of ``basis``.
+    """
     degree = basis.series.shape[2]
-    # Exact for the mass of polynomials on tapered sections; the quartic strain energy of stiffening needs twice the
-    # degree.
+    # Exact for polynomials on tapered sections; the quartic energy of stiffening needs more.
     points = min(2 * degree + 2, 48) if stiffening else degree + 3
     flexible = tuple(n > 0 for n in layout.shapes)
     elastic = [robot.links[s.link] for s, on in zip(layout.stages, flexible, strict=True) if on]
@@ -204,15 +200,11 @@ def modal_links(
         functions = basis if own is None else own_modes(link, payloads, hub, screw, basis, own)
         integrals, stretch = link_integrals(link, payloads, functions, points, stiffening, origin)
         if stretch is not None:
-            stretch = jtu.tree_map(
-                lambda x: jnp.pad(x, [(0, stations - x.shape[0])] + [(0, 0)] * (x.ndim - 1)),
-                stretch,
-            )
-        return (
-            (integrals, stretch, link.length, functions)
-            if on
-            else (*_resting(integrals, stretch), one, functions)
-        )
+            padding = lambda x: jnp.pad(x, [(0, stations - x.shape[0])] + [(0, 0)] * (x.ndim - 1))
+            stretch = jtu.tree_map(padding, stretch)
+        if on:
+            return integrals, stretch, link.length, functions
+        return *_resting(integrals, stretch), one, functions
 
     items = []
     for i, (s, on) in enumerate(zip(layout.stages, flexible, strict=True)):
@@ -220,32 +212,22 @@ def modal_links(
         payloads = tuple(
             dataclasses.replace(p, name="", link="") for p in robot.payloads if p.link == link.name
         )
-        items.append(
-            (
-                on,
-                (
-                    dataclasses.replace(link, name=""),
-                    payloads,
-                    parameters.inertia[i],
-                    parameters.screw[i],
-                ),
-            )
-        )
+        parts = (dataclasses.replace(link, name=""), payloads)
+        items.append((on, (*parts, parameters.inertia[i], parameters.screw[i])))
     integrals, stretch, length, functions = vmap_groups(numbers, items)
     end = jax.vmap(lambda f, L: fields(f, L, one))(functions, length)
     return ModalLinks(integrals, length, end, functions, flexible, stretch, origin)
 
 
 def _resting(integrals: Integrals, stretch: Stretch | None) -> tuple[Integrals, Stretch | None]:
-    """Zeros with a unit mass matrix: padded coordinates rest."""
+    """Zeros with a unit mass matrix, for padded coordinates."""
     zeros, stretch = jtu.tree_map(jnp.zeros_like, (integrals, stretch))
-    return eqx.tree_at(
-        lambda i: i.Mee, zeros, jnp.eye(zeros.Mee.shape[0], dtype=zeros.Mee.dtype)
-    ), stretch
+    unit = jnp.eye(zeros.Mee.shape[0], dtype=zeros.Mee.dtype)
+    return eqx.tree_at(lambda i: i.Mee, zeros, unit), stretch
 
 
 def lowest_bending(links: ModalLinks | FramedLinks, stage: int) -> float:
-    """First bending frequency [rad/s] of a link clamped at its frame, on the host; infinite if it does not bend."""
+    """First bending frequency [rad/s] of a link clamped at its frame; infinite without bending."""
     modal = links.inner if isinstance(links, FramedLinks) else links
     bending = np.isin(modal.basis.direction, (1, 2))
     if not bending.any():

@@ -1,11 +1,11 @@
-"""Flexible links in modal coordinates: a point is r = xi e_x + Phi(xi) eta in the link's frame, a section turns by
-theta = Psi(xi) eta.
+"""Flexible links in modal coordinates: r = xi e_x + Phi(xi) eta, rotation theta = Psi(xi) eta.
 
-Mass matrices and velocity products are polynomials in eta whose coefficients (inertia-shape integrals) are computed
-once: with mu dxi the mass,
-    C1 = int Phi,  Q = int r r^T,  V_j = int r Phi_j^T = A1_j + A2_ij eta_i,  Mee = int Phi^T Phi + Psi^T J Psi   (J:
-    rotary inertia of the sections)
-Paper: link model eqs. (24)-(39) and displacement equation (81)-(92) after the corrections in PAPER.md.
+Mass matrices and velocity products are polynomials in eta. Their coefficients (inertia-shape
+integrals) are computed once. With mu dxi the mass and J the rotary inertia of sections,
+    C1 = int Phi,  Q = int r r^T,  V_j = int r Phi_j^T = A1_j + A2_ij eta_i,
+    Mee = int Phi^T Phi + Psi^T J Psi.
+Paper: link model eqs. (24)-(39) and displacement equation (81)-(92) with the corrections in
+PAPER.md.
 """
 
 import equinox as eqx
@@ -18,7 +18,7 @@ from flexjax._types import Scalar, ScalarLike
 from flexjax.mechanism import Curve
 from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, Tip, Twists
 from flexjax.numerics.beam import ShapeFunctions
-from flexjax.numerics.linalg import mtv, mv
+from flexjax.numerics.linalg import mm, mtv, mv
 from flexjax.numerics.screw import se3
 
 LEVI_CIVITA = np.zeros((3, 3, 3))
@@ -27,8 +27,7 @@ LEVI_CIVITA[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0
 
 
 class Fields(eqx.Module):
-    """Displacement (Phi), section rotation (Psi) and their derivatives along the link, at one station of one link: 3 x
-    m each."""
+    """Displacement Phi, section rotation Psi and their derivatives at one station: 3 x m each."""
 
     Phi: Float[Array, "3 m"]
     Psi: Float[Array, "3 m"]
@@ -43,12 +42,8 @@ def fields(basis: ShapeFunctions, length: Scalar, s: ScalarLike) -> Fields:
     where = np.array(basis.direction, int)
 
     def rows(*selected):
-        return jnp.stack(
-            [
-                jnp.where(where == d, sign * value, 0.0) if d >= 0 else jnp.zeros_like(f)
-                for d, sign, value in selected
-            ]
-        )
+        none = jnp.zeros_like(f)
+        return jnp.stack([jnp.where(where == d, sign * x, none) for d, sign, x in selected])
 
     Phi = rows((0, 1, f), (1, 1, f), (2, 1, f))
     Psi = rows((3, 1, f), (2, -1, d1), (1, 1, d1))
@@ -58,8 +53,7 @@ def fields(basis: ShapeFunctions, length: Scalar, s: ScalarLike) -> Fields:
 
 
 class Integrals(eqx.Module):
-    """Inertia-shape integrals and stiffness of the links, stacked over stages; zero where a stage has no flexible
-    link."""
+    """Inertia-shape integrals and stiffness, stacked over stages; zero for rigid links."""
 
     m0: Float[Array, " B"]
     c0: Float[Array, "B 3"]
@@ -75,24 +69,28 @@ class Integrals(eqx.Module):
 
 
 class Stretch(eqx.Module):
-    """What the geometric stiffening needs at the quadrature stations (B, k): axial stiffness and damper times weight, and
-    slopes u', v', w' per coordinate."""
+    """Data of geometric stiffening at the quadrature stations (B, k).
+
+    Axial stiffness and damper times weight, and slopes u', v', w' per coordinate.
+    """
 
     EA: Float[Array, "B k"]
-    slow: Float[Array, "B k"]
+    damper: Float[Array, "B k"]
     u: Float[Array, "B k m"]
     v: Float[Array, "B k m"]
     w: Float[Array, "B k m"]
 
     def strain(self, eta: Eta):
-        """(axial strain u' + (v'^2 + w'^2)/2, its gradient (B, k, m))."""
+        """Axial strain u' + (v'^2 + w'^2)/2, and its gradient (B, k, m)."""
         u, v, w = (jnp.einsum("bkm,bm->bk", x, eta) for x in (self.u, self.v, self.w))
         return u + 0.5 * (v**2 + w**2), self.u + v[:, :, None] * self.v + w[:, :, None] * self.w
 
 
 class ModalLinks(AbstractLinks):
-    """Links in modal coordinates with their frames at the station ``origin``. ``stretch`` is None with the paper's
-    linear strain."""
+    """Links in modal coordinates with frames at the station ``origin``.
+
+    ``stretch`` is None for the paper's linear strain.
+    """
 
     integrals: Integrals
     length: Float[Array, " B"]
@@ -103,7 +101,7 @@ class ModalLinks(AbstractLinks):
     origin: float = eqx.field(static=True, default=0.0)
 
     def _position(self, eta: Eta):
-        """(mass moment c, V (B,3,3,m), Q (B,3,3)) at a shape."""
+        """Mass moment c, V (B,3,3,m) and Q (B,3,3) at a shape."""
         i = self.integrals
         bend = jnp.einsum("bxyij,bi->bxyj", i.A2, eta)
         once, twice = jnp.einsum("bxyj,bj->bxy", i.A1, eta), jnp.einsum("bxyj,bj->bxy", bend, eta)
@@ -122,9 +120,8 @@ class ModalLinks(AbstractLinks):
         top = jnp.concatenate([eye, -lever], axis=2)
         bottom = jnp.concatenate([lever, self._moment(Q)], axis=2)
         turning = jnp.einsum("axy,bxyj->baj", jnp.asarray(LEVI_CIVITA, eta.dtype), V) + i.JPsi
-        return Mass(
-            jnp.concatenate([top, bottom], axis=1), jnp.concatenate([i.C1, turning], axis=1), i.Mee
-        )
+        zz = jnp.concatenate([top, bottom], axis=1)
+        return Mass(zz, jnp.concatenate([i.C1, turning], axis=1), i.Mee)
 
     def apply(self, mass: Mass, x: Eta) -> Eta:
         return mv(mass.ee, x)
@@ -132,15 +129,15 @@ class ModalLinks(AbstractLinks):
     def kinetic_gradient(
         self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
     ) -> Eta:
-        # Written out as in ``bias``: gradients through a run differentiate it twice more. Sums over k hold one motion with the other, both ways.
+        # Written out, because gradients through a run differentiate it twice more. Sums over k
+        # combine one motion with the other.
         i, eps = self.integrals, jnp.asarray(LEVI_CIVITA, eta.dtype)
         _, V, _ = self._position(eta)
         u, w = z[:, :, :3], z[:, :, 3:]
         push = jnp.sum(jnp.cross(u, w[::-1]), axis=0)
         pair = jnp.sum(w[:, :, :, None] * w[::-1, :, None, :], axis=0)
-        spread = (pair[:, 0, 0] + pair[:, 1, 1] + pair[:, 2, 2])[:, None, None] * jnp.eye(
-            3, dtype=eta.dtype
-        )[None] - pair
+        trace = pair[:, 0, 0] + pair[:, 1, 1] + pair[:, 2, 2]
+        spread = trace[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None] - pair
         turning = jnp.einsum("kbxy,kbj->bxyj", jnp.einsum("axy,kba->kbxy", eps, w), rate[::-1])
         return 0.5 * (
             mtv(i.C1, push)
@@ -165,9 +162,8 @@ class ModalLinks(AbstractLinks):
         )
         square = jnp.sum(w * w, axis=1)
         spin = jnp.einsum("bxyj,bx,by->bj", V, w, w) - square[:, None] * jnp.einsum("bxxj->bj", V)
-        coriolis = 2 * jnp.einsum(
-            "axy,ba,bxyij,bi->bj", jnp.asarray(LEVI_CIVITA, eta.dtype), w, i.A2, rate
-        )
+        eps = jnp.asarray(LEVI_CIVITA, eta.dtype)
+        coriolis = 2 * jnp.einsum("axy,ba,bxyij,bi->bj", eps, w, i.A2, rate)
         return jnp.concatenate([force, moment], axis=1), mtv(i.C1, a0) + spin + coriolis
 
     # --- elasticity
@@ -188,11 +184,10 @@ class ModalLinks(AbstractLinks):
     def damping_force(self, eta: Eta, rate: Eta) -> Eta:
         force = mv(self.integrals.D, rate)
         if self.stretch is not None:
-            # Of the whole strain's rate: u' alone follows the shortening of a bent link, which no material resists.
+            # The rate of the whole strain: the material does not resist the shortening in u'.
             _, slope = self.stretch.strain(eta)
-            force = force + jnp.einsum(
-                "bk,bk,bkm->bm", self.stretch.slow, jnp.einsum("bkm,bm->bk", slope, rate), slope
-            )
+            stress = self.stretch.damper * jnp.einsum("bkm,bm->bk", slope, rate)
+            force = force + jnp.einsum("bk,bkm->bm", stress, slope)
         return force
 
     def _damper(self, eta: Eta):
@@ -200,10 +195,10 @@ class ModalLinks(AbstractLinks):
         if self.stretch is None:
             return self.integrals.D
         _, slope = self.stretch.strain(eta)
-        return self.integrals.D + jnp.einsum("bk,bki,bkj->bij", self.stretch.slow, slope, slope)
+        return self.integrals.D + jnp.einsum("bk,bki,bkj->bij", self.stretch.damper, slope, slope)
 
     def stiffness(self, eta: Eta):
-        """Tangent stiffness (B, m, m), without the part of compressed axes that could make it indefinite."""
+        """Tangent stiffness (B, m, m), without compression, which could make it indefinite."""
         if self.stretch is None:
             return self.integrals.K
         g = self.stretch
@@ -214,20 +209,16 @@ class ModalLinks(AbstractLinks):
 
     # --- solves with Mee: positive definite, small and dense
     def factor(self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None):
-        matrix = (
-            mass.ee
-            if cq is None or cv is None
-            else mass.ee + cv * self._damper(eta) + cq * self.stiffness(eta)
-        )
-        # The inverse itself: a step uses it several times, as products that fuse, where triangular solves are library
-        # calls.
+        matrix = mass.ee
+        if cq is not None and cv is not None:
+            matrix = matrix + cv * self._damper(eta) + cq * self.stiffness(eta)
+        # The inverse: a step uses it several times, and products fuse, unlike triangular solves.
         eye = jnp.eye(matrix.shape[1], dtype=matrix.dtype)
-        return jax.vmap(lambda L: jax.scipy.linalg.cho_solve((L, True), eye))(
-            jnp.linalg.cholesky(matrix)
-        )
+        inverse = jax.vmap(lambda L: jax.scipy.linalg.cho_solve((L, True), eye))
+        return inverse(jnp.linalg.cholesky(matrix))
 
     def solve(self, factors: PyTree, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
-        return jnp.sum(factors[:, :, :, None] * rhs[:, None, :, :], axis=2)
+        return mm(factors, rhs)
 
     def shaped(self, eta: Eta, bent: Bent, curve: Curve) -> Float[Array, " m"]:
         own = super().shaped(eta, bent, curve)
@@ -245,7 +236,7 @@ class ModalLinks(AbstractLinks):
 
     # --- sections
     def _turned(self, f: Fields, eta: Eta, s: Float[Array, " B"]) -> Tip:
-        """Sections with fields ``f`` (stacked); identity where a stage has no flexible link."""
+        """Sections with fields ``f`` (stacked); identity for rigid links."""
 
         def one(f, eta, ahead, on):
             theta = on * (f.Psi @ eta)
@@ -253,9 +244,8 @@ class ModalLinks(AbstractLinks):
             S = jnp.concatenate([E.T @ f.Phi, se3.so3_dexp(theta) @ f.Psi])
             return Tip(se3.Pose(E, on * (f.Phi @ eta).at[0].add(ahead)), on * S)
 
-        return jax.vmap(one)(
-            f, eta, self.length * (s - self.origin), jnp.asarray(self.flexible, eta.dtype)
-        )
+        ahead = self.length * (s - self.origin)
+        return jax.vmap(one)(f, eta, ahead, jnp.asarray(self.flexible, eta.dtype))
 
     def section(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
         return self._turned(jax.vmap(fields)(self.basis, self.length, s), eta, s)

@@ -1,12 +1,13 @@
-"""The stacked system of the paper, dense, with the interaction wrenches as unknowns, and its condition:
-M_sys q_sys + H_sys = F_sys, eqs. (66), (89), (97)-(102).
+"""The stacked system of the paper, dense, with the interaction wrenches as unknowns.
 
-Unknowns: [lambda_0, z_1', lambda_1, ..., z_n' | eta''], a semi-explicit index-1 differential-algebraic system. The simulation never builds it: its recursion is linear in the number of links. It checks the
-recursion, gives the condition number, and finds what makes a robot ill-posed.
+M_sys q_sys + H_sys = F_sys, eqs. (66), (89), (97)-(102), with the unknowns
+[lambda_0, z_1', lambda_1, ..., z_n' | eta'']: a semi-explicit index-1 differential-algebraic
+system. The simulation never builds it, since its recursion is linear in the number of links. The
+system checks the recursion, gives the condition number, and finds why a robot is ill-posed.
 
-M_sys of a serial chain is invertible if and only if every link's shape functions are independent and
-have mass (M_phi > 0), and every joint moves some inertia (A^T I A > 0 for the articulated inertia I).
-The recursion shows both; the first to fail, from the tip inwards, is the cause.
+M_sys of a serial chain is invertible if and only if every link's shape functions are independent
+and have mass (M_phi > 0), and every joint moves some inertia (A^T I A > 0 for the articulated
+inertia I). The recursion gives both; the first to fail, from the tip inwards, is the cause.
 """
 
 import dataclasses
@@ -24,8 +25,7 @@ from flexjax.mechanism.chain._kinematics import behind, mv, to_joints, to_shapes
 
 
 class Stacked(eqx.Module):
-    """``matrix @ unknowns = rhs``; slices of the unknowns are static. Symmetric once the columns of the wrenches change
-    sign."""
+    """``matrix @ unknowns = rhs``; symmetric once the columns of the wrenches change sign."""
 
     matrix: Float[Array, "N N"]
     rhs: Float[Array, " N"]
@@ -47,7 +47,7 @@ def _slices(sizes: Sequence[int], start: int):
 
 
 def _positions(wrenches: Sequence[int], dim: int):
-    """lambda_0, z_1', lambda_1, z_2', ...: interleaved as in the paper."""
+    """Interleaved as in the paper: lambda_0, z_1', lambda_1, z_2', ..."""
     w, z, at = [], [], 0
     for n in wrenches:
         w.append((at, at + n))
@@ -64,19 +64,16 @@ def stacked_system(
     piece_time: PieceTime = None,
     memory: PyTree = (),
 ) -> Stacked:
-    """The system at one instant. Joints with motors of their own (flexible joints, rotors) are left to the
-    recursion."""
+    """The system at one instant; not for joints with motors (flexible joints, rotors)."""
     layout, parameters = term.layout, term.parameters
     if layout.motors or term.links is None:
         raise ValueError(
-            "stacked_system: a chain with motors or without flexible links; expected flexible links on rigid joints."
+            "stacked_system: a chain with motors or without flexible links; expected flexible "
+            "links on rigid joints."
         )
     m = term.motion(t, q, v, piece_time)
-    mass, bias, force = (
-        term.mass(m.eta),
-        term._bias(t, piece_time, m),
-        term.coordinate_force(t, q, v, piece_time, memory),
-    )
+    mass, bias = term.mass(m.eta), term._bias(t, piece_time, m)
+    force = term.coordinate_force(t, q, v, piece_time, memory)
     known = jnp.where(term.locked, term.prescribed(t, piece_time)[3], 0.0)
     extra = term._joint_rate(m) + mv(parameters.screw, to_joints(layout, known))
     tip_rate = term._tip_rate(m)
@@ -89,7 +86,7 @@ def stacked_system(
     e_at = _slices(layout.shapes, end)
     total = e_at[-1][1]
     M, rhs = jnp.zeros((total, total), q.dtype), jnp.zeros(total, q.dtype)
-    # What each stage receives: W = B lambda + (A^T)^+ tau, with tau on the free columns.
+    # The wrench on each stage: W = B lambda + (A^T)^+ tau, with tau on the free columns.
     Bs, given = [], []
     for i, s in enumerate(layout.stages):
         A = parameters.screw[i][:, jnp.array(free[i], int)]
@@ -101,7 +98,7 @@ def stacked_system(
         (w0, w1), (z0, z1), (e0, e1) = w_at[i], z_at[i], e_at[i]
         n = e1 - e0
         ze, ee = mass.ze[i, :, :n], mass.ee[i, :n, :n]
-        # constraint of joint i, at acceleration level, in the axes of the child
+        # Constraint of joint i, at acceleration level, in the axes of the child.
         M = M.at[w0:w1, z0:z1].set(Bs[i].T)
         rhs = rhs.at[w0:w1].set(Bs[i].T @ extra[i])
         if i:
@@ -111,38 +108,17 @@ def stacked_system(
             rhs = rhs.at[w0:w1].add(Bs[i].T @ X[i] @ tip_rate[i - 1])
         else:
             rhs = rhs.at[w0:w1].add(Bs[i].T @ X[i] @ m.base_acceleration)
-        # motion of the frame, then the displacement equation projected on the basis
-        M = (
-            M.at[z0:z1, z0:z1]
-            .set(mass.zz[i])
-            .at[z0:z1, e0:e1]
-            .set(ze)
-            .at[e0:e1, z0:z1]
-            .set(ze.T)
-            .at[e0:e1, e0:e1]
-            .set(ee)
-        )
+        # Motion of the frame, then the displacement equation projected on the basis.
+        M = M.at[z0:z1, z0:z1].set(mass.zz[i]).at[z0:z1, e0:e1].set(ze)
+        M = M.at[e0:e1, z0:z1].set(ze.T).at[e0:e1, e0:e1].set(ee)
         M = M.at[z0:z1, w0:w1].set(-Bs[i])
-        rhs = (
-            rhs.at[z0:z1]
-            .add(given[i] - bias.wrench[i])
-            .at[e0:e1]
-            .add((shape_force[i] - bias.shape[i])[:n])
-        )
+        rhs = rhs.at[z0:z1].add(given[i] - bias.wrench[i])
+        rhs = rhs.at[e0:e1].add((shape_force[i] - bias.shape[i])[:n])
         if i + 1 < count:
-            (n0, n1), on_tip = w_at[i + 1], X[i + 1].T
-            M = (
-                M.at[z0:z1, n0:n1]
-                .set(Xt[i].T @ on_tip @ Bs[i + 1])
-                .at[e0:e1, n0:n1]
-                .set(S[i, :, :n].T @ on_tip @ Bs[i + 1])
-            )
-            rhs = (
-                rhs.at[z0:z1]
-                .add(-Xt[i].T @ on_tip @ given[i + 1])
-                .at[e0:e1]
-                .add(-S[i, :, :n].T @ on_tip @ given[i + 1])
-            )
+            n0, n1 = w_at[i + 1]
+            frame, shape = Xt[i].T @ X[i + 1].T, S[i, :, :n].T @ X[i + 1].T
+            M = M.at[z0:z1, n0:n1].set(frame @ Bs[i + 1]).at[e0:e1, n0:n1].set(shape @ Bs[i + 1])
+            rhs = rhs.at[z0:z1].add(-frame @ given[i + 1]).at[e0:e1].add(-shape @ given[i + 1])
     return Stacked(M, rhs, w_at, z_at, e_at, tuple(Bs))
 
 
@@ -154,7 +130,7 @@ def stacked_acceleration(
     piece_time: PieceTime = None,
     memory: PyTree = (),
 ) -> tuple[Array, Array]:
-    """(v' (nv,), interaction wrenches parent on child (B, dim)) by one dense solve of the stacked system."""
+    """v' (nv,) and interaction wrenches parent on child (B, dim), by one dense solve."""
     layout, parameters = term.layout, term.parameters
     system = stacked_system(term, t, q, v, piece_time, memory)
     x = jnp.linalg.solve(system.matrix, system.rhs)
@@ -169,23 +145,21 @@ def stacked_acceleration(
     accelerations = term._join(rates, eta)
     mass, bias = term.mass(m.eta), term._bias(t, piece_time, m)
     own = mv(mass.zz, z) + mv(mass.ze, eta) + bias.wrench
-    wrenches = [jnp.zeros_like(own[0])] * (len(layout.stages) + 1)
+    wrench, wrenches = jnp.zeros_like(own[0]), []
     for i in reversed(range(len(layout.stages))):
-        child = (
-            Xt[i].T @ m.kin.X[i + 1].T @ wrenches[i + 1]
-            if i + 1 < len(layout.stages)
-            else wrenches[i + 1]
-        )
-        wrenches[i] = own[i] + child
-    return accelerations, jnp.stack(wrenches[:-1])
+        wrench = own[i] + (Xt[i].T @ m.kin.X[i + 1].T @ wrench if wrenches else wrench)
+        wrenches.append(wrench)
+    return accelerations, jnp.stack(wrenches[::-1])
 
 
 @dataclasses.dataclass(frozen=True)
 class WellPosed:
-    """``joints``: least articulated inertia of each joint relative to the whole robot's inertia about it; ``links``:
-    inverse condition number of each flexible link's
-    modal mass; ``condition``: of M_sys, symmetric scaling removed (NaN for robots with motors on flexible joints, which
-    it is not built for)."""
+    """Whether the stacked system is invertible.
+
+    ``joints``: least articulated inertia of each joint relative to the inertia of the whole robot
+    about it. ``links``: inverse condition number of each flexible link's modal mass.
+    ``condition``: of M_sys after symmetric scaling; NaN for robots with motors on flexible joints.
+    """
 
     ok: bool
     cause: str
@@ -197,9 +171,8 @@ class WellPosed:
         return self.ok
 
     def __str__(self) -> str:
-        rows = [f"  joint {k:<12} {x:.3g}" for k, x in self.joints.items()] + [
-            f"  link  {k:<12} {x:.3g}" for k, x in self.links.items()
-        ]
+        rows = [f"  joint {k:<12} {x:.3g}" for k, x in self.joints.items()]
+        rows += [f"  link  {k:<12} {x:.3g}" for k, x in self.links.items()]
         head = "well-posed" if self.ok else f"ill-posed: {self.cause}"
         return "\n".join([f"{head}; condition number of M_sys {self.condition:.3g}", *rows])
 
@@ -217,7 +190,7 @@ def _scaled_condition(matrix: Array | np.ndarray) -> float:
 def check_well_posed(
     term: ChainTerm, q: Coordinates, v: Velocities | None = None, tolerance: float | None = None
 ) -> WellPosed:
-    """Of the chain at configuration ``q``. Host-side: for reports, not for compiled loops."""
+    """Check the chain at configuration ``q``, on the host."""
     layout, robot = term.layout, term.robot
     v = jnp.zeros(layout.nv, q.dtype) if v is None else v
     tolerance = float(jnp.finfo(q.dtype).eps ** 0.75) if tolerance is None else tolerance
@@ -241,25 +214,21 @@ def check_well_posed(
         columns = [c for c in range(s.dofs) if not term.locked[s.v_start + c]]
         if not columns:
             continue
-        A = np.asarray(term.parameters.screw[i])[:, columns]
-        rotor = float(term.parameters.rotor[i] * term.parameters.gear[i] ** 2) * np.eye(
-            len(columns)
-        )
+        parameters, count = term.parameters, len(columns)
+        A = np.asarray(parameters.screw[i])[:, columns]
+        rotor = float(parameters.rotor[i] * parameters.gear[i] ** 2) * np.eye(count)
         scale = np.trace(A.T @ rigid[i] @ A + rotor)
-        least = (
-            np.linalg.eigvalsh(A.T @ Mh[i] @ A + rotor)[0] if np.all(np.isfinite(Mh[i])) else np.nan
-        )
+        finite = np.all(np.isfinite(Mh[i]))
+        least = np.linalg.eigvalsh(A.T @ Mh[i] @ A + rotor)[0] if finite else np.nan
         name = robot.joints[s.joint].name
         ratio = float(least / scale) if scale > 0 else 0.0
         joints[name] = min(ratio, joints.get(name, np.inf)) if np.isfinite(ratio) else float("nan")
         if not ratio > tolerance:
-            faults.append(
-                (
-                    i,
-                    f"joint {name!r}: nothing that it moves has inertia (a massless link, or two equal axes with "
-                    "nothing between them)",
-                )
+            cause = (
+                f"joint {name!r}: nothing that it moves has inertia (a massless link, or two equal "
+                "axes with nothing between them)"
             )
+            faults.append((i, cause))
     faults.sort(key=lambda f: -f[0])
     condition = float("nan")
     if term.links is not None and not layout.motors:
@@ -268,7 +237,7 @@ def check_well_posed(
 
 
 def _composite(inertia: Float[Array, "B 6 6"], full: Float[Array, "B 6 6"]):
-    """Inertia of everything from each stage outwards, all joints locked and links undeformed."""
+    """Inertia from each stage outwards, with all joints locked and links undeformed."""
     out = [inertia[-1]]
     for i in range(inertia.shape[0] - 2, -1, -1):
         out.append(inertia[i] + full[i + 1].T @ out[-1] @ full[i + 1])
