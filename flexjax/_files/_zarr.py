@@ -98,7 +98,7 @@ class _Array:
         )
 
     def check(self, chunk: Path, stored: int) -> None:
-        """Whether a chunk becomes as large as it says and not larger."""
+        """Whether a chunk decompresses to its declared size at most."""
         content = chunk.read_bytes()
         size = _decompressed(content, self.compressor)
         most = max(FLOOR, RATIO * stored) if self.text else self.size + 4  # crc32c adds four bytes
@@ -123,7 +123,7 @@ class _Array:
 
 
 def _decompressed(content: bytes, compressor: str | None) -> int | None:
-    """Size of a chunk when decompressed, from its header; None where that does not say it."""
+    """Decompressed size of a chunk, from its header; None if that does not contain it."""
     if compressor is None:
         return len(content)
     if compressor == "blosc":

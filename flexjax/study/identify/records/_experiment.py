@@ -238,7 +238,7 @@ class Experiment:
         size = len(self.ts) // n
         if n < 1 or size < 2:
             raise ValueError(
-                f"windows: {n} of a record of {len(self.ts)} samples; expected at least 1, with "
+                f"windows: {n} of a recording of {len(self.ts)} samples; expected at least 1, with "
                 "two samples each."
             )
         windows = []
@@ -271,7 +271,7 @@ class Experiment:
         n = int(np.floor((self.ts[-1] - self.ts[0]) / step * (1 + 1e-9))) + 1
         if n < 2:
             raise ValueError(
-                f"resample: {step:g} s; expected less than the record's length, "
+                f"resample: {step:g} s; expected less than the recording's length, "
                 f"{self.ts[-1] - self.ts[0]:g} s."
             )
         grid = self.ts[0] + step * np.arange(n)
@@ -405,7 +405,7 @@ def _time_faults(ts: np.ndarray) -> list[str]:
         k = back[0]
         return [
             f"ts: goes from {ts[k]:g} to {ts[k + 1]:g} s at row {k + 1} ({len(back)} such rows); "
-            "expected increasing times. Sort or clean the record."
+            "expected increasing times. Sort or clean the recording."
         ]
     return []
 
