@@ -286,23 +286,65 @@ def _rule(robot: Robot, found: Found) -> str:
 
 
 def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
-    name, unit, rule, value = found[0][:4]
-    targets = [f[4] for f in found]
-    if item.tie is not None:
-        if item.tie not in ("value", "factor"):
-            raise ValueError(
-                f"free {item.path!r}: tie = {item.tie!r}; expected 'value' (all equal) or "
-                "'factor' (ratios kept)."
-            )
-        if item.tie == "factor":
-            targets = [
-                dataclasses.replace(t, factor=f[3]) for t, f in zip(targets, found, strict=True)
-            ]
-            unit, value = "", 1.0
-        path = item.path if isinstance(item.path, str) else " = ".join(item.path)
-        name = path if item.tie == "value" else f"factor of {path}"
+    """One row of the parameters, checked."""
+    if item.tie is None:
+        name, unit, rule, value = found[0][:4]
+        targets = [f[4] for f in found]
+    else:
+        name, unit, rule, value, targets = _tied(item, found)
     where = f"free {name!r}"
     value = value if item.start is None else float(item.start)
+    kind, lower, upper = _transform(item, rule, value, where)
+    if (lower is not None and not value > lower) or (upper is not None and not value < upper):
+        raise ValueError(
+            f"{where}: starts at {value:g}, not inside {(lower, upper)}; give "
+            "Free(..., start=...) inside the bounds"
+            f"{', or transform=' + repr('none') if value == 0 else ''}."
+        )
+    if not np.isfinite(value):
+        raise ValueError(f"{where}: starts at {value}; expected a finite number.")
+    mean, sd = item.prior or (value, np.inf)
+    if not sd > 0 or (kind == "log" and item.prior and not mean > 0):
+        above = ", mean above zero" if kind == "log" else ""
+        raise ValueError(
+            f"{where}: prior = {item.prior}; expected (mean, positive standard deviation){above}."
+        )
+    if item.scale is not None:
+        scale = float(item.scale)
+    else:
+        scale = sizes.get(name, 1.0) if value == 0 else abs(value)
+    return {
+        "name": name,
+        "unit": unit,
+        "kind": kind,
+        "targets": targets,
+        "start": value,
+        "lower": -np.inf if lower is None else lower,
+        "upper": np.inf if upper is None else upper,
+        "scale": scale,
+        "prior_mean": mean,
+        "prior_sd": sd,
+    }
+
+
+def _tied(item: Free, found: list):
+    """Name, unit, rule, value and targets of parameters that are tied together."""
+    _, unit, rule, value = found[0][:4]
+    targets = [f[4] for f in found]
+    path = item.path if isinstance(item.path, str) else " = ".join(item.path)
+    if item.tie == "value":
+        return path, unit, rule, value, targets
+    if item.tie != "factor":
+        raise ValueError(
+            f"free {item.path!r}: tie = {item.tie!r}; expected 'value' (all equal) or "
+            "'factor' (ratios kept)."
+        )
+    targets = [dataclasses.replace(t, factor=f[3]) for t, f in zip(targets, found, strict=True)]
+    return f"factor of {path}", "", rule, 1.0, targets
+
+
+def _transform(item: Free, rule: str, value: float, where: str):
+    """Transform and bounds, from those given and from the rule of the field."""
     lower, upper = item.bounds or (None, None)
     limits = _LIMITS.get(rule)
     if limits and item.transform in (None, "logit"):
@@ -321,38 +363,9 @@ def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:
             f"{where}: bounds = {(lower, upper)}; a logit transform needs a lower and a larger "
             "upper bound."
         )
-    if kind == "log" and lower is None:
-        lower = 0.0
     if kind == "none" and (lower is not None or upper is not None):
         raise ValueError(
             f"{where}: bounds = {(lower, upper)} with transform 'none'; give both bounds, or a "
             "lower one only."
         )
-    if (lower is not None and not value > lower) or (upper is not None and not value < upper):
-        raise ValueError(
-            f"{where}: starts at {value:g}, not inside {(lower, upper)}; give "
-            "Free(..., start=...) inside the bounds"
-            f"{', or transform=' + repr('none') if value == 0 else ''}."
-        )
-    if not np.isfinite(value):
-        raise ValueError(f"{where}: starts at {value}; expected a finite number.")
-    size = sizes.get(name, 1.0) if item.scale is None else float(item.scale)
-    scale = size if item.scale is not None or value == 0 else abs(value)
-    mean, sd = item.prior or (value, np.inf)
-    if not sd > 0 or (kind == "log" and item.prior and not mean > 0):
-        above = ", mean above zero" if kind == "log" else ""
-        raise ValueError(
-            f"{where}: prior = {item.prior}; expected (mean, positive standard deviation){above}."
-        )
-    return {
-        "name": name,
-        "unit": unit,
-        "kind": kind,
-        "targets": targets,
-        "start": value,
-        "lower": -np.inf if lower is None else lower,
-        "upper": np.inf if upper is None else upper,
-        "scale": scale,
-        "prior_mean": mean,
-        "prior_sd": sd,
-    }
+    return kind, 0.0 if kind == "log" and lower is None else lower, upper

@@ -325,16 +325,20 @@ def gradient_descent(
     problem: Problem,
     measured: Measured,
     z0: np.ndarray | Array,
-    optimiser: Any,
     *,
+    optimiser: Any,
     max_steps: int,
     batch: int | None = None,
     key: PRNGKeyArray | None = None,
     bar: Bar | None = None,
     checkpoint: str | os.PathLike | None = None,
     history: Sequence[float] = (),
+    grow: bool = False,
 ) -> Fit:
-    """Search with an optax optimiser; ``batch``: experiments drawn at random in each step."""
+    """Search with an optax optimiser; ``batch``: experiments drawn at random in each step.
+
+    ``grow`` has no effect: segments are for Levenberg-Marquardt.
+    """
     import optax
 
     z, history, status, n = jnp.asarray(z0), list(history), "stopped at max_steps", 0

@@ -1,6 +1,7 @@
 """identify: estimate robot parameters from measured data, with confidence intervals."""
 
 import contextlib
+import functools
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -117,7 +118,9 @@ def identify(
         z0, finals = _multi_start(problem, measured, starts, spread, seed, max_steps)
     search = _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint)
     with _bar(progress, max_steps, model.robot.name) as bar:
-        fit = search(problem, measured, z0, history, bar, starts == 1 and not history)
+        fit = search(
+            problem, measured, z0, history=history, bar=bar, grow=starts == 1 and not history
+        )
         sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
         noise = dict.fromkeys(rows.names, 1.0)
         rounds = reweight if sum(not k for k in known.values()) > 1 else 0
@@ -133,7 +136,7 @@ def identify(
             measured, _ = measure_data(
                 problem, data, noise={s: noise[s] * sizes[s] for s in noise}, band=band
             )
-            again = search(problem, measured, fit.z, fit.history, bar, False)
+            again = search(problem, measured, fit.z, history=fit.history, bar=bar, grow=False)
             fit = again._replace(evaluations=fit.evaluations + again.evaluations)
         if bar is not None:
             bar.finish(fit.status)
@@ -165,33 +168,24 @@ def _searcher(
             raise ValueError(
                 "batch: needs method=optax...; Levenberg-Marquardt takes all data at once."
             )
-        return lambda problem, measured, z, history, bar, grow: _fit.levenberg_marquardt(
-            problem,
-            measured,
-            z,
+        return functools.partial(
+            _fit.levenberg_marquardt,
             max_steps=max_steps,
             rtol=rtol,
             atol=atol,
-            bar=bar,
             checkpoint=checkpoint,
-            history=history,
-            grow=grow,
         )
     if not (hasattr(method, "init") and hasattr(method, "update")):
         raise ValueError(
             f"method: {method!r}; expected 'lm' or an optax optimiser, e.g. optax.adam(1e-2)."
         )
-    return lambda problem, measured, z, history, bar, grow: _fit.gradient_descent(
-        problem,
-        measured,
-        z,
-        method,
+    return functools.partial(
+        _fit.gradient_descent,
+        optimiser=method,
         max_steps=max_steps,
         batch=batch,
         key=jax.random.key(seed),
-        bar=bar,
         checkpoint=checkpoint,
-        history=history,
     )
 
 

@@ -15,7 +15,7 @@ from flexjax._types import ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.robot import Robot
-from flexjax.study.free import FreeLike, Parameters, parameters
+from flexjax.study.free import FreeLike, Parameters, as_free, listed, parameters
 from flexjax.study.identify._readings import readings, stations_for
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
@@ -289,45 +289,38 @@ def build(
         sizes = {
             f"sensors.{name}.offset": _size(v) for e in experiments for name, v in e.sensors.items()
         }
-        like = parameters(
-            free,
-            robot,
-            [e.drive for e in experiments],
-            starts,
-            [e.name for e in experiments],
-            sizes,
-        )
+        own, labels = [e.drive for e in experiments], [e.name for e in experiments]
+        like = parameters(free, robot, own, starts, labels, sizes)
         _refuse_recorded(like, experiments)
-    cast = lambda tree: jax.tree_util.tree_map(
-        lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x, tree
-    )
-    drives, starts = [cast(d) for d in drives], [cast(s) for s in starts]
+    cast = lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x
+    drives, starts = jax.tree.map(cast, (drives, starts))
+    groups = _groups(experiments, drives, starts, dt, dtype)
+    names = {name for e in experiments for name in e.sensors}
+    stations = tuple(stations_for(robot, names, like.names).tolist())
+    return Problem(model, like, groups, stations, solver, others)
+
+
+def _groups(
+    experiments: list[Experiment], drives: list[Drive], starts: list[Start], dt: float, dtype: Any
+) -> tuple[Group, ...]:
+    """Experiments of one shape together."""
     keys: dict = {}
     for k, e in enumerate(experiments):
         substeps = max(1, math.ceil(float(np.max(np.diff(e.ts))) / dt * (1 - 1e-6)))
-        shape = (
-            jax.tree_util.tree_structure((drives[k], starts[k])),
-            tuple(x.shape for x in jax.tree_util.tree_leaves((drives[k], starts[k]))),
-        )
-        keys.setdefault(
-            (len(e.ts), tuple(e.sensors), tuple(e.currents), substeps, e.start == "rest", shape), []
-        ).append(k)
-    groups = tuple(
+        leaves, structure = jax.tree.flatten((drives[k], starts[k]))
+        static = (tuple(e.sensors), tuple(e.currents), substeps, e.start == "rest")
+        shapes = tuple(x.shape for x in leaves)
+        keys.setdefault((static, len(e.ts), structure, shapes), []).append(k)
+    return tuple(
         Group(
             jnp.asarray(np.stack([experiments[k].ts for k in members]), dtype),
             tuple(drives[k] for k in members),
             tuple(starts[k] for k in members),
             tuple(members),
-            key[1],
-            key[2],
-            key[3],
-            bool(key[4]),
+            *static,
         )
-        for key, members in keys.items()
+        for (static, *_), members in keys.items()
     )
-    names = {name for e in experiments for name in e.sensors}
-    stations = tuple(stations_for(robot, names, like.names).tolist())
-    return Problem(model, like, groups, stations, solver, others)
 
 
 def _size(values: np.ndarray) -> float:
@@ -336,16 +329,9 @@ def _size(values: np.ndarray) -> float:
 
 def _with_free_starts(start: Start, free: FreeLike, robot: Robot) -> Start:
     """The start with a value for every joint whose start is free."""
-    items = [free] if not isinstance(free, list | tuple | dict) else list(free)
-    wanted = [
-        p
-        for f in items
-        for p in (
-            [getattr(f, "path", f)]
-            if isinstance(getattr(f, "path", f), str)
-            else getattr(f, "path", ())
-        )
-    ]
+    wanted: list[str] = []
+    for item in map(as_free, listed(free)):
+        wanted += [item.path] if isinstance(item.path, str) else item.path
     fields = {
         "joints": dict(start.joints),
         "rates": dict(start.rates),
@@ -353,7 +339,7 @@ def _with_free_starts(start: Start, free: FreeLike, robot: Robot) -> Start:
     }
     moving = [j for j in robot.tree_joints if j.dofs]
     for path in wanted:
-        words = path.split(".") if isinstance(path, str) else []
+        words = path.split(".")
         if len(words) < 3 or words[0] != "start" or words[1] not in fields:
             continue
         for joint in moving:
