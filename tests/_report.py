@@ -1,10 +1,11 @@
 """Pytest plugin: numbers with limits, and the full report.
 
-A test writes `record_number("energy drift, rigid 3R, 10 s", drift, 1e-9)`: the number is printed, kept and asserted.
-`pytest --full-report FILE` (`make test-full`) keeps the outcome and the numbers of every test in FILE, with commit and date of
-each; a run of some tests replaces the entries of these tests only. Without the option nothing is written and the summary says how
-old the stored report is. Either way it names recorded tests that no longer exist; a written report drops them. Reports of several
-runs become one, the newest entry of each test:
+A test writes `record_number("energy drift, rigid 3R, 10 s", drift, 1e-9)`, which prints, stores and
+asserts the number. `pytest --full-report FILE` (`make test-full`) stores outcome and numbers of
+every test in FILE, with commit and date; a run of some tests replaces only their entries. Without
+the option nothing is written, and the summary reports the age of the stored report. Either way it
+names recorded tests that no longer exist; a written report drops them. Reports of several runs are
+merged, with the newest entry of each test:
 
     python -m tests._report a.json b.json --into tests/full-report.json
 """
@@ -85,9 +86,13 @@ def age(path: Path = REPORT) -> str:
             for t in (oldest, newest)
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as e:
-        return f"full report: {path.name} is not readable ({type(e).__name__}: {e}); make test-full writes a new one"
+        return (
+            f"full report: {path.name} is not readable ({type(e).__name__}: {e}); "
+            "make test-full writes a new one"
+        )
     parts = [
-        f"{word} entry {d} days old ({t['date'][:10]}, commit {t['commit']}{f', {n} commits since' if n else ''})"
+        f"{word} entry {d} days old ({t['date'][:10]}, commit {t['commit']}"
+        f"{f', {n} commits since' if n else ''})"
         for word, d, t, n in zip(("oldest", "newest"), days, (oldest, newest), since, strict=True)
     ]
     return f"full report: {parts[0]}, {parts[1]}: {count}"

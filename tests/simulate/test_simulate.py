@@ -75,8 +75,17 @@ def test_solvers_run_in_diffeqsolve_with_equal_gradients(record_number):
     def end(mass, adjoint):
         model = fx.RigidArm().bind(planar_pair().replace("payloads.tool.mass", mass))
         y0 = model.initial_state(fx.Drive(), 0.0, fx.Start(START))
-        out = diffrax.diffeqsolve(model.term(fx.Drive()), fx.Newmark(), 0.0, ts[-1], None, y0, saveat=diffrax.SaveAt(t1=True),
-                                  stepsize_controller=diffrax.StepTo(ts=ts), adjoint=adjoint)  # fmt: skip
+        out = diffrax.diffeqsolve(
+            model.term(fx.Drive()),
+            fx.Newmark(),
+            0.0,
+            ts[-1],
+            None,
+            y0,
+            saveat=diffrax.SaveAt(t1=True),
+            stepsize_controller=diffrax.StepTo(ts=ts),
+            adjoint=adjoint,
+        )
         return jnp.sum(out.ys.mech.q)
 
     mass = jnp.asarray(0.2)
