@@ -190,7 +190,12 @@ class TransferTerm(AbstractChainStepTerm):
         if self.drive.loads:
             force, torque = load_wrenches(self, t, args, th)
             force = force[:, 0], force[:, 1]
-        points = self.point(star, ground), self.point(predicted, ground)
+        # Connections turn by (c2, c1) times their own acceleration, which is less that of the ground.
+        below = ground._replace(
+            angle=ground.angle - c2 * ground.acceleration,
+            rate=ground.rate - c1 * ground.acceleration,
+        )
+        points = self.point(star, ground), self.point(predicted, below)
         laws = joint_laws(self, t, args, memory, *points, c2, c1, step)
         cos, sin = cos_sin(th)
         seg = Segments(
