@@ -83,7 +83,7 @@ class ChainModel(AbstractModel):
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         if drive.base is not None:
-            # The discrete gradient has no notion of a base that moves by itself.
+            # It damps the fast modes that a shaken base excites.
             return GeneralisedAlpha(0.9)
         if self.links is None:
             return DiscreteGradient()

@@ -23,11 +23,11 @@ from flexjax.mechanism import JointHardware
 from flexjax.numerics.linalg import _element_chain
 from flexjax.numerics.screw import se3
 from flexjax.numerics.solver._newton import stop
-from flexjax.numerics.term import AbstractSecondOrderTerm, Limits, Mechanical, State
+from flexjax.numerics.term import AbstractLagrangianTerm, Limits, Mechanical, State
 from flexjax.robot import Robot
 
 
-class MovingBeamTerm(AbstractSecondOrderTerm):
+class MovingBeamTerm(AbstractLagrangianTerm):
     """Equations of motion under one drive."""
 
     robot: Robot

@@ -41,13 +41,13 @@ from flexjax.mechanism.chain._parameters import PLANAR, Parameters
 from flexjax.mechanism.chain._records import InverseDynamics, KinematicState, Momenta
 from flexjax.mechanism.chain._recursion import Factors, Loads, factorise, solve
 from flexjax.numerics.screw import se3
-from flexjax.numerics.term import AbstractSecondOrderTerm, Limits, Mechanical, State
+from flexjax.numerics.term import AbstractLagrangianTerm, Limits, Mechanical, State
 from flexjax.robot import Robot
 
 LONG = 16  # links from which a chain reports its round-off to Newton's iteration
 
 
-class ChainTerm(AbstractSecondOrderTerm):
+class ChainTerm(AbstractLagrangianTerm):
     """Equations of motion of a serial chain under one drive; ``links`` is None if all are rigid."""
 
     robot: Robot
@@ -109,20 +109,26 @@ class ChainTerm(AbstractSecondOrderTerm):
         return out if rotors is None else out + rotors
 
     # --- kinematics
+    def _base(
+        self, t: ScalarLike, piece_time: PieceTime
+    ) -> tuple[se3.Pose, Float[Array, " dim"], Float[Array, " dim"]]:
+        """Pose, twist and acceleration of the base."""
+        space, dtype = self.parameters.space, self.parameters.gravity.dtype
+        if self.drive.base is None:
+            still = jnp.zeros(space.DIM, dtype)
+            return space.identity(dtype), still, still
+        pose, twist, acc = self.drive.base.motion(t, piece_time)
+        if self.layout.planar:
+            pose = se3.Pose(pose.rotation[:2, :2], pose.position[:2])
+            twist, acc = twist[PLANAR], acc[PLANAR]
+        return pose, twist, acc
+
     def motion(
         self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime
     ) -> KinematicState:
-        parameters, dtype = self.parameters, self.parameters.gravity.dtype
+        parameters, space = self.parameters, self.parameters.space
         kin = kinematics(self.layout, parameters, q, self.links)
-        space = parameters.space
-        if self.drive.base is None:
-            base, twist = space.identity(dtype), jnp.zeros(space.DIM, dtype)
-            acc = twist
-        else:
-            base, twist, acc = self.drive.base.motion(t, piece_time)
-            if self.layout.planar:
-                base = se3.Pose(base.rotation[:2, :2], base.position[:2])
-                twist, acc = twist[PLANAR], acc[PLANAR]
+        base, twist, acc = self._base(t, piece_time)
         # Linear accelerations are component derivatives u'; gravity g enters as u' - R^T g.
         acc = acc - jnp.pad(base.rotation.T @ parameters.gravity, (0, space.DIM - space.LIN))
         own = mv(kin.screw, to_joints(self.layout, v))
@@ -463,48 +469,90 @@ class ChainTerm(AbstractSecondOrderTerm):
     # --- energy
     def momentum(self, q: Coordinates, v: Velocities) -> Velocities:
         kin, mass = self._kinematics_and_mass(q)
-        return self._momenta(kin, mass, v[None])[0].p[0]
+        return self._momenta(kin, mass, v[None], self._still(1))[0].p[0]
+
+    def _still(self, count: int) -> Float[Array, "k dim"]:
+        """Twists of a base at rest."""
+        return jnp.zeros((count, self.parameters.space.DIM), self.parameters.gravity.dtype)
 
     def _kinematics_and_mass(self, q: Coordinates) -> tuple[Kinematics, Mass]:
         kin = kinematics(self.layout, self.parameters, q, self.links)
         return kin, self.mass(to_shapes(self.layout, q))
 
     def _momenta(
-        self, kin: Kinematics, mass: Mass, v: Float[Array, "k nv"], *others: GeneralisedForce
-    ) -> tuple[Momenta, Array]:
-        """Momenta at k velocities with the base at rest, and forces that balance ``others``."""
-        still = jnp.zeros(self.parameters.space.DIM, v.dtype)
+        self,
+        kin: Kinematics,
+        mass: Mass,
+        v: Float[Array, "k nv"],
+        base: Float[Array, "k dim"],
+        *others: GeneralisedForce,
+    ) -> tuple[Momenta, Array, Array]:
+        """Momenta at k velocities and twists of the base, forces that balance ``others``, and the
+        parts of both that the base carries (k + others, dim)."""
 
-        def moving(v):
+        def moving(v, base):
             rate, own = to_shapes(self.layout, v), mv(kin.screw, to_joints(self.layout, v))
             bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
-            z = outward(kin, still, own + onto_next(kin, bend))
+            z = outward(kin, base, own + onto_next(kin, bend))
             rotors = spins = None
             if self._rotors:
-                spin = self._spin(behind(at_tip(kin, z, bend), still), v)
+                spin = self._spin(behind(at_tip(kin, z, bend), base), v)
                 rotors, spins = self._rotor_force(spin), self.parameters.rotor * spin
             slide = v[self.layout.slide_table()[0]] if self.layout.slides else z[:, 0]
             return self._times(mass, z, rate), rotors, spins, z, z - own, rate, slide
 
-        force, rotors, spins, *rest = jax.vmap(moving)(v)
+        force, rotors, spins, *rest = jax.vmap(moving)(v, base)
         k, more = v.shape[0], len(others)
         tree = jax.tree.map
         carried = tree(lambda x, *y: jnp.concatenate([x, *(z[None] for z in y)]), force, *others)
         padding = lambda x: jnp.pad(x, [(0, more)] + [(0, 0)] * (x.ndim - 1))
-        p, W, _ = jax.vmap(lambda force, rotors: self._on_coordinates(kin, force, *rotors))(
+        p, W, ground = jax.vmap(lambda force, rotors: self._on_coordinates(kin, force, *rotors))(
             carried, tree(padding, (rotors, spins))
         )
         T = jax.vmap(lambda W, rotors: tip_wrench(kin, W, rotors))(W[:k], rotors)
-        return Momenta(p[:k], W[:k], T, *rest), p[k:]
+        return Momenta(p[:k], W[:k], T, *rest), p[k:], ground
 
     def lagrangian(
         self, q: Coordinates, va: Velocities, vb: Velocities
     ) -> tuple[Velocities, Velocities, Velocities]:
+        rest = self.parameters.space.identity(q.dtype)
+        return self._lagrangian(q, va, vb, rest, self._still(2))[0]
+
+    def _lagrangian(
+        self,
+        q: Coordinates,
+        va: Velocities,
+        vb: Velocities,
+        pose: se3.Pose,
+        twists: Float[Array, "2 dim"],
+    ) -> tuple[tuple[Velocities, Velocities, Velocities], Float[Array, "3 dim"]]:
+        """``lagrangian`` on a base with this pose and these twists; its momenta, and the weight
+        that it carries."""
         # One mass matrix for both: XLA merges two equal ones, but not their derivatives.
         kin, mass = self._kinematics_and_mass(q)
-        both, (weight,) = self._momenta(kin, mass, jnp.stack([va, vb]), self._weight(kin, mass))
+        both, (weight,), ground = self._momenta(
+            kin, mass, jnp.stack([va, vb]), twists, self._weight(kin, mass, pose)
+        )
         gradient = self._kinetic_gradient(q, both) + weight - self._elastic_gradient(q)
-        return both.p[0], both.p[1], gradient
+        return (both.p[0], both.p[1], gradient), ground
+
+    def lagrangian_on_ground(
+        self,
+        s: ScalarLike,
+        t0: ScalarLike,
+        dt: ScalarLike,
+        q: Coordinates,
+        va: Velocities,
+        vb: Velocities,
+        args: PieceTime,
+    ) -> tuple[Velocities, Velocities, Velocities, tuple[Scalar, Scalar, Scalar] | None]:
+        if self.drive.base is None:
+            return (*self.lagrangian(q, va, vb), None)
+        za, zb = self._base(t0, args)[1], self._base(t0 + dt, args)[1]
+        pose, twist, _ = self._base(t0 + s * dt, args)
+        own, (Pa, Pb, weight) = self._lagrangian(q, va, vb, pose, jnp.stack([za, zb]))
+        mean = 0.5 * (za + zb)
+        return (*own, (jnp.sum(mean * Pa), jnp.sum(mean * Pb), -jnp.sum(twist * weight)))
 
     def kinks(self, q: Coordinates, dx: Velocities) -> Float[Array, " k"]:
         links = self.links
@@ -517,7 +565,8 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def kinetic_gradient(self, q: Coordinates, va: Velocities, vb: Velocities) -> Velocities:
         kin, mass = self._kinematics_and_mass(q)
-        return self._kinetic_gradient(q, self._momenta(kin, mass, jnp.stack([va, vb]))[0])
+        both = self._momenta(kin, mass, jnp.stack([va, vb]), self._still(2))[0]
+        return self._kinetic_gradient(q, both)
 
     def _kinetic_gradient(self, q: Coordinates, both: Momenta) -> Velocities:
         star = jax.vmap(jax.vmap(lambda z, p: self.parameters.space.ad_star(z) @ p))
@@ -549,12 +598,13 @@ class ChainTerm(AbstractSecondOrderTerm):
 
     def potential_gradient(self, q: Coordinates) -> Velocities:
         kin, mass = self._kinematics_and_mass(q)
-        weight = self._on_coordinates(kin, self._weight(kin, mass), None)[0]
+        rest = self.parameters.space.identity(q.dtype)
+        weight = self._on_coordinates(kin, self._weight(kin, mass, rest), None)[0]
         return self._elastic_gradient(q) - weight
 
-    def _weight(self, kin: Kinematics, mass: Mass) -> GeneralisedForce:
+    def _weight(self, kin: Kinematics, mass: Mass, base: se3.Pose) -> GeneralisedForce:
         lin = self.parameters.space.LIN
-        world = poses(self.parameters, kin, self.parameters.space.identity(mass.zz.dtype))
+        world = poses(self.parameters, kin, base)
         down = jax.vmap(lambda R: R.T @ self.parameters.gravity)(world.rotation)
         return GeneralisedForce(mv(mass.zz[:, :, :lin], down), mtv(mass.ze[:, :lin, :], down))
 
@@ -616,7 +666,12 @@ class ChainTerm(AbstractSecondOrderTerm):
             needs = self.inverse(t, q, v, a, piece_time)
             gap = needs.tau - self.coordinate_force(t, q, v, piece_time, memory)
             power = power + jnp.sum(jnp.where(self.locked, gap * v, 0.0))
-            power = power + jnp.sum(needs.motion.base_twist * needs.ground)
+            ground, m = needs.ground, needs.motion
+            if self.drive.loads:
+                # Loads do work by the motion of the base as well; the base loses what they gain.
+                loads = self._loads(t, piece_time, m)
+                ground = ground + self._on_coordinates(m.kin, loads, None)[2]
+            power = power + jnp.sum(m.base_twist * ground)
         return power, -jnp.sum(damped * v)
 
 

@@ -23,7 +23,7 @@ from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
 from flexjax.numerics.solver._base import AbstractStepSolver, outcome
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
-from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
+from flexjax.numerics.term import AbstractLagrangianTerm, Mechanical, State, unwrap
 
 
 def _stations(
@@ -55,7 +55,7 @@ def _stations(
 # Compiled as a function of its own: it is needed four times in a step (Newton, its derivative, the end), and is traced once.
 @eqx.filter_jit
 def _path(
-    term: AbstractSecondOrderTerm,
+    term: AbstractLagrangianTerm,
     points: int,
     tm: ScalarLike,
     dt: ScalarLike,
@@ -90,7 +90,7 @@ class DiscreteGradient(AbstractStepSolver):
     The path of one step is integrated as by ``points`` Gauss points; ``points=1`` is the midpoint rule.
     """
 
-    term_structure: ClassVar = AbstractSecondOrderTerm
+    term_structure: ClassVar = AbstractLagrangianTerm
     points: int = eqx.field(static=True, default=4)
 
     def init(

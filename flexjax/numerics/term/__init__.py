@@ -8,6 +8,7 @@ from flexjax.numerics.term._base import (
     unwrap as unwrap,
 )
 from flexjax.numerics.term._chain_step import AbstractChainStepTerm as AbstractChainStepTerm
+from flexjax.numerics.term._lagrangian import AbstractLagrangianTerm as AbstractLagrangianTerm
 from flexjax.numerics.term._port_hamiltonian import (
     AbstractPortHamiltonianTerm as AbstractPortHamiltonianTerm,
     PortState as PortState,

@@ -4,7 +4,7 @@ import abc
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import PyTree
 
 from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.numerics.term._base import AbstractTerm, Limits, Mechanical, State
@@ -76,62 +76,11 @@ class AbstractSecondOrderTerm(AbstractTerm):
     def displacement(self, q: Coordinates, target: Velocities) -> Velocities:
         """``target - q`` (nv,) in the prescribed coordinates; zero elsewhere."""
 
-    # What the energy-conserving step needs.
-    @abc.abstractmethod
-    def momentum(self, q: Coordinates, v: Velocities) -> Velocities:
-        """M(q) v."""
-
-    @abc.abstractmethod
-    def kinetic_gradient(self, q: Coordinates, va: Velocities, vb: Velocities) -> Velocities:
-        """Body gradient of va^T M(q) vb / 2 with respect to q (nv,)."""
-
-    @abc.abstractmethod
-    def potential_gradient(self, q: Coordinates) -> Velocities:
-        """Body gradient of the potential energy (gravity, springs) (nv,)."""
-
-    @abc.abstractmethod
-    def gyration(self, v: Velocities, p: Velocities) -> Velocities:
-        """ad*_v p (nv,): the transport of momenta that are measured in turning axes; zero for plain coordinates."""
-
     @abc.abstractmethod
     def forces(
         self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
     ) -> tuple[Velocities, Velocities]:
         """Generalised forces without potential (nv,): (of drive and loads, of dampers and friction)."""
-
-    # Written once in terms of the methods above; a term may give faster forms.
-    def lagrangian(
-        self, q: Coordinates, va: Velocities, vb: Velocities
-    ) -> tuple[Velocities, Velocities, Velocities]:
-        """(M va, M vb, body gradient of va^T M(q) vb / 2 - V(q)) at one configuration."""
-        return (
-            self.momentum(q, va),
-            self.momentum(q, vb),
-            self.kinetic_gradient(q, va, vb) - self.potential_gradient(q),
-        )
-
-    def lagrangian_on_ground(
-        self,
-        s: ScalarLike,
-        t0: ScalarLike,
-        dt: ScalarLike,
-        q: Coordinates,
-        va: Velocities,
-        vb: Velocities,
-        args: PieceTime,
-    ) -> tuple[Velocities, Velocities, Velocities, tuple[Scalar, Scalar, Scalar] | None]:
-        """``lagrangian`` at the fraction ``s`` of a step from t0, and what a ground that moves by itself takes part with: the products of its mean twist
-        with its momenta (of va, of vb), and the power of weight on it. None: the ground is at rest, or the term does not know its motion."""
-        return (*self.lagrangian(q, va, vb), None)
-
-    def kinks(self, q: Coordinates, dx: Velocities) -> Float[Array, " k"]:
-        """Fractions (k,) of the straight path from q along dx at which the gradient of the Lagrangian jumps; 1 where it does not."""
-        return jnp.zeros(0, q.dtype)
-
-    def roundoff(self, factors: PyTree, q: Coordinates, v: Velocities) -> Scalar | None:
-        """A few times what round-off of the momenta makes of velocities when ``precondition`` divides them by their inertia; None where they are of the
-        usual size."""
-        return None
 
     def power_at(
         self,
