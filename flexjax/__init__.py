@@ -22,8 +22,8 @@ _EXPORTS: dict[str, str] = {
             load_robot save_robot load_urdf paths examples robot_schema
         """,
         "flexjax.drive.signal": """
-            constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid spin_up spline
-            recorded step ramp sine polynomial chirp shift stack
+            constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid
+            spin_up spline recorded step ramp sine polynomial chirp shift stack
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
         "flexjax.formulation": f"""
@@ -38,13 +38,17 @@ _EXPORTS: dict[str, str] = {
         "flexjax._results": "Status SimulationError",
         "flexjax._files": "FileError",
         "flexjax.simulate": """
-            simulate modes equilibrium linearise compare check_gradients inverse_dynamics inverse_kinematics Linear
+            simulate modes equilibrium linearise compare check_gradients inverse_dynamics
+            inverse_kinematics Linear
         """,
         "flexjax.study.free": "Free",
         "flexjax.study.identify": """
-            Experiment Modal FrequencyResponse identify design sample_posterior datasets load_dataset
+            Experiment Modal FrequencyResponse identify design sample_posterior datasets
+            load_dataset
         """,
-        "flexjax.io": "load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat",
+        "flexjax.io": """
+            load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat
+        """,
         "flexjax.viz": "plot plot_style animate identification_report",
     }.items()
     for name in names.split()

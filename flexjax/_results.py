@@ -1,4 +1,4 @@
-"""How a simulation ended: one enumeration for every solver and formulation, with what to try."""
+"""How a simulation ended: one enumeration for every solver and formulation, with remedies."""
 
 import enum
 
@@ -22,19 +22,36 @@ class Status(enum.IntEnum):
 
 _MESSAGES = {
     Status.ok: "the run ended as asked",
-    Status.newton_failed: "Newton's iteration of an implicit step did not converge; try a smaller dt, or a smoother drive",
-    Status.non_finite: "the state became infinite or NaN; try a smaller dt, an implicit solver, more passes per step (TransferMatrix), "
-    "or look for a load that grows without bound",
-    Status.max_steps: "the adaptive run needed more steps than allowed; raise max_steps, loosen the tolerance, or use an implicit solver with fixed dt",
-    Status.ran_off_link: "a sliding or prismatic joint ran off the end of its link; shorten the motion or add end stops",
-    Status.singular: "the equations became singular; look for a massless joint driven by an effort, or a mechanism at a singular pose",
-    Status.energy_collapse: "the strain energy is unbounded below at this amplitude; use a complete order of approximation",
+    Status.newton_failed: (
+        "Newton's iteration of an implicit step did not converge; try a smaller dt, or a smoother "
+        "drive"
+    ),
+    Status.non_finite: (
+        "the state became infinite or NaN; try a smaller dt, an implicit solver, more passes per "
+        "step (TransferMatrix), or look for a load that grows without bound"
+    ),
+    Status.max_steps: (
+        "the adaptive run needed more steps than allowed; raise max_steps, loosen the tolerance, "
+        "or use an implicit solver with fixed dt"
+    ),
+    Status.ran_off_link: (
+        "a sliding or prismatic joint ran off the end of its link; shorten the motion or add end "
+        "stops"
+    ),
+    Status.singular: (
+        "the equations became singular; look for a massless joint driven by an effort, or a "
+        "mechanism at a singular pose"
+    ),
+    Status.energy_collapse: (
+        "the strain energy is unbounded below at this amplitude; use a complete order of "
+        "approximation"
+    ),
     Status.constraint_drift: "a loop-closing constraint drifted; try a smaller dt",
 }
 
 
 class SimulationError(RuntimeError):
-    """Raised after a failed run when ``throw=True``: says when (t), where (joint or link) and what to try."""
+    """Raised after a failed run with ``throw=True``: time, joint or link, and remedy."""
 
     def __init__(self, status: Status, t_fail: float, where: str | None):
         self.status, self.t_fail, self.where = status, t_fail, where

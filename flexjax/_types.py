@@ -33,9 +33,10 @@ def is_traced(x: Any) -> TypeGuard[Array]:
 
 
 def as_float(x: Any) -> jax.Array:
-    """A strongly typed float array: float64 if x64 is on, else float32; what is already floating keeps its dtype.
+    """A strongly typed float array: float64 if x64 is enabled, else float32.
 
-    A Python float as leaf retraces for every new number, and a weak type costs one more trace: both end here.
+    An array that is already floating keeps its dtype. A Python float as leaf would retrace for
+    every new value, and a weak type costs one more trace.
     """
     dtype = getattr(x, "dtype", None)
     if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
@@ -48,7 +49,7 @@ def as_float(x: Any) -> jax.Array:
 
 
 def as_float_or_none(x: Any) -> jax.Array | None:
-    """:func:`as_float`, where None says that the field is absent."""
+    """:func:`as_float`; None denotes an absent field."""
     return None if x is None else as_float(x)
 
 
@@ -62,10 +63,11 @@ def hash_by_leaves(tree: Any) -> int:
 
 
 def ravel(tree: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
-    """All leaves in one vector, and the way back, as ``jax.flatten_util.ravel_pytree`` for leaves of one type, but empty leaves take no part.
+    """All leaves in one vector, and the inverse, as ``jax.flatten_util.ravel_pytree``.
 
-    An empty slice of a concatenation with an empty part is rewritten for ever by jaxlib 0.10.1, which then gives up on what is left of the program; where the
-    process may use one core only, that includes the configuration of LAPACK's calls ("No registered implementation for untyped custom call to lapack_...").
+    Leaves have one type, and empty leaves are left out: an empty slice of a concatenation with an
+    empty part makes jaxlib 0.10.1 abandon its rewriting of the program. On one core that includes
+    the configuration of LAPACK's calls ("No registered implementation for untyped custom call").
     """
     leaves, form = jax.tree_util.tree_flatten(tree)
     shapes = [jnp.shape(x) for x in leaves]
@@ -75,11 +77,10 @@ def ravel(tree: Any) -> tuple[jax.Array, Callable[[jax.Array], Any]]:
         parts, at = [], 0
         for shape in shapes:
             size = math.prod(shape)
-            parts.append(
-                jax.lax.slice(vector, (at,), (at + size,)).reshape(shape)
-                if size
-                else jnp.zeros(shape, vector.dtype)
-            )
+            if size:
+                parts.append(jax.lax.slice(vector, (at,), (at + size,)).reshape(shape))
+            else:
+                parts.append(jnp.zeros(shape, vector.dtype))
             at += size
         return jax.tree_util.tree_unflatten(form, parts)
 

@@ -180,7 +180,7 @@ def test_derivatives_of_a_healthy_run_have_no_nan(name):
 
 
 def test_modes_have_no_nan():
-    """The arm has one mode. Entries beyond it are left out, or infinite where the call is traced."""
+    """The arm has one mode. Entries beyond it are left out, or infinite in a traced call."""
 
     def first(x):
         model, drive = parts("RigidArm", x)

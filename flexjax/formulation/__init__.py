@@ -1,4 +1,4 @@
-"""Formulations: ways to turn a robot description into a model. The registry is the one list; classes load when they are first used."""
+"""Formulations: ways to turn a robot into a model. Classes are imported at first use."""
 
 from flexjax.formulation._base import (
     AbstractFormulation as AbstractFormulation,

@@ -18,14 +18,17 @@ from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot
 
 if TYPE_CHECKING:
-    # An annotation of equinox's own would make it an argument of every subclass's constructor.
+    # Otherwise pyright would take it as an argument of every subclass's constructor.
     from typing import ClassVar as AbstractClassVar, ClassVar as AbstractVar
 else:
     from equinox import AbstractClassVar, AbstractVar
 
 
 class AbstractModel(eqx.Module):
-    """A robot in one formulation: a pytree of arrays with pure functions. Keeps the robot and the formulation; the rest is a cache."""
+    """A robot in one formulation: a pytree of arrays with pure functions.
+
+    It stores the robot and the formulation; the rest is a cache.
+    """
 
     robot: AbstractVar[Robot]
     formulation: AbstractVar["AbstractFormulation"]
@@ -35,7 +38,7 @@ class AbstractModel(eqx.Module):
 
     @abc.abstractmethod
     def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
-        """Consistent state at t0: prescribed joints as the drive says, loops assembled, differentiably."""
+        """Consistent, differentiable state at t0: prescribed joints set, loops closed."""
 
     @abc.abstractmethod
     def term(self, drive: Drive) -> AbstractTerm:
@@ -45,33 +48,39 @@ class AbstractModel(eqx.Module):
     def observe(
         self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
     ) -> Snapshot:
-        """One instant with everything recovered; ``s``: stations in [0, 1] on every link; ``at`` picks the piece of the signals."""
+        """All quantities at one instant.
+
+        ``s``: stations in [0, 1] on every link; ``at`` selects the piece of the signals.
+        """
 
     @abc.abstractmethod
     def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
         """Energies at one instant."""
 
-    def look(
+    def observe_with_energy(
         self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
     ) -> tuple[Snapshot, Energy]:
-        """Both; where they share much, a model writes them together."""
+        """Both; a model that shares work between them overrides this."""
         return self.observe(t, y, drive, s, at), self.energy(t, y, drive, at)
 
     @abc.abstractmethod
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
-        """The solver that simulate uses unless told otherwise."""
+        """The solver that ``simulate`` uses by default."""
 
     @abc.abstractmethod
     def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
-        """(status code, index of the joint concerned or -1) of failures that only this formulation can see; (0, -1) if all is well."""
+        """Failures that only this formulation detects: (status, index of the joint or -1).
+
+        (0, -1) for success.
+        """
 
     def rebind(self, robot: Robot) -> "AbstractModel":
-        """The same formulation on a robot with other numbers; traceable."""
+        """The same formulation on a robot with other parameters; traceable."""
         return self.formulation.bind(robot, dtype=self.robot.gravity.dtype)
 
 
 class AbstractFormulation(eqx.Module):
-    """Options of a formulation, all static. ``paper`` is the reference that :func:`flexjax.cite` gives."""
+    """Options of a formulation, all static; ``paper`` is the reference for :func:`flexjax.cite`."""
 
     paper: AbstractClassVar[str]
     deforms: ClassVar[bool] = True  # False where links are rigid bodies
@@ -86,7 +95,10 @@ class AbstractFormulation(eqx.Module):
 
     @abc.abstractmethod
     def build(self, robot: Robot) -> AbstractModel:
-        """The model of a robot that is not refused, its numbers all of one precision; pure and traceable in them. Called by ``bind``, compiled."""
+        """The model of a supported robot with parameters of one precision; pure and traceable.
+
+        ``bind`` calls it, compiled.
+        """
 
     def start_refusals(self, robot: Robot, start: Start) -> list[str]:
         """Fields of a start that this formulation does not support on ``robot``."""
@@ -101,7 +113,7 @@ class AbstractFormulation(eqx.Module):
         return []
 
     def bind(self, robot: Robot, *, dtype: DTypeLike | None = None) -> AbstractModel:
-        """The model; pure and traceable in the robot's numbers. Raises ValueError on refusals."""
+        """The model; pure and traceable in the robot's parameters. Refusals raise ValueError."""
         robot = _prepare(self, robot, dtype)
         for warning in self.option_warnings(robot):
             warnings.warn(warning, stacklevel=2)
@@ -110,7 +122,7 @@ class AbstractFormulation(eqx.Module):
 
 @eqx.filter_jit
 def _build(formulation: AbstractFormulation, robot: Robot) -> AbstractModel:
-    # One program for all numbers of a robot: hundreds of small operations run eagerly take seconds.
+    # One program: hundreds of small operations, run eagerly, take seconds.
     return formulation.build(robot)
 
 
@@ -151,8 +163,9 @@ def _warn_single():
     if not _warned:
         _warned.append(True)
         warnings.warn(
-            "flexjax runs in float32: flexible links are stiff and lose digits. Switch double precision on with "
-            "jax.config.update('jax_enable_x64', True) before building arrays, or pass dtype=jnp.float32 to bind to say that you mean it.",
+            "flexjax runs in float32: flexible links are stiff and lose digits. Switch double "
+            "precision on with jax.config.update('jax_enable_x64', True) before building arrays, "
+            "or pass dtype=jnp.float32 to bind to say that you mean it.",
             stacklevel=4,
         )
 

@@ -72,7 +72,7 @@ class ChainModel(AbstractModel):
     ) -> Snapshot:
         return chain_snapshot(self.term(drive), t, y, s, at)
 
-    def look(
+    def observe_with_energy(
         self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
     ) -> tuple[Snapshot, Energy]:
         return observe_with_energy(self.term(drive), t, y, s, at)

@@ -87,8 +87,10 @@ class Mechanism:
     def connect(
         self, a: Port, b: Port, kind: str = "fixed", *, name: str | None = None, **fields
     ) -> str:
-        """Connect two ports by a joint (kind and fields as in :class:`flexjax.Joint`), and return the
-        joint's name. The first connection of a link's base carries it; another one closes a loop."""
+        """Connect two ports by a joint, with the fields of :class:`flexjax.Joint`; return its name.
+
+        The first connection of a link's base carries it; another one closes a loop.
+        """
         for port in (a, b):
             if port.component.link is not None and port.component.name not in [
                 known.name for known in self._links

@@ -411,7 +411,9 @@ def _assemble(
 
     kept, complete = stations
     s = kept if complete else jnp.concatenate([kept, jnp.array([0.0, 1.0], ts.dtype)])
-    snap, energy = jax.vmap(lambda t, y, at: model.look(t, y, drive, s, at))(ts, ys, pieces)
+    snap, energy = jax.vmap(lambda t, y, at: model.observe_with_energy(t, y, drive, s, at))(
+        ts, ys, pieces
+    )
 
     def mask(x):
         return jnp.where(good.reshape((-1,) + (1,) * (x.ndim - 1)), x, jnp.nan)

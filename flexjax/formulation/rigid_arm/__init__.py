@@ -1,3 +1,3 @@
-"""The serial arm with rigid links: the reference that every flexible formulation must reach when its links stiffen."""
+"""The serial arm with rigid links: the limit of every flexible formulation with stiff links."""
 
 from flexjax.formulation.rigid_arm._formulation import RigidArm as RigidArm

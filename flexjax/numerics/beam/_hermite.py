@@ -33,8 +33,10 @@ class Cubics:
 
 @functools.cache
 def interpolation(table: Cubics) -> np.ndarray:
-    """(size, 2, n): coefficients from values and slopes (per element) at all nodes but the first: of Hermite cubics
-    themselves, of B-splines from the values and the last slope."""
+    """Coefficients (size, 2, n) from values and slopes (per element) at all nodes but the first.
+
+    B-splines use the values and the last slope only.
+    """
     n = table.elements
     rows = np.zeros((2, n, table.size + 1))
     ends = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0]])

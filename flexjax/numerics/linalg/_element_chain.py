@@ -1,6 +1,7 @@
-"""Bordered block-tridiagonal solve: elements along the arm, joints as a few dense columns beside them. Cost linear in the number of elements.
+"""Bordered block-tridiagonal solve: elements along the arm, joints as dense columns, in O(n).
 
-Unknowns that belong to one element alone (its axial slopes) are eliminated first, all elements at once; the rest is block-tridiagonal in the nodes.
+Unknowns of one element alone (its axial slopes) are eliminated first, all elements at once. The
+rest is block-tridiagonal in the nodes.
 """
 
 import equinox as eqx
@@ -14,7 +15,8 @@ from flexjax.numerics.linalg import gauss_jordan, inverse2, mm, mv
 
 
 class Factors(eqx.Module):
-    """Elimination of the elements' own unknowns (inverse, coupling), of nodes (inverse diagonal, multipliers), of the joints (columns, inverse)."""
+    """Eliminated unknowns of elements (inverse, coupling), nodes (inverse diagonal, multipliers)
+    and joints (columns, inverse)."""
 
     own_inverse: Float[Array, "n own own"]
     own_coupling: Float[Array, "n own 2*node"]
@@ -32,17 +34,19 @@ def factorise(
     joint: Float[Array, "D D"],
     free: np.ndarray,
 ) -> Factors:
-    """``E``: symmetric element matrices; ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints that are not
-    ``free`` have unit rows."""
+    """Factorise symmetric element matrices ``E``.
+
+    ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints
+    that are not ``free`` have unit rows.
+    """
     k = 2 * node
     invert = {0: lambda m: m, 2: inverse2}.get(E.shape[1] - k, gauss_jordan)
     own_inverse = jax.vmap(invert)(E[:, k:, k:])
     coupling = mm(own_inverse, E[:, k:, :k])
     C = E[:, :k, :k] - jnp.einsum("nsi,nsj->nij", E[:, k:, :k], coupling)
     lower = C[:, node:, :node]  # outer row, inner column: couples node k with node k - 1
-    diagonal = C[:, node:, node:] + jnp.concatenate(
-        [C[1:, :node, :node], jnp.zeros((1, node, node), E.dtype)]
-    )
+    after = jnp.concatenate([C[1:, :node, :node], jnp.zeros((1, node, node), E.dtype)])
+    diagonal = C[:, node:, node:] + after
     lower = lower.at[0].set(0.0)  # the first node is clamped
 
     def outwards(previous, row):
@@ -52,40 +56,26 @@ def factorise(
         inverse = 0.5 * (inverse + inverse.T)
         return inverse, (inverse, G)
 
-    _, (inverse, multiplier) = lax.scan(
-        outwards, jnp.zeros((node, node), E.dtype), (lower, diagonal)
-    )
-    f = Factors(
-        own_inverse,
-        coupling,
-        inverse,
-        multiplier,
-        jnp.zeros_like(border),
-        border,
-        jnp.zeros_like(joint),
-    )
+    start = jnp.zeros((node, node), E.dtype)
+    _, (inverse, multiplier) = lax.scan(outwards, start, (lower, diagonal))
+    none = (jnp.zeros_like(border), border, jnp.zeros_like(joint))
+    f = Factors(own_inverse, coupling, inverse, multiplier, *none)
     if joint.shape[0] == 0:
         return f
     columns = jax.vmap(lambda b: solve_elastic(f, b))(border)
     both = free[:, None] & free[None, :]
     schur = jnp.where(both, joint - border @ columns.T, jnp.eye(joint.shape[0], dtype=E.dtype))
-    return eqx.tree_at(
-        lambda f: (f.columns, f.joint_inverse),
-        f,
-        (columns, jnp.where(both, gauss_jordan(schur), 0.0)),
-    )
+    joints = (columns, jnp.where(both, gauss_jordan(schur), 0.0))
+    return eqx.tree_at(lambda f: (f.columns, f.joint_inverse), f, joints)
 
 
 def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
     n, node = f.inverse.shape[:2]
     table = r.reshape(n, -1)
     own = mv(f.own_inverse, table[:, node:])
-    handed = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
-    rhs = (
-        table[:, :node]
-        - handed[:, node:]
-        - jnp.concatenate([handed[1:, :node], jnp.zeros((1, node), r.dtype)])
-    )
+    passed = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
+    after = jnp.concatenate([passed[1:, :node], jnp.zeros((1, node), r.dtype)])
+    rhs = table[:, :node] - passed[:, node:] - after
 
     def outwards(previous, row):
         G, b = row
