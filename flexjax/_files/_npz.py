@@ -29,7 +29,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, where: str) -> np.
         shape, _, dtype = head(file)
     if dtype.hasobject:
         raise FileError(
-            f"{where}: {member.filename!r} holds Python objects; expected numbers. "
+            f"{where}: {member.filename!r} contains Python objects; expected numbers. "
             "Objects would be unpickled, which can run code: save numbers only."
         )
     if math.prod(shape) * dtype.itemsize > member.file_size:

@@ -161,7 +161,7 @@ def to_dataset(traj: Trajectory) -> "xarray.Dataset":
         try:
             attrs[f"{name}_structure"] = json.dumps(flatten(getattr(traj, name), arrays))
         except NotPlain as error:
-            attrs[f"{name}_left_out"] = f"holds {error}, which has no place in a file"
+            attrs[f"{name}_left_out"] = f"contains {error}, which cannot be stored"
             continue
         for i, array in enumerate(arrays):
             data[f"{name}_{i}"] = (tuple(f"{name}_{i}_dim{k}" for k in range(array.ndim)), array)

@@ -222,7 +222,7 @@ def test_bad_records_are_refused(change, message):
         ),
         ("time,angle\n0,1\n1,2\n", {"units": {"angel": "deg"}}, "no such column"),
         ("time,angle,angle\n0,1,1\n1,2,2\n", {}, "two columns"),
-        ("", {}, "holds no column"),
+        ("", {}, "contains no column"),
     ],
 )
 def test_bad_files_are_refused(tmp_path, text, options, message):

@@ -37,7 +37,7 @@ def test_spectra(model, record):
     assert np.all(np.abs(result.values - TRUE) < 4 * result.standard_errors)
     for s, y in record.sensors.items():
         assert result.noise[s] == pytest.approx(0.02 * np.std(y), rel=0.3)
-    with pytest.raises(ValueError, match="holds no line"):
+    with pytest.raises(ValueError, match="contains no line"):
         fx.identify(model, record, JOINT_FREE, dt=DT, band=(0.01, 0.02))
 
 

@@ -419,7 +419,7 @@ def measure_data(
             )
             if not np.any(np.asarray(lines[-1])):
                 raise ValueError(
-                    f"band: {band} Hz holds no line of a recording of {len(ts)} samples, which "
+                    f"band: {band} Hz contains no line of a recording of {len(ts)} samples, which "
                     f"has {f[1]:g} to {f[-1]:g} Hz."
                 )
     ov, ow = [], []

@@ -87,7 +87,7 @@ class Experiment:
                         f"{where}: shape {values.shape}; expected ({n},), one value for each time."
                     )
                 elif np.all(np.isnan(values)):
-                    faults.append(f"{where}: holds no number at all; leave the channel out.")
+                    faults.append(f"{where}: contains no number; leave the channel out.")
                 elif np.any(np.isinf(values)):
                     faults.append(
                         f"{where}: infinite at t = {self.ts[np.isinf(values)][0]:g} s; expected "

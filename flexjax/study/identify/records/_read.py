@@ -34,7 +34,7 @@ def read_columns(path: str | os.PathLike) -> dict[str, Column]:
         raise FileNotFoundError(f"data file {str(path)!r}: no such file.")
     columns = reader(path, f"data file {str(path)!r}")
     if not columns:
-        raise ValueError(f"data file {str(path)!r}: holds no column of numbers.")
+        raise ValueError(f"data file {str(path)!r}: contains no column of numbers.")
     return columns
 
 
