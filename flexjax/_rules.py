@@ -131,8 +131,9 @@ def _body_jvp(jaxpr, primals, tangents, zero):
             *(p if z else next(rest) for p, z in zip(primals, zero, strict=True))
         )
 
-    moving = [(p, t) for p, t, z in zip(primals, tangents, zero, strict=True) if not z]
-    return jax.jvp(body, *zip(*moving, strict=True))
+    moving = [p for p, z in zip(primals, zero, strict=True) if not z]
+    changes = [t for t, z in zip(tangents, zero, strict=True) if not z]
+    return jax.jvp(body, moving, changes)
 
 
 def _tangent(x, change):
@@ -170,6 +171,7 @@ def _batched(rules: ruled, size: int, batched: list[bool], tree, static) -> rule
 
     def jvp(leaves, changes):
         def one(leaves, changes):
+            assert rules.jvp is not None  # set below only then
             return rules.jvp(args(leaves), jtu.tree_unflatten(tree, changes))
 
         moved = [None if dx is None else a for dx, a in zip(changes, axes, strict=True)]

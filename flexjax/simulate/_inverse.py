@@ -14,7 +14,9 @@ from flexjax.robot import Robot
 
 
 def _rigid(robot: Robot) -> ChainModel:
-    return RigidArm().bind(robot)
+    model = RigidArm().bind(robot)
+    assert isinstance(model, ChainModel)  # what RigidArm builds
+    return model
 
 
 def inverse_dynamics(

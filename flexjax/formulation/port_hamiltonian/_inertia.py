@@ -171,11 +171,11 @@ def element_table(link: Link, n: int, blend: float) -> ElementTable:
         axis=1,
     )
     if not any(planes):
-        blocks = (
+        first, last, coupling = (
             over(seen(left, inertia, right), shape)
             for (left, right), shape in zip(((Ta, Ta), (Tb, Tb), (Ta, Tb)), shapes, strict=True)
         )
-        return ElementTable(1.0 / compliance, over(inertia), *blocks, weight, moment)
+        return ElementTable(1.0 / compliance, over(inertia), first, last, coupling, weight, moment)
     ratios = [
         12 * over(_finite_inverse(g)) / (over(1.0 / EI) * l**2)
         for g, EI in ((p.GAy, p.EIz), (p.GAz, p.EIy))
