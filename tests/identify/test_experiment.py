@@ -192,7 +192,7 @@ def test_gaps_of_inputs_are_filled_on_request(tmp_path):
         ({"ts": T[::-1]}, "expected increasing times"),
         ({"ts": np.where(T == T[3], np.nan, T)}, "row 3 is nan"),
         ({"sensors": {"angle": Y[:-1]}}, r"shape \(50,\); expected \(51,\)"),
-        ({"sensors": {"angle": np.nan * Y}}, "no number at all"),
+        ({"sensors": {"angle": np.nan * Y}}, "contains no number"),
         ({"sensors": {"angle": np.where(T > 0.5, np.inf, Y)}}, "infinite at t = 0.52"),
         ({"sensors": {}}, "at least one sensor"),
         ({"efforts": {"pin": Y}, "motions": {"pin": Y}}, "driven twice"),
