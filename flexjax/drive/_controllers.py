@@ -70,6 +70,9 @@ def _of_joint(where: str, signal: Any, dofs: int) -> list[str]:
 class Motion(AbstractActuation):
     """The joint follows a signal exactly; the required effort is an output.
 
+    Outputs show the rate and the acceleration of the signal itself. At a break of the signal they
+    show its values after the break.
+
     Arguments:
         signal: joint coordinate; of a flexible joint, that of the motor side.
     """

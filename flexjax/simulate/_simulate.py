@@ -399,7 +399,8 @@ def _assemble(
     intervals: Int[Array, ""] | None = None,
 ) -> Trajectory:
     """Outputs from states: everything recovered by one dynamics evaluation per output, never in the loop. An output on a break of the drive is
-    seen with the signals after it, as the signals themselves have it."""
+    seen with the signals after it, as the signals themselves have it: with the rates and
+    accelerations that a Motion has after it, and with the reactions that belong to them."""
     good = ~(ts > lane.t_fail - 1e-12) | (lane.status == 0)
     if intervals is not None:
         late = jnp.arange(ts.shape[0]) > intervals
@@ -411,9 +412,13 @@ def _assemble(
 
     kept, complete = stations
     s = kept if complete else jnp.concatenate([kept, jnp.array([0.0, 1.0], ts.dtype)])
-    snap, energy = jax.vmap(lambda t, y, at: model.observe_with_energy(t, y, drive, s, at))(
-        ts, ys, pieces
-    )
+    term = model.term(drive)
+
+    def observe(t, y, at):
+        y = term.with_prescribed_rates(t, y, at)
+        return model.observe_with_energy(t, y, drive, s, at)
+
+    snap, energy = jax.vmap(observe)(ts, ys, pieces)
 
     def mask(x):
         return jnp.where(good.reshape((-1,) + (1,) * (x.ndim - 1)), x, jnp.nan)

@@ -121,9 +121,11 @@ def cases():
 @pytest.mark.parametrize(("name", "solver", "kind"), list(cases()))
 def test_drive_acts_as_on_the_rigid_arm(name, solver, kind):
     traj = run(FORMULATIONS[name][0], kind, SOLVERS[solver], 2.5e-3)
-    # Methods without numerical damping keep what a jump excites in modes that dt does not resolve.
-    fast = 2e-3 if name == "RigidArm" else 3e-2
-    limits = {"rate": fast, "effort": fast}
+    # Methods without numerical damping keep what a start excites in modes that dt does not resolve:
+    # it is in the rates of the link, and times stiff dampers in the effort that a Motion takes.
+    limits = {} if name == "RigidArm" else {"rate": 3e-2, "effort": 3e-2}
+    if name != "RigidArm" and solver not in ("GeneralisedAlpha", "TRBDF2"):
+        limits["effort"] = 1.0
     far = {key: x for key, x in wrong(traj, kind).items() if x > limits.get(key, 2e-3)}
     assert not far
 

@@ -1,5 +1,7 @@
 """Links, joints and loops together as a term: what solvers, modes and equilibrium see of a mechanism."""
 
+import dataclasses
+
 import jax.numpy as jnp
 
 from flexjax.drive import Drive, Feedback
@@ -65,6 +67,14 @@ class PortTerm(AbstractPortHamiltonianTerm):
     # --- the differential equation itself
     def instant(self, t, mech: PortState, args, memory) -> Accelerations:
         return _dynamics.accelerations(self.arm, t, mech, args, memory)
+
+    def with_prescribed_rates(self, t, y: State, args) -> State:
+        # The midpoint rule gives rates whose mean over a step is right; after a jump they alternate.
+        arm = self.arm
+        locked = arm.collect(arm.masks()[1].astype(y.mech.v.dtype)) > 0
+        rate = arm.to_v(arm.drive.motion(arm.robot, t, args)[1])
+        mech = dataclasses.replace(y.mech, v=jnp.where(locked, rate, y.mech.v))
+        return dataclasses.replace(y, mech=mech)
 
     def held(self, t, dx: PortTangent) -> PortTangent:
         return self.arm.held(dx)

@@ -3,10 +3,11 @@
 from typing import ClassVar
 
 import diffrax
+from jax import lax
 from jaxtyping import Array, Bool, PyTree
 
 from flexjax._types import PieceTime, ScalarLike
-from flexjax.numerics.term import State
+from flexjax.numerics.term import AbstractSecondOrderTerm, State
 
 
 class AbstractStepSolver(diffrax.AbstractSolver):
@@ -26,3 +27,18 @@ def outcome(ok: Bool[Array, ""]) -> diffrax.RESULTS:
     results = diffrax.RESULTS
     # pyright takes the members of an equinox enumeration for literals of another type.
     return results.where(ok, results.successful, results.nonlinear_divergence)  # pyright: ignore[reportArgumentType]
+
+
+def after_jump(
+    made_jump: Bool[Array, ""] | bool,
+    term: AbstractSecondOrderTerm,
+    t0: ScalarLike,
+    y0: State,
+    args: PieceTime,
+) -> State:
+    """The state at the start of a step: prescribed rates may have jumped.
+
+    A grid without breaks passes a plain False, which saves the code for it."""
+    if made_jump is False or not term.prescribed(t0, args)[0].any():
+        return y0
+    return lax.cond(made_jump, lambda: term.with_prescribed_rates(t0, y0, args), lambda: y0)

@@ -20,7 +20,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
-from flexjax.numerics.solver._base import AbstractStepSolver, outcome
+from flexjax.numerics.solver._base import AbstractStepSolver, after_jump, outcome
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
 from flexjax.numerics.term import AbstractLagrangianTerm, Mechanical, State, unwrap
@@ -62,11 +62,12 @@ def _path(
     q0: Coordinates,
     v0: Velocities,
     v1: Velocities,
+    u: Velocities,
     args: PieceTime,
     memory: PyTree,
-) -> tuple[Velocities, Velocities, Velocities, Float[Array, ""] | None]:
-    """(what is missing of the momentum balance, mean forces of the drive, of dampers, work of a ground that moves by itself: None if it does not)."""
-    u = 0.5 * (v0 + v1)
+) -> tuple[Velocities, Velocities, Velocities, Velocities, Float[Array, ""] | None]:
+    """(what is missing of the momentum balance, change of momenta, mean forces of the drive, of
+    dampers, work of a base that moves: None if it does not). ``u`` is the mean velocity."""
     stations, weights = _stations(points, term.kinks(q0, dt * u))
     # Both ends of the path are stations, if without weight: their momenta come out of the same sweep.
     pa, pb, gradient, ground = jax.vmap(
@@ -81,7 +82,7 @@ def _path(
     taken = (
         None if ground is None else ground[1][-1] - ground[0][0] + dt * jnp.sum(weights * ground[2])
     )
-    return gap, driven, damped, taken
+    return gap, p1 - p0, driven, damped, taken
 
 
 class DiscreteGradient(AbstractStepSolver):
@@ -111,12 +112,17 @@ class DiscreteGradient(AbstractStepSolver):
     ):
         term = unwrap(terms)
         dt, tm = t1 - t0, 0.5 * (t0 + t1)
+        y0 = after_jump(made_jump, term, t0, y0, args)
         q0, v0 = y0.mech.q, y0.mech.v
-        mask, q_p, _, _ = term.prescribed(t1, args)
-        v_p = 2 * term.displacement(q0, q_p) / dt - v0
+        mask, q_p, v_p, _ = term.prescribed(t1, args)
+
+        def mean(v1):
+            # Of prescribed coordinates the drive gives the rates and the way: 2 way / dt - v0
+            # instead of its rate would alternate from step to step after a jump.
+            return jnp.where(mask, term.displacement(q0, q_p) / dt, 0.5 * (v0 + v1))
 
         def path(v1):
-            return _path(term, self.points, tm, dt, q0, v0, v1, args, y0.memory)
+            return _path(term, self.points, tm, dt, q0, v0, v1, mean(v1), args, y0.memory)
 
         def residual(v1):
             return jnp.where(mask, v1 - v_p, path(v1)[0])
@@ -128,8 +134,8 @@ class DiscreteGradient(AbstractStepSolver):
         cv, cq = 0.5 * step, 0.25 * step**2
 
         def at(v1):
-            mean = 0.5 * (v0 + v1)
-            return stop((tm, term.move(q0, 0.5 * dt * mean), mean))
+            u = mean(v1)
+            return stop((tm, term.move(q0, 0.5 * dt * u), u))
 
         factors = fixed.preconditioner(*at(guess), 1.0, cv, cq, *rest)
         guess, precondition = first_guess(
@@ -141,12 +147,13 @@ class DiscreteGradient(AbstractStepSolver):
         floor = lax.stop_gradient(1e-3 / dt)
         noise = fixed.roundoff(factors, *stop((q0, v0)))
         v1, iterations, ok = implicit_solve(residual, precondition, guess, floor, noise)
-        u = 0.5 * (v0 + v1)
+        u = mean(v1)
         q1 = term.impose(term.move(q0, dt * u), q_p)
-        if mask.any() or eqx.filter_eval_shape(path, v1)[3] is not None:
-            gap, driven, damped, taken = path(v1)
+        if mask.any() or eqx.filter_eval_shape(path, v1)[4] is not None:
+            gap, change, driven, damped, taken = path(v1)
             # In a prescribed row the gap is the impulse that the prescription takes: its work is the drive's.
-            taken = jnp.sum(jnp.where(mask, u * gap, 0.0)) + (0.0 if taken is None else taken)
+            given = u * gap + (0.5 * (v0 + v1) - u) * change
+            taken = jnp.sum(jnp.where(mask, given, 0.0)) + (0.0 if taken is None else taken)
         else:
             driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, y0.memory)
             taken = 0.0

@@ -13,7 +13,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, PyTree
 
 from flexjax._types import PieceTime, ScalarLike, Velocities, as_float
-from flexjax.numerics.solver._base import AbstractStepSolver, outcome
+from flexjax.numerics.solver._base import AbstractStepSolver, after_jump, outcome
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
 from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
@@ -146,6 +146,7 @@ class Newmark(AbstractStepSolver):
         made_jump: Bool[Array, ""] | bool,
     ):
         term = unwrap(terms)
+        y0 = after_jump(made_jump, term, t0, y0, args)
         old = _after_jump(made_jump, term, t0, y0, args, solver_state)
         y1, error, state, ok = _step(term, t0, t1, y0, args, old, self.beta, self.gamma, 0.0, 0.0)
         return y1, error, dict(y0=y0, y1=y1), state, outcome(ok)
@@ -178,6 +179,7 @@ class GeneralisedAlpha(AbstractStepSolver):
         alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
         gamma = 0.5 - alpha_m + alpha_f
         beta = 0.25 * (1 - alpha_m + alpha_f) ** 2
+        y0 = after_jump(made_jump, term, t0, y0, args)
         old = _after_jump(made_jump, term, t0, y0, args, solver_state)
         y1, error, state, ok = _step(term, t0, t1, y0, args, old, beta, gamma, alpha_m, alpha_f)
         return y1, error, dict(y0=y0, y1=y1), state, outcome(ok)

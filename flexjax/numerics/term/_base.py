@@ -84,6 +84,11 @@ class AbstractTerm(diffrax.AbstractTerm):
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
+    def with_prescribed_rates(self, t: ScalarLike, y: State, args: PieceTime) -> State:
+        """``y`` with the rates of a Motion itself, after a jump at ``t`` in the piece ``args``; as
+        it is where the term reads them from the drive."""
+        return y
+
     def held(self, t: ScalarLike, dx: PyTree) -> PyTree:
         """Masks like the tangent ``dx``: coordinates that a Motion holds. None unless the term keeps them in its state."""
         return jtu.tree_map(lambda x: jnp.zeros(x.shape, bool), dx)

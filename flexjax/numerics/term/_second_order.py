@@ -1,9 +1,12 @@
 """M(q) v' + h(q, v) = Q(t, q, v) with some coordinates prescribed: the form of floating-frame chains."""
 
 import abc
+import dataclasses
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import PyTree
 
 from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
@@ -77,6 +80,10 @@ class AbstractSecondOrderTerm(AbstractTerm):
         """``target - q`` (nv,) in the prescribed coordinates; zero elsewhere."""
 
     @abc.abstractmethod
+    def momentum(self, q: Coordinates, v: Velocities) -> Velocities:
+        """M(q) v."""
+
+    @abc.abstractmethod
     def forces(
         self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
     ) -> tuple[Velocities, Velocities]:
@@ -104,6 +111,33 @@ class AbstractSecondOrderTerm(AbstractTerm):
     def power(self, t: ScalarLike, y: State, args: PieceTime) -> tuple[Scalar, Scalar]:
         q, v = y.mech.q, y.mech.v
         return self.power_at(t, q, v, self.accelerate(t, q, v, args, y.memory), args, y.memory)
+
+    def with_prescribed_rates(self, t: ScalarLike, y: State, args: PieceTime) -> State:
+        """An impulse acts on the prescribed coordinates alone. The momenta of the others stay, so
+        that their rates jump too. The work of the impulse is the drive's."""
+        mask, _, rate, _ = self.prescribed(t, args)
+        q, v = y.mech.q, y.mech.v
+        if not mask.any():
+            return y
+        given = jnp.where(mask, rate - v, 0.0)
+        if not self.drive.breaks().shape[0]:  # static: nothing jumps, and this is round-off
+            return dataclasses.replace(y, mech=Mechanical(q, v + given))
+        still = jax.tree.map(lax.stop_gradient, (self, t, q, v, args, y.memory))
+        frozen, (t, *at, args, memory) = still[0], still[1:]
+        factors = frozen.preconditioner(t, *at, 1.0, 0.0, 0.0, args, memory)
+
+        def mass(x):
+            return jnp.where(mask, x, self.momentum(q, jnp.where(mask, 0.0, x)))
+
+        rest = lax.custom_linear_solve(
+            mass,
+            jnp.where(mask, 0.0, -self.momentum(q, given)),
+            lambda _, b: frozen.precondition(factors, b),
+            symmetric=True,
+        )
+        change = given + rest
+        work = y.work + jnp.sum((v + 0.5 * change) * self.momentum(q, change))
+        return dataclasses.replace(y, mech=Mechanical(q, v + change), work=work)
 
     def held(self, t: ScalarLike, dx: Mechanical) -> Mechanical:
         mask = jnp.asarray(self.prescribed(t, None)[0])
