@@ -24,15 +24,15 @@ EXAMPLE = "{ quintic = { start = 0.0, end = 1.0, duration = 2.0 } }"
 def load_drive(path: str | os.PathLike) -> Drive:
     """Load a drive file.
 
-    Each joint has a ``motion``, an ``effort`` or a ``pd`` controller, made of signals::
+    Each joint has a ``motion``, an ``effort`` or a ``pd`` controller, made of signals:
 
-    [joints.shoulder]
-    motion = { quintic = { start = 0.0, end = 1.0, duration = 2.0 } }
-    [joints.elbow]
-    pd = { kp = 40.0, kd = 1.0, reference = { ramp = { value = 0.5, duration = 1.0 } } }
-    [[loads]]
-    link = "fore"
-    wrench = { constant = { value = [0.0, -2.0, 0.0, 0.0, 0.0, 0.0] } }
+        [joints.shoulder]
+        motion = { quintic = { start = 0.0, end = 1.0, duration = 2.0 } }
+        [joints.elbow]
+        pd = { kp = 40.0, kd = 1.0, reference = { ramp = { value = 0.5, duration = 1.0 } } }
+        [[loads]]
+        link = "fore"
+        wrench = { constant = { value = [0.0, -2.0, 0.0, 0.0, 0.0, 0.0] } }
 
     Arguments:
         path: the file. A start table in it is left out, with a warning.
@@ -53,14 +53,14 @@ def load_drive(path: str | os.PathLike) -> Drive:
 def load_start(path: str | os.PathLike) -> Start:
     """Load the ``start`` table of a drive file.
 
-    Its fields are those of :class:`Start` and :class:`Shape`::
+    Its fields are those of :class:`Start` and :class:`Shape`:
 
-    [start.joints]
-    shoulder = 0.5
-    [start.links.upper]
-    y = [0.0, 0.004, 0.01]
-    y_rate = [0.0, 0.0, 0.1]
-    s = [0.0, 0.6, 1.0]
+        [start.joints]
+        shoulder = 0.5
+        [start.links.upper]
+        y = [0.0, 0.004, 0.01]
+        y_rate = [0.0, 0.0, 0.1]
+        s = [0.0, 0.6, 1.0]
 
     Arguments:
         path: the file.
