@@ -50,7 +50,8 @@ class Contract:
 
 
 def elastic_pair() -> fx.Robot:
-    """Two elastic links in the plane: hub, payload, damping, a joint's damping; what every flexible formulation of serial arms can hold."""
+    """Two elastic links in the plane: hub, payload, damping, a joint's damping; what every flexible
+    formulation of serial arms can hold."""
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
     damping = fx.Damping(strain_rate=2e-3)
     upper = fx.Link("upper", 0.4, section=fx.Rectangle(0.02, 0.01), material=soft, damping=damping)
@@ -129,9 +130,19 @@ SINGLE_ZERO = {
     **{f"drive.loads[0].wrench.value[{k}]": ACROSS for k in (2, 3, 4)},
 }
 FLAT = {
-    "gravity[2]": ACROSS, "sensors[0].position[1]": ACROSS, "sensors[1].direction[2]": ACROSS, "payloads[0].offset[2]": ACROSS,
-    **{f"joints[{i}].rotation[{k}]": ACROSS for i in range(3) for k in (0, 1)}, **{f"joints[{i}].offset[2]": ACROSS for i in range(3)},
-    **{f"drive.loads[{i}].wrench.{inner}signals[{k}]": ACROSS for i, inner in enumerate(("", "signal.")) for k in (2, 3, 4)},
-    "joints[2].home": "a Motion says where the joint is", "joints[1].stops.lower": "the stop at the other end is not touched",
-    "links[0].body.com[2]": ACROSS, **{f"links[0].body.inertia[{k}]": ACROSS for k in (0, 1, 3, 4, 5)},
-}  # fmt: skip
+    "gravity[2]": ACROSS,
+    "sensors[0].position[1]": ACROSS,
+    "sensors[1].direction[2]": ACROSS,
+    "payloads[0].offset[2]": ACROSS,
+    **{f"joints[{i}].rotation[{k}]": ACROSS for i in range(3) for k in (0, 1)},
+    **{f"joints[{i}].offset[2]": ACROSS for i in range(3)},
+    **{
+        f"drive.loads[{i}].wrench.{inner}signals[{k}]": ACROSS
+        for i, inner in enumerate(("", "signal."))
+        for k in (2, 3, 4)
+    },
+    "joints[2].home": "a Motion says where the joint is",
+    "joints[1].stops.lower": "the stop at the other end is not touched",
+    "links[0].body.com[2]": ACROSS,
+    **{f"links[0].body.inertia[{k}]": ACROSS for k in (0, 1, 3, 4, 5)},
+}

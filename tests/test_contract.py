@@ -1,4 +1,5 @@
-"""The contract that every formulation keeps: the same rows for every case of tests/contract_cases.py.
+"""The contract that every formulation keeps: the same rows for every case of
+tests/contract_cases.py.
 
 Rows on the quick cases run in `make test`; rows on the full cases, and tables with one line per
 parameter, belong to the full report.
@@ -364,7 +365,8 @@ def test_order_of_the_default_solver(name, record_number):
 
 @pytest.mark.slow
 def test_formulations_agree_on_shared_robots(record_number):
-    """The difference between formulations that support a robot, relative to what bending changes."""
+    """The difference between formulations that support a robot, relative to what bending
+    changes."""
     drives = (fx.Drive(joints={"root": fx.Motion(fx.quintic(0.0, 0.3, 0.4))}), pair_drive())
     for robot, drive in zip((pendulum(), elastic_pair()), drives, strict=True):
         supporting = {n: make() for n, make in FINE.items() if not make().refusals(robot)}

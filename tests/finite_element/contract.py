@@ -1,4 +1,5 @@
-"""The robot and the drive with which this formulation joins the contract test: all three kinds of joints, and everything that they and the links can hold."""
+"""The robot and the drive with which this formulation joins the contract test: all three kinds of
+joints, and everything that they and the links can hold."""
 
 import dataclasses
 
@@ -23,11 +24,40 @@ def arm() -> fx.Robot:
     rider = fx.Link("rider", 0.3, section=fx.Rectangle(0.02, 0.01), material=soft)
     boom = fx.Link("boom", 0.4, section=fx.Rectangle(0.02, 0.01), material=soft)
     joints = (
-        fx.Joint("shoulder", "revolute", "ground", "carrier", offset=(0.02, 0.01, 0.0), stiffness=150.0, damping=0.1, hub=fx.Hub(0.1, 2e-3),
-                 motor=fx.Motor(rotor=1e-3, gear=3.0), friction=fx.Friction(0.3, 0.1)),
-        fx.Joint("slider", "sliding", "carrier", "rider", rotation=(0.0, 0.0, 0.7), home=0.3, damping=0.5, mass=0.1, stops=fx.Stops(0.1, 0.25, 60.0, 1.0)),
-        fx.Joint("guide", "prismatic", "rider", "boom", rotation=(0.0, 0.0, -0.9), home=0.25, damping=0.3, mass=0.1),
-    )  # fmt: skip
+        fx.Joint(
+            "shoulder",
+            "revolute",
+            "ground",
+            "carrier",
+            offset=(0.02, 0.01, 0.0),
+            stiffness=150.0,
+            damping=0.1,
+            hub=fx.Hub(0.1, 2e-3),
+            motor=fx.Motor(rotor=1e-3, gear=3.0),
+            friction=fx.Friction(0.3, 0.1),
+        ),
+        fx.Joint(
+            "slider",
+            "sliding",
+            "carrier",
+            "rider",
+            rotation=(0.0, 0.0, 0.7),
+            home=0.3,
+            damping=0.5,
+            mass=0.1,
+            stops=fx.Stops(0.1, 0.25, 60.0, 1.0),
+        ),
+        fx.Joint(
+            "guide",
+            "prismatic",
+            "rider",
+            "boom",
+            rotation=(0.0, 0.0, -0.9),
+            home=0.25,
+            damping=0.3,
+            mass=0.1,
+        ),
+    )
     payload = fx.Payload("tool", "boom", 0.1, inertia=1e-4, offset=(0.01, 0.005, 0.0))
     sensors = (
         fx.Sensor("gauge", "strain_gauge", "carrier", s=0.13, position=(0.005, 0.0), gain=1e2),
@@ -60,7 +90,8 @@ def drive() -> fx.Drive:
 
 
 def without_rotary_inertia(robot: fx.Robot) -> fx.Robot:
-    """The rigid bodies of links whose slices have no rotary inertia of their own, as in this formulation (eq. 8): with it the motion differs by 2e-5."""
+    """The rigid bodies of links whose slices have no rotary inertia of their own, as in this
+    formulation (eq. 8): with it the motion differs by 2e-5."""
     links = []
     for link in robot.links:
         s, w = link_quadrature(link, 5)

@@ -1,4 +1,5 @@
-"""The robot and the drive with which this formulation joins the contract test: a telescope of two tubes on a driven carrier."""
+"""The robot and the drive with which this formulation joins the contract test: a telescope of two
+tubes on a driven carrier."""
 
 import flexjax as fx
 from tests.contract_parts import ACROSS, FLAT, Case, Contract

@@ -1,4 +1,5 @@
-"""The robot and the drive with which this formulation joins the contract test: what it can hold, in one arm in space. Its loops are in test_step.py."""
+"""The robot and the drive with which this formulation joins the contract test: what it can hold, in
+one arm in space. Its loops are in test_step.py."""
 
 import flexjax as fx
 from tests.contract_parts import (
@@ -14,12 +15,18 @@ from tests.contract_parts import (
 
 
 def arm() -> fx.Robot:
-    """A tapered, curved link on a flexible geared joint, a rigid body that slides, a link of two pieces on a ball: hubs, friction, stops, damping, payload."""
+    """A tapered, curved link on a flexible geared joint, a rigid body that slides, a link of two
+    pieces on a ball: hubs, friction, stops, damping, payload."""
     soft = fx.Material(E=2e9, nu=0.3, rho=1200.0)
     upper = fx.Link(
-        "upper", 0.4, section=fx.Rectangle(0.02, 0.014), section_end=fx.Rectangle(0.016, 0.01), material=soft, curvature=(0.1, 0.2, 0.3),
+        "upper",
+        0.4,
+        section=fx.Rectangle(0.02, 0.014),
+        section_end=fx.Rectangle(0.016, 0.01),
+        material=soft,
+        curvature=(0.1, 0.2, 0.3),
         damping=fx.Damping(strain_rate=2e-3, mass=0.1),
-    )  # fmt: skip
+    )
     middle = fx.Link(
         "middle",
         0.1,
@@ -37,14 +44,42 @@ def arm() -> fx.Robot:
     hand = fx.Link("hand", 0.2, section=fx.Rectangle(0.016, 0.012), material=soft)
     joints = (
         fx.Joint(
-            "turntable", "revolute", "ground", "upper", axis=(0.1, 1.0, 0.2), rotation=(0.0, 0.1, 0.4), offset=(0.02, 0.01, 0.03), stiffness=150.0,
-            damping=0.2, friction=fx.Friction(0.1, 0.05), hub=fx.Hub(0.2, 0.01), motor=fx.Motor(rotor=1e-3, gear=4.0), mass=0.1,
+            "turntable",
+            "revolute",
+            "ground",
+            "upper",
+            axis=(0.1, 1.0, 0.2),
+            rotation=(0.0, 0.1, 0.4),
+            offset=(0.02, 0.01, 0.03),
+            stiffness=150.0,
+            damping=0.2,
+            friction=fx.Friction(0.1, 0.05),
+            hub=fx.Hub(0.2, 0.01),
+            motor=fx.Motor(rotor=1e-3, gear=4.0),
+            mass=0.1,
         ),
-        fx.Joint("slide", "prismatic", "upper", "middle", axis=(1.0, 0.2, 0.0), stops=fx.Stops(-0.1, 0.05, 150.0, 5.0), home=0.06),
-        fx.Joint("elbow", "universal", "middle", "fore", axis=(0.0, 0.0, 1.0), axis2=(0.0, 1.0, 0.1), offset=(0.0, 0.02, 0.01), damping=0.05,
-                 hub=fx.Hub(0.1, (1e-3, 2e-3, 3e-3))),
+        fx.Joint(
+            "slide",
+            "prismatic",
+            "upper",
+            "middle",
+            axis=(1.0, 0.2, 0.0),
+            stops=fx.Stops(-0.1, 0.05, 150.0, 5.0),
+            home=0.06,
+        ),
+        fx.Joint(
+            "elbow",
+            "universal",
+            "middle",
+            "fore",
+            axis=(0.0, 0.0, 1.0),
+            axis2=(0.0, 1.0, 0.1),
+            offset=(0.0, 0.02, 0.01),
+            damping=0.05,
+            hub=fx.Hub(0.1, (1e-3, 2e-3, 3e-3)),
+        ),
         fx.Joint("wrist", "spherical", "fore", "hand", home=(0.2, -0.3, 0.1), damping=0.02),
-    )  # fmt: skip
+    )
     sensors = (
         fx.Sensor("angle", "encoder", "turntable", gain=2.0, offset=0.1),
         fx.Sensor("gauge", "strain_gauge", "upper", s=0.1, position=(0.005, 0.002), gain=1e2),

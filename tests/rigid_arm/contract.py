@@ -5,7 +5,8 @@ from tests.contract_parts import ON_GROUND, Case, Contract
 
 
 def every_joint() -> fx.Robot:
-    """Rigid links in space: flexible and geared, universal and spherical joints, shifts, stops, friction, hubs, payload, curvature, taper."""
+    """Rigid links in space: flexible and geared, universal and spherical joints, shifts, stops,
+    friction, hubs, payload, curvature, taper."""
     al = fx.Material.named("aluminium")
     column = fx.Link(
         "column",
@@ -29,14 +30,42 @@ def every_joint() -> fx.Robot:
     hand = fx.Link("hand", 0.2, section=fx.IBeam(0.03, 0.02, 0.004, 0.003), material=al)
     joints = (
         fx.Joint(
-            "turntable", "revolute", "ground", "column", axis=(0.1, 1.0, 0.0), rotation=(0.0, 0.0, 1.5), stiffness=150.0, damping=0.2,
-            friction=fx.Friction(0.3, 0.05), hub=fx.Hub(0.2, 0.01), motor=fx.Motor(rotor=1e-3, gear=4.0), mass=0.1,
+            "turntable",
+            "revolute",
+            "ground",
+            "column",
+            axis=(0.1, 1.0, 0.0),
+            rotation=(0.0, 0.0, 1.5),
+            stiffness=150.0,
+            damping=0.2,
+            friction=fx.Friction(0.3, 0.05),
+            hub=fx.Hub(0.2, 0.01),
+            motor=fx.Motor(rotor=1e-3, gear=4.0),
+            mass=0.1,
         ),
-        fx.Joint("shoulder", "universal", "column", "upper", axis=(0.0, 0.0, 1.0), axis2=(0.0, 1.0, 0.0), offset=(0.0, 0.05, 0.0), damping=0.1),
-        fx.Joint("slide", "prismatic", "upper", "fore", axis=(1.0, 0.2, 0.0), stops=fx.Stops(-0.1, 0.05, 150.0, 5.0), home=0.06,
-                 motor=fx.Motor(rotor=0.02, gear=2.0), hub=fx.Hub(0.1, (1e-4, 2e-4, 3e-4))),
+        fx.Joint(
+            "shoulder",
+            "universal",
+            "column",
+            "upper",
+            axis=(0.0, 0.0, 1.0),
+            axis2=(0.0, 1.0, 0.0),
+            offset=(0.0, 0.05, 0.0),
+            damping=0.1,
+        ),
+        fx.Joint(
+            "slide",
+            "prismatic",
+            "upper",
+            "fore",
+            axis=(1.0, 0.2, 0.0),
+            stops=fx.Stops(-0.1, 0.05, 150.0, 5.0),
+            home=0.06,
+            motor=fx.Motor(rotor=0.02, gear=2.0),
+            hub=fx.Hub(0.1, (1e-4, 2e-4, 3e-4)),
+        ),
         fx.Joint("wrist", "spherical", "fore", "hand", home=(0.2, -0.3, 0.1), damping=0.02),
-    )  # fmt: skip
+    )
     sensors = (
         fx.Sensor("angle", "encoder", "turntable", gain=2.0, offset=0.1),
         fx.Sensor("reach", "tip", "hand", s=0.7, direction=(1.0, 0.5, 0.2)),

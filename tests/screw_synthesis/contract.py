@@ -5,7 +5,8 @@ from tests.contract_parts import SINGLE_ZERO, Case, Contract, single, single_dri
 
 
 def arm() -> fx.Robot:
-    """A tapered link on a flexible, geared joint with friction; a second one behind a universal joint; hub, payload, damping."""
+    """A tapered link on a flexible, geared joint with friction; a second one behind a universal
+    joint; hub, payload, damping."""
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
     damping = fx.Damping(strain_rate=1e-3)
     upper = fx.Link(
@@ -19,14 +20,32 @@ def arm() -> fx.Robot:
     fore = fx.Link("fore", 0.3, section=fx.Rectangle(0.016, 0.01), material=soft, damping=damping)
     joints = (
         fx.Joint(
-            "turntable", "revolute", "ground", "upper", axis=(0.1, 1.0, 0.2), rotation=(0.0, 0.0, 0.4), stiffness=150.0,
-            damping=0.2, friction=fx.Friction(0.1, 0.05), hub=fx.Hub(0.2, 0.01), motor=fx.Motor(rotor=1e-3, gear=4.0), mass=0.1,
+            "turntable",
+            "revolute",
+            "ground",
+            "upper",
+            axis=(0.1, 1.0, 0.2),
+            rotation=(0.0, 0.0, 0.4),
+            stiffness=150.0,
+            damping=0.2,
+            friction=fx.Friction(0.1, 0.05),
+            hub=fx.Hub(0.2, 0.01),
+            motor=fx.Motor(rotor=1e-3, gear=4.0),
+            mass=0.1,
         ),
         fx.Joint(
-            "elbow", "universal", "upper", "fore", axis=(0.0, 0.0, 1.0), axis2=(0.0, 1.0, 0.1), offset=(0.0, 0.02, 0.01),
-            damping=0.05, home=(0.3, -0.2), hub=fx.Hub(0.1, (1e-3, 2e-3, 3e-3)),
+            "elbow",
+            "universal",
+            "upper",
+            "fore",
+            axis=(0.0, 0.0, 1.0),
+            axis2=(0.0, 1.0, 0.1),
+            offset=(0.0, 0.02, 0.01),
+            damping=0.05,
+            home=(0.3, -0.2),
+            hub=fx.Hub(0.1, (1e-3, 2e-3, 3e-3)),
         ),
-    )  # fmt: skip
+    )
     sensors = (
         fx.Sensor("angle", "encoder", "turntable", gain=2.0, offset=0.1),
         fx.Sensor("gauge", "strain_gauge", "upper", s=0.1, position=(0.005, 0.002), gain=1e3),

@@ -1,5 +1,5 @@
-"""The robot and the drive with which this formulation joins the contract test: everything that it can hold, in one
-planar arm."""
+"""The robot and the drive with which this formulation joins the contract test: everything that it
+can hold, in one planar arm."""
 
 import jax.numpy as jnp
 
@@ -91,17 +91,29 @@ def drive() -> fx.Drive:
 
 _ACROSS, _DEAD = "across the plane", "planar segments neither shear nor twist"
 ZERO = {
-    "gravity[2]": _ACROSS, "sensors[1].position[1]": _ACROSS, "sensors[2].direction[2]": _ACROSS, "payloads[0].offset[2]": _ACROSS,
-    "links[0].curvature[0]": _ACROSS, "links[0].curvature[1]": _ACROSS, "links[2].body.com[2]": _ACROSS,
+    "gravity[2]": _ACROSS,
+    "sensors[1].position[1]": _ACROSS,
+    "sensors[2].direction[2]": _ACROSS,
+    "payloads[0].offset[2]": _ACROSS,
+    "links[0].curvature[0]": _ACROSS,
+    "links[0].curvature[1]": _ACROSS,
+    "links[2].body.com[2]": _ACROSS,
     **{f"links[2].body.inertia[{k}]": _ACROSS for k in (0, 1, 3, 4, 5)},
-    **{f"joints[{i}].rotation[{k}]": _ACROSS for i in range(3) for k in (0, 1)}, **{f"joints[{i}].offset[2]": _ACROSS for i in range(3)},
-    **{f"drive.loads[{i}].wrench.{inner}value[{k}]": _ACROSS for i, inner in enumerate(("", "signal.")) for k in (2, 3, 4)},
-    "links[0].material.nu": _DEAD, "links[1].pieces[0].material.nu": _DEAD, "links[1].pieces[1].material.nu": _DEAD,
+    **{f"joints[{i}].rotation[{k}]": _ACROSS for i in range(3) for k in (0, 1)},
+    **{f"joints[{i}].offset[2]": _ACROSS for i in range(3)},
+    **{
+        f"drive.loads[{i}].wrench.{inner}value[{k}]": _ACROSS
+        for i, inner in enumerate(("", "signal."))
+        for k in (2, 3, 4)
+    },
+    "links[0].material.nu": _DEAD,
+    "links[1].pieces[0].material.nu": _DEAD,
+    "links[1].pieces[1].material.nu": _DEAD,
     "sensors[0].s": "an encoder has no station",
     "joints[2].stops.lower": "the stop at the other end is not touched",
     "joints[1].home": "a Motion says where the joint is",
     "links[1].pieces[1].fraction": "the last piece goes to the end of the link",
-}  # fmt: skip
+}
 
 CONTRACT = Contract(
     smallest=lambda: fx.TransferMatrix(segments=2),
