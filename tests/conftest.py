@@ -31,6 +31,11 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # The jaxtyping import hook with beartype is not installed: measured on the first modules, it
 # doubles the time of a test file and adds 4 s of import. Shapes are asserted where they matter.
 
+# Tracing makes millions of objects that live on; looking for cycles among them took a sixth of the
+# time. The programs of a module are dropped below.
+gc.freeze()
+gc.set_threshold(200_000, 20, 100)
+
 # The same examples in every run, and no time limit per example: the first one compiles.
 hypothesis.settings.register_profile("flexjax", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("flexjax")

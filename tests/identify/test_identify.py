@@ -34,6 +34,7 @@ def result(model, noisy):
     return fx.identify(model, noisy, FREE, dt=DT)
 
 
+@pytest.mark.slow  # two hundred identifications; test_noisy_fit has one
 def test_recovery_and_coverage(record_number):
     worst, noisy = study(fx.RigidArm().bind(joint_arm()), joint_record(), JOINT_FREE, dt=0.01)
     record_number(

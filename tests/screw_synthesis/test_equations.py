@@ -41,7 +41,11 @@ def _by_lagrange(term, q, v):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"stiffening": True, "frame": 0.4}], ids=["base", "stiff-framed"]
+    "options",
+    [
+        pytest.param({}, id="base", marks=pytest.mark.slow),
+        pytest.param({"stiffening": True, "frame": 0.4}, id="stiff-framed"),
+    ],
 )
 def test_recursion_is_lagrange(options, record_number):
     """Everything follows from the energies, which are written from positions and velocities of
