@@ -15,12 +15,12 @@ from benchmarks._harness import fresh_compilations, measure, row, save, show_env
 
 jax.config.update("jax_enable_x64", True)
 
+from flexjax.formulation.moving_beam._paper import dense_energy
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._strain import (
     LETTERS,
     ORDERS,
     STIFFNESSES,
-    dense_energy,
     letter_matrix,
     scaled,
     strain_energy,

@@ -32,6 +32,7 @@ from flexjax.mechanism._start import (
     Shape as Shape,
     Start as Start,
     directions as directions,
+    least_rotation as least_rotation,
     untwisted as untwisted,
 )
 from flexjax.mechanism._tree import (

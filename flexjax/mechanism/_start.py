@@ -316,23 +316,27 @@ def directions(slope: Float[Array, "2 S"]) -> Float[Array, "S 3"]:
     return jnp.concatenate([ahead[None], slope]).T
 
 
-def untwisted(tangents: Float[Array, "S 3"]) -> Float[Array, "S 3 3"]:
-    """Rotations of sections with these tangents: bending without torsion.
+def least_rotation(tangent: Float[Array, "3"]) -> Float[Array, "3 3"]:
+    """The least rotation that takes the x axis into a unit tangent."""
+    x, y, z = tangent
+    k = 1 / (1 + x)
+    return jnp.stack(
+        [
+            jnp.stack([x, -y, -z]),
+            jnp.stack([y, 1 - k * y * y, -k * y * z]),
+            jnp.stack([z, -k * y * z, 1 - k * z * z]),
+        ]
+    )
 
-    Each is the smallest rotation from the one before, the first from the x axis.
+
+def untwisted(tangents: Float[Array, "S 3"]) -> Float[Array, "S 3 3"]:
+    """Rotations of sections with these tangents, without torsion.
+
+    Each follows from the one before (the first from the x axis) by the least rotation.
     """
 
-    def rotate(R, tangent):
-        x, y, z = tangent @ R
-        k = 1 / (1 + x)
-        least = jnp.stack(
-            [
-                jnp.stack([x, -y, -z]),
-                jnp.stack([y, 1 - k * y * y, -k * y * z]),
-                jnp.stack([z, -k * y * z, 1 - k * z * z]),
-            ]
-        )
-        R = R @ least
+    def turn(R, tangent):
+        R = R @ least_rotation(tangent @ R)
         return R, R
 
-    return jax.lax.scan(rotate, jnp.eye(3, dtype=tangents.dtype), tangents)[1]
+    return jax.lax.scan(turn, jnp.eye(3, dtype=tangents.dtype), tangents)[1]

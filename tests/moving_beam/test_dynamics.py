@@ -175,10 +175,7 @@ def test_energy_of_constant_lengths_is_that_of_a_mesh_at_rest(planar, choice, re
     @functools.partial(jax.jit, static_argnames="flat")
     def gap(y, yd, twist, flat):
         def moving(y, rates):
-            l, motion = jax.vmap(
-                lambda r: _link._motions(arm, jnp.zeros(0), y, r), out_axes=(None, 0)
-            )(rates)
-            return _link._kinetic(motion, l, arm.rhoA, arm.rhoI, False)
+            return _link.moving_mesh_kinetic(arm, jnp.zeros(0), y, rates)
 
         rates = _link.Rates(twist, jnp.zeros((2, 0)), yd)
         both = [

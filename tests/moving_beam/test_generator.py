@@ -9,21 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from flexjax.formulation.moving_beam._paper import element_strain
+from flexjax.formulation.moving_beam._paper import dense_energy, element_strain
 from flexjax.formulation.moving_beam._strain import (
     KNOWN,
     LINEAR_TERMS,
     ORDERS,
     STIFFNESSES,
     Term,
-    dense_energy,
     is_bounded,
     resolve,
     strain_energy,
     table,
     tables,
 )
-from flexjax.numerics.beam._polynomial import (
+from flexjax.numerics.beam import (
     CUBIC,
     LINEAR,
     QUINTIC,

@@ -11,17 +11,19 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation.moving_beam import _link
+from flexjax.formulation.moving_beam._paper import dense_energy
 from flexjax.formulation.moving_beam._shapes import Shapes, field_rows
 from flexjax.formulation.moving_beam._start import inextensible
 from flexjax.formulation.moving_beam._strain import (
     LINEAR_TERMS,
     ORDERS,
-    dense_energy,
+    element_hessians,
+    measures,
     strain_energy,
     tables,
 )
-from flexjax.numerics.beam._polynomial import CUBIC, ShapeSet
-from flexjax.numerics.linalg import _element_chain
+from flexjax.numerics.beam import CUBIC, ShapeSet
+from flexjax.numerics.linalg import factor_elements, solve_elements
 from tests.moving_beam.samples import STIFFNESS
 
 CHOICES = {
@@ -55,7 +57,7 @@ def _frequencies(shapes: Shapes, n: int):
     l = jnp.full(n, 1.0 / n)
     M = _link.element_masses(shapes, l, jnp.ones(n), jnp.zeros((n, 3)).at[:, 0].set(1.0))
     tab = tables(LINEAR_TERMS, shapes)
-    K = _link.element_hessians(tab, jnp.zeros((n, shapes.size)), l, jnp.ones((n, 4)))[:, :-1, :-1]
+    K = element_hessians(tab, jnp.zeros((n, shapes.size)), l, jnp.ones((n, 4)))[:, :-1, :-1]
     width = shapes.node + shapes.own
     spread = jax.vmap(lambda e: _link.element_unknowns(e, n, shapes.node), out_axes=2)(
         jnp.eye(n * width)
@@ -115,8 +117,8 @@ def test_structured_solve_eliminates_what_an_element_owns(choice, record_number)
     full = np.block([[joint, border], [border.T, np.einsum("eia,eij,ejb->ab", spread, E, spread)]])
     x = jax.jit(
         lambda: jnp.concatenate(
-            _element_chain.solve(
-                _element_chain.factorise(shapes.node, E, border, joint, jnp.ones(D, bool)),
+            solve_elements(
+                factor_elements(shapes.node, E, border, joint, jnp.ones(D, bool)),
                 r[:D],
                 r[D:],
             )
@@ -134,7 +136,7 @@ def test_bent_start_does_not_stretch(choice, record_number):
     bend = {"uy": lambda x: 0.02 * x**2, "uz": lambda x: 0.01 * x**3}
     y = _link.element_unknowns(inextensible(shapes, X, l, bend), n, shapes.node)
     assert abs(float(y[-1, 2 * shapes.node - 4]) - 0.02) < 1e-15  # uy of the tip
-    strain = _link.measures(shapes, False, y, l)[:, 0]
+    strain = measures(shapes, False, y, l)[:, 0]
     mean = jnp.sum(strain / jnp.arange(1.0, strain.shape[1] + 1)[None, :], axis=1)
     record_number(
         f"003 {choice} shapes: mean stretch of a bent start", float(jnp.max(jnp.abs(mean))), 1e-16

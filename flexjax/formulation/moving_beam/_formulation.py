@@ -14,19 +14,41 @@ from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike, Velocities
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
-from flexjax.formulation.moving_beam import _carrier, _layout
+from flexjax.formulation.moving_beam._carrier import (
+    ArmLayout,
+    Carrier,
+    arm_layout,
+    carrier_and_arm,
+    carrier_parameters,
+    segments,
+)
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
-from flexjax.formulation.moving_beam._link import Arm
+from flexjax.formulation.moving_beam._link import (
+    Arm,
+    Payloads,
+    arm_parameters,
+    payload_parameters,
+)
 from flexjax.formulation.moving_beam._observe import snapshot
 from flexjax.formulation.moving_beam._paper import Matrices, global_matrices
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._start import bent_unknowns
 from flexjax.formulation.moving_beam._strain import Term, is_bounded, resolve, table, tables
-from flexjax.mechanism import Energy, JointHardware, Start, joint_hardware
-from flexjax.numerics.beam._polynomial import ShapeSet
+from flexjax.mechanism import (
+    Energy,
+    JointHardware,
+    Snapshot,
+    Start,
+    chain_order,
+    joint_hardware,
+    serial_refusals,
+)
+from flexjax.numerics.beam import ShapeSet
 from flexjax.numerics.solver import DiscreteGradient
 from flexjax.numerics.term import Mechanical, State
-from flexjax.robot import Robot
+from flexjax.robot import Joint, Link, Robot
+
+CARRIER_JOINTS = ("revolute", "universal", "fixed", "prismatic")
 
 
 def _as_order(order: str | Iterable[str | Term]):
@@ -38,21 +60,31 @@ def _as_shapes(shapes: Mapping[str, str | ShapeSet] | tuple):
 
 
 class MovingBeam(AbstractFormulation):
-    """One elastic arm (a beam, a beam that runs out of its joint, or telescoping tubes) on a rigid carrier, geometrically nonlinear.
+    """One elastic arm on a rigid carrier, geometrically nonlinear.
 
-    ``order``: "consistent" (default: every product of the fourth order), "complete" (curvatures end at products of two: the quartic energy of bending is
-    three times too large), "cubic" (the order of the paper; its energy is unbounded below and collapses at a deflection of about one
-    radius of gyration), "linear", or a collection of terms, e.g. ``{"EA a c c", "EA c c c c"}``; ``print(formulation)`` lists them.
-    ``shapes``: shape functions of single fields ("ux", "alpha", "uy", "uz"), e.g. ``{"uy": "quintic"}``: "linear", "cubic", "quintic" or a
-    ``ShapeSet`` of Hermite's kind; by default cubic, and linear for the twist. ``rotary``: rotary inertia of the sections. ``inertia="constant"``: the
-    state-independent matrices of a linear model, for comparison.
+    The arm is a beam, a beam that slides out of its joint, or telescoping tubes.
+
+    Arguments:
+        elements: number of elements of the arm.
+        order: terms of the strain energy. "consistent" (default) has all products of the fourth
+            order. In "complete" curvatures end at products of two; the quartic energy of bending
+            is three times too large. "cubic" is the order of the paper; its energy is unbounded
+            below and collapses at a deflection of about one radius of gyration. "linear", or a
+            collection of terms such as ``{"EA a c c", "EA c c c c"}``; ``print(formulation)``
+            lists them.
+        rotary: whether sections have rotary inertia.
+        inertia: "complete", or "constant" for the state-independent matrices of a linear model.
+        shapes: shape functions of single fields ("ux", "alpha", "uy", "uz"), such as
+            ``{"uy": "quintic"}``: "linear", "cubic", "quintic" or a ``ShapeSet`` of Hermite's
+            kind. The default is cubic, and linear for the twist.
 
     >>> import flexjax as fx
     >>> model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
     """
 
     paper: ClassVar[str] = (
-        "D. Söffker, Automatic generation of the equations of motion of the moving nonlinear elastic beam (1998)."
+        "D. Söffker, Automatic generation of the equations of motion of the moving nonlinear "
+        "elastic beam (1998)."
     )
     elements: int = eqx.field(static=True, default=5)
     order: str | tuple = eqx.field(static=True, converter=_as_order, default="consistent")
@@ -70,134 +102,214 @@ class MovingBeam(AbstractFormulation):
         resolve(self.order)
         Shapes.of(dict(self.shapes))
 
-    def layout(self, robot: Robot) -> _layout.Layout:
-        return _layout.layout(robot, self.elements, Shapes.of(dict(self.shapes)))
+    def layout(self, robot: Robot) -> ArmLayout:
+        return arm_layout(robot, self.elements, Shapes.of(dict(self.shapes)))
 
     @property
     def terms(self) -> tuple[Term, ...]:
         return resolve(self.order)
 
     def planar_terms(self, planar: bool) -> tuple[Term, ...]:
-        """The terms without those that vanish when the beam stays in its plane."""
+        """The terms without those that vanish if the beam stays in its plane."""
         return tuple(t for t in self.terms if t.planar or not planar)
 
     def __str__(self) -> str:
         return f"MovingBeam(elements={self.elements}), {table(self.terms)}"
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = _layout.refusals(robot, self.elements)
-        if self.inertia == "constant" and not faults and self.layout(robot).lengths:
-            faults.append("inertia='constant' with a variable length; expected 'complete'")
+        faults = serial_refusals(robot)
+        if len(chain_order(robot)) != len(robot.tree_joints):
+            return faults
+        carrier, arm = carrier_and_arm(robot)
+        if not arm:
+            faults.append("links: all are rigid; expected an elastic link at the end of the chain")
+        for i in carrier + arm[:1]:
+            faults += _carrier_refusals(robot.joints[i], i in carrier)
+        for i in arm[1:]:
+            faults += _telescope_refusals(robot.joints[i])
+        for joint in robot.tree_joints:
+            if joint.flexible:
+                faults.append(
+                    f"joints.{joint.name}.stiffness: a flexible joint; expected a rigid one"
+                )
+        alone = len(arm) == 1 and not robot.joints[arm[0]].telescopes
+        for i in arm:
+            link = robot.links[robot.link_index(robot.joints[i].child)]
+            faults += _link_refusals(link, robot.planar, alone)
+        if not faults:
+            least = len(segments(robot, arm, 10**6))
+            if self.elements < least:
+                faults.append(
+                    f"elements: {self.elements}; expected at least {least}, one for each stretch "
+                    "of constant section or overlap"
+                )
+            elif self.inertia == "constant" and self.layout(robot).lengths:
+                faults.append("inertia='constant' with a variable length; expected 'complete'")
         return faults
 
     def option_warnings(self, robot: Robot) -> list[str]:
         if is_bounded(self.terms):
             return []
         return [
-            "the chosen order couples extension and slope without the fourth power of the slope: its energy is unbounded below. Trust it for "
-            "deflections below 0.3 radii of gyration; near one radius it collapses (Status.energy_collapse). order='consistent' does not."
+            "the chosen order couples extension and slope without the fourth power of the slope: "
+            "its energy is unbounded below. Trust it for deflections below 0.3 radii of gyration; "
+            "near one radius it collapses (Status.energy_collapse). order='consistent' does not."
         ]
 
     def build(self, robot: Robot) -> "MovingBeamModel":
-        lay = self.layout(robot)
-        couplings = {
-            t.name: jnp.ones((), robot.gravity.dtype) for t in self.planar_terms(lay.planar)
-        }
+        layout = self.layout(robot)
+        one = jnp.ones((), robot.gravity.dtype)
         return MovingBeamModel(
-            robot, self, lay, _carrier.carrier(robot, lay), _carrier.arm(robot, lay, self.rotary), _carrier.payloads(robot, lay), joint_hardware(robot),
-            couplings,
-        )  # fmt: skip
+            robot,
+            self,
+            layout,
+            carrier_parameters(robot, layout),
+            arm_parameters(robot, layout, self.rotary),
+            payload_parameters(robot, layout),
+            joint_hardware(robot),
+            {t.name: one for t in self.planar_terms(layout.planar)},
+        )
+
+
+def _carrier_refusals(joint: Joint, rigid_child: bool) -> list[str]:
+    if joint.type not in CARRIER_JOINTS:
+        expected = ", ".join(CARRIER_JOINTS)
+        return [
+            f"joints.{joint.name}.type: {joint.type}; expected one of {expected} ahead of the beam"
+        ]
+    if joint.telescopes and rigid_child:
+        return [
+            f"joints.{joint.name}: a rigid link that slides through its joint; expected an axis "
+            "(a plain shift)"
+        ]
+    return []
+
+
+def _telescope_refusals(joint: Joint) -> list[str]:
+    where = f"joints.{joint.name}"
+    if not joint.telescopes:
+        return [
+            f"{where}: a {joint.type} joint behind an elastic link; expected only telescope joints "
+            "there (prismatic without axis)"
+        ]
+    if joint.offset is not None or joint.rotation is not None:
+        return [f"{where}: offset or rotation; expected tubes on one line"]
+    if joint.hub is not None or joint.mass is not None:
+        return [f"{where}: hub or mass; expected it as a payload on the tube"]
+    return []
+
+
+def _link_refusals(link: Link, planar: bool, alone: bool) -> list[str]:
+    """Of a link of the arm; ``alone``: the only one, and it does not move through its joint."""
+    where, faults = f"links.{link.name}", []
+    if not link.elastic:
+        return [f"{where}: a rigid link behind an elastic one; expected it as a payload"]
+    if link.curvature is not None:
+        faults.append(f"{where}.curvature: initially curved; expected a straight beam")
+    parts = link.pieces or (link,)
+    if any(p.section_end is not None for p in parts):
+        faults.append(
+            f"{where}: tapered; expected pieces of constant section (the product integrals are "
+            "made for them)"
+        )
+    if link.pieces and not alone:
+        faults.append(
+            f"{where}.pieces: a moving tube with several sections; expected one section per tube"
+        )
+    if link.damping is not None and link.damping.modal is not None:
+        faults.append(f"{where}.damping.modal: expected strain_rate or mass")
+    if not planar and any(p.constants is not None and p.constants.rhoIx is None for p in parts):
+        faults.append(
+            f"{where}.constants.rhoIx: absent, so torsion has no inertia; give it, or set "
+            "planar = true"
+        )
+    return faults
 
 
 class MovingBeamModel(AbstractModel):
-    """``couplings`` multiply the terms of the strain energy, by name (1 each; ``model.couplings["EA a c c"]``): to ask what a coupling does, and how much of
-    it data can see, differentiate with respect to them."""
+    """A robot as a moving beam.
+
+    ``couplings`` are factors of the terms of the strain energy by name, 1 each
+    (``model.couplings["EA a c c"]``). Derivatives with respect to them show the effect of a
+    coupling, and how well data can identify it.
+    """
 
     robot: Robot
     formulation: MovingBeam
-    layout: _layout.Layout = eqx.field(static=True)
-    car: _carrier.Carrier
+    layout: ArmLayout = eqx.field(static=True)
+    carrier: Carrier
     arm: Arm
-    tip: _carrier.Tip
+    payloads: Payloads
     hardware: JointHardware
     couplings: dict[str, Array]
 
     def term(self, drive: Drive) -> MovingBeamTerm:
-        tab = tables(self.formulation.planar_terms(self.layout.planar), self.layout.shapes)
-        constant = self.formulation.inertia == "constant"
         return MovingBeamTerm(
-            self.robot,
-            drive,
-            self.car,
-            self.arm,
-            self.tip,
-            self.hardware,
-            self.couplings,
-            self.layout,
-            tab,
-            constant,
+            robot=self.robot,
+            drive=drive,
+            carrier=self.carrier,
+            arm=self.arm,
+            payloads=self.payloads,
+            hardware=self.hardware,
+            couplings=self.couplings,
+            layout=self.layout,
+            tables=tables(self._terms, self.layout.shapes),
+            constant=self.formulation.inertia == "constant",
         )
 
+    @property
+    def _terms(self) -> tuple[Term, ...]:
+        return self.formulation.planar_terms(self.layout.planar)
+
     def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
+        layout, D = self.layout, self.layout.dofs
         x, xd, _ = start.vectors(self.robot)
-        rest = jnp.zeros(self.layout.nv - self.layout.dofs, x.dtype)
-        term = self.term(drive)
-        mask, q_p, v_p, _ = term.prescribed(t0, None)
-        q, v = (
-            jnp.where(mask, q_p, jnp.concatenate([x, rest])),
-            jnp.where(mask, v_p, jnp.concatenate([xd, rest])),
-        )
-        shapes = start.shapes(self.robot, lambda i: i in self.layout.tubes, "MovingBeam")
+        rest = jnp.zeros(layout.nv - D, x.dtype)
+        mask, q, v, _ = self.term(drive).prescribed(t0, None)
+        q = jnp.where(mask, q, jnp.concatenate([x, rest]))
+        v = jnp.where(mask, v, jnp.concatenate([xd, rest]))
+        shapes = start.shapes(self.robot, lambda i: i in layout.tubes, "MovingBeam")
         if shapes:
-            lengths = np.array(self.layout.lengths, int)
-            bent, bent_rate = bent_unknowns(self.arm, self.layout, shapes, q[lengths], v[lengths])
-            q, v = (
-                jnp.concatenate([a[: self.layout.dofs], b]) for a, b in ((q, bent), (v, bent_rate))
-            )
-        return State.fresh(
-            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
-        )
+            lengths = np.array(layout.lengths, int)
+            bent, bent_rate = bent_unknowns(self.arm, layout, shapes, q[lengths], v[lengths])
+            q, v = jnp.concatenate([q[:D], bent]), jnp.concatenate([v[:D], bent_rate])
+        memory = drive.initial_memory(self.robot)
+        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, memory)
 
     def matrices(
         self, t: ScalarLike, y: State, drive: Drive, acceleration: Velocities | None = None
     ) -> Matrices:
-        """M, D, K, K_strain and f of eq. (22) at one instant, over the elastic unknowns (payloads left out)."""
+        """M, D, K, K_strain and f of eq. (22) over the elastic unknowns, without payloads."""
         term = self.term(drive)
         q, v = y.mech.q, y.mech.v
         a = term.accelerate(t, q, v, None, y.memory) if acceleration is None else acceleration
-        return global_matrices(term, self.formulation.planar_terms(self.layout.planar), t, q, v, a)
+        return global_matrices(term, self._terms, t, q, v, a)
 
     def observe(
         self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
-    ):
+    ) -> Snapshot:
         return snapshot(self.term(drive), t, y, s, at)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
-        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
-        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
+        energies = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
+        return Energy(*energies, y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return DiscreteGradient()
 
     def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
-        """A strain energy below zero is a collapse; a tube that leaves its guide, or an overlap that vanishes, has run off."""
-        term = self.term(drive)
-        _, d, _ = term.split(y.mech.q)
-        code = jnp.where(
-            term.strain(y.mech.q) < -1e-12 * jnp.max(self.arm.stiffness),
-            int(Status.energy_collapse),
-            int(Status.ok),
-        )
+        """Collapse: the strain energy is below zero. Run off: a tube has left its guide."""
+        term, layout = self.term(drive), self.layout
+        collapsed = term.strain(y.mech.q) < -1e-12 * jnp.max(self.arm.stiffness)
+        code = jnp.where(collapsed, int(Status.energy_collapse), int(Status.ok))
         where = jnp.full((), -1)
-        if self.layout.lengths:
-            X, l = self.arm.mesh(d)
-            off = jnp.any(l <= 0)
-            own = np.array([k for k, m in enumerate(self.layout.length_of_tube) if m >= 0])
-            # A motion that ends at the tube's very end arrives there with rounding.
-            slack = 1e-9 * self.arm.tube_length[own]
-            out = (d < -slack) | (d > self.arm.tube_length[own] + slack)
-            code = jnp.where(off | jnp.any(out), int(Status.ran_off_link), code)
-            where = jnp.where(
-                off | jnp.any(out), jnp.asarray(self.layout.length_joints)[jnp.argmax(out)], where
-            )
+        if layout.lengths:
+            _, d, _ = term.split(y.mech.q)
+            own = np.array([k for k, m in enumerate(layout.length_of_tube) if m >= 0])
+            length = self.arm.tube_length[own]
+            # A motion that ends at the tube's end arrives there up to round-off.
+            out = (d < -1e-9 * length) | (d > length + 1e-9 * length)
+            off = jnp.any(self.arm.mesh(d)[1] <= 0) | jnp.any(out)
+            code = jnp.where(off, int(Status.ran_off_link), code)
+            where = jnp.where(off, jnp.asarray(layout.length_joints)[jnp.argmax(out)], where)
         return jax.lax.stop_gradient((code.astype(jnp.int32), where.astype(jnp.int32)))

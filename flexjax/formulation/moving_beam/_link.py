@@ -1,57 +1,55 @@
-"""The moving, length-variable beam: a mesh X(d) that follows the lengths d, layers of material that run through it, fields as polynomials in xi.
+"""The elastic arm: parameters, kinetic energy, weight, dissipation and points of the beam.
 
-Material of a layer runs at the speed v along the axis; seen from an element that begins at X_a and has the length l it passes at
-c = v - X_a' - xi l', so that a field with coefficients U(t) in xi has the material rate  D/Dt = dU/dt + (c/l) dU/dxi.  All velocities are polynomials in xi and
-linear in the generalised velocities, and every integral over the length is exact.
+The mesh X(d) follows the lengths d, and layers of material run through it. Fields are polynomials
+in xi. Material of a layer moves at the speed v along the axis. Seen from an element that begins at
+X_a and has the length l it passes at c = v - X_a' - xi l', so a field with coefficients U(t) in xi
+has the material rate D/Dt = dU/dt + (c/l) dU/dxi. All velocities are polynomials in xi and linear
+in the generalised velocities; every integral over the length is exact.
+
+Symbols: d lengths, y unknowns of the elements, X and l starts and lengths of the elements; a ``d``
+behind a name is a rate. A *rotation* of a section is (alpha, -uz', uy').
 """
 
 import functools
-from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax._types import Scalar
+from flexjax._types import Scalar, Vector3
 from flexjax.formulation.moving_beam import _fixed_length
+from flexjax.formulation.moving_beam._carrier import ArmLayout
 from flexjax.formulation.moving_beam._shapes import (
+    Coefficients,
+    Lengths,
+    PerElement,
     Shapes,
-    derivative_matrix,
+    Unknowns,
     shape_matrices,
-    shift_matrix,
 )
-from flexjax.formulation.moving_beam._strain import (
-    Tables,
-    coefficients,
-    plus,
-    scaled,
-    strain_energy,
-    times,
-)
-from flexjax.numerics.beam._polynomial import hilbert
+from flexjax.formulation.moving_beam._strain import plus, scaled, strains
+from flexjax.mechanism import beam_properties, inertia_tensor, or_zero
+from flexjax.numerics.beam import derivative_matrix, hilbert, shift_matrix
+from flexjax.numerics.screw._quaternion import skew
+from flexjax.robot import Robot
 
-
-def origin(powers: int) -> np.ndarray:
-    """The polynomial e1."""
-    out = np.zeros((powers, 3))
-    out[0, 0] = 1.0
-    return out
-
-
-def ahead(powers: int) -> np.ndarray:
-    """The polynomial xi e1."""
-    return shift_matrix(powers) @ origin(powers)
+Moving = Float[Array, "n moving 3"]
+Turning = Float[Array, "n turning 3"]
 
 
 class Arm(eqx.Module):
-    """Numbers of the elastic arm: n elements, up to k layers in each, m lengths. Positions are affine in the lengths: X = start + slope @ d."""
+    """Parameters of n elements with up to k layers each, and of m lengths.
+
+    Positions are affine in the lengths: X = start + slope @ d.
+    """
 
     start: Float[Array, " n+1"]
     slope: Float[Array, "n+1 m"]
     stiffness: Float[Array, "n 4"]  # EA, GJ, EIy, EIz, summed over layers
-    viscosity: Float[Array, "n 4"]  # the same times the layers' strain-rate time
+    viscosity: Float[Array, "n 4"]  # stiffness times the strain-rate time of each layer
     rhoA: Float[Array, "n k"]
     rhoI: Float[Array, "n k 3"]  # polar, about y, about z
     drag: Float[Array, "n k"]  # mass-proportional damping times rhoA
@@ -59,61 +57,185 @@ class Arm(eqx.Module):
     tube_start: Float[Array, " tubes"]  # rear ends of the tubes
     tube_slope: Float[Array, "tubes m"]
     tube_length: Float[Array, " tubes"]
-    rear: Float[Array, " 4"] | None  # rhoA and rhoI of the part of a sliding tube behind its joint
+    rear: Float[Array, " 4"] | None  # rhoA and rhoI of a sliding tube behind its joint
     shapes: Shapes = eqx.field(static=True)
     viscous: bool = eqx.field(static=True)
     dragged: bool = eqx.field(static=True)
 
-    def mesh(self, d: Float[Array, " m"]) -> tuple[Array, Array]:
+    def mesh(self, d: Lengths) -> tuple[PerElement, PerElement]:
         """Starts and lengths of the elements."""
         X = self.start + self.slope @ d
         return X[:-1], jnp.diff(X)
 
+    def rear_end(self, d: Lengths, tube: int = 0) -> Scalar:
+        """Position of the rear end of a tube; negative behind the joint."""
+        return self.tube_start[tube] + self.tube_slope[tube] @ d
+
+    @property
+    def inertia_per_length(self) -> tuple[PerElement, Float[Array, "n 3"]]:
+        """rhoA and rhoI of the elements, summed over layers."""
+        return jnp.sum(self.rhoA, 1), jnp.sum(self.rhoI, 1)
+
+
+class Payloads(eqx.Module):
+    """Payloads on the tubes, with mass, centre of mass and inertia about it in section axes."""
+
+    tube: tuple[int, ...] = eqx.field(static=True)
+    s: tuple[Array, ...]
+    mass: tuple[Array, ...]
+    offset: tuple[Array, ...]
+    inertia: tuple[Array, ...]
+
 
 class Rates(eqx.Module):
-    """What moves: the frame's twist [linear; angular] in its own axes, the lengths, the unknowns of the elements."""
+    """Twist of the joint frame in its own axes, rates of the lengths and of the unknowns."""
 
     twist: Float[Array, " 6"]
-    d: Float[Array, " m"]
-    y: Float[Array, "n 2*node+own"]
+    d: Lengths
+    y: Unknowns
 
 
-def element_unknowns(
-    x: Float[Array, " n*(node+own)"], n: int, node: int
-) -> Float[Array, "n 2*node+own"]:
-    """[inner node, outer node, own] of every element; the first node is clamped to the joint frame."""
+def payload_parameters(robot: Robot, layout: ArmLayout) -> Payloads:
+    """Payloads on the tubes; pure and traceable in the robot's leaves."""
+    like = robot.gravity
+    names = [robot.links[i].name for i in layout.tubes]
+    mine = [p for p in robot.payloads if p.link in names]
+    return Payloads(
+        tuple(names.index(p.link) for p in mine),
+        tuple(p.s for p in mine),
+        tuple(p.mass for p in mine),
+        tuple(or_zero(p.offset, like, (3,)) for p in mine),
+        tuple(inertia_tensor(p.inertia, like) for p in mine),
+    )
+
+
+def _positions(robot: Robot, layout: ArmLayout):
+    """Lengths of the tubes, their tips and rear ends, borders of the segments.
+
+    Positions are (constant, slopes with respect to the length coordinates).
+    """
+    like, tubes, m = robot.gravity, layout.tubes, len(layout.lengths)
+    lengths = jnp.stack([robot.links[i].length for i in tubes])
+    unit, none = np.eye(m), np.zeros(m)
+    zero = (jnp.zeros((), like.dtype), none)
+    tips = [(zero[0], unit[0]) if layout.slides else (lengths[0], none)]
+    for k in range(1, len(tubes)):
+        tips.append((tips[-1][0], tips[-1][1] + unit[layout.length_of_tube[k]]))
+    rears = [(c - lengths[k], g) for k, (c, g) in enumerate(tips)]
+    link = robot.links[tubes[0]]
+    if len(tubes) == 1 and link.pieces:
+        ends = jnp.cumsum(jnp.stack([p.fraction for p in link.pieces])) * link.length
+        borders = [zero] + [(ends[i], none) for i in range(len(link.pieces))]
+    else:
+        overlaps = [x for k in range(1, len(tubes)) for x in (rears[k], tips[k - 1])]
+        borders = [zero, *overlaps, tips[-1]]
+    return lengths, tips, rears, borders
+
+
+def arm_parameters(robot: Robot, layout: ArmLayout, rotary: bool) -> Arm:
+    """Parameters of the arm; pure and traceable in the robot's leaves."""
+    like, m = robot.gravity, len(layout.lengths)
+    lengths, tips, rears, borders = _positions(robot, layout)
+    start, slope = [borders[0][0]], [borders[0][1]]
+    depth = max(len(s.layers) for s in layout.segments)
+    rows = {name: [] for name in ("stiffness", "viscosity", "rhoA", "rhoI", "drag", "speed")}
+    links = [robot.links[i] for i in layout.tubes]
+    half = 0.5 * jnp.ones((), like.dtype)
+
+    def section(link, s):
+        p = beam_properties(link, s[None])
+        inertia = jnp.stack([p.rhoIx[0], p.rhoIy[0], p.rhoIz[0]])
+        return p, inertia if rotary else jnp.zeros_like(inertia)
+
+    def layer(k, tube):
+        link, middle = links[tube], half
+        if link.pieces:
+            before = sum((p.fraction for p in link.pieces[:k]), jnp.zeros((), like.dtype))
+            middle = before + 0.5 * link.pieces[k].fraction
+        p, inertia = section(link, middle)
+        tau = or_zero(None if link.damping is None else link.damping.strain_rate, like)
+        drag = or_zero(None if link.damping is None else link.damping.mass, like)
+        K = jnp.stack([p.EA[0], p.GJ[0], p.EIy[0], p.EIz[0]])
+        speed = jnp.asarray(tips[tube][1], like.dtype)
+        return K, tau * K, p.rhoA[0], inertia, drag * p.rhoA[0], speed
+
+    for k, segment in enumerate(layout.segments):
+        (c0, g0), (c1, g1) = borders[k], borders[k + 1]
+        for j in range(1, segment.elements + 1):
+            share = j / segment.elements
+            start.append(c0 + share * (c1 - c0))
+            slope.append(g0 + share * (g1 - g0))
+        layers = [layer(k, tube) for tube in segment.layers]
+        empty = tuple(jnp.zeros_like(x) for x in layers[0])
+        layers += [empty] * (depth - len(layers))
+        K, C, *others = (jnp.stack(x) for x in zip(*layers, strict=True))
+        for name, value in zip(rows, (jnp.sum(K, 0), jnp.sum(C, 0), *others), strict=True):
+            rows[name] += [value] * segment.elements
+    rear = None
+    if layout.slides:
+        p, inertia = section(links[0], half)
+        rear = jnp.concatenate([p.rhoA, inertia])
+
+    def slopes(table):
+        return jnp.asarray(np.array(table).reshape(len(table), m), like.dtype)
+
+    damped = [link.damping for link in links if link.damping is not None]
+    return Arm(
+        start=jnp.stack(start),
+        slope=slopes(slope),
+        tube_start=jnp.stack([c for c, _ in rears]),
+        tube_slope=slopes([g for _, g in rears]),
+        tube_length=lengths,
+        rear=rear,
+        shapes=layout.shapes,
+        viscous=any(x.strain_rate is not None for x in damped),
+        dragged=any(x.mass is not None for x in damped),
+        **{name: jnp.stack(x) for name, x in rows.items()},
+    )
+
+
+def element_unknowns(x: Float[Array, " n*(node+own)"], n: int, node: int) -> Unknowns:
+    """Unknowns of every element; the first node is clamped to the joint frame."""
     table = x.reshape(n, -1)
     outer = table[:, :node]
     inner = jnp.concatenate([jnp.zeros((1, node), x.dtype), outer[:-1]])
     return jnp.concatenate([inner, outer, table[:, node:]], axis=1)
 
 
+def along_axis(powers: int) -> tuple[np.ndarray, np.ndarray]:
+    """The polynomials e1 and xi e1."""
+    e1 = np.zeros((powers, 3))
+    e1[0, 0] = 1.0
+    return e1, shift_matrix(powers) @ e1
+
+
+def slope_matrix(shapes: Shapes) -> np.ndarray:
+    """From scaled unknowns to d(ux, uy, uz)/dxi: (unknowns, moving, 3)."""
+    U, _ = shape_matrices(shapes)
+    return np.einsum("pq,uqc->upc", derivative_matrix(shapes.moving), U)
+
+
 @functools.cache
 def _motion_matrices(shapes: Shapes) -> np.ndarray:
-    """From scaled unknowns to (U, dU/dxi, twist, d twist/dxi, slopes as rotations, their derivative): one product gives all that moves."""
+    """From scaled unknowns to the coefficients of all fields of :func:`polynomials`."""
     U, twist = shape_matrices(shapes)
-    n, k = shapes.moving, shapes.turning
-    slope = np.einsum("pq,uqc->upc", derivative_matrix(n), U)
+    k, slope = shapes.turning, slope_matrix(shapes)
     bend = np.zeros((U.shape[0], k, 3))
-    # Bending slopes fit, whatever the degree of ux.
-    fit = min(n, k)
+    # Bending slopes fit into k powers, whatever the degree of ux.
+    fit = min(shapes.moving, k)
     bend[:, :fit, 1], bend[:, :fit, 2] = -slope[:, :fit, 2], slope[:, :fit, 1]
     turn = np.zeros_like(bend)
     turn[:, :, 0] = twist
-    D = derivative_matrix(k)
-    parts = [
-        U,
-        slope,
-        turn,
-        np.einsum("pq,uqc->upc", D, turn),
-        bend,
-        np.einsum("pq,uqc->upc", D, bend),
-    ]
+    dturn, dbend = (np.einsum("pq,uqc->upc", derivative_matrix(k), x) for x in (turn, bend))
+    parts = [U, slope, turn, dturn, bend, dbend]
     return np.concatenate([p.reshape(U.shape[0], -1) for p in parts], axis=1)
 
 
-def polynomials(shapes: Shapes, h: Float[Array, "n u"]):
-    """(U, dU, turn, d turn, bend, d bend) of all elements, from scaled unknowns (n, unknowns)."""
+def polynomials(shapes: Shapes, h: Unknowns) -> list[Array]:
+    """(U, dU/dxi, twist, d twist/dxi, bend, d bend/dxi) of all elements from scaled unknowns.
+
+    ``bend`` is (0, -uz', uy') times l.
+    """
     flat = h @ jnp.asarray(_motion_matrices(shapes), h.dtype)
     n, out, at = h.shape[0], [], 0
     for k in (shapes.moving, shapes.moving, *[shapes.turning] * 4):
@@ -122,219 +244,137 @@ def polynomials(shapes: Shapes, h: Float[Array, "n u"]):
     return out
 
 
-def _skew(w: Float[Array, "3"]):
-    eps = np.zeros((3, 3, 3))
-    eps[[0, 1, 2], [1, 2, 0], [2, 0, 1]], eps[[0, 1, 2], [2, 0, 1], [1, 2, 0]] = -1.0, 1.0
-    return jnp.tensordot(jnp.asarray(eps, w.dtype), w, 1)
-
-
-def _cross(w: Float[Array, "3"], P: Float[Array, "n k 3"]):
-    """w x every coefficient of polynomials (n, k, 3)."""
-    return P @ _skew(w).T
-
-
-class _Motion(eqx.Module):
-    """Velocity of the elements' material as polynomials, for a layer at rest and per unit of layer speed; rotation rates alike."""
-
-    V: Float[Array, "n moving 3"]
-    per_speed: Float[Array, "n moving 3"]
-    W: Float[Array, "n turning 3"]
-    W_per_speed: Float[Array, "n turning 3"]
-    flow: Float[Array, "n moving 3"]  # deformation rate alone
-    carried: Float[Array, "n moving 3"]  # omega x u
-    speed: Float[Array, "n k"]
-
-
-def _col(x: Float[Array, " n"]):
+def _column(x: PerElement) -> Float[Array, "n 1 1"]:
     return x[:, None, None]
 
 
-def _motion(
-    shapes: Shapes,
-    y: Float[Array, "n u"],
-    X: Float[Array, " n"],
-    l: Float[Array, " n"],
-    yd: Float[Array, "n u"],
-    Xd: Float[Array, " n"],
-    ld: Float[Array, " n"],
-    twist: Float[Array, "6"],
-    speed: Float[Array, "n k"],
-) -> _Motion:
-    """``X``, ``l``: starts and lengths of the elements; a ``d`` behind a name is a rate."""
-    dtype, n, k = y.dtype, shapes.moving, shapes.turning
-    h, hd = jax.jvp(lambda y, l: scaled(shapes, y, l), (y, l), (yd, ld))
+class _MaterialMotion(eqx.Module):
+    """Velocities of the material as polynomials: of a layer at rest, and per unit of its speed."""
+
+    V: Moving
+    per_speed: Moving
+    W: Turning
+    W_per_speed: Turning
+    flow: Moving  # deformation rate alone
+    carried: Moving  # omega x u
+    speed: Float[Array, "n k"]
+
+
+def _motion(arm: Arm, d: Lengths, y: Unknowns, rates: Rates) -> tuple[PerElement, _MaterialMotion]:
+    """Lengths of the elements, and the motion of their material."""
+    shapes, dtype = arm.shapes, y.dtype
+    n, k = shapes.moving, shapes.turning
+    X, l = arm.mesh(d)
+    node_rate = arm.slope @ rates.d
+    Xd, ld = node_rate[:-1], jnp.diff(node_rate)
+    h, hd = jax.jvp(lambda y, l: scaled(shapes, y, l), (y, l), (rates.y, ld))
     U, dU, turn, dturn, bend, dbend = polynomials(shapes, h)
     Ud, _, turnd, _, bendd, _ = polynomials(shapes, hd)
-    slope = dU / _col(l)
-    theta_x = (dturn + dbend / _col(l)) / _col(l)
-    moved, turned = jnp.asarray(shift_matrix(n), dtype), jnp.asarray(shift_matrix(k), dtype)
-    flow = Ud - _col(Xd) * slope - _col(ld) * jnp.einsum("pq,nqc->npc", moved, slope)
-    spin = (
-        turnd
-        + bendd / _col(l)
-        - _col(ld / l**2) * bend
-        - _col(Xd) * theta_x
-        - _col(ld) * jnp.einsum("pq,nqc->npc", turned, theta_x)
-    )
-    here, there = jnp.asarray(origin(n), dtype)[None], jnp.asarray(ahead(n), dtype)[None]
-    v, w = twist[:3], twist[3:]
-    carried = _cross(w, U)
-    first_n, first_k = (
-        jnp.zeros((1, n, 1), dtype).at[0, 0].set(1.0),
-        jnp.zeros((1, k, 1), dtype).at[0, 0].set(1.0),
-    )
-    V = carried + _cross(w, _col(X) * here + _col(l) * there) + first_n * v[None, None, :] + flow
-    return _Motion(
-        V, here + slope, spin + first_k * w[None, None, :], theta_x, flow, carried, speed
-    )
+    slope = dU / _column(l)
+    theta_x = (dturn + dbend / _column(l)) / _column(l)
+
+    def passing(p):
+        """Rate due to the mesh that moves under a field with the slope p."""
+        shift = jnp.asarray(shift_matrix(p.shape[1]), dtype)
+        return -_column(Xd) * p - _column(ld) * jnp.einsum("pq,nqc->npc", shift, p)
+
+    flow = Ud + passing(slope)
+    spin = turnd + bendd / _column(l) - _column(ld / l**2) * bend + passing(theta_x)
+    here, there = (jnp.asarray(x, dtype)[None] for x in along_axis(n))
+    v, w = rates.twist[:3], rates.twist[3:]
+    W = skew(w).T
+    carried = U @ W
+    first_n, first_k = (jnp.zeros((1, p, 1), dtype).at[0, 0].set(1.0) for p in (n, k))
+    V = carried + (_column(X) * here + _column(l) * there) @ W + first_n * v[None, None, :] + flow
+    spin = spin + first_k * w[None, None, :]
+    speed = jnp.einsum("nkm,m->nk", arm.speed, rates.d)
+    return l, _MaterialMotion(V, here + slope, spin, theta_x, flow, carried, speed)
 
 
-def _kinetic(
-    m: _Motion,
-    l: Float[Array, " n"],
-    rhoA: Float[Array, "n k"],
-    rhoI: Float[Array, "n k 3"],
-    constant: bool,
-):
-    """va^T M vb / 2, summed over elements and layers; the two velocities are the leading axis of ``m``."""
-    H4, H3 = (jnp.asarray(hilbert(x.shape[2], x.shape[2]), l.dtype) for x in (m.V, m.W))
+def _integral(p: Float[Array, "*n p c"], q: Float[Array, "*n p c"]) -> Float[Array, "*n c"]:
+    """Integrals over xi of products of polynomials, per component."""
+    H = jnp.asarray(hilbert(p.shape[-2], p.shape[-2]), p.dtype)
+    return jnp.sum(p * jnp.einsum("pq,...qc->...pc", H, q), axis=-2)
+
+
+def moving_mesh_kinetic(
+    arm: Arm, d: Lengths, y: Unknowns, rates: Rates, constant: bool = False
+) -> Scalar:
+    """va^T M vb / 2 of the elements, for any motion of the mesh; ``rates`` are stacked."""
+    l, m = jax.vmap(lambda r: _motion(arm, d, y, r), out_axes=(None, 0))(rates)
 
     def layered(base, per_speed):
         return base[:, :, None] + m.speed[:, :, :, None, None] * per_speed[:, :, None]
 
-    w = layered(m.V, m.per_speed)
-    moved = jnp.sum(w[0] * jnp.einsum("pq,nkqc->nkpc", H4, w[1]), axis=(2, 3))
-    r = layered(m.W, m.W_per_speed)
-    turned = jnp.sum(
-        rhoI[:, :, None, :] * r[0] * jnp.einsum("pq,nkqc->nkpc", H3, r[1]), axis=(2, 3)
-    )
+    moved = jnp.sum(_integral(*layered(m.V, m.per_speed)), axis=-1)
+    turned = jnp.sum(arm.rhoI * _integral(*layered(m.W, m.W_per_speed)), axis=-1)
     if constant:
-        # The model of state-independent matrices: no product of the frame's rotation with both displacement and its rate, or with its square.
+        # State-independent matrices: no product of the frame's rotation with both a displacement
+        # and its rate, or with the square of a displacement.
         (ca, cb), (fa, fb) = m.carried, m.flow
-        extra = jnp.einsum("npc,pq,nqc->n", ca, H4, fb + 0.5 * cb) + jnp.einsum(
-            "npc,pq,nqc->n", cb, H4, fa + 0.5 * ca
-        )
-        moved = moved - extra[:, None]
-    return 0.5 * jnp.sum(l[:, None] * (rhoA * moved + turned))
-
-
-def _motions(arm: Arm, d: Float[Array, " m"], y: Float[Array, "n u"], rates: Rates):
-    X, l = arm.mesh(d)
-    node_rate = arm.slope @ rates.d
-    speed = jnp.einsum("nkm,m->nk", arm.speed, rates.d)
-    return l, _motion(
-        arm.shapes, y, X, l, rates.y, node_rate[:-1], jnp.diff(node_rate), rates.twist, speed
-    )
+        extra = _integral(ca, fb + 0.5 * cb) + _integral(cb, fa + 0.5 * ca)
+        moved = moved - jnp.sum(extra, axis=-1)[:, None]
+    return 0.5 * jnp.sum(l[:, None] * (arm.rhoA * moved + turned))
 
 
 def kinetic(
     arm: Arm,
-    d: Float[Array, " m"],
-    y: Float[Array, "n u"],
+    d: Lengths,
+    y: Unknowns,
     rates: Rates,
     constant: bool = False,
     flat: bool = False,
-):
-    """va^T M vb / 2 of the arm; ``rates`` of both velocities, stacked. ``flat``: the frame stays in the plane of a planar arm."""
+) -> Scalar:
+    """va^T M vb / 2 of the arm.
+
+    Arguments:
+        rates: of both velocities, stacked.
+        constant: whether to use the state-independent matrices of a linear model.
+        flat: whether the frame stays in the plane of a planar arm.
+    """
     if not arm.slope.shape[1] and not constant:
-        rhoA, rhoI = jnp.sum(arm.rhoA, 1), jnp.sum(arm.rhoI, 1)
+        inertia = arm.inertia_per_length
         return _fixed_length.kinetic(
-            arm.shapes, *arm.mesh(d), rhoA, rhoI, y, rates.y, rates.twist, flat
+            arm.shapes, *arm.mesh(d), *inertia, y, rates.y, rates.twist, flat
         )
-    l, motion = jax.vmap(lambda r: _motions(arm, d, y, r), out_axes=(None, 0))(rates)
-    total = _kinetic(motion, l, arm.rhoA, arm.rhoI, constant)
+    total = moving_mesh_kinetic(arm, d, y, rates, constant)
     if arm.rear is not None:
         total = total + _rear_kinetic(arm, arm.rear, d, rates)
     return total
 
 
-def _rear_kinetic(arm: Arm, rear: Array, d: Float[Array, " m"], rates: Rates):
-    """The part of a sliding tube behind its joint: a straight rod on the axis from its rear end to the joint. It may have no length."""
-    start = arm.tube_start[0] + arm.tube_slope[0] @ d
+def _rear_kinetic(arm: Arm, rear: Float[Array, "4"], d: Lengths, rates: Rates) -> Scalar:
+    """Of the part of a sliding tube behind its joint: a straight rod, perhaps of no length."""
+    start = arm.rear_end(d)
 
     def velocity(r: Rates):
-        lever = start * jnp.stack(
-            [jnp.zeros((), d.dtype), r.twist[5], -r.twist[4]]
-        )  # omega x start e1
+        zero = jnp.zeros((), d.dtype)
+        lever = start * jnp.stack([zero, r.twist[5], -r.twist[4]])  # omega x start e1
         return jnp.stack([r.twist[:3].at[0].add(arm.tube_slope[0] @ r.d) + lever, -lever])
 
     v, w = jax.vmap(velocity)(rates), rates.twist[:, 3:]
-    moved = jnp.sum(v[0] * (jnp.asarray(hilbert(2, 2), d.dtype) @ v[1]))
+    moved = jnp.sum(_integral(v[0], v[1]))
     return -0.5 * start * (rear[0] * moved + jnp.sum(rear[1:] * w[0] * w[1]))
-
-
-def elastic(
-    arm: Arm,
-    tab: Tables,
-    d: Float[Array, " m"],
-    y: Float[Array, "n u"],
-    couplings: dict[str, Array] | None = None,
-):
-    """Strain energy of the arm."""
-    return strain_energy(tab, y, arm.mesh(d)[1], arm.stiffness, couplings)
-
-
-def _hessians(energy: Callable[[Array], Array], z: Float[Array, "n u"]) -> Float[Array, "n u u"]:
-    """Second derivatives of every element's energy by its own numbers. Elements are not coupled, so one direction serves all."""
-    _, push = jax.linearize(jax.grad(energy), z)
-    H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(
-        jnp.eye(z.shape[1], dtype=z.dtype)
-    )
-    return 0.5 * (H + jnp.swapaxes(H, 1, 2))
-
-
-def element_stiffnesses(
-    tab: Tables,
-    y: Float[Array, "n u"],
-    l: Float[Array, " n"],
-    stiffness: Float[Array, "n 4"],
-    couplings: dict[str, Array] | None = None,
-) -> Float[Array, "n u u"]:
-    """Of the strain energy in the elements' unknowns."""
-    return _hessians(lambda y: strain_energy(tab, y, l, stiffness, couplings), y)
-
-
-def element_hessians(
-    tab: Tables,
-    y: Float[Array, "n u"],
-    l: Float[Array, " n"],
-    stiffness: Float[Array, "n 4"],
-    couplings: dict[str, Array] | None = None,
-) -> Float[Array, "n u+1 u+1"]:
-    """Of the strain energy in the elements' unknowns and their lengths."""
-    return _hessians(
-        lambda z: strain_energy(tab, z[:, :-1], z[:, -1], stiffness, couplings),
-        jnp.concatenate([y, l[:, None]], axis=1),
-    )
 
 
 @functools.cache
 def _mass_constants(shapes: Shapes) -> np.ndarray:
-    """Product integrals of the shape functions (translation), of the twist (about x) and of the slopes (about y, about z)."""
+    """Product integrals of displacements, of the twist, and of the slopes about y and about z."""
     U, twist = shape_matrices(shapes)
-    n, k = shapes.moving, shapes.turning
-    slope = np.einsum("pq,uqc->upc", derivative_matrix(n), U)
-    parts = [
-        np.einsum("ipc,pq,jqc->ij", U, hilbert(n, n), U),
-        np.einsum("ip,pq,jq->ij", twist, hilbert(k, k), twist),
-    ]
-    parts += [
-        np.einsum("ip,pq,jq->ij", slope[:, :, c], hilbert(n, n), slope[:, :, c]) for c in (2, 1)
-    ]
-    return np.stack(parts)
+    slope = slope_matrix(shapes)
+    H, Hk = hilbert(shapes.moving, shapes.moving), hilbert(shapes.turning, shapes.turning)
+    parts = [np.einsum("ipc,pq,jqc->ij", U, H, U), twist @ Hk @ twist.T]
+    return np.stack(parts + [slope[:, :, c] @ H @ slope[:, :, c].T for c in (2, 1)])
 
 
 def element_masses(
-    shapes: Shapes, l: Float[Array, " n"], rhoA: Float[Array, " n"], rhoI: Float[Array, "n 3"]
+    shapes: Shapes, l: PerElement, rhoA: PerElement, rhoI: Float[Array, "n 3"]
 ) -> Float[Array, "n u u"]:
-    """Mass matrices of the elements in their own unknowns: independent of these."""
+    """Mass matrices of the elements; they do not depend on the unknowns."""
     S = scaled(shapes, jnp.ones((l.shape[0], shapes.size), l.dtype), l)
     weight = jnp.stack([l * rhoA, l * rhoI[:, 0], rhoI[:, 1] / l, rhoI[:, 2] / l], axis=1)
-    return (
-        jnp.tensordot(weight, jnp.asarray(_mass_constants(shapes), l.dtype), 1)
-        * S[:, :, None]
-        * S[:, None, :]
-    )
+    mass = jnp.tensordot(weight, jnp.asarray(_mass_constants(shapes), l.dtype), 1)
+    return mass * S[:, :, None] * S[:, None, :]
 
 
 @functools.cache
@@ -343,57 +383,22 @@ def _means(shapes: Shapes) -> np.ndarray:
     return np.einsum("p,upc->uc", hilbert(1, shapes.moving)[0], shape_matrices(shapes)[0])
 
 
-def first_moment(arm: Arm, d: Float[Array, " m"], y: Float[Array, "n u"]):
-    """Mass, and integral of the position (frame axes) over it."""
+def first_moment(arm: Arm, d: Lengths, y: Unknowns) -> tuple[Scalar, Vector3]:
+    """Mass, and the integral of the position over it in frame axes."""
     X, l = arm.mesh(d)
     m = jnp.sum(arm.rhoA, 1) * l
     mean = scaled(arm.shapes, y, l) @ jnp.asarray(_means(arm.shapes), y.dtype)
     moment = (m @ mean).at[0].add(jnp.sum(m * (X + 0.5 * l)))
     mass = jnp.sum(m)
     if arm.rear is not None:
-        start = arm.tube_start[0] + arm.tube_slope[0] @ d
+        start = arm.rear_end(d)
         mass = mass - arm.rear[0] * start
         moment = moment.at[0].add(-0.5 * arm.rear[0] * start**2)
     return mass, moment
 
 
-def strains(
-    shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]
-) -> list[list[Float[Array, " n"]]]:
-    """Coefficients in xi of the strains (eps, k1, k2, k3) up to their quadratic parts, written out one by one; none of those that a planar arm lacks."""
-    a, b, c, d, e, f, s, p = coefficients("abcdefsp", shapes, scaled(shapes, y, l)).values()
-
-    def total(*parts):
-        out: list = []
-        for number, power, x in parts:
-            out = plus(out, [number / l**power * z for z in x])
-        return out
-
-    if linear:
-        return [total((1.0, 1, a)), total((1.0, 1, p)), total((-1.0, 2, f)), total((1.0, 2, d))]
-    return [
-        total((1.0, 1, a), (0.5, 2, times(c, c)), (0.5, 2, times(e, e))),
-        total((1.0, 1, p), (1.0, 3, times(d, e))),
-        total((-1.0, 2, f), (1.0, 3, times(a, f)), (1.0, 3, times(b, e)), (1.0, 2, times(s, d))),
-        total((1.0, 2, d), (-1.0, 3, times(a, d)), (-1.0, 3, times(b, c)), (1.0, 2, times(s, f))),
-    ]
-
-
-def measures(
-    shapes: Shapes, linear: bool, y: Float[Array, "n u"], l: Float[Array, " n"]
-) -> Float[Array, "n 4 powers"]:
-    """The same as one array, filled up with zeros."""
-    rows = strains(shapes, linear, y, l)
-    powers = max(len(x) for x in rows)
-    return jnp.stack(
-        [jnp.stack(x + [jnp.zeros_like(l)] * (powers - len(x)), axis=1) for x in rows], axis=1
-    )
-
-
-def dissipation(
-    arm: Arm, linear: bool, d: Float[Array, " m"], y: Float[Array, "n u"], rates: Rates
-):
-    """Rayleigh's function, half the power dissipated by the material (strain rate of the material, not of the mesh) and by drag."""
+def dissipation(arm: Arm, linear: bool, d: Lengths, y: Unknowns, rates: Rates) -> Scalar:
+    """Rayleigh's function: half the power that strain rate and drag of the material dissipate."""
     _, l = arm.mesh(d)
     total = jnp.zeros((), y.dtype)
     if arm.viscous:
@@ -402,29 +407,20 @@ def dissipation(
             sum(a * b * (1 / (m + n + 1)) for m, a in enumerate(x) for n, b in enumerate(x))
             for x in rate
         ]
-        total = total + 0.5 * jnp.sum(
-            l * sum(arm.viscosity[:, c] * x for c, x in enumerate(squares) if rate[c])
-        )
+        power = sum(arm.viscosity[:, c] * x for c, x in enumerate(squares) if rate[c])
+        total = total + 0.5 * jnp.sum(l * power)
     if arm.dragged:
-        _, m = _motions(arm, d, y, rates)
-        n = arm.shapes.moving
-        w = (
-            m.flow[:, None]
-            + m.speed[:, :, None, None]
-            * (m.per_speed - jnp.asarray(origin(n), y.dtype)[None])[:, None]
-        )
-        total = total + 0.5 * jnp.sum(
-            l[:, None]
-            * arm.drag
-            * jnp.einsum("nkpc,pq,nkqc->nk", w, jnp.asarray(hilbert(n, n), y.dtype), w)
-        )
+        _, m = _motion(arm, d, y, rates)
+        per_speed = m.per_speed - jnp.asarray(along_axis(arm.shapes.moving)[0], y.dtype)[None]
+        w = m.flow[:, None] + m.speed[:, :, None, None] * per_speed[:, None]
+        total = total + 0.5 * jnp.sum(l[:, None] * arm.drag * jnp.sum(_integral(w, w), axis=-1))
     return total
 
 
 def _strain_rates(
-    arm: Arm, linear: bool, d: Float[Array, " m"], y: Float[Array, "n u"], rates: Rates
-) -> list[list[Float[Array, " n"]]]:
-    """Of the material."""
+    arm: Arm, linear: bool, d: Lengths, y: Unknowns, rates: Rates
+) -> list[Coefficients]:
+    """Strain rates of the material."""
     _, l = arm.mesh(d)
     if not arm.slope.shape[1]:
         return jax.jvp(lambda y: strains(arm.shapes, linear, y, l), (y,), (rates.y,))[1]
@@ -440,27 +436,63 @@ def _strain_rates(
     ]
 
 
-def point(
-    arm: Arm, d: Float[Array, " m"], y: Float[Array, "n u"], tube: int, s: Scalar
-) -> tuple[Float[Array, " 3"], Float[Array, " 3"]]:
-    """Position in the joint frame and rotation (alpha, -uz', uy') of the section of ``tube`` at station s; straight behind the joint."""
+def monomials(xi: Scalar, count: int) -> Float[Array, " p"]:
+    """1, xi, xi^2, ..."""
+    powers = jnp.broadcast_to(xi[None], (count - 1,))
+    return jnp.cumprod(jnp.concatenate([jnp.ones(1, xi.dtype), powers]))
+
+
+def locate(arm: Arm, d: Lengths, tube: int, s: Scalar):
+    """Position x of the section of ``tube`` at station s; its element, the length of that, xi."""
     X, l = arm.mesh(d)
-    x = arm.tube_start[tube] + arm.tube_slope[tube] @ d + s * arm.tube_length[tube]
-    e = jnp.sum(jax.lax.stop_gradient(x) >= jax.lax.stop_gradient(X[1:]))
-    length = l[e]
-    xi = (x - X[e]) / length
-    U, _, turn, _, bend, _ = (
-        p[0] for p in polynomials(arm.shapes, scaled(arm.shapes, y[e][None], length[None]))
-    )
+    x = arm.rear_end(d, tube) + s * arm.tube_length[tube]
+    e = jnp.sum(lax.stop_gradient(x) >= lax.stop_gradient(X[1:]))
+    return x, e, l[e], (x - X[e]) / l[e]
+
+
+def point(arm: Arm, d: Lengths, y: Unknowns, tube: int, s: Scalar) -> tuple[Vector3, Vector3]:
+    """Position in the joint frame and rotation of a section; straight behind the joint."""
+    x, e, length, xi = locate(arm, d, tube, s)
+    h = scaled(arm.shapes, y[e][None], length[None])
+    U, _, turn, _, bend, _ = (p[0] for p in polynomials(arm.shapes, h))
     inside = x < 0
     u = jnp.where(inside, 0.0, monomials(xi, U.shape[0]) @ U)
-    return u.at[0].add(x), jnp.where(
-        inside, 0.0, monomials(xi, turn.shape[0]) @ (turn + bend / length)
-    )
+    rotation = monomials(xi, turn.shape[0]) @ (turn + bend / length)
+    return u.at[0].add(x), jnp.where(inside, 0.0, rotation)
 
 
-def monomials(xi: Scalar, count: int):
-    """1, xi, xi^2, ..."""
-    return jnp.cumprod(
-        jnp.concatenate([jnp.ones(1, xi.dtype), jnp.broadcast_to(xi[None], (count - 1,))])
-    )
+def payload_position(
+    arm: Arm, payloads: Payloads, k: int, d: Lengths, y: Unknowns
+) -> tuple[Vector3, Vector3]:
+    """Position of the centre of mass in the joint frame, and rotation of its section."""
+    r, theta = point(arm, d, y, payloads.tube[k], payloads.s[k])
+    return r + payloads.offset[k] + jnp.cross(theta, payloads.offset[k]), theta
+
+
+def payload_kinetic(
+    arm: Arm, payloads: Payloads, d: Lengths, y: Unknowns, rates: Rates
+) -> Scalar | float:
+    """va^T M vb / 2 of the payloads; ``rates`` of both velocities, stacked."""
+    total = 0.0
+    for k, (mass, inertia) in enumerate(zip(payloads.mass, payloads.inertia, strict=True)):
+
+        def velocity(r, k=k):
+            position = lambda d, y: payload_position(arm, payloads, k, d, y)
+            (p, _), (pd, wd) = jax.jvp(position, (d, y), (r.d, r.y))
+            v, w = r.twist[:3], r.twist[3:]
+            return v + jnp.cross(w, p) + pd, w + wd
+
+        u, w = jax.vmap(velocity)(rates)
+        total = total + 0.5 * mass * jnp.sum(u[0] * u[1]) + 0.5 * jnp.sum(w[0] * (inertia @ w[1]))
+    return total
+
+
+def payload_mass(
+    arm: Arm, payloads: Payloads, k: int, d: Lengths, y: Unknowns
+) -> Float[Array, "n u u"]:
+    """Mass matrix of a payload in the element that carries it, zero in the others."""
+    J, W = jax.jacfwd(lambda y: payload_position(arm, payloads, k, d, y))(y)
+    e = jnp.argmax(jnp.sum(jnp.abs(J), axis=(0, 2)) + jnp.sum(jnp.abs(W), axis=(0, 2)))
+    Je, We = J[:, e], W[:, e]
+    block = payloads.mass[k] * Je.T @ Je + We.T @ payloads.inertia[k] @ We
+    return jnp.zeros((y.shape[0], *block.shape), y.dtype).at[e].set(block)

@@ -1,6 +1,4 @@
-"""What the moving beam shows at one instant: poses, velocities and accelerations of sections, strains, reactions."""
-
-from typing import Any
+"""Snapshot of the moving beam: poses, velocities, accelerations, strains, reactions."""
 
 import equinox as eqx
 import jax
@@ -8,280 +6,237 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
-from flexjax.formulation.moving_beam import _carrier, _link
-from flexjax.formulation.moving_beam._chain import MovingBeamTerm
-from flexjax.mechanism import Snapshot, centreline_pose
+from flexjax._types import Coordinates, Matrix3, PieceTime, Scalar, ScalarLike, Vector3, Velocities
+from flexjax.formulation.moving_beam import _link
+from flexjax.formulation.moving_beam._carrier import frames, twists
+from flexjax.formulation.moving_beam._chain import MovingBeamTerm, load_wrench
+from flexjax.formulation.moving_beam._shapes import Lengths, Unknowns
+from flexjax.formulation.moving_beam._strain import measures, scaled
+from flexjax.mechanism import Snapshot, centreline_pose, least_rotation
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import State
 
+Stations = Float[Array, " S"]
+
 
 def _section(
-    term: MovingBeamTerm, d: Float[Array, " m"], y: Float[Array, "n u"], tube: int, s: Scalar
-):
-    """Position, rotation matrix and strains of a section in the joint frame; the x axis is the tangent of the deformed axis."""
-    arm = term.arm
-    X, l = arm.mesh(d)
-    x = arm.tube_start[tube] + arm.tube_slope[tube] @ d + s * arm.tube_length[tube]
-    e = jnp.sum(x >= X[1:])
-    xi = (x - X[e]) / l[e]
-    U, dU, turn, _, _, _ = (
-        p[0]
-        for p in _link.polynomials(arm.shapes, _link.scaled(arm.shapes, y[e][None], l[e][None]))
-    )
+    term: MovingBeamTerm, d: Lengths, y: Unknowns, tube: int, s: Scalar
+) -> tuple[Vector3, Matrix3, Float[Array, "6"]]:
+    """Position, axes and strains of a section in the joint frame.
+
+    The x axis is the tangent of the deformed axis.
+    """
+    shapes = term.arm.shapes
+    x, e, length, xi = _link.locate(term.arm, d, tube, s)
+    own, l = y[e][None], length[None]
+    U, dU, turn, *_ = (p[0] for p in _link.polynomials(shapes, scaled(shapes, own, l)))
+    strains = measures(shapes, term.tables.linear, own, l)[0]
     powers = _link.monomials(xi, U.shape[0])
-    inside = x < 0
-    u = jnp.where(inside, 0.0, powers @ U)
-    slope = jnp.where(inside, 0.0, powers @ dU / l[e])
-    alpha = jnp.where(inside, 0.0, _link.monomials(xi, turn.shape[0]) @ turn[:, 0])
-    strains = _link.measures(arm.shapes, term.tab.degree == 2, y[e][None], l[e][None])[0]
-    strains = jnp.where(inside, 0.0, strains @ _link.monomials(xi, strains.shape[1]))
-    tangent = slope.at[0].add(1.0)
-    t1, t2, t3 = tangent / jnp.sqrt(jnp.sum(tangent**2))
-    # The least rotation that takes the x axis into the tangent, after the twist about x.
-    k = 1.0 / (1.0 + t1)
-    bend = jnp.stack(
-        [
-            jnp.stack([t1, -t2, -t3]),
-            jnp.stack([t2, 1 - k * t2 * t2, -k * t2 * t3]),
-            jnp.stack([t3, -k * t2 * t3, 1 - k * t3 * t3]),
-        ]
+    values = (
+        powers @ U,
+        powers @ dU / length,
+        _link.monomials(xi, turn.shape[0]) @ turn[:, 0],
+        strains @ _link.monomials(xi, strains.shape[1]),
     )
-    turn = se3.rotation_exp(jnp.zeros(3, U.dtype).at[0].set(alpha))
+    u, slope, alpha, (eps, k1, k2, k3) = (jnp.where(x < 0, 0.0, p) for p in values)
+    tangent = slope.at[0].add(1.0)
+    # The least rotation that takes the x axis into the tangent, after the twist about x.
+    bend = least_rotation(tangent / jnp.sqrt(jnp.sum(tangent**2)))
+    twist = se3.rotation_exp(jnp.zeros(3, U.dtype).at[0].set(alpha))
     zero = jnp.zeros((), U.dtype)
-    eps, k1, k2, k3 = strains
-    return u.at[0].add(x), bend @ turn, jnp.stack([eps, zero, zero, k1, k2, k3])
+    return u.at[0].add(x), bend @ twist, jnp.stack([eps, zero, zero, k1, k2, k3])
 
 
-def _world(term: MovingBeamTerm, q: Coordinates, base: se3.Pose, s: Float[Array, " S"]):
-    """Pose of every station (L, S): position, rotation."""
+def _world(
+    term: MovingBeamTerm, q: Coordinates, base: se3.Pose, s: Stations
+) -> tuple[Float[Array, "L S 3"], Float[Array, "L S 3 3"]]:
+    """Position and axes of every station of every link."""
     x, d, y = term.split(q)
-    poses = _carrier.frames(term.car, term.layout, x, base)
-    rows = []
+    layout, rows = term.layout, []
+    poses = frames(term.carrier, layout, x, base)
     for i, link in enumerate(term.robot.links):
-        if i in term.layout.tubes:
-            k = term.layout.tubes.index(i)
+        if i in layout.tubes:
+            k = layout.tubes.index(i)
             r, R, _ = jax.vmap(lambda s, k=k: _section(term, d, y, k, s))(s)
             frame = poses[-1]
         else:
             at = jax.vmap(lambda s, link=link: centreline_pose(link, s))(s)
-            r, R = at.position, at.rotation
-            frame = poses[next(n for n, stage in enumerate(term.layout.stages) if stage.link == i)]
-        rows.append(
-            (
-                frame.position[None] + r @ frame.rotation.T,
-                jnp.einsum("ij,sjk->sik", frame.rotation, R),
-            )
-        )
-    return jnp.stack([p for p, _ in rows]), jnp.stack([R for _, R in rows])
+            r, R, frame = at.position, at.rotation, poses[layout.stage_of_link(i)]
+        axes = jnp.einsum("ij,sjk->sik", frame.rotation, R)
+        rows.append((frame.position[None] + r @ frame.rotation.T, axes))
+    positions, rotations = zip(*rows, strict=True)
+    return jnp.stack(positions), jnp.stack(rotations)
 
 
-def _spin(R: Float[Array, "*n 3 3"], R_rate: Float[Array, "*n 3 3"]):
+def _spin(R: Float[Array, "*n 3 3"], R_rate: Float[Array, "*n 3 3"]) -> Float[Array, "*n 3"]:
     """Angular velocity in section axes."""
     W = jnp.einsum("...ji,...jk->...ik", R, R_rate)
     return jnp.stack([W[..., 2, 1], W[..., 0, 2], W[..., 1, 0]], -1)
 
 
-def _base_rates(pose: se3.Pose, twist: Float[Array, "6"]):
+def _base_rates(pose: se3.Pose, twist: se3.Twist) -> se3.Pose:
     """Time derivative of the ground's pose."""
     return se3.Pose(jnp.cross(pose.rotation, -twist[3:][None]), pose.rotation @ twist[:3])
 
 
 def snapshot(
-    term: MovingBeamTerm, t: ScalarLike, state: State, s: Float[Array, " S"], at: PieceTime
+    term: MovingBeamTerm, t: ScalarLike, state: State, s: Stations, piece_time: PieceTime
 ) -> Snapshot:
-    lay, robot = term.layout, term.robot
+    """All outputs at one instant, at the stations ``s`` of every link."""
+    robot, D = term.robot, term.layout.dofs
     q, v = state.mech.q, state.mech.v
-    a, gap = term.dynamics(t, q, v, at, state.memory)
-    x, xd = q[: lay.dofs], v[: lay.dofs]
-    effort = jnp.where(
-        term.drive.prescribed(robot),
-        gap[: lay.dofs],
-        term.drive.effort(robot, t, at, x, xd, state.memory),
-    )
-    base, twist, acc = term.base(t, at)
+    a, gap = term.dynamics(t, q, v, piece_time, state.memory)
+    x, xd = q[:D], v[:D]
+    effort = term.drive.effort(robot, t, piece_time, x, xd, state.memory)
+    effort = jnp.where(term.drive.prescribed(robot), gap[:D], effort)
+    base, twist, acceleration = term.base(t, piece_time)
 
     def velocity(q, v, base, twist):
-        (_, R), (rate, R_rate) = jax.jvp(
-            lambda q, base: _world(term, q, base, s), (q, base), (v, _base_rates(base, twist))
-        )
+        along = (v, _base_rates(base, twist))
+        (_, R), (rate, R_rate) = jax.jvp(lambda q, b: _world(term, q, b, s), (q, base), along)
         return rate, _spin(R, R_rate)
 
     p, R = _world(term, q, base, s)
-    (rate, spin), (rate2, spin2) = jax.jvp(
-        velocity, (q, v, base, twist), (v, a, _base_rates(base, twist), acc)
-    )
+    along = (v, a, _base_rates(base, twist), acceleration)
+    (rate, spin), (rate2, spin2) = jax.jvp(velocity, (q, v, base, twist), along)
 
-    def local(w):
-        return jnp.einsum("...ji,...j->...i", R, w)
+    def local(linear, angular):
+        return jnp.concatenate([jnp.einsum("...ji,...j->...i", R, linear), angular], -1)
 
     _, d, y = term.split(q)
-    strain = []
-    for i in range(len(robot.links)):
-        if i in lay.tubes:
-            strain.append(
-                jax.vmap(lambda s, i=i: _section(term, d, y, lay.tubes.index(i), s)[2])(s)
-            )
-        else:
-            strain.append(jnp.zeros((s.shape[0], 6), q.dtype))
+    deflection, strain = _deformation(term, d, y, s)
     return Snapshot(
-        q=x, qd=xd, qdd=a[: lay.dofs], motor=x, effort=effort,
+        q=x,
+        qd=xd,
+        qdd=a[:D],
+        motor=x,
+        effort=effort,
         frames=jnp.concatenate([p, jax.vmap(jax.vmap(se3.matrix_to_quat))(R)], axis=-1),
-        velocity=jnp.concatenate([local(rate), spin], -1), acceleration=jnp.concatenate([local(rate2), spin2], -1),
-        deflection=_deflection(term, d, y, s), strain=jnp.stack(strain), reaction=reactions(term, t, q, v, a, at),
-    )  # fmt: skip
+        velocity=local(rate, spin),
+        acceleration=local(rate2, spin2),
+        deflection=deflection,
+        strain=strain,
+        reaction=reactions(term, t, q, v, a, piece_time),
+    )
 
 
-def _deflection(
-    term: MovingBeamTerm, d: Float[Array, " m"], y: Float[Array, "n u"], s: Float[Array, " S"]
-):
-    """From the tangent at the base of the link (of a tube: where its rear end is now), in the axes there."""
-    rows = []
+def _deformation(
+    term: MovingBeamTerm, d: Lengths, y: Unknowns, s: Stations
+) -> tuple[Float[Array, "L S 3"], Float[Array, "L S 6"]]:
+    """Deflections and strains; zero on rigid links.
+
+    Deflections are from the tangent at the base of the link (of a tube: at its rear end), in the
+    axes there.
+    """
+    zero = jnp.zeros((s.shape[0], 6), y.dtype)
+    deflection, strain = [], []
     for i, link in enumerate(term.robot.links):
         if i not in term.layout.tubes:
-            rows.append(jnp.zeros((s.shape[0], 3), y.dtype))
+            deflection.append(zero[:, :3])
+            strain.append(zero)
             continue
         k = term.layout.tubes.index(i)
         origin, R, _ = _section(term, d, y, k, jnp.zeros((), y.dtype))
-        r = jax.vmap(lambda s, k=k: _section(term, d, y, k, s)[0])(s)
-        straight = jnp.zeros((s.shape[0], 3), y.dtype).at[:, 0].set(s * link.length)
-        rows.append((r - origin[None]) @ R - straight)
-    return jnp.stack(rows)
+        r, _, strains = jax.vmap(lambda s, k=k: _section(term, d, y, k, s))(s)
+        straight = zero[:, :3].at[:, 0].set(s * link.length)
+        deflection.append((r - origin[None]) @ R - straight)
+        strain.append(strains)
+    return jnp.stack(deflection), jnp.stack(strain)
 
 
 def _momenta(
-    term: MovingBeamTerm, q: Coordinates, v: Velocities, base: se3.Pose, twist: Float[Array, "6"]
+    term: MovingBeamTerm, q: Coordinates, v: Velocities, base: se3.Pose, twist: se3.Twist
 ) -> Float[Array, "groups 6"]:
-    """[linear; angular about the world's origin] of the stages' bodies and then of the tubes with their payloads, in world axes."""
-    lay = term.layout
+    """[linear; angular about the world's origin] in world axes.
+
+    Of the bodies of the stages, then of the tubes with their payloads.
+    """
+    layout, carrier = term.layout, term.carrier
     x, d, y = term.split(q)
     xd, dd, yd = term.split(v)
-    poses = _carrier.frames(term.car, lay, x, base)
-    z, spins = _carrier.twists(term.car, lay, x, xd, twist)
+    poses = frames(carrier, layout, x, base)
+    z, spins = twists(carrier, layout, x, xd, twist)
     out = []
     for k, pose in enumerate(poses):
-        P = term.car.inertia[k] @ z[k]
-        # The rotor of the next joint sits on this body.
+        P = carrier.inertia[k] @ z[k]
+        # The rotor of the next joint is on this body.
         if k + 1 < len(poses):
-            P = P.at[3:].add(term.car.rotor[k + 1] * spins[k + 1] * term.car.rotor_axis[k + 1])
+            P = P.at[3:].add(carrier.rotor[k + 1] * spins[k + 1] * carrier.rotor_axis[k + 1])
         out.append(_to_world(pose, P))
-    for tube in range(len(lay.tubes)):
-        member = np.zeros(term.arm.rhoA.shape)
-        n = 0
-        for seg in lay.segments:
-            member[n : n + seg.elements, : len(seg.layers)] = [x == tube for x in seg.layers]
-            n += seg.elements
-        own = _only(term, member, tube)
 
-        out.append(
-            _to_world(
-                poses[-1], jax.grad(lambda zG, own=own: _tube_energy(own, d, y, dd, yd, zG))(z[-1])
-            )
-        )
+    def energy(own, z):
+        arm, payloads = own
+        rates = _link.Rates(*(jnp.stack([x, x]) for x in (z, dd, yd)))
+        tube = _link.kinetic(arm, d, y, rates)
+        return tube + _link.payload_kinetic(arm, payloads, d, y, rates)
+
+    for tube in range(len(layout.tubes)):
+        own = _only(term, tube)
+        momentum = jax.grad(lambda z, own=own: energy(own, z))
+        out.append(_to_world(poses[-1], momentum(z[-1])))
     return jnp.stack(out)
 
 
-def _tube_energy(
-    own: MovingBeamTerm,
-    d: Float[Array, " m"],
-    y: Float[Array, "n u"],
-    dd: Float[Array, " m"],
-    yd: Float[Array, "n u"],
-    zG: Float[Array, "6"],
-):
-    r = _link.Rates(zG, dd, yd)
-    total = _link.kinetic(own.arm, d, y, jax.tree_util.tree_map(lambda x: jnp.stack([x, x]), r))
-    for k in range(len(own.tip.tube)):
-        u, w = own._payload_velocity(k, d, y, r)
-        total = (
-            total
-            + 0.5 * own.tip.mass[k] * jnp.sum(u * u)
-            + 0.5 * jnp.sum(w * (own.tip.inertia[k] @ w))
-        )
-    return total
-
-
-def _only(term: MovingBeamTerm, member: Any, tube: int) -> MovingBeamTerm:
-    """The term with the inertia of one tube and its payloads."""
-    arm, tip = term.arm, term.tip
-    keep = [k for k in range(len(tip.tube)) if tip.tube[k] == tube]
-    member = jnp.asarray(member, arm.rhoA.dtype)
-    arm = eqx.tree_at(
-        lambda a: (a.rhoA, a.rhoI), arm, (arm.rhoA * member, arm.rhoI * member[:, :, None])
-    )
+def _only(term: MovingBeamTerm, tube: int) -> tuple[_link.Arm, _link.Payloads]:
+    """The arm with the inertia of one tube alone, and the payloads of that tube."""
+    arm, payloads = term.arm, term.payloads
+    depth = arm.rhoA.shape[1]
+    layers = [[*s.layers, *[-1] * depth][:depth] for s in term.layout.segments]
+    count = [s.elements for s in term.layout.segments]
+    member = jnp.asarray(np.repeat(np.array(layers) == tube, count, axis=0), arm.rhoA.dtype)
+    own = (arm.rhoA * member, arm.rhoI * member[:, :, None])
+    arm = eqx.tree_at(lambda a: (a.rhoA, a.rhoI), arm, own)
     if arm.rear is not None and tube != 0:
         arm = eqx.tree_at(lambda a: a.rear, arm, jnp.zeros_like(arm.rear))
-    tip = _carrier.Tip(
-        *(
-            tuple(getattr(tip, f)[k] for k in keep)
-            for f in ("tube", "s", "mass", "offset", "inertia")
-        )
-    )
-    return eqx.tree_at(lambda t: (t.arm, t.tip), term, (arm, tip))
+    keep = [k for k, x in enumerate(payloads.tube) if x == tube]
+    fields = (payloads.s, payloads.mass, payloads.offset, payloads.inertia)
+    return arm, _link.Payloads((tube,) * len(keep), *(tuple(x[k] for k in keep) for x in fields))
 
 
-def _to_world(pose: se3.Pose, P: Float[Array, "6"]):
-    """A momentum about a frame, in its axes, as one about the world's origin in world axes."""
+def _to_world(pose: se3.Pose, P: Float[Array, "6"]) -> Float[Array, "6"]:
+    """A momentum or wrench about a frame, in its axes, as one about the origin in world axes."""
     p, H = pose.rotation @ P[:3], pose.rotation @ P[3:]
     return jnp.concatenate([p, H + jnp.cross(pose.position, p)])
 
 
 def reactions(
-    term: MovingBeamTerm, t: ScalarLike, q: Coordinates, v: Velocities, a: Velocities, at: PieceTime
+    term: MovingBeamTerm,
+    t: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    a: Velocities,
+    piece_time: PieceTime,
 ) -> Float[Array, "J 6"]:
-    """Wrench of parent on child at each joint, child axes. Of a telescope joint: all that the outer tube does to the inner one (the overlap is
-    bonded), taken at the outer tube's end."""
-    lay, robot = term.layout, term.robot
-    base, twist, acc = term.base(t, at)
-    # Weight as the inertia force of a ground that accelerates by -g: momenta are linear in velocities, so one sweep gives both.
-    acc = acc.at[:3].add(-base.rotation.T @ robot.gravity)
-    need = jax.jvp(
-        lambda q, v, b, z: _momenta(term, q, v, b, z),
-        (q, v, base, twist),
-        (v, a, _base_rates(base, twist), acc),
-    )[1]
-    if term.drive.loads:
-        need = need - _load_wrenches(term, t, q, base, at, len(need))
+    """Wrench of parent on child at each joint, in child axes.
+
+    At a telescope joint: everything that the outer tube exerts on the inner one (the overlap is
+    bonded), about the outer tube's end.
+    """
+    layout, robot = term.layout, term.robot
+    base, twist, acceleration = term.base(t, piece_time)
+    # Weight is the inertia force of a ground that accelerates by -g: momenta are linear in
+    # velocities, so one sweep gives both.
+    acceleration = acceleration.at[:3].add(-base.rotation.T @ robot.gravity)
+    along = (v, a, _base_rates(base, twist), acceleration)
+    need = jax.jvp(lambda *x: _momenta(term, *x), (q, v, base, twist), along)[1]
     x, d, y = term.split(q)
-    poses = _carrier.frames(term.car, lay, x, base)
-    stages = len(lay.stages)
+    poses = frames(term.carrier, layout, x, base)
+    for load in term.drive.loads:
+        body, group, site = term.load_site(load)
+        (r, _), section = site(d, y)
+        force, moment = load_wrench(load, t, piece_time, poses[body].rotation, section)
+        wrench = jnp.concatenate([force, moment + jnp.cross(r, force)])
+        need = need.at[group].add(-_to_world(poses[body], wrench))
     out = []
-    for i in range(len(robot.joints)):
-        mine = [k for k, stage in enumerate(lay.stages) if stage.joint == i]
+    for i, joint in enumerate(robot.joints):
+        mine = [k for k, stage in enumerate(layout.stages) if stage.joint == i]
         if mine:
             wrench, pose = jnp.sum(need[mine[0] :], 0), poses[mine[-1]]
         else:
-            tube = lay.tubes.index(robot.link_index(robot.joints[i].child))
-            wrench = jnp.sum(need[stages + tube :], 0)
+            tube = layout.tubes.index(robot.link_index(joint.child))
+            wrench = jnp.sum(need[len(layout.stages) + tube :], 0)
             r, R, _ = _section(term, d, y, tube - 1, jnp.ones((), q.dtype))
             pose = se3.compose(poses[-1], se3.Pose(R, r))
         moment = wrench[3:] - jnp.cross(pose.position, wrench[:3])
         out.append(jnp.concatenate([pose.rotation.T @ wrench[:3], pose.rotation.T @ moment]))
     return jnp.stack(out)
-
-
-def _load_wrenches(
-    term: MovingBeamTerm, t: ScalarLike, q: Coordinates, base: se3.Pose, at: PieceTime, groups: int
-) -> Array:
-    """Loads on the groups of :func:`_momenta`, about the world's origin."""
-    lay, robot = term.layout, term.robot
-    total = jnp.zeros((groups, 6), q.dtype)
-    x, d, y = term.split(q)
-    poses = _carrier.frames(term.car, lay, x, base)
-    for load in term.drive.loads:
-        link = robot.link_index(load.link)
-        w = load.wrench.evaluate(t, at)[0]
-        if link in lay.tubes:
-            k = lay.tubes.index(link)
-            r, theta = _link.point(term.arm, d, y, k, load.s)
-            row, frame, section = len(lay.stages) + k, poses[-1], se3.rotation_exp(theta)
-        else:
-            row = next(n for n, stage in enumerate(lay.stages) if stage.link == link)
-            place = centreline_pose(robot.links[link], load.s)
-            r, section, frame = place.position, place.rotation, poses[row]
-        if load.frame == "section":
-            turn = frame.rotation @ section
-            w = jnp.concatenate([turn @ w[:3], turn @ w[3:]])
-        position = frame.position + frame.rotation @ r
-        total = total.at[row].add(jnp.concatenate([w[:3], w[3:] + jnp.cross(position, w[:3])]))
-    return total

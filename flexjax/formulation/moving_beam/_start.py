@@ -1,4 +1,4 @@
-"""A start that does not ring: the arm bent to given functions without stretching."""
+"""Initial unknowns of an arm that is bent to given functions without stretching."""
 
 from collections.abc import Callable
 
@@ -7,23 +7,22 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import Scalar
-from flexjax.formulation.moving_beam._layout import Layout
-from flexjax.formulation.moving_beam._link import (
-    Arm,
-    element_unknowns,
-    monomials,
-    polynomials,
-)
+from flexjax._types import Matrix3, Scalar, Vector3
+from flexjax.formulation.moving_beam._carrier import ArmLayout
+from flexjax.formulation.moving_beam._link import Arm, element_unknowns, monomials, polynomials
 from flexjax.formulation.moving_beam._shapes import (
     CONTINUITY,
+    Lengths,
+    PerElement,
     Shapes,
-    derivative_matrix,
     field_rows,
 )
-from flexjax.formulation.moving_beam._strain import multiply, scaled
+from flexjax.formulation.moving_beam._strain import scaled, times
 from flexjax.mechanism import Curve, Shape, directions, untwisted
-from flexjax.numerics.beam._polynomial import hilbert
+from flexjax.numerics.beam import derivative_matrix, hilbert
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
+ArmUnknowns = Float[Array, " n*(node+own)"]
 
 
 def _derivative(f: Callable, order: int) -> Callable:
@@ -32,17 +31,25 @@ def _derivative(f: Callable, order: int) -> Callable:
     return jax.vmap(f)
 
 
+def _product(p: Float[Array, "*n powers"], q: Float[Array, "*n powers"]) -> Array:
+    """Products of polynomials along the last axis."""
+    rows = (list(jnp.moveaxis(x, -1, 0)) for x in (p, q))
+    return jnp.stack(times(*rows), axis=-1)
+
+
 def inextensible(
-    shapes: Shapes, X: Float[Array, " n"], l: Float[Array, " n"], bending: dict[str, Callable]
-) -> Float[Array, " n*(node+own)"]:
-    """Unknowns of the arm (elements from X, of length l) bent to ``bending`` ("uy", "uz") without stretching or
-    torsion."""
+    shapes: Shapes, X: PerElement, l: PerElement, bending: dict[str, Callable]
+) -> ArmUnknowns:
+    """Unknowns of elements that begin at X, bent without stretching or torsion.
+
+    ``bending`` gives "uy" and "uz" as functions of the distance from the joint frame.
+    """
     n, node = X.shape[0], shapes.node
     rows = field_rows(shapes)
     table = jnp.zeros((n, node + shapes.own), X.dtype)
 
     def place(table, field, j, inner, outer):
-        """The j-th derivative of a field at both ends of the elements."""
+        """Set the j-th derivative of a field at both ends of the elements."""
         k = len(rows[field]) // 2
         table = table.at[:, rows[field][k + j] - node].set(outer)
         return table if j < CONTINUITY[field] else table.at[:, rows[field][j] - node].set(inner)
@@ -51,12 +58,11 @@ def inextensible(
         for j in range(len(rows[field]) // 2):
             table = place(table, field, j, _derivative(f, j)(X), _derivative(f, j)(X + l))
     y = element_unknowns(table.reshape(-1), n, node)
-    slope = (
-        jnp.swapaxes(polynomials(shapes, scaled(shapes, y, l))[1], 1, 2)[:, 1:] / l[:, None, None]
-    )
+    slope = polynomials(shapes, scaled(shapes, y, l))[1]
+    slope = jnp.swapaxes(slope, 1, 2)[:, 1:] / l[:, None, None]
 
     def grow(table, field, rate):
-        """A field with this derivative along the arm, a polynomial in each element."""
+        """Set a field with this derivative along the arm, a polynomial in each element."""
         size = rate.shape[1]
         end = jnp.cumsum(l * (rate @ jnp.asarray(hilbert(1, size)[0], X.dtype)))
         table = place(table, field, 0, end, end)
@@ -66,29 +72,23 @@ def inextensible(
             rate = rate @ jnp.asarray(derivative_matrix(size).T, X.dtype) / l[:, None]
         return table
 
-    # Of the bending as it is interpolated: neither axial strain nor torsion, alpha' + uy'' uz'.
-    table = grow(table, "ux", -0.5 * jnp.sum(multiply(slope, slope), axis=1))
+    # The interpolated bending has neither axial strain nor torsion, alpha' + uy'' uz'.
+    table = grow(table, "ux", -0.5 * jnp.sum(_product(slope, slope), axis=1))
     if "uz" in bending:
         D = jnp.asarray(derivative_matrix(slope.shape[2]).T, X.dtype)
-        twist = -multiply(slope[:, 0] @ D / l[:, None], slope[:, 1])
-        table = grow(table, "alpha", twist)
+        table = grow(table, "alpha", -_product(slope[:, 0] @ D / l[:, None], slope[:, 1]))
     return table.reshape(-1)
 
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
-
-
 def bent_unknowns(
-    arm: Arm,
-    lay: Layout,
-    shapes: dict[int, Shape],
-    d: Float[Array, " m"],
-    d_rate: Float[Array, " m"],
-):
-    """Unknowns of the elements and their rates where tubes have these shapes (by the index of their link) along their
-    free lengths; rates are those at a fixed fraction of the free length."""
-    own = [shapes.get(link) for link in lay.tubes]
-    fields = ("uy",) if lay.planar else ("uy", "uz")
+    arm: Arm, layout: ArmLayout, shapes: dict[int, Shape], d: Lengths, d_rate: Lengths
+) -> tuple[ArmUnknowns, ArmUnknowns]:
+    """Unknowns of the arm and their rates for tubes with these shapes along their free lengths.
+
+    ``shapes`` are by index of the link. Rates are those at a fixed fraction of the free length.
+    """
+    own = [shapes.get(link) for link in layout.tubes]
+    fields = ("uy",) if layout.planar else ("uy", "uz")
 
     def unknowns(values, d):
         curves = [None if s is None else s.curve(v) for s, v in zip(own, values, strict=True)]
@@ -96,15 +96,16 @@ def bent_unknowns(
         bending = {f: lambda x, k=k: axis(x)[1 + k] for k, f in enumerate(fields)}
         return inextensible(arm.shapes, *arm.mesh(d), bending)
 
-    values, rates = (
-        [None if s is None else getattr(s, field) for s in own] for field in ("values", "rates")
-    )
+    values = [None if s is None else s.values for s in own]
+    rates = [None if s is None else s.rates for s in own]
     return jax.jvp(unknowns, (values, d), (rates, d_rate))
 
 
-def _axis(arm: Arm, curves: list[Curve | None], d: Float[Array, " m"]) -> Callable:
-    """Position of the deflected axis at the distance x from the joint frame. A tube goes on from the tip of the one
-    before, along the tangent there."""
+def _axis(arm: Arm, curves: list[Curve | None], d: Lengths) -> Callable[[Scalar], Vector3]:
+    """Position of the deflected axis as a function of the distance from the joint frame.
+
+    A tube continues from the tip of the one before, along the tangent there.
+    """
     tips = arm.tube_start + arm.tube_slope @ d + arm.tube_length
     zero = jnp.zeros((), tips.dtype)
     begin, origin, R = zero, jnp.zeros(3, tips.dtype), jnp.eye(3, dtype=tips.dtype)
@@ -113,26 +114,24 @@ def _axis(arm: Arm, curves: list[Curve | None], d: Float[Array, " m"]) -> Callab
         tube = (begin, tips[k] - begin, origin, R, curve)
         tubes.append(tube)
         if k + 1 < len(curves):
-            origin, R, begin = *_section(*tube, tips[k]), tips[k]
+            origin, R, begin = *_tube_section(*tube, tips[k]), tips[k]
 
     def axis(x):
-        place, _ = _section(*tubes[0], x)
+        place, _ = _tube_section(*tubes[0], x)
         for tube in tubes[1:]:
-            place = jnp.where(x < tube[0], place, _section(*tube, x)[0])
+            place = jnp.where(x < tube[0], place, _tube_section(*tube, x)[0])
         return place
 
     return axis
 
 
-def _section(
-    begin: Scalar,
-    free: Scalar,
-    origin: Float[Array, "3"],
-    R: Float[Array, "3 3"],
-    curve: Curve | None,
-    x: Scalar,
-):
-    """Position and rotation of the section at x of a tube that leaves ``begin`` with the free length ``free``."""
+def _tube_section(
+    begin: Scalar, free: Scalar, origin: Vector3, R: Matrix3, curve: Curve | None, x: Scalar
+) -> tuple[Vector3, Matrix3]:
+    """Position and axes of the section at x of a tube that begins at ``begin``.
+
+    ``free``: its free length; ``origin``, ``R``: position and axes of its first section.
+    """
     ahead = jnp.zeros(3, x.dtype).at[0].set(x - begin)
     if curve is None:
         return origin + R @ ahead, R

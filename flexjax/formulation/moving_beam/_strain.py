@@ -1,23 +1,40 @@
-"""The strain energy as a readable list of terms: what a user prints, selects and extends.
+"""The strain energy: the list of its terms, exact integrals over the elements, strain measures.
 
-Letters: a = ux', b = ux'', c = uy', d = uy'', e = uz', f = uz'', s = alpha (twist), p = alpha'. A term "EA a c c" with factor 1/2 is the density
-EA ux' uy'^2 / 2. Corrected curvatures (the print mixes conventions, see PAPER.md):
+Letters: a = ux', b = ux'', c = uy', d = uy'', e = uz', f = uz'', s = alpha (twist), p = alpha'. The
+term "EA a c c" with the factor 1/2 is the density EA ux' uy'^2 / 2. The curvatures are corrected
+(PAPER.md):
     k1 = p + d e,   k2 = -f + a f + b e + s d + ...,   k3 = d - a d - b c + s f + ...
+
+Every integral is a product integral of polynomials, D of eq. (14), in factored form:
+D_ijkl = sum_mn Q_ijm H_mn Q_kln, where Q multiplies two polynomials and H_mn = 1/(m + n + 1).
+First the pairs of letters that occur, then one bilinear form per first factor, with the second
+factors of all its terms summed. Coefficients are written out one by one, each an array over the
+elements, so that XLA compiles few kernels.
 """
 
 import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.moving_beam._shapes import SPATIAL, Shapes, field_rows, length_powers
-from flexjax.numerics.beam._polynomial import coefficient_matrix, product_integrals
+from flexjax._types import Scalar
+from flexjax.formulation.moving_beam._shapes import (
+    SPATIAL,
+    Coefficients,
+    PerElement,
+    Shapes,
+    Unknowns,
+    field_rows,
+    length_powers,
+)
+from flexjax.numerics.beam import coefficient_matrix
 
-# letter -> (field, derivative order)
+# letter -> (field, order of the derivative)
 LETTERS = {
     "a": ("ux", 1),
     "b": ("ux", 2),
@@ -29,11 +46,12 @@ LETTERS = {
     "f": ("uz", 2),
 }
 STIFFNESSES = ("EA", "GJ", "EIy", "EIz")
+Couplings = dict[str, Array]  # factors of the terms, by name
 
 
 @dataclasses.dataclass(frozen=True)
 class Term:
-    """One product in the density of the strain energy: ``factor`` * ``stiffness`` * the product of ``letters``.
+    """One product in the density of the strain energy: factor * stiffness * product of letters.
 
     >>> str(Term("EA", "acc", Fraction(1, 2)))
     'EA a c c / 2'
@@ -65,11 +83,12 @@ class Term:
 
     @property
     def derivatives(self) -> int:
+        """Sum of the orders of all derivatives."""
         return sum(LETTERS[x][1] for x in self.letters)
 
     @property
     def planar(self) -> bool:
-        """Whether it is there for a beam that stays in its plane."""
+        """Whether it can differ from zero in a beam that stays in its plane."""
         return all(x in "abcd" for x in self.letters)
 
     def __str__(self) -> str:
@@ -79,11 +98,9 @@ class Term:
 
 
 def _terms(table: str) -> tuple[Term, ...]:
-    out = []
-    for line in table.strip().splitlines():
-        factor, stiffness, letters = line.split()
-        out.append(Term(stiffness, letters, Fraction(factor)))
-    return tuple(out)
+    """Terms from text: one line each with factor, stiffness, letters."""
+    rows = (line.split() for line in table.strip().splitlines())
+    return tuple(Term(stiffness, letters, Fraction(x)) for x, stiffness, letters in rows)
 
 
 LINEAR_TERMS = _terms("""
@@ -103,14 +120,16 @@ CUBIC_TERMS = _terms("""
 -1 EIz bcd
 1 EIz sdf
 """)
-# The one term that the printed order lacks: with it the membrane energy is the square EA (a + g2/2)^2 / 2 and bounded below.
+# The terms that the printed order lacks: with them the membrane energy is the square
+# EA (a + g2/2)^2 / 2 and bounded below.
 COMPLETING_TERMS = _terms("""
 1/8 EA cccc
 1/4 EA ccee
 1/8 EA eeee
 """)
-# All other terms of the fourth weighted order (ux' = O(2), the rest O(1)): squares of the quadratic parts of k1..k3, and their cubic parts
-# k2: + s^2 f/2 + c^2 f/2 + c d e + e^2 f,   k3: - s^2 d/2 - c^2 d - d e^2/2, times the linear ones.
+# All other terms of the fourth weighted order (ux' = O(2), the rest O(1)): squares of the quadratic
+# parts of k1..k3, and products of their cubic parts with the linear ones. The cubic parts are
+# k2: s^2 f/2 + c^2 f/2 + c d e + e^2 f,   k3: - s^2 d/2 - c^2 d - d e^2/2.
 CONSISTENT_TERMS = _terms("""
 1/2 GJ ddee
 1/2 EIy ssdd
@@ -133,8 +152,12 @@ KNOWN = {t.name: t for t in ORDERS["consistent"]}
 
 
 def resolve(order: str | Iterable[str | Term]) -> tuple[Term, ...]:
-    """The terms of an order: "linear", "cubic", "complete", "consistent", or a collection of names ("EA a c c", with the factor of the list above)
-    and :class:`Term` objects. The linear terms are always in: without them there is no beam.
+    """The terms of an order.
+
+    Arguments:
+        order: "linear", "cubic", "complete", "consistent", or a collection of names ("EA a c c",
+            with the factor of the lists above) and :class:`Term` objects. The linear terms are
+            always included.
 
     >>> [str(t) for t in resolve({"EA a c c"})][-1]
     'EA a c c / 2'
@@ -142,10 +165,12 @@ def resolve(order: str | Iterable[str | Term]) -> tuple[Term, ...]:
     if isinstance(order, str):
         if order not in ORDERS:
             raise ValueError(
-                f"order: {order!r}; expected one of {', '.join(ORDERS)}, or a collection of terms such as {{'EA a c c', 'EA c c c c'}}."
+                f"order: {order!r}; expected one of {', '.join(ORDERS)}, or a collection of terms "
+                "such as {'EA a c c', 'EA c c c c'}."
             )
         return ORDERS[order]
     chosen = {t.name: t for t in LINEAR_TERMS}
+    first = list(chosen)
     for item in order:
         if isinstance(item, Term):
             chosen[item.name] = item
@@ -154,89 +179,92 @@ def resolve(order: str | Iterable[str | Term]) -> tuple[Term, ...]:
         name = f"{stiffness} {' '.join(sorted(letters.replace(' ', '')))}"
         if name not in KNOWN:
             raise ValueError(
-                f"order: no term {item!r} in the list; expected one of {', '.join(KNOWN)}, or a Term with its own factor."
+                f"order: no term {item!r} in the list; expected one of {', '.join(KNOWN)}, "
+                "or a Term with its own factor."
             )
         chosen[name] = KNOWN[name]
-    first = [t.name for t in LINEAR_TERMS]
-    return tuple(
-        sorted(
-            chosen.values(),
-            key=lambda t: (
-                first.index(t.name) if t.name in first else len(first),
-                t.degree,
-                t.name,
-            ),
-        )
-    )
+    rest = sorted((t for t in chosen.values() if t.name not in first), key=_degree_and_name)
+    return (*(chosen[name] for name in first), *rest)
+
+
+def _degree_and_name(term: Term) -> tuple[int, str]:
+    return term.degree, term.name
 
 
 def is_bounded(terms: Iterable[Term]) -> bool:
-    """Whether the membrane energy is bounded below: a coupling of extension and slope needs the fourth power of the slope."""
+    """Whether the membrane energy is bounded below.
+
+    A coupling of extension and slope needs the fourth power of the slope.
+    """
     names = {t.name for t in terms}
     return all(f"EA {x} {x} {x} {x}" in names for x in "ce" if f"EA a {x} {x}" in names)
 
 
 def table(terms: Iterable[Term]) -> str:
-    """The terms as text, one per line, with what each letter means."""
-    meaning = ", ".join(
-        f"{k} = {field}{'' if not n else chr(39) * n}" for k, (field, n) in LETTERS.items()
-    )
+    """The terms as text, one per line, with the meaning of the letters."""
+    meaning = ", ".join(f"{k} = {field}{chr(39) * n}" for k, (field, n) in LETTERS.items())
     return "\n".join([f"strain energy per length ({meaning}):", *(f"  {t}" for t in terms)])
 
 
 @dataclasses.dataclass(frozen=True)
-class Tables:
-    """What one set of terms needs, all static. Factors are letters or pairs of them."""
+class StrainTables:
+    """Static tables of one set of terms. Factors are letters or pairs of letters.
+
+    ``products`` has one entry per group: ((first factor, ((second factor, factor of the term, name
+    of the term), ...)), ...).
+    """
 
     letters: str
     pairs: tuple[str, ...]
     groups: tuple[tuple[int, int], ...]  # (index of the stiffness, derivatives in the term)
-    products: (
-        tuple  # per group: ((first factor, ((second factor, number, name of the term), ...)), ...)
-    )
+    products: tuple
     degree: int
     shapes: Shapes
 
+    @property
+    def linear(self) -> bool:
+        """Whether strains are linear in the displacements."""
+        return self.degree == 2
+
 
 def _split(letters: str, known: list[str]) -> tuple[str, str]:
-    """A product of three or four letters as pair times rest, with pairs that are there already where possible."""
+    """Two factors of a product of letters, with pairs that are known already where possible."""
     if len(letters) == 2:
         return letters[0], letters[1]
     choices = []
     for i in range(len(letters)):
         for j in range(i + 1, len(letters)):
-            pair, rest = (
-                letters[i] + letters[j],
-                "".join(letters[k] for k in range(len(letters)) if k not in (i, j)),
-            )
+            pair = letters[i] + letters[j]
+            rest = "".join(letters[k] for k in range(len(letters)) if k not in (i, j))
             new = {p for p in (pair, rest) if len(p) == 2} - set(known)
             choices.append((len(new), pair, rest))
     return min(choices)[1:]
 
 
 @functools.cache
-def tables(terms: tuple[Term, ...], shapes: Shapes = SPATIAL) -> Tables:
+def tables(terms: tuple[Term, ...], shapes: Shapes = SPATIAL) -> StrainTables:
+    """The tables of these terms."""
     pairs: list[str] = []
     grouped: dict[tuple[int, int], dict[str, list]] = {}
     for t in sorted(terms, key=lambda t: (-len(set(t.letters)) if t.degree == 4 else 0, t.name)):
         left, right = _split(t.letters, pairs)
         pairs += [p for p in dict.fromkeys((left, right)) if len(p) == 2 and p not in pairs]
         group = grouped.setdefault((STIFFNESSES.index(t.stiffness), t.derivatives), {})
-        # Either factor may come first: the one that is there already.
+        # Either factor may come first: the one that the group has already.
         left, right = (right, left) if right in group and left not in group else (left, right)
         group.setdefault(left, []).append((right, float(t.factor), t.name))
     letters = "".join(x for x in LETTERS if any(x in t.letters for t in terms))
-    products = tuple(
-        tuple((left, tuple(rest)) for left, rest in group.items()) for group in grouped.values()
-    )
-    return Tables(
-        letters, tuple(pairs), tuple(grouped), products, max(t.degree for t in terms), shapes
-    )
+    products = tuple(tuple((x, tuple(y)) for x, y in group.items()) for group in grouped.values())
+    degree = max(t.degree for t in terms)
+    return StrainTables(letters, tuple(pairs), tuple(grouped), products, degree, shapes)
 
 
 @functools.cache
 def letter_matrix(letters: str, shapes: Shapes) -> np.ndarray:
-    """(unknowns of an element, letter, power): coefficients of the letters' derivatives in xi, without their powers of l, from scaled unknowns."""
+    """Coefficients in xi of letters from scaled unknowns: (unknowns of an element, letter, power).
+
+    Derivatives are with respect to xi, without their powers of l.
+    """
     rows, fields = field_rows(shapes), shapes.fields
     powers = max(
         len(f) - LETTERS[x][1]
@@ -247,14 +275,12 @@ def letter_matrix(letters: str, shapes: Shapes) -> np.ndarray:
     out = np.zeros((shapes.size, len(letters), powers))
     for i, x in enumerate(letters):
         field, order = LETTERS[x]
-        for k, row in enumerate(rows.get(field, ())):
-            out[row, i] = coefficient_matrix(fields[field], order, powers)[:, k]
+        if field in fields:
+            out[list(rows[field]), i] = coefficient_matrix(fields[field], order, powers).T
     return out
 
 
-def scaled(
-    shapes: Shapes, y: Float[Array, "n unknowns"], length: Float[Array, " n"]
-) -> Float[Array, "n unknowns"]:
+def scaled(shapes: Shapes, y: Unknowns, length: PerElement) -> Unknowns:
     """Unknowns times S = l^power."""
     powers = length_powers(shapes)
     out = y
@@ -264,10 +290,11 @@ def scaled(
     return out
 
 
-def coefficients(
-    letters: str, shapes: Shapes, h: Float[Array, "n unknowns"]
-) -> dict[str, list[Float[Array, " n"]]]:
-    """Coefficients in xi of letters, without their powers of l, from scaled unknowns: one array over the elements each; none of what is never there."""
+def coefficients(letters: str, shapes: Shapes, h: Unknowns) -> dict[str, Coefficients]:
+    """Coefficients in xi of letters from scaled unknowns, without powers of l.
+
+    A letter that is always zero has none.
+    """
     C = letter_matrix(letters, shapes)
     count = [1 + np.flatnonzero(C[:, i].any(axis=0)).max(initial=-1) for i in range(len(letters))]
     used = np.concatenate([C[:, i, :k] for i, k in enumerate(count)], axis=1)
@@ -276,14 +303,8 @@ def coefficients(
     return {x: [G[k] for k in range(edges[i], edges[i + 1])] for i, x in enumerate(letters)}
 
 
-def factors(tab: Tables, h: Float[Array, "n unknowns"]) -> dict[str, list[Float[Array, " n"]]]:
-    """The same of every letter and pair of the tables."""
-    out = coefficients(tab.letters, tab.shapes, h)
-    return out | {pair: times(out[pair[0]], out[pair[1]]) for pair in tab.pairs}
-
-
-def times(p: list, q: list) -> list:
-    """Product of two polynomials given by their coefficients; none at all is zero."""
+def times(p: Coefficients, q: Coefficients) -> Coefficients:
+    """Product of two polynomials; no coefficients mean zero."""
     out: list = [None] * (len(p) + len(q) - 1 if p and q else 0)
     for i, a in enumerate(p):
         for j, b in enumerate(q):
@@ -291,46 +312,29 @@ def times(p: list, q: list) -> list:
     return out
 
 
-def plus(p: list, q: list) -> list:
-    """Sum of two polynomials given by their coefficients."""
+def plus(p: Coefficients, q: Coefficients) -> Coefficients:
+    """Sum of two polynomials."""
     short, long = sorted((p, q), key=len)
     return [a + b for a, b in zip(short, long, strict=False)] + long[len(short) :]
 
 
-@functools.cache
-def _products(powers: int) -> np.ndarray:
-    out = np.zeros((powers, powers, 2 * powers - 1))
-    for m in range(powers):
-        for n in range(powers):
-            out[m, n, m + n] = 1.0
-    return out.reshape(-1, 2 * powers - 1)
-
-
-def multiply(
-    p: Float[Array, "*n powers"], q: Float[Array, "*n powers"]
-) -> Float[Array, "*n 2*powers-1"]:
-    """Products of polynomials along the last axis."""
-    powers = p.shape[-1]
-    outer = (p[..., :, None] * q[..., None, :]).reshape(*p.shape[:-1], powers * powers)
-    return outer @ jnp.asarray(_products(powers), p.dtype)
-
-
 def strain_energy(
-    tab: Tables,
-    y: Float[Array, "n unknowns"],
-    length: Float[Array, " n"],
+    tables: StrainTables,
+    y: Unknowns,
+    length: PerElement,
     stiffness: Float[Array, "n 4"],
-    couplings: dict[str, Array] | None = None,
-) -> Float[Array, ""]:
-    """Strain energy of all elements together: their unknowns, lengths, and EA, GJ, EIy, EIz. ``couplings`` multiply the terms of their names."""
-    f = factors(tab, scaled(tab.shapes, y, length))
+    couplings: Couplings | None = None,
+) -> Scalar:
+    """Strain energy of all elements; ``stiffness``: EA, GJ, EIy, EIz of each."""
+    f = coefficients(tables.letters, tables.shapes, scaled(tables.shapes, y, length))
+    f |= {pair: times(f[pair[0]], f[pair[1]]) for pair in tables.pairs}
     total = jnp.zeros_like(length)
-    for (k, derivatives), products in zip(tab.groups, tab.products, strict=True):
+    for (k, derivatives), products in zip(tables.groups, tables.products, strict=True):
         density = jnp.zeros_like(length)
         for first, seconds in products:
             second: list = []
-            for name, number, term in seconds:
-                weight = number if couplings is None else number * couplings[term]
+            for name, factor, term in seconds:
+                weight = factor if couplings is None else factor * couplings[term]
                 second = plus(second, [weight * x for x in f[name]])
             for m, a in enumerate(f[first]):
                 density = density + a * sum(b * (1 / (m + n + 1)) for n, b in enumerate(second))
@@ -338,36 +342,70 @@ def strain_energy(
     return jnp.sum(total)
 
 
-def of_degree(terms: tuple[Term, ...], degree: int) -> tuple[Term, ...]:
-    return tuple(t for t in terms if t.degree == degree)
+def _hessians(energy: Callable[[Array], Array], z: Unknowns) -> Float[Array, "n u u"]:
+    """Second derivatives of every element's energy.
+
+    The elements are not coupled, so one direction serves all of them.
+    """
+    _, push = jax.linearize(jax.grad(energy), z)
+    unit = jnp.eye(z.shape[1], dtype=z.dtype)
+    H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(unit)
+    return 0.5 * (H + jnp.swapaxes(H, 1, 2))
 
 
-def dense_tensor(term: Term, shapes: Shapes = SPATIAL) -> np.ndarray:
-    """The product-integral tensor D of a term in its shape functions, exact (Fractions): the library that eqs. (12)-(14) ask for."""
-    return product_integrals(
-        tuple((shapes.fields[LETTERS[x][0]], LETTERS[x][1]) for x in term.letters)
-    )
+def element_stiffnesses(
+    tables: StrainTables,
+    y: Unknowns,
+    l: PerElement,
+    stiffness: Float[Array, "n 4"],
+    couplings: Couplings | None = None,
+) -> Float[Array, "n u u"]:
+    """Tangent stiffness of the elements."""
+    return _hessians(lambda y: strain_energy(tables, y, l, stiffness, couplings), y)
 
 
-def dense_energy(
-    terms: tuple[Term, ...],
-    y: Float[Array, " unknowns"],
-    length: Float[Array, ""],
-    stiffness: Float[Array, "4"],
-    shapes: Shapes = SPATIAL,
-) -> Array:
-    """The same energy of one element by the dense tensors. Slow; for checks and comparison."""
-    rows, total = field_rows(shapes), jnp.zeros((), y.dtype)
-    h = y * length ** jnp.asarray(length_powers(shapes))
-    for t in terms:
-        D = jnp.asarray(dense_tensor(t, shapes).astype(float))
-        for x in t.letters:
-            D = jnp.tensordot(h[np.array(rows[LETTERS[x][0]])], D, axes=(0, 0))
-        total = (
-            total
-            + float(t.factor)
-            * stiffness[STIFFNESSES.index(t.stiffness)]
-            * length ** (1 - t.derivatives)
-            * D
-        )
-    return total
+def element_hessians(
+    tables: StrainTables,
+    y: Unknowns,
+    l: PerElement,
+    stiffness: Float[Array, "n 4"],
+    couplings: Couplings | None = None,
+) -> Float[Array, "n u+1 u+1"]:
+    """Second derivatives with respect to the unknowns of the elements and their lengths."""
+
+    def energy(z):
+        return strain_energy(tables, z[:, :-1], z[:, -1], stiffness, couplings)
+
+    return _hessians(energy, jnp.concatenate([y, l[:, None]], axis=1))
+
+
+def strains(shapes: Shapes, linear: bool, y: Unknowns, l: PerElement) -> list[Coefficients]:
+    """Coefficients in xi of the strains (eps, k1, k2, k3) up to their quadratic parts.
+
+    A strain that a planar arm does not have has no coefficients.
+    """
+    a, b, c, d, e, f, s, p = coefficients("abcdefsp", shapes, scaled(shapes, y, l)).values()
+
+    def total(*parts):
+        out: list = []
+        for factor, power, x in parts:
+            out = plus(out, [factor / l**power * z for z in x])
+        return out
+
+    if linear:
+        return [total((1.0, 1, a)), total((1.0, 1, p)), total((-1.0, 2, f)), total((1.0, 2, d))]
+    return [
+        total((1.0, 1, a), (0.5, 2, times(c, c)), (0.5, 2, times(e, e))),
+        total((1.0, 1, p), (1.0, 3, times(d, e))),
+        total((-1.0, 2, f), (1.0, 3, times(a, f)), (1.0, 3, times(b, e)), (1.0, 2, times(s, d))),
+        total((1.0, 2, d), (-1.0, 3, times(a, d)), (-1.0, 3, times(b, c)), (1.0, 2, times(s, f))),
+    ]
+
+
+def measures(
+    shapes: Shapes, linear: bool, y: Unknowns, l: PerElement
+) -> Float[Array, "n 4 powers"]:
+    """:func:`strains` as one array, padded with zeros."""
+    rows = strains(shapes, linear, y, l)
+    powers, zero = max(len(x) for x in rows), [jnp.zeros_like(l)]
+    return jnp.stack([jnp.stack(x + zero * (powers - len(x)), axis=1) for x in rows], axis=1)

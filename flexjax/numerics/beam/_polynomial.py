@@ -107,3 +107,13 @@ def hilbert(rows: int, columns: int, weight: int = 0) -> np.ndarray:
     return np.array(
         [[float(Fraction(1, i + j + weight + 1)) for j in range(columns)] for i in range(rows)]
     )
+
+
+def derivative_matrix(size: int) -> np.ndarray:
+    """Coefficients of dp/dxi from those of p."""
+    return np.diag(np.arange(1.0, size), 1)
+
+
+def shift_matrix(size: int) -> np.ndarray:
+    """Coefficients of xi p from those of p, whose last one must be zero."""
+    return np.diag(np.ones(size - 1), -1)

@@ -1,7 +1,8 @@
-"""Bordered block-tridiagonal solve: elements along the arm, joints as dense columns, in O(n).
+"""Linear systems of a chain of elements with dense border rows, at a cost linear in the elements.
 
-Unknowns of one element alone (its axial slopes) are eliminated first, all elements at once. The
-rest is block-tridiagonal in the nodes.
+Every element has unknowns of its inner node, its outer node and of its own. The first node is
+clamped. The own unknowns are eliminated first, all elements at once; what remains is
+block-tridiagonal in the nodes. A few coordinates (of joints) couple with all of them: the border.
 """
 
 import equinox as eqx
@@ -11,97 +12,109 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
-from flexjax.numerics.linalg import gauss_jordan, inverse2, mm, mv
+from flexjax.numerics.linalg._small import gauss_jordan, inverse2, mm, mtv, mv
+
+Unknowns = Float[Array, " n*(node+own)"]
+Border = Float[Array, "D n*(node+own)"]
 
 
-class Factors(eqx.Module):
-    """Eliminated unknowns of elements (inverse, coupling), nodes (inverse diagonal, multipliers)
-    and joints (columns, inverse)."""
+class ElementChainFactors(eqx.Module):
+    """Elimination of the elements' own unknowns, of the nodes, and of the border."""
 
     own_inverse: Float[Array, "n own own"]
     own_coupling: Float[Array, "n own 2*node"]
-    inverse: Float[Array, "n node node"]
+    inverse: Float[Array, "n node node"]  # of the pivots D_k
     multiplier: Float[Array, "n node node"]  # L_k D_(k-1)^-1; zero for the first
-    columns: Float[Array, "D n*(node+own)"]  # A_ee^-1 A_ej
-    border: Float[Array, "D n*(node+own)"]
-    joint_inverse: Float[Array, "D D"]
+    border: Border
+    columns: Border  # solutions with the rows of the border as right-hand side
+    border_inverse: Float[Array, "D D"]  # of the Schur complement; zero where not free
 
 
-def factorise(
+def _to_nodes(x: Float[Array, "n 2*node *c"], node: int) -> Float[Array, "n node *c"]:
+    """Sum over the elements at each outer node: its own outer part and the next inner one."""
+    return x[:, node:] + jnp.concatenate([x[1:, :node], jnp.zeros_like(x[:1, :node])])
+
+
+def factor_elements(
     node: int,
-    E: Float[Array, "n size size"],
-    border: Float[Array, "D n*(node+own)"],
-    joint: Float[Array, "D D"],
+    matrices: Float[Array, "n size size"],
+    border: Border,
+    corner: Float[Array, "D D"],
     free: np.ndarray,
-) -> Factors:
-    """Factorise symmetric element matrices ``E``.
+) -> ElementChainFactors:
+    """Factors of symmetric element matrices with a border.
 
-    ``border``: rows of the joints over the elastic unknowns; ``joint``: their own block. Joints
-    that are not ``free`` have unit rows.
+    Arguments:
+        node: unknowns of a node.
+        matrices: of the elements, over [inner node, outer node, own].
+        border, corner: rows of the border coordinates over the chain and over themselves.
+        free: static mask; coordinates of the border that are not free have unit rows.
     """
     k = 2 * node
-    invert = {0: lambda m: m, 2: inverse2}.get(E.shape[1] - k, gauss_jordan)
-    own_inverse = jax.vmap(invert)(E[:, k:, k:])
-    coupling = mm(own_inverse, E[:, k:, :k])
-    C = E[:, :k, :k] - jnp.einsum("nsi,nsj->nij", E[:, k:, :k], coupling)
-    lower = C[:, node:, :node]  # outer row, inner column: couples node k with node k - 1
-    after = jnp.concatenate([C[1:, :node, :node], jnp.zeros((1, node, node), E.dtype)])
-    diagonal = C[:, node:, node:] + after
-    lower = lower.at[0].set(0.0)  # the first node is clamped
+    # A loop costs more than the inverse it computes where elements own two unknowns.
+    invert = {0: lambda m: m, 2: inverse2}.get(matrices.shape[1] - k, gauss_jordan)
+    own_inverse = jax.vmap(invert)(matrices[:, k:, k:])
+    coupling = mm(own_inverse, matrices[:, k:, :k])
+    C = matrices[:, :k, :k] - jnp.einsum("nsi,nsj->nij", matrices[:, k:, :k], coupling)
+    lower = C[:, node:, :node].at[0].set(0.0)
+    diagonal = C[:, node:, node:] + jnp.concatenate(
+        [C[1:, :node, :node], jnp.zeros_like(C[:1, :node, :node])]
+    )
 
-    def outwards(previous, row):
+    def outward(previous, row):
         L, D = row
         G = mm(L, previous)
         inverse = gauss_jordan(D - mm(G, L.T))
         inverse = 0.5 * (inverse + inverse.T)
         return inverse, (inverse, G)
 
-    start = jnp.zeros((node, node), E.dtype)
-    _, (inverse, multiplier) = lax.scan(outwards, start, (lower, diagonal))
-    none = (jnp.zeros_like(border), border, jnp.zeros_like(joint))
-    f = Factors(own_inverse, coupling, inverse, multiplier, *none)
-    if joint.shape[0] == 0:
-        return f
-    columns = jax.vmap(lambda b: solve_elastic(f, b))(border)
+    _, (inverse, multiplier) = lax.scan(outward, jnp.zeros_like(lower[0]), (lower, diagonal))
+    none = jnp.zeros_like(border)
+    factors = ElementChainFactors(
+        own_inverse, coupling, inverse, multiplier, border, none, jnp.zeros_like(corner)
+    )
+    if corner.shape[0] == 0:
+        return factors
+    columns = jax.vmap(lambda b: _solve_chain(factors, b))(border)
     both = free[:, None] & free[None, :]
-    schur = jnp.where(both, joint - border @ columns.T, jnp.eye(joint.shape[0], dtype=E.dtype))
-    joints = (columns, jnp.where(both, gauss_jordan(schur), 0.0))
-    return eqx.tree_at(lambda f: (f.columns, f.joint_inverse), f, joints)
+    unit = jnp.eye(corner.shape[0], dtype=corner.dtype)
+    schur = gauss_jordan(jnp.where(both, corner - border @ columns.T, unit))
+    return eqx.tree_at(
+        lambda f: (f.columns, f.border_inverse), factors, (columns, jnp.where(both, schur, 0.0))
+    )
 
 
-def solve_elastic(f: Factors, r: Float[Array, " n*(node+own)"]) -> Array:
+def _solve_chain(f: ElementChainFactors, r: Unknowns) -> Unknowns:
+    """Solution without the border."""
     n, node = f.inverse.shape[:2]
     table = r.reshape(n, -1)
     own = mv(f.own_inverse, table[:, node:])
-    passed = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
-    after = jnp.concatenate([passed[1:, :node], jnp.zeros((1, node), r.dtype)])
-    rhs = table[:, :node] - passed[:, node:] - after
+    b = table[:, :node] - _to_nodes(mtv(f.own_coupling, table[:, node:]), node)
 
-    def outwards(previous, row):
+    def outward(previous, row):
         G, b = row
         y = b - mv(G, previous)
         return y, y
 
-    _, y = lax.scan(outwards, jnp.zeros(node, r.dtype), (f.multiplier, rhs))
-    y = mv(f.inverse, y)
-
-    def inwards(carry, row):
+    def inward(carry, row):
         G, y = row
         x = y - carry
-        return jnp.sum(G * x[:, None], axis=0), x
+        return mtv(G, x), x
 
-    _, x = lax.scan(inwards, jnp.zeros(node, r.dtype), (f.multiplier, y), reverse=True)
-    inner = jnp.concatenate([jnp.zeros((1, node), r.dtype), x[:-1]])
-    own = own - jnp.einsum("nsi,ni->ns", f.own_coupling, jnp.concatenate([inner, x], axis=1))
+    none = jnp.zeros(node, r.dtype)
+    y = mv(f.inverse, lax.scan(outward, none, (f.multiplier, b))[1])
+    x = lax.scan(inward, none, (f.multiplier, y), reverse=True)[1]
+    inner = jnp.concatenate([none[None], x[:-1]])
+    own = own - mv(f.own_coupling, jnp.concatenate([inner, x], axis=1))
     return jnp.concatenate([x, own], axis=1).reshape(-1)
 
 
-def solve(
-    f: Factors, r_joint: Float[Array, " D"], r_elastic: Float[Array, " n*(node+own)"]
-) -> tuple[Array, Array]:
-    """Unknowns of the joints (zero where not free) and of the elements."""
-    x0 = solve_elastic(f, r_elastic)
+def solve_elements(
+    f: ElementChainFactors, r_border: Float[Array, " D"], r: Unknowns
+) -> tuple[Float[Array, " D"], Unknowns]:
+    """Coordinates of the border (zero where not free) and unknowns of the chain."""
+    x = _solve_chain(f, r)
     if f.border.shape[0] == 0:
-        return r_joint, x0
-    joints = f.joint_inverse @ (r_joint - f.border @ x0)
-    return joints, x0 - joints @ f.columns
+        return r_border, x
+    border = f.border_inverse @ (r_border - f.border @ x)
+    return border, x - border @ f.columns
