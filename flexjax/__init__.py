@@ -35,11 +35,11 @@ _EXPORTS: dict[str, str] = {
         "flexjax.numerics.term": "State",
         "flexjax.simulate.trajectory": "Trajectory measure",
         "flexjax.mechanism": "describe Energy Snapshot Shape Start",
-        "flexjax._results": "Status SimulationError",
+        "flexjax._results": "Status SimulationError EquilibriumError",
         "flexjax._files": "FileError",
         "flexjax.simulate": """
-            simulate modes equilibrium linearise compare check_gradients inverse_dynamics
-            inverse_kinematics Linear
+            simulate modes equilibrium find_equilibrium linearise compare check_gradients
+            inverse_dynamics inverse_kinematics Linear
         """,
         "flexjax.study.free": "Free",
         "flexjax.study.identify": """

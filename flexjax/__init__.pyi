@@ -1,7 +1,11 @@
 """The public names for editors and type checkers; `__init__.py` resolves them lazily."""
 
 from flexjax._files import FileError as FileError
-from flexjax._results import SimulationError as SimulationError, Status as Status
+from flexjax._results import (
+    EquilibriumError as EquilibriumError,
+    SimulationError as SimulationError,
+    Status as Status,
+)
 from flexjax.drive import (
     PD as PD,
     Base as Base,
@@ -102,6 +106,7 @@ from flexjax.simulate import (
     check_gradients as check_gradients,
     compare as compare,
     equilibrium as equilibrium,
+    find_equilibrium as find_equilibrium,
     inverse_dynamics as inverse_dynamics,
     inverse_kinematics as inverse_kinematics,
     linearise as linearise,

@@ -60,3 +60,23 @@ class SimulationError(RuntimeError):
             f"simulation failed at t = {t_fail:.6g} s{place}: {status.name}: {status.message}."
         )
         super().__init__(f"{self.reason} Pass throw=False to get the part before it.")
+
+
+class EquilibriumError(RuntimeError):
+    """Raised where :func:`flexjax.equilibrium` finds no state at rest.
+
+    ``joint`` is left with the effort ``remaining`` [``unit``] that nothing balances; None where the
+    joints are balanced and a link is not.
+    """
+
+    def __init__(self, joint: str | None, remaining: float, unit: str):
+        self.joint, self.remaining, self.unit = joint, remaining, unit
+        found = (
+            "the shape of the links does not converge"
+            if joint is None
+            else f"joints.{joint} is left with {remaining:.4g} {unit} that nothing balances"
+        )
+        super().__init__(
+            f"equilibrium: no state at rest found: {found}. Hold the joint by a Motion, a controller "
+            "or an Effort, start nearer to rest (at=...), or apply the loads in steps."
+        )

@@ -38,6 +38,8 @@ class Drive(eqx.Module):
     joints: dict[str, AbstractActuation] = eqx.field(default_factory=dict)
     loads: tuple[Load, ...] = eqx.field(converter=tuple, default=())
     base: Base | None = None
+    # (D,) added to the actuations' efforts behind the motors' limits: inputs of linear models.
+    added_effort: Float[Array, " D"] | None = None
 
     def __check_init__(self):
         for name, act in self.joints.items():
@@ -151,7 +153,8 @@ class Drive(eqx.Module):
             if joint.motor_limit is not None:
                 tau = jnp.clip(tau, -joint.motor_limit, joint.motor_limit)
             parts.append(tau.astype(qd.dtype))
-        return jnp.concatenate(parts) if parts else jnp.zeros_like(qd)
+        total = jnp.concatenate(parts) if parts else jnp.zeros_like(qd)
+        return total if self.added_effort is None else total + self.added_effort
 
     def stiffness(self, robot: Robot) -> tuple[Array, Array]:
         """Position and rate gains (D,) of the controllers, for Newton matrices."""

@@ -1,6 +1,11 @@
 """One call from model and drive to trajectory, and what is built on it."""
 
 from flexjax.simulate._compare import Comparison as Comparison, compare as compare
+from flexjax.simulate._equilibrium import (
+    Equilibrium as Equilibrium,
+    equilibrium as equilibrium,
+    find_equilibrium as find_equilibrium,
+)
 from flexjax.simulate._gradients import (
     GradientTable as GradientTable,
     check_gradients as check_gradients,
@@ -12,7 +17,6 @@ from flexjax.simulate._inverse import (
 from flexjax.simulate._linear import (
     Linear as Linear,
     Modes as Modes,
-    equilibrium as equilibrium,
     linearise as linearise,
     modes as modes,
 )

@@ -1,21 +1,28 @@
-"""Modes, equilibrium and linearisation: one code for every formulation, on the term's rate and retraction."""
+"""Modes and linearisation: one code for every formulation, on the term's rate and retraction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
-from flexjax._types import PieceTime, ScalarLike, is_traced, ravel
-from flexjax.drive import AbstractActuation, ActuationState, Drive, Effort, Load, Motion
+from flexjax._types import ScalarLike, is_traced, ravel
+from flexjax.drive import Drive, Load, Motion
 from flexjax.drive.signal import constant, stack
 from flexjax.formulation import AbstractModel, Start
-from flexjax.numerics.term import AbstractTerm, State
-from flexjax.robot import effort_unit, sensor_unit
+from flexjax.numerics.term import State
+from flexjax.robot import Robot, effort_unit, sensor_unit
 from flexjax.simulate._readings import read
-from flexjax.simulate._start import first_state, marked, origin_of, read_start
+from flexjax.simulate._start import starting_state
+from flexjax.simulate._tangent import (
+    displaced,
+    free_coordinates,
+    takes_effort,
+    tangent_space,
+    with_efforts,
+)
 
 
 class Modes(eqx.Module):
@@ -49,34 +56,6 @@ class Linear(eqx.Module):
     output_units: tuple[str, ...] = eqx.field(static=True, default=())
 
 
-def _state(model: AbstractModel, drive: Drive, at: State | Start | dict | None) -> State:
-    start = read_start(at, model, drive, None)
-    if isinstance(start, State):
-        return start
-    return marked(_first(model, drive, start), origin_of(model, start))
-
-
-@eqx.filter_jit
-def _first(model: AbstractModel, drive: Drive, start: Start | State) -> State:
-    return first_state(model, drive, jnp.zeros((), model.robot.gravity.dtype), start)
-
-
-def _shifted(
-    term: AbstractTerm, y: State, unravel: Callable[[Array], PyTree]
-) -> Callable[[Array], State]:
-    """The state moved by a flat tangent."""
-    return lambda x: State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
-
-
-def _tangent(
-    term: AbstractTerm, y: State, t: ScalarLike
-) -> tuple[Float[Array, " n"], Callable[[Array], PyTree]]:
-    """(size of the tangent space, from flat to tangent)."""
-    shape = jax.eval_shape(lambda: term.rate(t, y, None))
-    flat, unravel = ravel(jax.tree_util.tree_map(lambda s: jnp.zeros(s.shape, s.dtype), shape))
-    return flat, unravel
-
-
 def _lock(model: AbstractModel, at: State | Start | dict | None, lock: str) -> Drive:
     if lock not in ("motors", "none"):
         raise ValueError(
@@ -99,22 +78,26 @@ def _lock(model: AbstractModel, at: State | Start | dict | None, lock: str) -> D
 
 def jacobian(
     model: AbstractModel, drive: Drive, y: State, t: ScalarLike = 0.0
-) -> Float[Array, "n n"]:
-    """d rate / d x in retract coordinates at a state (column by column, forward mode)."""
-    term = model.term(drive)
-    zero, unravel = _tangent(term, y, t)
-    move = _shifted(term, y, unravel)
+) -> tuple[Float[Array, "n f"], np.ndarray]:
+    """(d rate / d x in retract coordinates at a state, static indices of the f free ones).
+
+    What a Motion holds and what follows from other coordinates is no unknown."""
+    term, t = model.term(drive), jnp.asarray(t, model.robot.gravity.dtype)
+    zero, unravel = tangent_space(term, y, t)
+    free = free_coordinates(term, y, t)
 
     def rate(x):
-        # At an equilibrium the rate vanishes, so its dependence on where the tangent is attached does not matter.
-        return ravel(term.rate(t, move(x), None))[0]
+        # At an equilibrium the rate vanishes: it does not matter where the tangent is attached.
+        moved = displaced(term, y, t, unravel(zero.at[free].set(x)))
+        return ravel(term.relative_rate(t, moved, None, y))[0]
 
-    return jax.jacfwd(rate)(zero)
+    return jax.jacfwd(rate)(zero[free]), free
 
 
 @eqx.filter_jit
 def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
-    A = jacobian(model, drive, y)
+    whole, free = jacobian(model, drive, y)
+    A = whole[free]
     values, right = jnp.linalg.eig(jax.lax.stop_gradient(A))
     left = jnp.linalg.inv(right)
     # First-order change of an eigenvalue is left_i dA right_i: right for repeated ones too, where differentiating eig gives NaN.
@@ -131,9 +114,11 @@ def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
     picked, real = values[order], vibrates[order]
     safe = jnp.where(real, picked, 1.0)
     magnitude = jnp.sqrt(safe.real**2 + safe.imag**2)
+    # Coordinates that follow from others are parts of a shape too: x = x' / eigenvalue.
+    shapes = (whole.astype(values.dtype) @ right[:, order]) / jax.lax.stop_gradient(safe)[None]
     # Infinity, not NaN, marks what does not vibrate: a good call passes under jax_debug_nans.
     frequency = jnp.where(real, magnitude / (2 * jnp.pi), jnp.inf)
-    return frequency, jnp.where(real, -safe.real / magnitude, jnp.inf), right[:, order]
+    return frequency, jnp.where(real, -safe.real / magnitude, jnp.inf), shapes
 
 
 def modes(
@@ -157,112 +142,12 @@ def modes(
     """
     drive = _lock(model, at, lock) if drive is None else drive
     drive.check(model.robot)
-    y = _state(model, drive, at)
+    y = starting_state(model, drive, at)
     frequency, damping, shapes = _modes(model, drive, y, n)
     if not is_traced(frequency):
         keep = np.flatnonzero(np.isfinite(np.asarray(frequency)))
         frequency, damping, shapes = frequency[keep], damping[keep], shapes[:, keep]
     return Modes(frequency, damping, jax.lax.stop_gradient(shapes), y)
-
-
-def equilibrium(
-    model: AbstractModel,
-    drive: Drive | None = None,
-    at: State | Start | dict | None = None,
-    *,
-    t: ScalarLike = 0.0,
-    iterations: int = 60,
-) -> State:
-    """A state at rest under the drive's values at time ``t`` (gravity, loads, controllers): the root of the term's rate nearest to ``at``.
-
-    Damped Gauss-Newton on the whole state; the result is differentiable by the implicit-function theorem. Raises RuntimeError if it does not
-    converge (try a nearer start, or smaller loads first).
-    """
-    drive = Drive() if drive is None else drive
-    drive.check(model.robot)
-    start = _state(model, drive, at)
-    y, residual = _equilibrium(
-        model,
-        drive,
-        marked(start, ""),
-        jnp.asarray(t, model.robot.gravity.dtype),
-        iterations,
-    )
-    if not is_traced(residual) and not float(residual) < 1e-6:
-        raise RuntimeError(
-            f"equilibrium: no rest found (remaining correction {float(residual):.2g}); start nearer to it, or apply the loads in steps."
-        )
-    return marked(y, start.origin)
-
-
-@eqx.filter_jit
-def _equilibrium(
-    model: AbstractModel, drive: Drive, y: State, t: ScalarLike, iterations: int
-) -> tuple[State, Float[Array, ""]]:
-    term = model.term(drive)
-    flat, unravel = _tangent(term, y, t)
-    # Not what a Motion holds, although moving it would change the forces on the rest.
-    free = ~ravel(term.held(t, unravel(flat)))[0]
-
-    def residual(term, y, x):
-        return ravel(
-            term.rate(
-                t,
-                State(
-                    term.retract(y.mech, unravel(jnp.where(free, x, 0.0))),
-                    y.work,
-                    y.dissipated,
-                    y.memory,
-                ),
-                None,
-            )
-        )[0]
-
-    def correction(term, y):
-        r = residual(term, y, flat)
-        J = jax.jacfwd(lambda x: residual(term, y, x))(flat)
-        # Rows and columns in their own units, so that stiff and soft coordinates weigh alike; locked coordinates have zero rows.
-        rows = jnp.max(jnp.abs(J), axis=1)
-        rows = jnp.where(rows > 0, rows, 1.0)
-        return (
-            r,
-            -_least(jax.lax.stop_gradient(J / rows[:, None]), r / jax.lax.stop_gradient(rows)),
-            rows,
-        )
-
-    fixed_term, fixed_y = jax.lax.stop_gradient(term), jax.lax.stop_gradient(y)
-
-    def cond(carry):
-        _, size, k, _ = carry
-        return (k < iterations) & (size > 1e-13)
-
-    def body(carry):
-        y, _, k, trust = carry
-        _, dx, _ = correction(fixed_term, y)
-        size = jnp.max(jnp.abs(dx), initial=0.0)
-        step = jnp.minimum(1.0, trust / jnp.maximum(size, 1e-30))
-        moved = State(
-            fixed_term.retract(y.mech, unravel(step * dx)), y.work, y.dissipated, y.memory
-        )
-        return moved, size, k + 1, trust
-
-    start = (
-        fixed_y,
-        jnp.asarray(jnp.inf, flat.dtype),
-        jnp.zeros((), jnp.int32),
-        jnp.asarray(0.5, flat.dtype),
-    )
-    rest, size, _, _ = jax.lax.while_loop(cond, body, start)
-    # One more Newton step, differentiated with its matrix held: the implicit-function derivative.
-    _, dx, _ = correction(term, rest)
-    return State(
-        term.retract(rest.mech, unravel(dx)), y.work, y.dissipated, y.memory
-    ), jax.lax.stop_gradient(jnp.max(jnp.abs(dx), initial=0.0))
-
-
-def _least(J: Float[Array, "n n"], r: Float[Array, " n"]) -> Float[Array, " n"]:
-    """Least-squares solution of smallest size (locked coordinates make J singular)."""
-    return jnp.linalg.pinv(J, rtol=1e-13) @ r
 
 
 def linearise(
@@ -277,16 +162,14 @@ def linearise(
     """
     drive = Drive() if drive is None else drive
     drive.check(model.robot)
-    y = _state(model, drive, at)
+    y = starting_state(model, drive, at)
     t = jnp.asarray(t, model.robot.gravity.dtype)
     joints = [
         j
         for j in model.robot.tree_joints
         if j.dofs == 1 and not (j.name in drive.joints and drive.joints[j.name].prescribes)
     ]
-    joints = [
-        j for j in joints if not j.flexible or (j.motor is not None and j.motor.rotor is not None)
-    ]
+    joints = [j for j in joints if takes_effort(j)]
     inputs = [j.name for j in joints] + [
         f"load{i}.{c}"
         for i in range(len(drive.loads))
@@ -320,15 +203,16 @@ def _matrices(
     names: Sequence[str],
     u0: Float[Array, " m"],
 ):
-    zero, unravel = _tangent(model.term(_with_inputs(drive, names, u0)), y, t)
+    robot = model.robot
+    zero, unravel = tangent_space(model.term(_with_inputs(drive, robot, names, u0)), y, t)
 
     def at(x, u):
-        term = model.term(_with_inputs(drive, names, u))
+        term = model.term(_with_inputs(drive, robot, names, u))
         return term, State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
 
     def rate(x, u):
         term, moved = at(x, u)
-        return ravel(term.rate(t, moved, None))[0]
+        return ravel(term.relative_rate(t, moved, None, y))[0]
 
     def sensors(x, u):
         term, moved = at(x, u)
@@ -337,38 +221,15 @@ def _matrices(
     return *jax.jacfwd(rate, (0, 1))(zero, u0), *jax.jacfwd(sensors, (0, 1))(zero, u0)
 
 
-class _Added(AbstractActuation):
-    """An actuation plus a constant effort."""
-
-    prescribes = False
-    inner: AbstractActuation
-    extra: Array
-
-    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Array:
-        return self.inner.effort(t, piece_time, state) + self.extra
-
-    def stiffness(self) -> tuple[Array | float, Array | float]:
-        return self.inner.stiffness()
-
-    def signals(self):
-        return self.inner.signals()
-
-
-def _with_inputs(drive: Drive, names: Sequence[str], u: Float[Array, " m"]) -> Drive:
-    """The drive with efforts u added: on free joints as Effort, on the loads as a constant wrench."""
-    acts = dict(drive.joints)
-    for i, name in enumerate(names):
-        old = drive.joints.get(name)
-        if old is None:
-            acts[name] = Effort(constant(u[i]))
-        elif isinstance(old, Effort):
-            acts[name] = Effort(old.signal + constant(u[i]))
-        else:
-            acts[name] = _Added(old, u[i])
+def _with_inputs(drive: Drive, robot: Robot, names: Sequence[str], u: Float[Array, " m"]) -> Drive:
+    """The drive with inputs u: efforts on joints, then a constant wrench on each load."""
+    slices = robot.dof_slices()
+    at = np.array([slices[name].start for name in names], int)
+    effort = jnp.zeros(robot.dofs, u.dtype).at[at].set(u[: len(names)])
     loads = []
     for k, load in enumerate(drive.loads):
         extra = u[len(names) + 6 * k : len(names) + 6 * k + 6]
         loads.append(
             Load(load.link, load.wrench + stack([constant(x) for x in extra]), load.s, load.frame)
         )
-    return Drive(acts, tuple(loads), drive.base)
+    return with_efforts(Drive(drive.joints, tuple(loads), drive.base), robot, effort)

@@ -58,6 +58,19 @@ def first_state(model: AbstractModel, drive: Drive, t0: ScalarLike, start: Start
     return model.initial_state(drive, t0, start)
 
 
+@eqx.filter_jit
+def _first(model: AbstractModel, drive: Drive, start: Start | State) -> State:
+    return first_state(model, drive, jnp.zeros((), model.robot.gravity.dtype), start)
+
+
+def starting_state(model: AbstractModel, drive: Drive, at: State | Start | dict | None) -> State:
+    """The checked state that equilibria and linear models start from."""
+    start = read_start(at, model, drive, None)
+    if isinstance(start, State):
+        return start
+    return marked(_first(model, drive, start), origin_of(model, start))
+
+
 def _remedy(model: AbstractModel) -> str:
     return (
         f"Start {model.robot.name!r} from traj.final of a run of the same model, or from joint "

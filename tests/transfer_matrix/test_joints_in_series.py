@@ -152,7 +152,7 @@ def test_gradient_through_the_bend(name):
 
 @pytest.mark.parametrize("planar", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_joint_beside_a_link_that_starts_deflected(planar):
-    """The half segments beside the joint are deflected, the joint is at its start."""
+    """Half segments beside the damped joint are deflected, the joint is at its start."""
     soft, section = fx.Material(E=5e9, nu=0.3, rho=1200.0), fx.Rectangle(0.02, 0.008)
     links = [fx.Link(name, 0.4, section=section, material=soft) for name in "ab"]
     joints = [
@@ -164,4 +164,4 @@ def test_joint_beside_a_link_that_starts_deflected(planar):
     drive = fx.Drive()
     state = model.initial_state(drive, jnp.zeros(()), start)
     snap = model.observe(jnp.zeros(()), state, drive, jnp.array([0.0, 1.0]))
-    np.testing.assert_allclose(snap.q, [0.0, 0.3], atol=1e-12)
+    np.testing.assert_allclose(snap.q[1], 0.3, atol=1e-12)

@@ -102,9 +102,13 @@ class Assembly(eqx.Module):
         full = jnp.zeros(st.nv, per_dof.dtype).at[: st.total_dofs].set(per_dof)
         return full.at[motors].set(0.0).at[st.total_dofs :].set(per_dof[motors])
 
+    def held_joints(self):
+        """(nv,) mask of the joint coordinates that a Motion holds."""
+        return self.to_v(jnp.asarray(self.drive.prescribed(self.robot), self.num.gravity.dtype)) > 0
+
     def held(self, dx: PortTangent) -> PortTangent:
         """Masks like the tangent ``dx``: what a Motion holds."""
-        mask = self.to_v(jnp.asarray(self.drive.prescribed(self.robot), dx.q.dtype)) > 0
+        mask = self.held_joints()
         return PortTangent(mask, mask, jnp.zeros(dx.V.shape, bool), jnp.zeros(dx.Q.shape, bool))
 
     def plain_v(self, q):

@@ -79,6 +79,9 @@ class PortTerm(AbstractPortHamiltonianTerm):
     def held(self, t, dx: PortTangent) -> PortTangent:
         return self.arm.held(dx)
 
+    def complete(self, t, mech: PortState, args) -> PortState:
+        return _dynamics.complete(self.arm, t, mech, args)
+
     def rate(self, t, y: State, args) -> PortTangent:
         return self.instant(t, y.mech, args, y.memory).tangent
 

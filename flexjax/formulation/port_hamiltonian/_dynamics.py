@@ -58,6 +58,15 @@ def assemble(arm: Assembly, t, q, v, nodes, Q, args) -> PortState:
     return PortState(q, v, jnp.concatenate([V0[:, None], nodes], axis=1), Q, turn, x)
 
 
+def complete(arm: Assembly, t, mech: PortState, args) -> PortState:
+    """The state with joints, base and poses as the drive has them at time ``t``."""
+    held = arm.held_joints()
+    value, rate, _ = (arm.to_v(x) for x in arm.drive.motion(arm.robot, t, args))
+    q = arm.move_q(mech.q, jnp.where(held, value - arm.plain_v(mech.q), 0.0))
+    v = jnp.where(held, rate, mech.v)
+    return assemble(arm, t, q, v, mech.V[:, 1:], mech.Q, args)
+
+
 def node_twists(arm: Assembly, t, q, v, Q, Q_rate, args):
     """Twists (L, N, d) of nodes 1..N when joints move at rates v and strains change at ``Q_rate``:
     E+ V_k = E- V_{k-1} + Q' along each link."""

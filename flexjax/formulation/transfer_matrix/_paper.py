@@ -7,6 +7,7 @@ single precision it is useless.
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 
 from flexjax.formulation.transfer_matrix._laws import (
     Ground,
@@ -96,6 +97,27 @@ class PaperTerm(AbstractChainStepTerm):
         com = acc + alpha[:, None] * perp(to_com) - (w**2)[:, None] * to_com
         v = jnp.concatenate([small.q, y.mech.v[self.angles :]])
         return moved(small, v, jnp.concatenate([small.v, acc.reshape(-1), com.reshape(-1)]))
+
+    def held(self, t, dx: Mechanical) -> Mechanical:
+        small = self.inner.held(t, self.reduced(dx))
+        points = np.ones(dx.q.shape[0] - self.angles, bool)
+        mask = np.concatenate([small.q, points])
+        return moved(small, mask, mask)
+
+    def complete(self, t, mech: Mechanical, args) -> Mechanical:
+        return self.extended(t, args, self.inner.complete(t, self.reduced(mech), args))
+
+    def relative_rate(self, t, y: State, args, about: State) -> Mechanical:
+        states = self.reduced_state(y), args, self.reduced_state(about)
+        return self._with_points(self.inner.relative_rate(t, *states), y)
+
+    def imbalance(self, t, y: State, args) -> Mechanical:
+        return self._with_points(self.inner.imbalance(t, self.reduced_state(y), args), y)
+
+    def _with_points(self, small: Mechanical, y: State) -> Mechanical:
+        """Points follow from the angles, and are never free."""
+        points = jnp.zeros_like(y.mech.v[self.angles :])
+        return moved(small, *(jnp.concatenate([x, points]) for x in (small.q, small.v)))
 
     def power(self, t, y: State, args):
         return self.inner.power(t, self.reduced_state(y), args)

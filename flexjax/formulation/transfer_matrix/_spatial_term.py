@@ -219,6 +219,24 @@ class SpatialTerm(AbstractChainStepTerm):
         mech = Mechanical(y.mech.v, e[:, 3:].reshape(-1))
         return with_bend(self.series, mech, bend_rate)
 
+    def relative_rate(self, t, y: State, args, about: State) -> Mechanical:
+        """Bodies have absolute rotations: at rest they follow the joints before them, and a
+        velocity beside that rotates with its body."""
+
+        def steady(t, q):
+            value, rate, _ = self.drive.motion(self.robot, t, args)
+            w = jnp.zeros((self.layout.n, 3), q.dtype)
+            b = bends(self.chain, self.sites, self.rotations(q), w, value, rate)
+            return jnp.cumsum(mv(b.axes, self.sites.spread(rate)), axis=0)
+
+        q = about.mech.q
+        w = steady(t, q)
+        along = self.ambient(about.mech, moved(about.mech, w.reshape(-1), about.mech.v)).q
+        _, change = jax.jvp(steady, (t, q), (jnp.ones_like(t), along))
+        beside = jnp.cross(w, y.mech.v.reshape(-1, 3) - w)
+        rate = self.rate(t, y, args)
+        return moved(rate, rate.q - w.reshape(-1), rate.v - (change + beside).reshape(-1))
+
     def relaxed(self, t0, t1, y: State, args) -> tuple[State, Array]:
         """The state with which accelerations start in a step from t0 to t1, and the rate of the
         bends in ``y``."""

@@ -259,6 +259,44 @@ class TransferTerm(AbstractChainStepTerm):
             bend_rate = self.joints(t, mech, args, y.memory)[1].bend_rate
         return with_bend(self.series, Mechanical(mech.v, a), bend_rate)
 
+    def held(self, t, dx: Mechanical) -> Mechanical:
+        kinds = self.kinds
+        motors = (kinds.given_motor | kinds.idle_motor)[kinds.dof_of_motor]
+        mask = np.concatenate([kinds.rigid, motors])
+        none = np.zeros(self.series.size, bool)
+        return with_bend(self.series, Mechanical(mask, mask), none)
+
+    def complete(self, t, mech: Mechanical, args) -> Mechanical:
+        return self.impose(t, args, mech, self.ground(t, args))
+
+    def steady(self, t, args) -> tuple[Array, Array]:
+        """Rates and accelerations (nv,) of bodies and motors that follow the base and the joints
+        which a Motion moves."""
+        ground, target = self.ground(t, args), targets(self, t, args)
+        relative = on_connections(self, target, self.kinds.given)
+        motors = jnp.where(self.kinds.given, target, 0.0)[:, self.kinds.dof_of_motor]
+        rate, acc = (
+            jnp.concatenate([base + jnp.cumsum(relative[k]), motors[k]])
+            for k, base in ((1, ground.rate), (2, ground.acceleration))
+        )
+        return rate, acc
+
+    def relative_rate(self, t, y: State, args, about: State) -> Mechanical:
+        """Bodies have absolute angles: at rest they follow the base and the joints before them."""
+        rate, (v, a) = self.rate(t, y, args), self.steady(t, args)
+        return moved(rate, rate.q - v, rate.v - a)
+
+    def imbalance(self, t, y: State, args) -> Mechanical:
+        """Torques on connections and motors beyond those that steady motion takes."""
+        ground, (v, a) = self.ground(t, args), self.steady(t, args)
+        mech = self.impose(t, args, y.mech, ground)
+        p, zero = self.point(mech, ground), jnp.zeros((), mech.q.dtype)
+        laws = joint_laws(self, t, args, y.memory, p, p, zero, zero)
+        needed = self.forces(t, args, mech, a, ground, jnp.zeros_like).n
+        torque = jnp.concatenate([laws.torque - needed, laws.motors[1]])
+        bend_rate = self.joints(t, mech, args, y.memory)[1].bend_rate
+        return with_bend(self.series, Mechanical(mech.v - v, torque), bend_rate)
+
     def relaxed(self, t0, t1, y: State, args) -> tuple[State, Array]:
         """The state with which accelerations start in a step from t0 to t1, and the rate of the
         bends in ``y``."""

@@ -90,8 +90,24 @@ class AbstractTerm(diffrax.AbstractTerm):
         return y
 
     def held(self, t: ScalarLike, dx: PyTree) -> PyTree:
-        """Masks like the tangent ``dx``: coordinates that a Motion holds. None unless the term keeps them in its state."""
+        """Masks like the tangent ``dx``: coordinates in the state that a Motion holds or that follow
+        from others. They depend on static facts only."""
         return jtu.tree_map(lambda x: jnp.zeros(x.shape, bool), dx)
+
+    def complete(self, t: ScalarLike, mech: PyTree, args: PieceTime) -> PyTree:
+        """``mech`` with the coordinates of ``held`` computed from the drive and from the others."""
+        return mech
+
+    def relative_rate(self, t: ScalarLike, y: State, args: PieceTime, about: State) -> PyTree:
+        """``rate`` less that with which ``about`` follows the base and the joints that a Motion
+        moves: zero at an equilibrium. Only terms with absolute coordinates need to subtract it."""
+        return self.rate(t, y, args)
+
+    def imbalance(self, t: ScalarLike, y: State, args: PieceTime) -> PyTree:
+        """Tangent that vanishes at an equilibrium: velocities, and forces that nothing balances.
+        The rate, unless the term has the forces; then Newton's iteration converges from farther
+        away, as inertia does not enter."""
+        return self.relative_rate(t, y, args, y)
 
     # diffrax's side: an ordinary differential equation in the ambient numbers.
     def vf(self, t: ScalarLike, y: State, args: PieceTime) -> State:

@@ -143,8 +143,18 @@ class AbstractSecondOrderTerm(AbstractTerm):
         mask = jnp.asarray(self.prescribed(t, None)[0])
         return Mechanical(mask, mask)
 
+    def complete(self, t: ScalarLike, mech: Mechanical, args: PieceTime) -> Mechanical:
+        mask, value, rate, _ = self.prescribed(t, args)
+        return Mechanical(self.impose(mech.q, value), jnp.where(mask, rate, mech.v))
+
     def rate(self, t: ScalarLike, y: State, args: PieceTime) -> Mechanical:
         return Mechanical(y.mech.v, self.accelerate(t, y.mech.q, y.mech.v, args, y.memory))
+
+    def imbalance(self, t: ScalarLike, y: State, args: PieceTime) -> Mechanical:
+        q, v = y.mech.q, y.mech.v
+        mask, _, _, known = self.prescribed(t, args)
+        force = self.balance(t, q, v, jnp.where(mask, known, 0.0), args, y.memory)
+        return Mechanical(v, -force)
 
     def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
         return Mechanical(self.move(mech.q, dx.q), mech.v + dx.v)
