@@ -14,6 +14,7 @@ class Status(enum.IntEnum):
     singular = 5
     energy_collapse = 6
     constraint_drift = 7
+    invalid_parameter = 8
 
     @property
     def message(self) -> str:
@@ -47,17 +48,20 @@ _MESSAGES = {
         "approximation"
     ),
     Status.constraint_drift: "a loop-closing constraint drifted; try a smaller dt",
+    Status.invalid_parameter: "a parameter of the robot or the drive is not finite or outside its range "
+    "(a negative modulus, a station beyond the tip); give it bounds, or vary its logarithm",
 }
 
 
 class SimulationError(RuntimeError):
     """Raised after a failed run with ``throw=True``: time, joint or link, and remedy."""
 
-    def __init__(self, status: Status, t_fail: float, where: str | None):
+    def __init__(self, status: Status, t_fail: float, where: str | None, faults: str = ""):
         self.status, self.t_fail, self.where = status, t_fail, where
         place = f" at {where}" if where else ""
         self.reason = (
             f"simulation failed at t = {t_fail:.6g} s{place}: {status.name}: {status.message}."
+            + (f" {faults}" if faults else "")
         )
         super().__init__(f"{self.reason} Pass throw=False to get the part before it.")
 

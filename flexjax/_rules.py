@@ -184,3 +184,23 @@ def _batched(rules: ruled, size: int, batched: list[bool], tree, static) -> rule
 
 
 batching.primitive_batchers[_call_p] = _batch
+
+
+@ruled
+def _gated(condition, leaves):
+    return leaves
+
+
+@functools.partial(_gated.def_jvp, symbolic_zeros=True)
+def _gated_jvp(primals, tangents):
+    condition, leaves = primals
+    kept = jtu.tree_map(lambda dx: jnp.where(condition, dx, jnp.zeros_like(dx)), tangents[1])
+    return _gated(condition, leaves), kept
+
+
+def derivative_where(condition, tree):
+    """``tree`` with derivatives only where ``condition`` holds. Elsewhere they are zero, even if a
+    result has none (NaN), so that one run does not spoil a sum over a batch."""
+    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
+    leaves, form = jtu.tree_flatten(arrays)
+    return eqx.combine(jtu.tree_unflatten(form, _gated(condition, leaves)), rest)

@@ -2,11 +2,10 @@
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import PieceTime, ScalarLike, as_float
-from flexjax.drive._check import POSITION, number_fault, refuse_any, signal_fault, value_fault
+from flexjax.drive._check import POSITION, Range, number_fault, refuse_any, signal_fault
 from flexjax.drive.signal import AbstractSignal
 from flexjax.numerics.screw import se3
 
@@ -29,12 +28,15 @@ class Load(eqx.Module):
     def __check_init__(self):
         refuse_any(self.faults("load"))
 
+    def range(self) -> Range:
+        return Range("s", self.s, lambda s: (s >= 0) & (s <= 1), POSITION)
+
     def faults(self, where: str) -> list[str]:
         """Faults of its values."""
         frame = self.frame in ("world", "section")
         return [
             *([] if frame else [f"{where}.frame: {self.frame!r}; expected 'world' or 'section'."]),
-            *value_fault(f"{where}.s", self.s, lambda s: (s >= 0) & (s <= 1), POSITION),
+            *self.range().faults(where),
         ]
 
     def shape_faults(self, where: str) -> list[str]:
@@ -61,11 +63,13 @@ class Base(eqx.Module):
     def __check_init__(self):
         refuse_any(self.faults("base"))
 
+    def range(self) -> Range:
+        some = lambda x: (abs(x) > 0).any(-1)
+        return Range("axis", self.axis, some, "a direction, e.g. (0, 0, 1)")
+
     def faults(self, where: str) -> list[str]:
         """Faults of its values."""
-        long = lambda x: np.linalg.norm(x, axis=-1) > 0
-        example = "a direction, e.g. (0, 0, 1)"
-        return value_fault(f"{where}.axis", self.axis, long, example)
+        return self.range().faults(where)
 
     def shape_faults(self, where: str) -> list[str]:
         faults = []

@@ -1,25 +1,46 @@
-"""Checks of drives; traced values are not checked.
+"""Checks of drives. The compiled program itself checks traced values.
 
 Values are checked at construction and again at use, because a leaf may have been replaced. Shapes
 are checked at use only, because a batch has one axis more.
 """
 
+import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import PyTree
+from jaxtyping import Array, Bool, PyTree
 
 from flexjax._types import NumbersLike
 from flexjax.drive.signal import AbstractSignal
-from flexjax.drive.signal._check import as_concrete
+from flexjax.drive.signal._check import POSITIVE, as_concrete
 from flexjax.robot import paths
 
 POSITION = "a position on the link, from 0 (base) to 1 (tip)"
+
+
+class Range(NamedTuple):
+    """The range of one parameter, checked on the host, or by the program where it is traced."""
+
+    field: str
+    value: Array | None
+    good: Callable[[Any], Any]  # elementwise, for numpy and traced arrays
+    expected: str
+
+    def faults(self, where: str) -> list[str]:
+        return value_fault(f"{where}.{self.field}", self.value, self.good, self.expected)
+
+    def holds(self) -> Bool[Array, ""]:
+        return jnp.asarray(True) if self.value is None else jnp.all(self.good(self.value))
+
+
+def is_finite(x: Any) -> Any:
+    """``isfinite`` for numpy and traced arrays."""
+    return abs(x) < np.inf
 
 
 def value_fault(where: str, value: NumbersLike | None, good: Callable, expected: str) -> list[str]:
@@ -51,20 +72,42 @@ def signal_fault(where: str, signal: Any, shapes: tuple, remedy: str) -> list[st
     return [f"{where}: a signal of shape {shape}; expected shape {wanted}. {remedy}"]
 
 
+def _leaves(
+    tree: PyTree, infinite: tuple[str, ...]
+) -> Iterator[tuple[str, Array, Callable[[Any], Any]]]:
+    """Path, value and condition of every leaf; fields in ``infinite`` may be infinite."""
+    for path, info in paths(tree).items():
+        free = any(part in infinite for part in path.split("."))
+        yield path, info.value, (lambda x: x == x) if free else is_finite
+
+
 def finite_faults(where: str, tree: PyTree, infinite: tuple[str, ...] = ()) -> list[str]:
     """NaN and infinite leaves of a tree, by their paths; fields in ``infinite`` may be infinite."""
     faults = []
-    for path, info in paths(tree).items():
-        value = as_concrete(info.value)
-        if value is None:
+    for path, leaf, good in _leaves(tree, infinite):
+        value = as_concrete(leaf)
+        if value is None or np.all(good(value)):
             continue
-        free = any(part in infinite for part in path.split("."))
-        bad = np.isnan(value) if free else ~np.isfinite(value)
-        if np.any(bad):
-            entry = ".".join([path, *map(str, np.argwhere(bad)[0])])
-            shown = value[tuple(np.argwhere(bad)[0])]
-            faults.append(f"{where}.{entry}: {shown}; expected a finite number.")
+        first = np.argwhere(~good(value))[0]
+        entry = ".".join([path, *map(str, first)])
+        faults.append(f"{where}.{entry}: {value[tuple(first)]}; expected a finite number.")
     return faults
+
+
+def leaves_hold(tree: PyTree, infinite: tuple[str, ...] = ()) -> list[Bool[Array, ""]]:
+    """``finite_faults`` inside a program: conditions that must hold."""
+    return [jnp.all(good(leaf)) for _, leaf, good in _leaves(tree, infinite)]
+
+
+def signals_hold(tree: PyTree) -> list[Bool[Array, ""]]:
+    """Durations and periods of the signals in a tree are positive."""
+    is_signal = lambda x: isinstance(x, AbstractSignal)
+    found, conditions = [x for x in jtu.tree_leaves(tree, is_leaf=is_signal) if is_signal(x)], []
+    for signal in found:
+        fields = {f.name: getattr(signal, f.name) for f in dataclasses.fields(signal)}
+        times = [x for name, x in fields.items() if name in POSITIVE and isinstance(x, jax.Array)]
+        conditions += [jnp.all(x > 0) for x in times] + signals_hold(list(fields.values()))
+    return conditions
 
 
 def refuse_any(faults: list[str]) -> None:

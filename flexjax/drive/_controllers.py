@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import PieceTime, ScalarLike, as_float, as_float_or_none
-from flexjax.drive._check import number_fault, refuse_any, signal_fault, value_fault
+from flexjax.drive._check import Range, is_finite, number_fault, refuse_any, signal_fault
 from flexjax.drive.signal import AbstractSignal
 
 if TYPE_CHECKING:
@@ -53,9 +53,13 @@ class AbstractActuation(eqx.Module):
         """Approximate (-d effort / d q, -d effort / d qd), for the Newton matrix."""
         return 0.0, 0.0
 
+    def ranges(self) -> list[Range]:
+        """The ranges of its parameters."""
+        return []
+
     def faults(self, where: str) -> list[str]:
         """Faults of its values; ``where`` is the path of the actuation."""
-        return []
+        return [fault for x in self.ranges() for fault in x.faults(where)]
 
     def shape_faults(self, where: str, dofs: int) -> list[str]:
         """Faults of its shapes on a joint with ``dofs`` coordinates."""
@@ -128,12 +132,12 @@ class PD(AbstractActuation):
     def __check_init__(self):
         refuse_any(self.faults("pd"))
 
-    def faults(self, where: str) -> list[str]:
+    def ranges(self) -> list[Range]:
         limit = "a positive effort in N m or N; leave it out for none"
         return [
-            *value_fault(f"{where}.kp", self.kp, np.isfinite, "a finite number"),
-            *value_fault(f"{where}.kd", self.kd, np.isfinite, "a finite number"),
-            *value_fault(f"{where}.limit", self.limit, lambda x: x > 0, limit),
+            Range("kp", self.kp, is_finite, "a finite number"),
+            Range("kd", self.kd, is_finite, "a finite number"),
+            Range("limit", self.limit, lambda x: x > 0, limit),
         ]
 
     def shape_faults(self, where: str, dofs: int) -> list[str]:
@@ -199,11 +203,12 @@ class Sampled(AbstractActuation):
     def __check_init__(self):
         refuse_any(self.faults("sampled"))
 
+    def ranges(self) -> list[Range]:
+        positive = lambda x: (x > 0) & is_finite(x)
+        return [Range("period", self.period, positive, "a positive time in seconds, e.g. 0.01")]
+
     def faults(self, where: str) -> list[str]:
-        positive = lambda x: (x > 0) & np.isfinite(x)
-        faults = value_fault(
-            f"{where}.period", self.period, positive, "a positive time in seconds, e.g. 0.01"
-        )
+        faults = super().faults(where)
         if not isinstance(self.delay, int | np.integer) or self.delay < 0:
             expected = "a whole number of samples, 0 or more"
             faults.append(f"{where}.delay: {self.delay}; expected {expected}.")

@@ -7,13 +7,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive._base import Base, Load
-from flexjax.drive._check import finite_faults
+from flexjax.drive._check import finite_faults, leaves_hold, signals_hold
 from flexjax.drive._controllers import PD, AbstractActuation, ActuationState, Feedback, Sampled
 from flexjax.robot import Robot
+
+INFINITE = ("limit", "params")  # fields that may be infinite
 
 
 class SampledMemory(eqx.Module):
@@ -101,8 +103,15 @@ class Drive(eqx.Module):
         if self.base is not None:
             faults += self.base.faults("drive.base")
         reported = {fault.partition(":")[0] for fault in faults}
-        more = finite_faults("drive", self, infinite=("limit", "params"))
+        more = finite_faults("drive", self, infinite=INFINITE)
         return faults + [fault for fault in more if fault.partition(":")[0] not in reported]
+
+    def holds(self) -> Bool[Array, ""]:
+        """``value_faults`` inside a program: whether every value, traced or not, is in its range."""
+        ranges = [x for act in self.joints.values() for x in act.ranges()]
+        ranges += [x.range() for x in (*self.loads, self.base) if x is not None]
+        conditions = [x.holds() for x in ranges] + leaves_hold(self, INFINITE) + signals_hold(self)
+        return jnp.all(jnp.stack(conditions)) if conditions else jnp.asarray(True)
 
     def prescribed(self, robot: Robot) -> np.ndarray:
         """Static mask (D,) of the joint coordinates that a Motion prescribes."""

@@ -11,11 +11,12 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from flexjax._rules import derivative_where
 from flexjax._types import PieceTime, ScalarLike, hash_by_leaves
 from flexjax.drive import Drive
 from flexjax.mechanism import Energy, Snapshot, Start
 from flexjax.numerics.term import AbstractTerm, State
-from flexjax.robot import Robot
+from flexjax.robot import Robot, parameters_hold
 
 if TYPE_CHECKING:
     # Otherwise pyright would take it as an argument of every subclass's constructor.
@@ -123,7 +124,8 @@ class AbstractFormulation(eqx.Module):
 @eqx.filter_jit
 def _build(formulation: AbstractFormulation, robot: Robot) -> AbstractModel:
     # One program: hundreds of small operations, run eagerly, take seconds.
-    return formulation.build(robot)
+    # A parameter outside its range gives NaN: its run ends with a status, its derivative is zero.
+    return formulation.build(derivative_where(parameters_hold(robot), robot))
 
 
 def refuse(

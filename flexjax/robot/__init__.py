@@ -42,7 +42,8 @@ from flexjax.robot._section import (
     Tube as Tube,
 )
 from flexjax.robot._units import effort_unit as effort_unit, sensor_unit as sensor_unit
-from flexjax.robot.check._check import RobotError as RobotError
+from flexjax.robot.check._check import RobotError as RobotError, robot_faults as robot_faults
+from flexjax.robot.check._traced import parameters_hold as parameters_hold
 from flexjax.robot.files._file import robot_schema as robot_schema
 from flexjax.robot.files._load import (
     load_robot as load_robot,

@@ -5,6 +5,7 @@ Checks, files, the JSON schema, printed tables and paths all read it.
 
 import dataclasses
 import math
+import operator
 import typing
 from typing import Any, NamedTuple
 
@@ -27,36 +28,54 @@ class Parameter(NamedTuple):
 
 
 class Rule(NamedTuple):
-    holds: typing.Callable[[float], bool]
-    expected: str
-    schema: dict
+    """The range of a parameter. ``schema``: its bounds, as a JSON schema has them."""
 
+    expected: str
+    schema: dict[str, float]
+    zero: bool = True  # whether zero is allowed, which no bound can say
+
+    def holds(self, x):
+        """Whether ``x`` is finite and in range: of a number, or elementwise of an array, traced too."""
+        good = abs(x) < math.inf
+        for bound, value in self.schema.items():
+            good = good & _COMPARE[bound](x, value)
+        return good if self.zero else good & (x != 0)
+
+
+_COMPARE = {
+    "minimum": operator.ge,
+    "exclusiveMinimum": operator.gt,
+    "maximum": operator.le,
+    "exclusiveMaximum": operator.lt,
+}
 
 FULL_ROTATION = 2 * math.pi * (1 + 1e-6)  # 2 pi rounded to single precision must pass
 
 RULES = {
-    "finite": Rule(lambda x: True, "a finite number", {}),
-    "positive": Rule(lambda x: x > 0, "a positive number", {"exclusiveMinimum": 0}),
-    "not negative": Rule(lambda x: x >= 0, "zero or a positive number", {"minimum": 0}),
-    "not zero": Rule(lambda x: x != 0, "a number other than zero", {}),
-    "station": Rule(
-        lambda x: 0 <= x <= 1, "a station from 0 (base) to 1 (tip)", {"minimum": 0, "maximum": 1}
-    ),
+    "finite": Rule("a finite number", {}),
+    "positive": Rule("a positive number", {"exclusiveMinimum": 0}),
+    "not negative": Rule("zero or a positive number", {"minimum": 0}),
+    "not zero": Rule("a number other than zero", {}, zero=False),
+    "station": Rule("a station from 0 (base) to 1 (tip)", {"minimum": 0, "maximum": 1}),
     "fraction": Rule(
-        lambda x: 0 < x <= 1,
         "a fraction of the link's length, above 0 and at most 1",
         {"exclusiveMinimum": 0, "maximum": 1},
     ),
     "ratio": Rule(
-        lambda x: 0 <= x < 1,
         "a damping ratio of at least 0 and below 1 (not per cent)",
         {"minimum": 0, "exclusiveMaximum": 1},
     ),
     "poisson": Rule(
-        lambda x: -1 < x < 0.5,
         "Poisson's ratio above -1 and below 0.5",
         {"exclusiveMinimum": -1, "exclusiveMaximum": 0.5},
     ),
+}
+
+# (small, large, share) of a class: small is less than that share of large.
+SMALLER: dict[str, tuple[tuple[str, str, float], ...]] = {
+    "Tube": (("wall", "diameter", 0.5),),
+    "IBeam": (("flange", "height", 0.5), ("web", "width", 1.0)),
+    "Stops": (("lower", "upper", 1.0),),
 }
 
 _3, _6 = ((3,),), ((6,),)

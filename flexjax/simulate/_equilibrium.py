@@ -15,6 +15,7 @@ from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot, effort_unit
+from flexjax.simulate._range import nan_outside_range, refuse_outside_range
 from flexjax.simulate._start import marked, starting_state
 from flexjax.simulate._tangent import (
     displaced,
@@ -92,11 +93,14 @@ def find_equilibrium(
     True
     """
     drive = Drive() if drive is None else drive
+    refuse_outside_range("equilibrium", model)
     drive.check(model.robot)
     start = starting_state(model, drive, at)
     t = jnp.asarray(t, model.robot.gravity.dtype)
     found = _find(model, drive, marked(start, ""), t, iterations)
-    return eqx.tree_at(lambda f: f.state, found, marked(found.state, start.origin))
+    state, remaining = nan_outside_range(model, drive, (found.state, found.remaining))
+    ok = found.ok & ~jnp.isnan(remaining)
+    return Equilibrium(marked(state, start.origin), ok, found.coordinate, remaining)
 
 
 def _error(robot: Robot, coordinate: int, remaining: float) -> EquilibriumError:

@@ -14,6 +14,7 @@ from flexjax.drive.signal import constant, stack
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import Robot, effort_unit, sensor_unit
+from flexjax.simulate._range import nan_outside_range, refuse_outside_range
 from flexjax.simulate._readings import read
 from flexjax.simulate._start import starting_state
 from flexjax.simulate._tangent import (
@@ -140,10 +141,12 @@ def modes(
     >>> round(float(fx.modes(model).frequencies[0]), 1) > 0
     True
     """
+    refuse_outside_range("modes", model)
     drive = _lock(model, at, lock) if drive is None else drive
     drive.check(model.robot)
     y = starting_state(model, drive, at)
     frequency, damping, shapes = _modes(model, drive, y, n)
+    frequency, damping = nan_outside_range(model, drive, (frequency, damping))
     if not is_traced(frequency):
         keep = np.flatnonzero(np.isfinite(np.asarray(frequency)))
         frequency, damping, shapes = frequency[keep], damping[keep], shapes[:, keep]
@@ -161,6 +164,7 @@ def linearise(
     sensors in order (static readings: gain and offset; no low-pass, no delay).
     """
     drive = Drive() if drive is None else drive
+    refuse_outside_range("linearise", model)
     drive.check(model.robot)
     y = starting_state(model, drive, at)
     t = jnp.asarray(t, model.robot.gravity.dtype)
@@ -178,6 +182,7 @@ def linearise(
 
     names = tuple(j.name for j in joints)
     A, B, C, D = _matrices(model, drive, y, t, names, jnp.zeros(len(inputs), t.dtype))
+    A, B, C, D = nan_outside_range(model, drive, (A, B, C, D))
     units = [effort_unit(j) for j in joints] + ["N", "N", "N", "N m", "N m", "N m"] * len(
         drive.loads
     )

@@ -56,10 +56,12 @@ def march(
     checkpoint: bool,
     report: Callable[[Array, int], None] | None = None,
     intervals: Int[Array, ""] | None = None,
+    holds: Bool[Array, ""] | bool = True,
 ) -> tuple[State, Float[Array, " T"], Lane]:
     """States at ``ts`` (stacked), the pieces of the signals that acted last before each, and the final lane. The first failure freezes the lane. ``checkpoint``: reverse mode recomputes chunks of steps instead of
     storing every one. ``intervals``: a traced number of output intervals after which the run ends (with breaks of the drive: in
-    forward mode only)."""
+    forward mode only). ``holds``: whether the parameters are in their ranges; otherwise the run
+    fails before its first step."""
     drive, stagger = separate(drive, jnp.max(jnp.abs(ts)))
     term = model.term(drive)
     breaks = drive.breaks()
@@ -115,7 +117,9 @@ def march(
 
     solver_state = solver.init(term, ts[0], ts[0] + (ts[1] - ts[0]) / substeps, y0, grid.piece[0])
     zero = jnp.zeros((), jnp.int32)
-    lane = Lane(y0, solver_state, zero, jnp.full((), jnp.inf, dtype), zero - 1, zero)
+    status = jnp.where(holds, zero, int(Status.invalid_parameter)).astype(jnp.int32)
+    t_fail = jnp.where(holds, jnp.asarray(jnp.inf, dtype), ts[0])
+    lane = Lane(y0, solver_state, status, t_fail, zero - 1, zero)
     lane = _strong(lane)
     pieces = ts
     if breaks.shape[0]:

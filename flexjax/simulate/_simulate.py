@@ -22,9 +22,11 @@ from flexjax.drive import Drive, Sampled
 from flexjax.drive.signal import prepare as prepare_signals, separate
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
+from flexjax.robot import robot_faults
 from flexjax.simulate._compile import compiler_options, under_transformation
 from flexjax.simulate._controller import stopping_at
 from flexjax.simulate._march import Lane, march
+from flexjax.simulate._range import guarded
 from flexjax.simulate._start import first_state, marked, origin_of, read_start
 from flexjax.simulate.trajectory import Sections, Statistics, Trajectory, read_stations
 
@@ -174,9 +176,11 @@ def _raise_failure(traj: Trajectory) -> None:
 
 def failure_of(traj: Trajectory) -> SimulationError:
     """Why a run failed, with time and place."""
-    where = int(traj.where)
+    status, where = Status(int(traj.status)), int(traj.where)
+    if status == Status.invalid_parameter:
+        return SimulationError(status, float(traj.t_fail), None, " ".join(robot_faults(traj.robot)))
     place = f"joint {traj.robot.joints[where].name!r}" if where >= 0 else _busiest(traj)
-    return SimulationError(Status(int(traj.status)), float(traj.t_fail), place)
+    return SimulationError(status, float(traj.t_fail), place)
 
 
 def _busiest(traj: Trajectory) -> str | None:
@@ -286,6 +290,7 @@ def _integrate(
     report: Callable[[Array, int], None] | None,
     intervals: Int[Array, ""] | None,
 ) -> Trajectory:
+    holds, drive, start = guarded(model, drive, start)
     drive = prepare_signals(drive)
     y0 = first_state(model, drive, ts[0], start)
     size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
@@ -300,6 +305,7 @@ def _integrate(
         checkpoint=checkpoint,
         report=report,
         intervals=intervals,
+        holds=holds,
     )
     return _assemble(
         model,
@@ -337,6 +343,7 @@ def _run_adaptive(
     adjoint: diffrax.AbstractAdjoint,
     max_steps: int,
 ) -> Trajectory:
+    holds, drive, start = guarded(model, drive, start)
     drive = prepare_signals(drive)
     # StepTo knows its steps: it takes no first one, and breaks of the drive belong among its times.
     told, seen = isinstance(controller, diffrax.StepTo), drive
@@ -365,6 +372,8 @@ def _run_adaptive(
     status = jnp.where((failed == 0) & ~jnp.all(finite), int(Status.non_finite), failed).astype(
         jnp.int32
     )
+    status = jnp.where(holds, status, int(Status.invalid_parameter)).astype(jnp.int32)
+    reached = jnp.where(holds, reached, ts[0])
     # What was not reached is filled with the last state that was, and shown as NaN.
     last = jnp.maximum(jnp.sum(finite) - 1, 0)
     ys = jtu.tree_map(

@@ -1,10 +1,14 @@
-"""Checks of signals at construction; traced values are not checked."""
+"""Checks of signals at construction; the compiled program checks traced times."""
 
 from typing import Any, NoReturn
 
 import numpy as np
 
 from flexjax._types import NumbersLike, is_traced
+
+# Fields of signals that are positive times: ``check_positive`` refuses others on the host, and the
+# program itself checks them where they are traced.
+POSITIVE = ("duration", "ramp", "period")
 
 
 def as_concrete(x: NumbersLike) -> np.ndarray | None:

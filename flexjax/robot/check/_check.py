@@ -22,6 +22,11 @@ def check_robot(robot: Any) -> None:
     document_faults(to_document(robot)).raise_as(f"robot {robot.name!r}")
 
 
+def robot_faults(robot) -> list[str]:
+    """Every fault of ``robot``, one line each; traced parameters are skipped."""
+    return list(document_faults(to_document(robot)).lines.values())
+
+
 def document_faults(document: dict) -> Faults:
     """Every fault of a robot document; ``structure_faults`` reports unknown and missing keys."""
     faults = Faults()

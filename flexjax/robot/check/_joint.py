@@ -14,7 +14,7 @@ from flexjax.robot._fault import (
     numbers,
     one_of,
 )
-from flexjax.robot._fields import FULL_ROTATION
+from flexjax.robot._fields import FULL_ROTATION, SMALLER
 from flexjax.robot._joint import JOINT_DOFS
 
 GROUND = "ground"
@@ -101,11 +101,15 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
             "Only joints with one coordinate have end stops.",
         )
     if isinstance(stops, dict):
-        lower, upper = number(stops.get("lower")), number(stops.get("upper"))
-        if lower is not None and upper is not None and lower >= upper:
-            faults.add(
-                f"{path}.stops.lower", lower, f"less than upper ({upper:g})", "Swap the two."
-            )
+        for small, large, share in SMALLER["Stops"]:
+            lower, upper = number(stops.get(small)), number(stops.get(large))
+            if lower is not None and upper is not None and lower >= share * upper:
+                faults.add(
+                    f"{path}.stops.{small}",
+                    lower,
+                    f"less than {large} ({upper:g})",
+                    "Swap the two.",
+                )
 
 
 def _check_angles(faults: Faults, path: str, joint: dict) -> None:

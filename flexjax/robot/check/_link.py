@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from flexjax.robot._fault import Faults, number, numbers
-from flexjax.robot._fields import section_class
+from flexjax.robot._fields import SMALLER, section_class
 from flexjax.robot._link import MATERIALS
 
 ONE_OF = "exactly one of section with material, constants, pieces, or (for a rigid link) body"
@@ -141,12 +141,7 @@ def _check_section(faults: Faults, path: str, section: Any) -> None:
         return
     value = {key: number(v) for key, v in section.items()}
     cls = section_class(section)
-    shape = cls.shape if cls else None
-    limits = {
-        "tube": [("wall", "diameter", 0.5)],
-        "i": [("flange", "height", 0.5), ("web", "width", 1.0)],
-    }
-    for small, large, share in limits.get(shape or "", []):
+    for small, large, share in SMALLER.get(cls.__name__ if cls else "", ()):
         a, b = value.get(small), value.get(large)
         if a is not None and b is not None and a > 0 and b > 0 and a >= share * b:
             text = f"less than {'half ' if share == 0.5 else ''}the {large} ({b:g} m)"

@@ -1,0 +1,101 @@
+"""Parameters outside their range that only the compiled program knows."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax._results import SimulationError, Status
+from flexjax.robot import parameters_hold
+from flexjax.robot._fields import RULES
+from tests.contract_cases import SMALLEST, pendulum
+from tests.rigid_arm.contract import every_joint
+
+TS = np.array([0.0, 5e-3, 1e-2])
+GOOD, BAD = 1.0, -1.0
+
+
+def slow(name):
+    return pytest.param(name, marks=pytest.mark.slow)
+
+
+def ended(name, scale, path="links.link.material.rho", gain=3.0, limit=None):
+    """A short run with one parameter multiplied by ``scale``."""
+    robot = pendulum()
+    robot = robot.replace(path, fx.paths(robot)[path].value * scale)
+    drive = fx.Drive(joints={"root": fx.PD(gain, 0.1, fx.constant(0.6), limit)})
+    return fx.simulate(SMALLEST[name]().bind(robot), drive, TS, dt=5e-3, stations=2, throw=False)
+
+
+@pytest.mark.parametrize("name", [n if n == "RigidArm" else slow(n) for n in SMALLEST])
+def test_only_the_bad_run_of_a_batch_fails(name):
+    """Its outputs are NaN; the derivative of the others is what it would be without it."""
+    path = "links.link.material." + ("rho" if name == "RigidArm" else "E")
+
+    def tip(x):
+        traj = ended(name, x, path)
+        return jnp.where(traj.status == 0, traj.tip[-1, 1], 0.0), (traj.status, traj.tip)
+
+    xs = jnp.array([GOOD, BAD, 1.2])
+    total = lambda xs: (lambda out: (out[0].sum(), out[1]))(jax.vmap(tip)(xs))
+    slope, (status, tips) = jax.jit(jax.grad(total, has_aux=True))(xs)
+    assert status.tolist() == [0, Status.invalid_parameter, 0]
+    assert np.isnan(np.asarray(tips[1])).all() and np.isfinite(np.asarray(tips)[[0, 2]]).all()
+    alone = jax.jit(jax.grad(lambda x: tip(x)[0]))(GOOD)
+    np.testing.assert_allclose(slope, [alone, 0.0, slope[2]], rtol=1e-9)
+    assert float(slope[2]) != 0.0
+
+
+def test_a_bad_drive_is_found_too():
+    run = jax.jit(lambda gain, limit: ended("RigidArm", GOOD, gain=gain, limit=limit).status)
+    assert int(run(3.0, 1.0)) == 0
+    assert int(run(3.0, -1.0)) == Status.invalid_parameter
+    assert int(run(jnp.nan, 1.0)) == Status.invalid_parameter
+
+
+def test_the_failure_names_the_parameter():
+    """Replaced without a check, as ``eqx.tree_at`` does."""
+    robot = eqx.tree_at(lambda r: r.links[0].material.rho, pendulum(), jnp.asarray(-1200.0))
+    model = fx.RigidArm().bind(robot)
+    with pytest.raises(SimulationError, match=r"invalid_parameter.*material\.rho.*-1200"):
+        fx.simulate(model, None, TS, dt=5e-3)
+    for call in (fx.modes, fx.equilibrium, fx.linearise):
+        with pytest.raises(ValueError, match=r"(?s)range.*material\.rho.*-1200"):
+            call(model)
+
+
+def test_results_without_a_status_are_nan():
+    def results(x):
+        model = fx.RigidArm().bind(pendulum().replace("links.link.material.rho", 1200.0 * x))
+        drive = fx.Drive(joints={"root": fx.PD(3.0, 0.1, fx.constant(0.6))})
+        return (
+            fx.modes(model, drive=drive, n=1).frequencies,
+            fx.equilibrium(model, drive).mech.q,
+            fx.linearise(model, drive).A,
+        ), fx.find_equilibrium(model, drive).ok
+
+    marked, ok = jax.jit(jax.vmap(results))(jnp.array([GOOD, BAD]))
+    assert ok.tolist() == [True, False]
+    for x in marked:
+        assert np.isfinite(np.asarray(x[0])).all() and np.isnan(np.asarray(x[1])).all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_traced_and_host_checks_are_the_same(rule):
+    inside = {"ratio": 0.5, "fraction": 0.5, "station": 0.5, "poisson": 0.3}.get(rule, 2.0)
+    outside = {"finite": np.inf, "not zero": 0.0}.get(rule, -2.0)
+    for value, good in ((inside, True), (outside, False), (np.nan, False)):
+        assert bool(RULES[rule].holds(value)) == good
+        assert bool(RULES[rule].holds(jnp.asarray(value))) == good
+
+
+def test_every_parameter_of_a_robot_is_checked():
+    robot = every_joint()
+    holds = jax.jit(parameters_hold)
+    assert bool(holds(robot))
+    leaves, form = jax.tree_util.tree_flatten(robot)
+    for k, leaf in enumerate(leaves):
+        changed = [*leaves[:k], jnp.full_like(leaf, jnp.nan), *leaves[k + 1 :]]
+        assert not bool(holds(jax.tree_util.tree_unflatten(form, changed))), k
