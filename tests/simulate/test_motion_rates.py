@@ -69,3 +69,18 @@ def test_a_jump_keeps_the_momentum_of_free_joints(solver, balance):
     assert np.isclose(traj.qd[corner, 1] - before, jump, rtol=0.02)
     assert np.isclose(traj.qd[corner + 1, 1] - before, jump, rtol=0.05)
     assert np.max(np.abs(traj.energy.balance - traj.energy.balance[0])) < balance
+
+
+def test_gradient_through_a_jump():
+    model = fx.RigidArm().bind(planar_pair())
+    ts = jnp.array([0.0, 0.01])
+
+    @jax.jit
+    def rate(value, begin):
+        drive = fx.Drive(joints={"joint1": fx.Motion(fx.ramp(value, 0.02, begin))})
+        return fx.simulate(model, drive, ts, dt=2e-3, start={"joint2": 0.8}, throw=False).qd[-1, 1]
+
+    at, step = (0.1, 3.3e-3), 1e-6
+    for i, slope in enumerate(jax.grad(rate, argnums=(0, 1))(*at)):
+        up, down = (rate(*(x + s * (i == k) for k, x in enumerate(at))) for s in (step, -step))
+        assert np.isclose(slope, (up - down) / (2 * step), rtol=1e-5)
