@@ -1,6 +1,7 @@
 import gc
 import math
 import os
+import platform
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -12,10 +13,12 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Tests compile far more than they run: without optimisation XLA compiles about three times as fast
 # (an implicit step with its gradient: 6 s against 19) and the numbers are the same to rounding.
-# Benchmarks and users get XLA's own defaults.
-os.environ.setdefault(
-    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
-)
+# Benchmarks and users get XLA's own defaults. AVX2: see the Makefile. Flags given outside come last
+# and win.
+_FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+if platform.machine() == "x86_64":
+    _FLAGS += " --xla_cpu_max_isa=AVX2"
+os.environ["XLA_FLAGS"] = f"{_FLAGS} {os.environ.get('XLA_FLAGS', '')}".strip()
 
 import hypothesis
 import jax
