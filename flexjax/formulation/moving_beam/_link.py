@@ -291,10 +291,10 @@ def _motion(arm: Arm, d: Lengths, y: Unknowns, rates: Rates) -> tuple[PerElement
     return l, _MaterialMotion(V, here + slope, spin, theta_x, flow, carried, speed)
 
 
-def _integral(p: Float[Array, "*n p c"], q: Float[Array, "*n p c"]) -> Float[Array, "*n c"]:
-    """Integrals over xi of products of polynomials, per component."""
+def _integral(p: Float[Array, "*n p c"], q: Float[Array, "*n p c"]) -> Float[Array, "*n"]:
+    """Integrals over xi of scalar products of polynomials; one reduction, so one kernel."""
     H = jnp.asarray(hilbert(p.shape[-2], p.shape[-2]), p.dtype)
-    return jnp.sum(p * jnp.einsum("pq,...qc->...pc", H, q), axis=-2)
+    return jnp.sum(p * jnp.einsum("pq,...qc->...pc", H, q), axis=(-2, -1))
 
 
 def moving_mesh_kinetic(
@@ -306,14 +306,15 @@ def moving_mesh_kinetic(
     def layered(base, per_speed):
         return base[:, :, None] + m.speed[:, :, :, None, None] * per_speed[:, :, None]
 
-    moved = jnp.sum(_integral(*layered(m.V, m.per_speed)), axis=-1)
-    turned = jnp.sum(arm.rhoI * _integral(*layered(m.W, m.W_per_speed)), axis=-1)
+    moved = _integral(*layered(m.V, m.per_speed))
+    ra, rb = layered(m.W, m.W_per_speed)
+    turned = _integral(arm.rhoI[:, :, None, :] * ra, rb)
     if constant:
         # State-independent matrices: no product of the frame's rotation with both a displacement
         # and its rate, or with the square of a displacement.
         (ca, cb), (fa, fb) = m.carried, m.flow
         extra = _integral(ca, fb + 0.5 * cb) + _integral(cb, fa + 0.5 * ca)
-        moved = moved - jnp.sum(extra, axis=-1)[:, None]
+        moved = moved - extra[:, None]
     return 0.5 * jnp.sum(l[:, None] * (arm.rhoA * moved + turned))
 
 
@@ -353,7 +354,7 @@ def _rear_kinetic(arm: Arm, rear: Float[Array, "4"], d: Lengths, rates: Rates) -
         return jnp.stack([r.twist[:3].at[0].add(arm.tube_slope[0] @ r.d) + lever, -lever])
 
     v, w = jax.vmap(velocity)(rates), rates.twist[:, 3:]
-    moved = jnp.sum(_integral(v[0], v[1]))
+    moved = _integral(v[0], v[1])
     return -0.5 * start * (rear[0] * moved + jnp.sum(rear[1:] * w[0] * w[1]))
 
 
@@ -413,7 +414,7 @@ def dissipation(arm: Arm, linear: bool, d: Lengths, y: Unknowns, rates: Rates) -
         _, m = _motion(arm, d, y, rates)
         per_speed = m.per_speed - jnp.asarray(along_axis(arm.shapes.moving)[0], y.dtype)[None]
         w = m.flow[:, None] + m.speed[:, :, None, None] * per_speed[:, None]
-        total = total + 0.5 * jnp.sum(l[:, None] * arm.drag * jnp.sum(_integral(w, w), axis=-1))
+        total = total + 0.5 * jnp.sum(l[:, None] * arm.drag * _integral(w, w))
     return total
 
 

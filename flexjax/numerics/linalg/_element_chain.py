@@ -89,7 +89,9 @@ def _solve_chain(f: ElementChainFactors, r: Unknowns) -> Unknowns:
     n, node = f.inverse.shape[:2]
     table = r.reshape(n, -1)
     own = mv(f.own_inverse, table[:, node:])
-    b = table[:, :node] - _to_nodes(mtv(f.own_coupling, table[:, node:]), node)
+    # As dots: sums of products are slower here.
+    handed = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
+    b = table[:, :node] - _to_nodes(handed, node)
 
     def outward(previous, row):
         G, b = row
@@ -105,7 +107,7 @@ def _solve_chain(f: ElementChainFactors, r: Unknowns) -> Unknowns:
     y = mv(f.inverse, lax.scan(outward, none, (f.multiplier, b))[1])
     x = lax.scan(inward, none, (f.multiplier, y), reverse=True)[1]
     inner = jnp.concatenate([none[None], x[:-1]])
-    own = own - mv(f.own_coupling, jnp.concatenate([inner, x], axis=1))
+    own = own - jnp.einsum("nsi,ni->ns", f.own_coupling, jnp.concatenate([inner, x], axis=1))
     return jnp.concatenate([x, own], axis=1).reshape(-1)
 
 
