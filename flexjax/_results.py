@@ -48,8 +48,8 @@ _MESSAGES = {
         "approximation"
     ),
     Status.constraint_drift: "a loop-closing constraint drifted; try a smaller dt",
-    Status.invalid_parameter: "a parameter of the robot or the drive is not finite or outside its range "
-    "(a negative modulus, a station beyond the tip); give it bounds, or vary its logarithm",
+    Status.invalid_parameter: "a parameter of the robot or the drive is not finite or outside "
+    "its range (a negative modulus, a station beyond the tip); give it bounds, or vary its logarithm",
 }
 
 
@@ -81,6 +81,6 @@ class EquilibriumError(RuntimeError):
             else f"joints.{joint} is left with {remaining:.4g} {unit} that nothing balances"
         )
         super().__init__(
-            f"equilibrium: no state at rest found: {found}. Hold the joint by a Motion, a controller "
-            "or an Effort, start nearer to rest (at=...), or apply the loads in steps."
+            f"equilibrium: no state at rest found: {found}. Hold the joint by a Motion, a "
+            "controller or an Effort, start nearer to rest (at=...), or apply the loads in steps."
         )

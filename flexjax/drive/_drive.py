@@ -107,7 +107,7 @@ class Drive(eqx.Module):
         return faults + [fault for fault in more if fault.partition(":")[0] not in reported]
 
     def holds(self) -> Bool[Array, ""]:
-        """``value_faults`` inside a program: whether every value, traced or not, is in its range."""
+        """``value_faults`` inside a program: whether every value, traced or not, is in range."""
         ranges = [x for act in self.joints.values() for x in act.ranges()]
         ranges += [x.range() for x in (*self.loads, self.base) if x is not None]
         conditions = [x.holds() for x in ranges] + leaves_hold(self, INFINITE) + signals_hold(self)

@@ -35,7 +35,7 @@ class Rule(NamedTuple):
     zero: bool = True  # whether zero is allowed, which no bound can say
 
     def holds(self, x):
-        """Whether ``x`` is finite and in range: of a number, or elementwise of an array, traced too."""
+        """Whether ``x`` is finite and in range: a number, or elementwise an array, traced too."""
         good = abs(x) < math.inf
         for bound, value in self.schema.items():
             good = good & _COMPARE[bound](x, value)

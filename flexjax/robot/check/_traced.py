@@ -1,4 +1,4 @@
-"""The ranges of parameters inside a compiled program, from the same table as the checks on the host.
+"""The ranges of parameters inside a compiled program, from the table of the checks on the host.
 
 A traced parameter cannot be refused: it is known only when the program runs.
 """
