@@ -262,7 +262,7 @@ class TransferTerm(AbstractChainStepTerm):
     def held(self, t, dx: Mechanical) -> Mechanical:
         kinds = self.kinds
         motors = (kinds.given_motor | kinds.idle_motor)[kinds.dof_of_motor]
-        mask = np.concatenate([kinds.rigid, motors])
+        mask = jnp.asarray(np.concatenate([kinds.rigid, motors]))
         none = np.zeros(self.series.size, bool)
         return with_bend(self.series, Mechanical(mask, mask), none)
 
