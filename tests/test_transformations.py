@@ -244,6 +244,10 @@ def test_modes_and_equilibria(what):
     close(jax.linearize(f, X)[1](V), wanted, 1e-6)
     close(jax.vmap(jax.grad(f))(batch(X))[0] @ V, wanted, 1e-6)
     close(jax.jit(jax.grad(f))(X) @ V, wanted, 1e-6)
+    # An eigenvector and the root of an equilibrium change with the parameters too.
+    slope = jax.jit(lambda x: jax.grad(f)(x) @ V)
+    for second in (jax.grad(slope), lambda x: jax.hessian(f)(x) @ V):
+        close(jax.jit(second)(X) @ V, differences(slope), 1e-6)
 
 
 @pytest.mark.parametrize("name", SMALLEST)

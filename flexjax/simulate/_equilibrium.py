@@ -343,13 +343,18 @@ def _find(model: AbstractModel, drive: Drive, y: State, t: Scalar, iterations: i
     linear, eps, n = end.linear, jnp.finfo(t.dtype).eps, len(free)
     none, nothing = jnp.zeros(n, t.dtype), jnp.zeros(held.size, t.dtype)
     near = State(end.y.mech, y.work, y.dissipated, y.memory)
-    r, _ = problem.residual(near, none, nothing)
-    left = lax.stop_gradient(r)
-    # One more Newton step: the implicit-function theorem gives its derivative, in which no effort
-    # is round-off.
-    change, joints = linear.correction(r - left, nothing - 1)
+
+    def step(y, _):
+        r, _ = problem.residual(y, none, nothing)
+        left = lax.stop_gradient(r)
+        change, joints = linear.correction(r - left, nothing - 1)
+        return problem.beside(y, change + linear.follow(joints)), left
+
+    # Two Newton steps with a constant matrix, which move nothing: the first has the derivative of
+    # the root, by the implicit-function theorem, both have its second. No effort is round-off there.
+    rest, (left, _) = lax.scan(step, near, None, length=2)
     last = jnp.where(end.size < _close(t.dtype), end.held + linear.follow(end.joints), 0.0)
-    rest = problem.beside(near, last + change + linear.follow(joints))
+    rest = problem.beside(rest, last)
 
     both = linear.relaxation(left)
     holding = both[n:] * linear.efforts

@@ -101,10 +101,13 @@ def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
     A = whole[free]
     values, right = jnp.linalg.eig(jax.lax.stop_gradient(A))
     left = jnp.linalg.inv(right)
-    # First-order change of an eigenvalue is left_i dA right_i: right for repeated ones too, where differentiating eig gives NaN.
-    change = jnp.einsum(
-        "ij,jk,ki->i", left, (A - jax.lax.stop_gradient(A)).astype(values.dtype), right
-    )
+    # Perturbation to second order, because differentiating eig gives NaN at repeated eigenvalues:
+    # with E = left dA right, an eigenvalue changes by E_ii + sum_k E_ik E_ki / (gap of i and k).
+    E = left @ (A - jax.lax.stop_gradient(A)).astype(values.dtype) @ right
+    gap = values[:, None] - values[None, :]
+    apart = jnp.abs(gap) > 1e-7 * jnp.abs(values)[:, None]
+    coupled = jnp.where(apart, E * E.T / jnp.where(apart, gap, 1.0), 0.0)
+    change = jnp.diagonal(E) + jnp.sum(coupled, axis=1)
     values = values + change
     fixed = jax.lax.stop_gradient(values)
     size = jnp.abs(fixed)
@@ -133,8 +136,9 @@ def modes(
     """Natural frequencies, damping ratios and shapes of small vibrations about a state (the robot's home unless told otherwise).
 
     ``lock="motors"`` holds every motor; flexible joints keep their springs. ``lock="none"`` frees all joints. A ``drive`` replaces both (controllers
-    then take part). Frequencies are differentiable, also where they coincide; entries beyond the last vibrating mode
-    are infinite where the call is traced, and left out otherwise.
+    then take part). Frequencies have first and second derivatives, the first also where they
+    coincide; entries beyond the last vibrating mode are infinite where the call is traced, and left
+    out otherwise.
 
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("li-zhang-three-link"))
