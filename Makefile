@@ -54,7 +54,7 @@ test-browser: $(TEST)  ## the 3D page and the report in Chromium (apt install ch
 	@FLEXJAX_BROWSER=1 $(PY) -m pytest tests/viz/test_browser.py
 
 bench: $(TEST)  ## benchmarks, results in benchmarks/results/
-	@$(PY) -m benchmarks.metal_link
+	@XLA_FLAGS="$(filter-out --xla_cpu_max_isa=AVX2,$(XLA_FLAGS))" $(PY) -m benchmarks.metal_link
 
 docs: $(DOCS)  ## the documentation as a site in out/docs; a broken link is an error
 	@$(PY) -m zensical build --strict --config-file mkdocs.yml

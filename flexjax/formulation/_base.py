@@ -47,22 +47,32 @@ class AbstractModel(eqx.Module):
 
     @abc.abstractmethod
     def observe(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Float[Array, " S"],
+        piece_time: PieceTime = None,
     ) -> Snapshot:
         """All quantities at one instant.
 
-        ``s``: stations in [0, 1] on every link; ``at`` selects the piece of the signals.
+        ``s``: stations in [0, 1] on every link; ``piece_time`` selects the piece of the signals.
         """
 
     @abc.abstractmethod
-    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
+    def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
         """Energies at one instant."""
 
     def observe_with_energy(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Float[Array, " S"],
+        piece_time: PieceTime = None,
     ) -> tuple[Snapshot, Energy]:
         """Both; a model that shares work between them overrides this."""
-        return self.observe(t, y, drive, s, at), self.energy(t, y, drive, at)
+        return self.observe(t, y, drive, s, piece_time), self.energy(t, y, drive, piece_time)
 
     @abc.abstractmethod
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:

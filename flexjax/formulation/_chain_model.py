@@ -68,17 +68,27 @@ class ChainModel(AbstractModel):
         )
 
     def observe(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Float[Array, " S"],
+        piece_time: PieceTime = None,
     ) -> Snapshot:
-        return chain_snapshot(self.term(drive), t, y, s, at)
+        return chain_snapshot(self.term(drive), t, y, s, piece_time)
 
     def observe_with_energy(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Float[Array, " S"],
+        piece_time: PieceTime = None,
     ) -> tuple[Snapshot, Energy]:
-        return observe_with_energy(self.term(drive), t, y, s, at)
+        return observe_with_energy(self.term(drive), t, y, s, piece_time)
 
-    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
-        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
+    def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
+        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, piece_time)
         return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:

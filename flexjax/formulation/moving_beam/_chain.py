@@ -46,11 +46,11 @@ Ground = Float[Array, "2 6"]  # twists of the ground beside a pair of velocities
 
 
 def load_wrench(
-    load: Load, t: ScalarLike, args: PieceTime, frame: Matrix3, section: Matrix3
+    load: Load, t: ScalarLike, piece_time: PieceTime, frame: Matrix3, section: Matrix3
 ) -> tuple[Vector3, Vector3]:
     """Force and moment in body axes, from the axes of the body and of the section."""
     axes = frame.T if load.frame == "world" else section
-    w = load.wrench.evaluate(t, args)[0]
+    w = load.wrench.evaluate(t, piece_time)[0]
     return axes @ w[:3], axes @ w[3:]
 
 
@@ -95,10 +95,10 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return mask
 
     def prescribed(
-        self, t: ScalarLike, args: PieceTime
+        self, t: ScalarLike, piece_time: PieceTime
     ) -> tuple[np.ndarray, Velocities, Velocities, Velocities]:
         rest = jnp.zeros(self.layout.nv - self.layout.dofs, self.robot.gravity.dtype)
-        motion = self.drive.motion(self.robot, t, args)
+        motion = self.drive.motion(self.robot, t, piece_time)
         x, xd, xdd = (jnp.concatenate([x, rest]) for x in motion)
         return self.locked, x, xd, xdd
 
@@ -109,12 +109,12 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return jnp.where(self.locked, target - q, 0.0)
 
     # --- energies
-    def base(self, t: ScalarLike, args: PieceTime) -> tuple[se3.Pose, se3.Twist, se3.Twist]:
+    def base(self, t: ScalarLike, piece_time: PieceTime) -> tuple[se3.Pose, se3.Twist, se3.Twist]:
         """Pose, twist and acceleration of the ground."""
         dtype = self.robot.gravity.dtype
         if self.drive.base is None:
             return se3.identity(dtype), jnp.zeros(6, dtype), jnp.zeros(6, dtype)
-        return self.drive.base.motion(t, args)
+        return self.drive.base.motion(t, piece_time)
 
     def _ground(self, za: se3.Twist, zb: se3.Twist) -> Ground | None:
         return None if self.drive.base is None else jnp.stack([za, zb])
@@ -168,10 +168,10 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return -jnp.sum(self.robot.gravity * total)
 
     def energies(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime
     ) -> tuple[Scalar, Scalar, Scalar]:
         """Kinetic, elastic and gravity energy."""
-        pose, z, _ = self.base(t, args)
+        pose, z, _ = self.base(t, piece_time)
         kinetic = self.kinetic(q, v, v, self._ground(z, z))
         return kinetic, self.elastic_energy(q), self.gravity_energy(q, pose)
 
@@ -198,15 +198,15 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         q: Coordinates,
         va: Velocities,
         vb: Velocities,
-        args: PieceTime,
+        piece_time: PieceTime,
     ) -> tuple[Velocities, Velocities, Velocities, tuple[Scalar, Scalar, Scalar] | None]:
         # One reverse sweep gives the gradient and the momenta.
         if self.drive.base is None:
             rest = se3.identity(q.dtype)
             g, pb, pa = jax.grad(self._lagrangian, (0, 1, 2))(q, va, vb, None, rest)
             return 2 * pa, 2 * pb, g, None
-        za, zb = self.base(t0, args)[1], self.base(t0 + dt, args)[1]
-        pose, twist, _ = self.base(t0 + s * dt, args)
+        za, zb = self.base(t0, piece_time)[1], self.base(t0 + dt, piece_time)[1]
+        pose, twist, _ = self.base(t0 + s * dt, piece_time)
 
         def moved(q, va, vb, ground, shift):
             return self._lagrangian(q, va, vb, ground, se3.compose(pose, se3.exp(shift)))
@@ -220,17 +220,19 @@ class MovingBeamTerm(AbstractLagrangianTerm):
 
     # --- forces
     def forces(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
     ) -> tuple[Velocities, Velocities]:
         hardware = self.hardware
         x, d, y = self.split(q)
         xd = v[: self.layout.dofs]
         rest = jnp.zeros(self.layout.nv - self.layout.dofs, q.dtype)
-        effort = self.drive.effort(self.robot, t, args, x, xd, memory)
+        effort = self.drive.effort(self.robot, t, piece_time, x, xd, memory)
         driven = jnp.concatenate([effort, rest])
         if self.drive.loads:
             # Generalised forces of the loads: slopes of their power.
-            driven = driven + jax.grad(lambda v: self._load_power(t, q, v, args))(jnp.zeros_like(q))
+            driven = driven + jax.grad(lambda v: self._load_power(t, q, v, piece_time))(
+                jnp.zeros_like(q)
+            )
         joint = -(hardware.damping + hardware.stop_slopes(x)[1]) * xd - hardware.friction(xd)
         damped = jnp.concatenate([joint, rest])
         if self.arm.viscous or self.arm.dragged:
@@ -265,17 +267,19 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         fixed = (pose.position, jnp.zeros_like(pose.position)), pose.rotation
         return body, body, lambda d, y: fixed
 
-    def _load_power(self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime) -> Scalar:
+    def _load_power(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime
+    ) -> Scalar:
         """Power of the loads at velocities relative to the ground."""
         x, d, y = self.split(q)
         xd, dd, yd = self.split(v)
-        poses = frames(self.carrier, self.layout, x, self.base(t, args)[0])
+        poses = frames(self.carrier, self.layout, x, self.base(t, piece_time)[0])
         z, _ = twists(self.carrier, self.layout, x, xd)
         total = jnp.zeros((), q.dtype)
         for load in self.drive.loads:
             body, _, site = self.load_site(load)
             (r, _), (rd, wd), section = jax.jvp(site, (d, y), (dd, yd), has_aux=True)
-            force, moment = load_wrench(load, t, args, poses[body].rotation, section)
+            force, moment = load_wrench(load, t, piece_time, poses[body].rotation, section)
             linear, angular = z[body][:3], z[body][3:]
             velocity = linear + jnp.cross(angular, r) + rd
             total = total + jnp.sum(force * velocity) + jnp.sum(moment * (angular + wd))
@@ -288,11 +292,11 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         q: Coordinates,
         v: Velocities,
         a: Velocities,
-        args: PieceTime,
+        piece_time: PieceTime,
         memory: PyTree,
     ) -> Velocities:
-        driven, damped = self.forces(t, q, v, args, memory)
-        pose, twist, acceleration = self.base(t, args)
+        driven, damped = self.forces(t, q, v, piece_time, memory)
+        pose, twist, acceleration = self.base(t, piece_time)
 
         def momentum(q, v, z):
             return 2 * jax.grad(self.kinetic, 1)(q, v, v, self._ground(z, z))
@@ -303,19 +307,21 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return rate - gradient - driven - damped
 
     def accelerate(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
     ) -> Velocities:
-        return self.dynamics(t, q, v, args, memory)[0]
+        return self.dynamics(t, q, v, piece_time, memory)[0]
 
     def dynamics(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
     ) -> tuple[Velocities, Velocities]:
         """Acceleration, and the efforts of prescribed coordinates (zero elsewhere)."""
         locked = self.locked
-        known = jnp.where(locked, self.prescribed(t, args)[3], 0.0)
-        r = self.balance(t, q, v, known, args, memory)
+        known = jnp.where(locked, self.prescribed(t, piece_time)[3], 0.0)
+        r = self.balance(t, q, v, known, piece_time, memory)
         frozen = stop(self)
-        factors = frozen.preconditioner(*stop((t, q, v)), 1.0, 0.0, 0.0, stop(args), stop(memory))
+        factors = frozen.preconditioner(
+            *stop((t, q, v)), 1.0, 0.0, 0.0, stop(piece_time), stop(memory)
+        )
 
         def mass(x):
             return jnp.where(locked, x, self.momentum(q, jnp.where(locked, 0.0, x)))
@@ -338,7 +344,7 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         cm: ScalarLike,
         cv: ScalarLike,
         cq: ScalarLike,
-        args: PieceTime,
+        piece_time: PieceTime,
         memory: PyTree,
     ) -> ElementChainFactors:
         layout, hardware, D = self.layout, self.hardware, self.layout.dofs
@@ -358,17 +364,17 @@ class MovingBeamTerm(AbstractLagrangianTerm):
             joint = joint.at[at[:, None], at[None, :]].add(
                 jnp.einsum("n,na,nb->ab", H_lengths, stretch, stretch)
             )
-        kp, kd = self.drive.slopes(self.robot, t, args, x, xd, memory)
+        kp, kd = self.drive.slopes(self.robot, t, piece_time, x, xd, memory)
         stiffness, damping = hardware.stop_slopes(x)
         damping = hardware.damping + kd + hardware.friction_slope(xd) + damping
         diagonal = cv * damping + cq * (kp + stiffness)
         return factor_elements(layout.node, E, border, joint + jnp.diag(diagonal), ~self.locked[:D])
 
     def limits(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
     ) -> Limits | None:
         D = self.layout.dofs
-        limits = self.drive.limits(self.robot, t, args, q[:D], v[:D], memory)
+        limits = self.drive.limits(self.robot, t, piece_time, q[:D], v[:D], memory)
         if limits is None:
             return None
         dofs, effort, bound, kp, kd = limits
@@ -420,23 +426,23 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         q: Coordinates,
         v: Velocities,
         a: Velocities,
-        args: PieceTime,
+        piece_time: PieceTime,
         memory: PyTree,
     ) -> tuple[Scalar, Scalar]:
-        power, dissipated = super().power_at(t, q, v, a, args, memory)
+        power, dissipated = super().power_at(t, q, v, a, piece_time, memory)
         if self.drive.base is not None:
-            power = power + self._base_power(t, q, v, a, args)
+            power = power + self._base_power(t, q, v, a, piece_time)
         return power, dissipated
 
     def _base_power(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, a: Velocities, args: PieceTime
+        self, t: ScalarLike, q: Coordinates, v: Velocities, a: Velocities, piece_time: PieceTime
     ) -> Scalar:
         """Power of the prescribed motion of the ground.
 
         With P = dT/d(twist), the wrench on the ground's frame is P' - ad*_twist P less weight. The
         power of loads at the ground's velocity is both taken from it and counted as theirs.
         """
-        pose, twist, acceleration = self.base(t, args)
+        pose, twist, acceleration = self.base(t, piece_time)
 
         def momentum(q, v, z):
             return 2 * jax.grad(lambda za: self.kinetic(q, v, v, jnp.stack([za, z])))(z)

@@ -286,12 +286,17 @@ class MovingBeamModel(AbstractModel):
         return global_matrices(term, self._terms, t, q, v, a)
 
     def observe(
-        self, t: ScalarLike, y: State, drive: Drive, s: Float[Array, " S"], at: PieceTime = None
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Float[Array, " S"],
+        piece_time: PieceTime = None,
     ) -> Snapshot:
-        return snapshot(self.term(drive), t, y, s, at)
+        return snapshot(self.term(drive), t, y, s, piece_time)
 
-    def energy(self, t: ScalarLike, y: State, drive: Drive, at: PieceTime = None) -> Energy:
-        energies = self.term(drive).energies(t, y.mech.q, y.mech.v, at)
+    def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
+        energies = self.term(drive).energies(t, y.mech.q, y.mech.v, piece_time)
         return Energy(*energies, y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:

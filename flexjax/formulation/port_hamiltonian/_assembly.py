@@ -116,12 +116,12 @@ class Assembly(eqx.Module):
         table = self.st.q_of_v()
         return jnp.where(table >= 0, q[np.maximum(table, 0)], 0.0)
 
-    def ground(self, t, args):
+    def ground(self, t, piece_time):
         """Rotation, position and twist of the ground frame."""
         st, dtype = self.st, self.num.gravity.dtype
         if self.drive.base is None:
             return jnp.eye(st.lin, dtype=dtype), jnp.zeros(st.lin, dtype), jnp.zeros(st.dim, dtype)
-        pose, twist, _ = self.drive.base.motion(t, args)
+        pose, twist, _ = self.drive.base.motion(t, piece_time)
         if st.planar:
             return pose.rotation[:2, :2], pose.position[:2], twist[np.array([0, 1, 5])]
         return pose.rotation, pose.position, twist
@@ -149,9 +149,9 @@ class Assembly(eqx.Module):
         )
         return jnp.concatenate([tips, ground[None]])[np.array(st.parents)]
 
-    def settle(self, t, mech: PortState, args) -> PortState:
+    def settle(self, t, mech: PortState, piece_time) -> PortState:
         st = self.st
-        ground_R, ground_x, _ = self.ground(t, args)
+        ground_R, ground_x, _ = self.ground(t, piece_time)
         plain, balls = self.joint_q(mech.q)
         turn, x = mech.turn, mech.x
         seen = self._seen(plain, balls)
@@ -180,10 +180,10 @@ class Assembly(eqx.Module):
         R, x = jax.vmap(_joint.relative)(self.num.joints, plain, balls)
         return [(R[i], x[i]) for i in range(self.st.links)]
 
-    def shape(self, t, q, Q, args):
+    def shape(self, t, q, Q, piece_time):
         """(orientations, positions) of all nodes from joint coordinates and strains: products of exp(Q + n_hat l)."""
         st, space = self.st, space_of(self.st.dim)
-        ground_R, ground_x, _ = self.ground(t, args)
+        ground_R, ground_x, _ = self.ground(t, piece_time)
         plain, balls = self.joint_q(q)
         steps = jax.vmap(jax.vmap(space.exp))(Q + self.num.elements.shape)
         poses: list = [None] * st.links
@@ -227,8 +227,8 @@ class Assembly(eqx.Module):
             )
         )
 
-    def joint_stage(self, mech: PortState, R, h, t, args) -> tuple[JointStage, Array]:
-        ground_R, _, ground_V = self.ground(t, args)
+    def joint_stage(self, mech: PortState, R, h, t, piece_time) -> tuple[JointStage, Array]:
+        ground_R, _, ground_V = self.ground(t, piece_time)
         start_R = rotate_by(ground_R, -h * ground_V[self.st.lin :])
         plain, balls = self.joint_q(mech.q)
         spin = jnp.zeros(self.st.links, R.dtype)

@@ -30,8 +30,8 @@ class PortTerm(AbstractPortHamiltonianTerm):
         )
 
     # --- a stage
-    def prepare(self, t, mech: PortState, h, arrival, args, memory):
-        return _stage.prepare(self.arm, t, mech, h, arrival, args, memory)
+    def prepare(self, t, mech: PortState, h, arrival, piece_time, memory):
+        return _stage.prepare(self.arm, t, mech, h, arrival, piece_time, memory)
 
     def guess(self, mech: PortState):
         return _stage.guess(self.arm, mech)
@@ -61,29 +61,29 @@ class PortTerm(AbstractPortHamiltonianTerm):
     def blend(self, a: PortState, b: PortState, weight, step, unknowns) -> PortState:
         return _stage.blend(self.arm, a, b, weight, step, unknowns)
 
-    def settle(self, t, mech: PortState, args) -> PortState:
-        return self.arm.settle(t, mech, args)
+    def settle(self, t, mech: PortState, piece_time) -> PortState:
+        return self.arm.settle(t, mech, piece_time)
 
     # --- the differential equation itself
-    def instant(self, t, mech: PortState, args, memory) -> Accelerations:
-        return _dynamics.accelerations(self.arm, t, mech, args, memory)
+    def instant(self, t, mech: PortState, piece_time, memory) -> Accelerations:
+        return _dynamics.accelerations(self.arm, t, mech, piece_time, memory)
 
-    def with_prescribed_rates(self, t, y: State, args) -> State:
+    def with_prescribed_rates(self, t, y: State, piece_time) -> State:
         # The midpoint rule gives rates whose mean over a step is right; after a jump they alternate.
         arm = self.arm
         locked = arm.collect(arm.masks()[1].astype(y.mech.v.dtype)) > 0
-        rate = arm.to_v(arm.drive.motion(arm.robot, t, args)[1])
+        rate = arm.to_v(arm.drive.motion(arm.robot, t, piece_time)[1])
         mech = dataclasses.replace(y.mech, v=jnp.where(locked, rate, y.mech.v))
         return dataclasses.replace(y, mech=mech)
 
     def held(self, t, dx: PortTangent) -> PortTangent:
         return self.arm.held(dx)
 
-    def complete(self, t, mech: PortState, args) -> PortState:
-        return _dynamics.complete(self.arm, t, mech, args)
+    def complete(self, t, mech: PortState, piece_time) -> PortState:
+        return _dynamics.complete(self.arm, t, mech, piece_time)
 
-    def rate(self, t, y: State, args) -> PortTangent:
-        return self.instant(t, y.mech, args, y.memory).tangent
+    def rate(self, t, y: State, piece_time) -> PortTangent:
+        return self.instant(t, y.mech, piece_time, y.memory).tangent
 
     def retract(self, mech: PortState, dx: PortTangent) -> PortState:
         q, Q = self.arm.move_q(mech.q, dx.q), mech.Q + dx.Q
@@ -94,8 +94,8 @@ class PortTerm(AbstractPortHamiltonianTerm):
     def ambient(self, mech: PortState, dx: PortTangent) -> PortState:
         return _dynamics.ambient(self.arm, mech, dx)
 
-    def power(self, t, y: State, args):
-        a = self.instant(t, y.mech, args, y.memory)
+    def power(self, t, y: State, piece_time):
+        a = self.instant(t, y.mech, piece_time, y.memory)
         return a.power, a.loss
 
     def motor_coordinates(self, y: State):

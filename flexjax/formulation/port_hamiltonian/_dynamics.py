@@ -47,35 +47,35 @@ def _base_twists(arm: Assembly, joint: JointStage, ground, v, nodes, eps):
     )
 
 
-def assemble(arm: Assembly, t, q, v, nodes, Q, args) -> PortState:
+def assemble(arm: Assembly, t, q, v, nodes, Q, piece_time) -> PortState:
     """The state with poses from coordinates and strains, and base twists from the joints."""
-    turn, x = arm.shape(t, q, Q, args)
+    turn, x = arm.shape(t, q, Q, piece_time)
     probe = PortState(q, v, jnp.concatenate([nodes[:, :1], nodes], axis=1), Q, turn, x)
     R = turn_matrix(turn)
     zero = jnp.zeros((), q.dtype)
-    joint, ground = arm.joint_stage(probe, R, zero, t, args)
+    joint, ground = arm.joint_stage(probe, R, zero, t, piece_time)
     V0, _ = _base_twists(arm, joint, ground, v, nodes, zero)
     return PortState(q, v, jnp.concatenate([V0[:, None], nodes], axis=1), Q, turn, x)
 
 
-def complete(arm: Assembly, t, mech: PortState, args) -> PortState:
+def complete(arm: Assembly, t, mech: PortState, piece_time) -> PortState:
     """The state with joints, base and poses as the drive has them at time ``t``."""
     held = arm.held_joints()
-    value, rate, _ = (arm.to_v(x) for x in arm.drive.motion(arm.robot, t, args))
+    value, rate, _ = (arm.to_v(x) for x in arm.drive.motion(arm.robot, t, piece_time))
     q = arm.move_q(mech.q, jnp.where(held, value - arm.plain_v(mech.q), 0.0))
     v = jnp.where(held, rate, mech.v)
-    return assemble(arm, t, q, v, mech.V[:, 1:], mech.Q, args)
+    return assemble(arm, t, q, v, mech.V[:, 1:], mech.Q, piece_time)
 
 
-def node_twists(arm: Assembly, t, q, v, Q, Q_rate, args):
+def node_twists(arm: Assembly, t, q, v, Q, Q_rate, piece_time):
     """Twists (L, N, d) of nodes 1..N when joints move at rates v and strains change at ``Q_rate``:
     E+ V_k = E- V_{k-1} + Q' along each link."""
     st = arm.st
-    turn, x = arm.shape(t, q, Q, args)
+    turn, x = arm.shape(t, q, Q, piece_time)
     R = turn_matrix(turn)
     probe = PortState(q, v, jnp.zeros((st.links, st.elements + 1, st.dim), q.dtype), Q, turn, x)
     zero = jnp.zeros((), q.dtype)
-    joint, ground = arm.joint_stage(probe, R, zero, t, args)
+    joint, ground = arm.joint_stage(probe, R, zero, t, piece_time)
     kappa = Q + arm.num.elements.rest
     turn = ad(kappa)
     a = 0.5 if arm.num.alpha is None else arm.num.alpha
@@ -183,15 +183,15 @@ def _turning(W, lin):
     return W[lin:] * jnp.stack([-W[1], W[0]]) if lin == 2 else jnp.cross(W[3:], W[:3])
 
 
-def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerations:
+def accelerations(arm: Assembly, t, mech: PortState, piece_time, memory) -> Accelerations:
     num, st = arm.num, arm.st
     R = turn_matrix(mech.turn)
     zero = jnp.zeros((), R.dtype)
-    joint, ground = arm.joint_stage(mech, R, zero, t, args)
-    ground_R, ground_x, _ = arm.ground(t, args)
+    joint, ground = arm.joint_stage(mech, R, zero, t, piece_time)
+    ground_R, ground_x, _ = arm.ground(t, piece_time)
     ground_rate = jnp.zeros_like(ground)
     if arm.drive.base is not None:
-        ground_rate = arm.drive.base.motion(t, args)[2]
+        ground_rate = arm.drive.base.motion(t, piece_time)[2]
         ground_rate = ground_rate[np.array([0, 1, 5])] if st.planar else ground_rate
     nodes = mech.V[:, 1:]
     V0, parents = _base_twists(arm, joint, ground, mech.v, nodes, zero)
@@ -212,7 +212,7 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
         damped = num.elements.damping(strain)
         w, loss = w + damped, jnp.sum(damped * strain)
     half = 0.5 * mv(jnp.swapaxes(ad(kappa), -1, -2), w)
-    pull, still = node_forces(arm, t, mech, R, args), jnp.zeros((1, 1, 1), R.dtype)
+    pull, still = node_forces(arm, t, mech, R, piece_time), jnp.zeros((1, 1, 1), R.dtype)
     lost, drag = pull.damping(lanes(V))
     P = arm.momentum(V)
     rows = (
@@ -245,8 +245,8 @@ def accelerations(arm: Assembly, t, mech: PortState, args, memory) -> Accelerati
         parents=st.parents, order=st.order, base_attached=st.rigid,
     )  # fmt: skip
 
-    forces = joint_forces(arm, t, mech.q, mech.v, args, memory)
-    wanted = arm.spread(arm.to_v(arm.drive.motion(arm.robot, t, args)[2]))
+    forces = joint_forces(arm, t, mech.q, mech.v, piece_time, memory)
+    wanted = arm.spread(arm.to_v(arm.drive.motion(arm.robot, t, piece_time)[2]))
     C0, arriving = _convection(arm, joint, parents, ground_rate, mech.v, X)
     # Momentum changes by the known part of the base accelerations.
     known = jnp.concatenate([C0[:, None], jnp.zeros_like(nodes)], axis=1)

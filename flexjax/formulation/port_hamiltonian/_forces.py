@@ -114,13 +114,13 @@ class NodeForces(eqx.Module):
         return out
 
 
-def node_forces(arm, t, mech, R, args) -> NodeForces:
+def node_forces(arm, t, mech, R, piece_time) -> NodeForces:
     num, st = arm.num, arm.st
     weight = num.weight[..., None] * num.gravity[None, None]
     dipole = (
         None if num.moment is None else num.moment[..., :, None] * num.gravity[None, None, None]
     )
-    loads = _loads(arm, t, args) if arm.drive.loads else (None, None, None, None)
+    loads = _loads(arm, t, piece_time) if arm.drive.loads else (None, None, None, None)
     relative = damping = None
     if num.deformation_damping is not None:
         space = space_of(st.dim)
@@ -150,7 +150,7 @@ def node_forces(arm, t, mech, R, args) -> NodeForces:
     )
 
 
-def _loads(arm, t, args):
+def _loads(arm, t, piece_time):
     """(forces, dipoles, moments in world axes, wrenches in body axes) of the drive's loads on the nodes."""
     st, robot, lin, dtype = arm.st, arm.robot, arm.st.lin, arm.num.gravity.dtype
     K, ang = st.elements + 1, st.dim - st.lin
@@ -161,7 +161,7 @@ def _loads(arm, t, args):
     )
     for load in arm.drive.loads:
         i = robot.link_index(load.link)
-        w = jnp.asarray(load.wrench.evaluate(t, args)[0], dtype)
+        w = jnp.asarray(load.wrench.evaluate(t, piece_time)[0], dtype)
         f, m = (w[:2], w[5:]) if st.planar else (w[:3], w[3:])
         if st.rigid[i]:
             pose = centreline_pose(robot.links[i], load.s)
@@ -224,12 +224,12 @@ class JointForces(eqx.Module):
         return self.elastic + self.driven + self.damped
 
 
-def joint_forces(arm, t, q, v, args, memory) -> JointForces:
+def joint_forces(arm, t, q, v, piece_time, memory) -> JointForces:
     num, st, D = arm.num, arm.st, arm.st.total_dofs
     x, xd = arm.coordinates(q), v[:D]
     xm, xmd = arm.motor_side(q, v)
     driven = (
-        arm.to_v(arm.drive.effort(arm.robot, t, args, xm, xmd, memory))
+        arm.to_v(arm.drive.effort(arm.robot, t, piece_time, xm, xmd, memory))
         if arm.drive.joints
         else jnp.zeros_like(v)
     )

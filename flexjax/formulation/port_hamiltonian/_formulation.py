@@ -117,12 +117,12 @@ class PortHamiltonianModel(AbstractModel):
         mech = first_state(self.assembly(drive), t0, start)
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
-    def observe(self, t, y: State, drive: Drive, s, at=None):
+    def observe(self, t, y: State, drive: Drive, s, piece_time=None):
         return snapshot(
-            self.assembly(drive), y, s, self.term(drive).instant(t, y.mech, at, y.memory)
+            self.assembly(drive), y, s, self.term(drive).instant(t, y.mech, piece_time, y.memory)
         )
 
-    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+    def energy(self, t, y: State, drive: Drive, piece_time=None) -> Energy:
         return Energy(*self.assembly(drive).energies(y.mech), y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:

@@ -132,7 +132,7 @@ def joint_blocks(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation):
         v = arm.collect(y)
         return arm.spread(
             joint_forces(
-                arm, stage.t, arm.move_q(stage.start.q, h * v), v, stage.args, stage.memory
+                arm, stage.t, arm.move_q(stage.start.q, h * v), v, stage.piece_time, stage.memory
             ).total
         )
 

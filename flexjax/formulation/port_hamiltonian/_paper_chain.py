@@ -108,8 +108,8 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         return True
 
     # --- a stage
-    def prepare(self, t, mech: PortState, h, arrival, args, memory):
-        return _stage.prepare(self.arm, t, mech, h, arrival, args, memory)
+    def prepare(self, t, mech: PortState, h, arrival, piece_time, memory):
+        return _stage.prepare(self.arm, t, mech, h, arrival, piece_time, memory)
 
     def guess(self, mech: PortState) -> Unknowns:
         u = _stage.guess(self.arm, mech)
@@ -131,7 +131,9 @@ class PaperTerm(AbstractPortHamiltonianTerm):
             e_q, loss = e_q + damped, loss + jnp.sum(damped * rate)
         gain = _inertia(arm) * (e_p - before) / h - _momentum_rate(arm, ends, kappa, e_q, e_p)
         v = arm.collect(u.joints)
-        forces = joint_forces(arm, stage.t, arm.move_q(start.q, h * v), v, stage.args, stage.memory)
+        forces = joint_forces(
+            arm, stage.t, arm.move_q(start.q, h * v), v, stage.piece_time, stage.memory
+        )
         e = Evaluation(V, parents, rows, given, taken, forces, Q, loss)
         return e, jnp.concatenate([gain, _relation(arm, ends, e_q)], axis=-1)
 
@@ -159,20 +161,20 @@ class PaperTerm(AbstractPortHamiltonianTerm):
     def blend(self, a: PortState, b: PortState, weight, step, unknowns) -> PortState:
         return _stage.blend(self.arm, a, b, weight, step, unknowns)
 
-    def settle(self, t, mech: PortState, args) -> PortState:
-        return self.arm.settle(t, mech, args)
+    def settle(self, t, mech: PortState, piece_time) -> PortState:
+        return self.arm.settle(t, mech, piece_time)
 
     # --- the differential equation itself
-    def instant(self, t, mech: PortState, args, memory) -> Accelerations:
+    def instant(self, t, mech: PortState, piece_time, memory) -> Accelerations:
         """Twists, wrenches and rates of the states at one instant. It exists where every joint is prescribed or damped (index 1); accelerations of algebraic
         twists do not exist and are given as NaN."""
         arm = self.arm
         num, st = arm.num, arm.st
         R, zero = turn_matrix(mech.turn), jnp.zeros((), mech.v.dtype)
-        joint, ground = arm.joint_stage(mech, R, zero, t, args)
-        target = arm.spread(arm.to_v(arm.drive.motion(arm.robot, t, args)[1]))
-        nodes = _stage.nodes_of(arm, t, mech, R, zero, args)
-        stage = Stage(t, zero, zero, mech, R, joint, ground, target, nodes, args, memory)
+        joint, ground = arm.joint_stage(mech, R, zero, t, piece_time)
+        target = arm.spread(arm.to_v(arm.drive.motion(arm.robot, t, piece_time)[1]))
+        nodes = _stage.nodes_of(arm, t, mech, R, zero, piece_time)
+        stage = Stage(t, zero, zero, mech, R, joint, ground, target, nodes, piece_time, memory)
         kappa, e_p = mech.Q + num.elements.rest, arm.between(mech.V)
         live, locked = arm.masks()
 
@@ -193,7 +195,7 @@ class PaperTerm(AbstractPortHamiltonianTerm):
                 rows,
                 given,
                 taken,
-                joint_forces(arm, t, mech.q, v, args, memory),
+                joint_forces(arm, t, mech.q, v, piece_time, memory),
                 v,
                 lost,
             )
@@ -238,11 +240,11 @@ class PaperTerm(AbstractPortHamiltonianTerm):
     def held(self, t, dx: PortTangent) -> PortTangent:
         return self.arm.held(dx)
 
-    def complete(self, t, mech: PortState, args) -> PortState:
-        return _dynamics.complete(self.arm, t, mech, args)
+    def complete(self, t, mech: PortState, piece_time) -> PortState:
+        return _dynamics.complete(self.arm, t, mech, piece_time)
 
-    def rate(self, t, y: State, args) -> PortTangent:
-        return self.instant(t, y.mech, args, y.memory).tangent
+    def rate(self, t, y: State, piece_time) -> PortTangent:
+        return self.instant(t, y.mech, piece_time, y.memory).tangent
 
     def retract(self, mech: PortState, dx: PortTangent) -> PortState:
         q, Q = self.arm.move_q(mech.q, dx.q), mech.Q + dx.Q
@@ -268,8 +270,8 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         gauge = jnp.concatenate([jnp.zeros_like(dx.V[:, :1]), dx.V], axis=1)
         return PortState(moved.q, moved.v, gauge, moved.Q, moved.turn, moved.x)
 
-    def power(self, t, y: State, args):
-        a = self.instant(t, y.mech, args, y.memory)
+    def power(self, t, y: State, piece_time):
+        a = self.instant(t, y.mech, piece_time, y.memory)
         return a.power, a.loss
 
     def motor_coordinates(self, y: State):

@@ -50,7 +50,7 @@ class Stage(eqx.Module):
     ground: Float[Array, " d"]
     target: Float[Array, "L n"]
     nodes: Nodes
-    args: Array | None
+    piece_time: Array | None
     memory: dict
 
 
@@ -67,13 +67,13 @@ class Evaluation(eqx.Module):
     loss: Array
 
 
-def prepare(arm: Assembly, t, mech: PortState, h, arrival, args, memory) -> Stage:
+def prepare(arm: Assembly, t, mech: PortState, h, arrival, piece_time, memory) -> Stage:
     R = turn_matrix(mech.turn)
     when, factor = arrival
     target = arm.spread(
-        arm.to_v(arm.drive.motion(arm.robot, when, args)[0]) - arm.plain_v(mech.q)
+        arm.to_v(arm.drive.motion(arm.robot, when, piece_time)[0]) - arm.plain_v(mech.q)
     ) / (factor * h)
-    joint, ground = arm.joint_stage(mech, R, h, t, args)
+    joint, ground = arm.joint_stage(mech, R, h, t, piece_time)
     return Stage(
         t,
         h,
@@ -83,18 +83,18 @@ def prepare(arm: Assembly, t, mech: PortState, h, arrival, args, memory) -> Stag
         joint,
         ground,
         target,
-        nodes_of(arm, t, mech, R, h, args),
-        args,
+        nodes_of(arm, t, mech, R, h, piece_time),
+        piece_time,
         memory,
     )
 
 
-def nodes_of(arm: Assembly, t, mech: PortState, R, h, args) -> Nodes:
+def nodes_of(arm: Assembly, t, mech: PortState, R, h, piece_time) -> Nodes:
     num = arm.num
     mass, off = lanes(num.mass, 2), lanes(num.mass_off, num.mass_off.ndim - 2)
     return Nodes(
         h=jnp.reshape(h, (1, 1, 1)), Q=lanes(mech.Q), momentum=momentum(mass, off, lanes(mech.V)), rotation=lanes(R, 2), mass=mass, off=off,
-        elements=num.elements.lanes(), pull=node_forces(arm, t, mech, R, args),
+        elements=num.elements.lanes(), pull=node_forces(arm, t, mech, R, piece_time),
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def sides(arm: Assembly, stage: Stage, V, k):
 
     def side(link, end, lever):
         if link < 0:
-            R, x, W = arm.ground(stage.t, stage.args)
+            R, x, W = arm.ground(stage.t, stage.piece_time)
             return Side(
                 W,
                 rotate_by(R, -stage.h * W[arm.st.lin :]),
@@ -174,7 +174,7 @@ def complete(arm: Assembly, stage: Stage, u: Unknowns, V, parents, along) -> Eva
     )
     v = arm.collect(u.joints)
     forces = joint_forces(
-        arm, stage.t, arm.move_q(stage.start.q, stage.h * v), v, stage.args, stage.memory
+        arm, stage.t, arm.move_q(stage.start.q, stage.h * v), v, stage.piece_time, stage.memory
     )
     return Evaluation(V, parents, rows, given, taken, forces, unlanes(Q), loss)
 
@@ -269,7 +269,7 @@ def limits(arm: Assembly, stage: Stage, u: Unknowns) -> Limits | None:
     """Efforts that are cut off, by the rates of the joints that they act on."""
     v = arm.collect(u.joints)
     side = arm.motor_side(arm.move_q(stage.start.q, stage.h * v), v)
-    found = arm.drive.limits(arm.robot, stage.t, stage.args, *side, stage.memory)
+    found = arm.drive.limits(arm.robot, stage.t, stage.piece_time, *side, stage.memory)
     if found is None:
         return None
     dofs, effort, bound, kp, kd = found

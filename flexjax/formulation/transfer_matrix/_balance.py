@@ -118,21 +118,21 @@ class Efforts(NamedTuple):
 
 
 def efforts(
-    term, t, mech: Mechanical, a, args, memory, *, forces: bool, step: BendStep | None = None
+    term, t, mech: Mechanical, a, piece_time, memory, *, forces: bool, step: BendStep | None = None
 ) -> Efforts:
     kinds, j = term.kinds, term.chain.joints
-    ground = term.ground(t, args)
+    ground = term.ground(t, piece_time)
     p = term.point(mech, ground)
-    target = targets(term, t, args)
+    target = targets(term, t, piece_time)
     sp = springs(term, p, target)
     n = sp.elastic + sp.viscous
     rotor = rotor_torque(term, motor_accelerations(term, a, target, ground))
     inverse = None
     if forces:
-        inverse = term.forces(t, args, mech, a, ground, rotor)
+        inverse = term.forces(t, piece_time, mech, a, ground, rotor)
         n = jnp.where(kinds.rigid, inverse.n, n)
     xm, xmd = motor_side(term, p, target)
-    own = joint_torques(joint_law(term, t, args, memory), xm, xmd, p.bend, step)
+    own = joint_torques(joint_law(term, t, piece_time, memory), xm, xmd, p.bend, step)
     lost, effort = own.lost, n[kinds.first] + own.lost
     if kinds.rotor.any():
         parent = jnp.concatenate([ground.acceleration[None], term.split(a)[0][:-1]])
@@ -156,7 +156,7 @@ def efforts(
         loss.append((jnp.where(kinds.given_joint, 0.0, stop_torque(j, q, qd)[2] * qd), q, qd))
     if term.drive.loads:
         (th, _), (w, _) = term.split(mech.q), term.split(mech.v)
-        force, torque = load_wrenches(term, t, args, th)
+        force, torque = load_wrenches(term, t, piece_time, th)
         position, velocity, _ = term.points(mech, ground)
         gain += [
             (force.reshape(-1), position[:-1].reshape(-1), velocity[:-1].reshape(-1)),
@@ -177,18 +177,18 @@ def efforts(
 
 
 def exchange(
-    term, t, mech: Mechanical, a, args, memory, step: BendStep | None = None
+    term, t, mech: Mechanical, a, piece_time, memory, step: BendStep | None = None
 ) -> tuple[Exchange, SeriesTorque]:
-    found = efforts(term, t, mech, a, args, memory, forces=needs_forces(term), step=step)
+    found = efforts(term, t, mech, a, piece_time, memory, forces=needs_forces(term), step=step)
     return found.exchange, found.joints
 
 
-def energies(term, t, mech: Mechanical, args) -> tuple[Array, Array, Array]:
+def energies(term, t, mech: Mechanical, piece_time) -> tuple[Array, Array, Array]:
     """(kinetic, elastic, gravity)."""
     kinds, b, j = term.kinds, term.chain.bodies, term.chain.joints
-    ground = term.ground(t, args)
+    ground = term.ground(t, piece_time)
     p = term.point(mech, ground)
-    target = targets(term, t, args)
+    target = targets(term, t, piece_time)
     sp = springs(term, p, target)
     position, velocity, _ = term.points(mech, ground)
     (th, _), (w, _) = term.split(mech.q), term.split(mech.v)

@@ -210,12 +210,12 @@ class TransferMatrixModel(AbstractModel):
         mech = moved(y.mech, y.mech.q[:n], y.mech.v[:n])
         return State(mech, y.work, y.dissipated, y.memory)
 
-    def observe(self, t, y: State, drive: Drive, s, at=None):
-        return snapshot(self.sweeps(drive), t, self._angles(y), s, at)
+    def observe(self, t, y: State, drive: Drive, s, piece_time=None):
+        return snapshot(self.sweeps(drive), t, self._angles(y), s, piece_time)
 
-    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
+    def energy(self, t, y: State, drive: Drive, piece_time=None) -> Energy:
         return Energy(
-            *energies(self.sweeps(drive), t, self._angles(y).mech, at), y.dissipated, y.work
+            *energies(self.sweeps(drive), t, self._angles(y).mech, piece_time), y.dissipated, y.work
         )
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:

@@ -37,17 +37,17 @@ class Point(NamedTuple):
     bend: Array
 
 
-def ground_motion(drive, chain: Chain, t, args) -> Ground:
+def ground_motion(drive, chain: Chain, t, piece_time) -> Ground:
     zero = jnp.zeros((), chain.gravity.dtype)
     x, v, a = jnp.zeros((3, 2), zero.dtype)
     angle, rate, acc = zero, zero, zero
     base = drive.base
     if base is not None:
         if base.translation is not None:
-            x, v, a = (z[:2] for z in base.translation.evaluate(t, args))
+            x, v, a = (z[:2] for z in base.translation.evaluate(t, piece_time))
         if base.angle is not None:
             sense = base.axis[2] / jnp.linalg.norm(base.axis)
-            angle, rate, acc = (sense * z for z in base.angle.evaluate(t, args))
+            angle, rate, acc = (sense * z for z in base.angle.evaluate(t, piece_time))
     c, s = jnp.cos(angle), jnp.sin(angle)
     ox, oy = chain.offset
     o = jnp.stack([c * ox - s * oy, s * ox + c * oy])
@@ -98,11 +98,11 @@ class Kinds:
         return leader, inside
 
 
-def targets(term, t, args) -> Float[Array, "3 D"]:
+def targets(term, t, piece_time) -> Float[Array, "3 D"]:
     """Coordinates, rates and accelerations that the drive prescribes; zero elsewhere."""
     if not term.kinds.given.any():
         return jnp.zeros((3, term.layout.dofs), term.chain.gravity.dtype)
-    return jnp.stack(term.drive.motion(term.robot, t, args))
+    return jnp.stack(term.drive.motion(term.robot, t, piece_time))
 
 
 def on_connections(term, per_dof, where=None) -> Array:
@@ -166,14 +166,14 @@ def stop_torque(joints, q, qd) -> tuple[Array, Array, Array]:
     return joints.stop_force(q) - damping * qd, stiffness, damping
 
 
-def joint_law(term, t, args, memory) -> JointLaw:
+def joint_law(term, t, piece_time, memory) -> JointLaw:
     """Torques of drive, dampers and friction at motor-side coordinates."""
     j, kinds = term.chain.joints, term.kinds
     return JointLaw(
         robot=term.robot,
         drive=term.drive,
         t=t,
-        piece_time=args,
+        piece_time=piece_time,
         memory=memory,
         # The damper of a flexible joint lies beside its spring.
         damping=jnp.where(kinds.motor >= 0, 0.0, j.damping),
@@ -185,13 +185,13 @@ def joint_law(term, t, args, memory) -> JointLaw:
 
 
 def joint_laws(
-    term, t, args, memory, star: Point, predicted: Point, c2, c1, step: BendStep | None = None
+    term, t, piece_time, memory, star: Point, predicted: Point, c2, c1, step: BendStep | None = None
 ) -> Laws:
     """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is not linear is
     expanded about ``star``, whose bend counts unless there is a ``step``."""
     kinds, con, j = term.kinds, term.chain.connections, term.chain.joints
     dtype, first = con.spring.dtype, kinds.first
-    target = targets(term, t, args)
+    target = targets(term, t, piece_time)
     held = target
     if kinds.driven_motor.any():
         motor = jnp.stack([predicted.motor, predicted.motor_rate, jnp.zeros_like(predicted.motor)])
@@ -213,7 +213,7 @@ def joint_laws(
         ks, n0 = stiffness[first], torque[first]
         xs, xsd = motor_side(term, star, target)
         xp, xpd = motor_side(term, predicted, target)
-        law = joint_law(term, t, args, memory)
+        law = joint_law(term, t, piece_time, memory)
         own = joint_torques(law, xs, xsd, star.bend, step)
         tau, k_x, k_d = own.torque, own.of_angle, own.of_rate
         tau, k = tau - k_x * (xp - xs) - k_d * (xpd - xsd), k_x * c2 + k_d * c1
@@ -258,7 +258,7 @@ def joint_laws(
     )
 
 
-def load_wrenches(term, t, args, th) -> tuple[Array, Array]:
+def load_wrenches(term, t, piece_time, th) -> tuple[Array, Array]:
     """Forces (n, 2) in world axes and torques (n,) about the bodies' inboard points of the loads on the links."""
     lay, b = term.layout, term.chain.bodies
     force, torque = jnp.zeros((lay.n, 2), th.dtype), jnp.zeros(lay.n, th.dtype)
@@ -266,7 +266,7 @@ def load_wrenches(term, t, args, th) -> tuple[Array, Array]:
         i = term.robot.link_index(load.link)
         span = next(s for s in lay.spans if s.link == i)
         sl = slice(span.start, span.start + span.count)
-        w = load.wrench.evaluate(t, args)[0]
+        w = load.wrench.evaluate(t, piece_time)[0]
         where, at, angle = station(term, span, load.s, th[sl], b)
         f = jnp.stack([w[0], w[1]])
         c, s = jnp.cos(angle), jnp.sin(angle)

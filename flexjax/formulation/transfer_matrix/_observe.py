@@ -19,13 +19,13 @@ def rotate(angle, v):
     return jnp.stack([c * v[..., 0] - s * v[..., 1], s * v[..., 0] + c * v[..., 1]], -1)
 
 
-def snapshot(term, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
+def snapshot(term, t, y: State, s: Float[Array, " S"], piece_time) -> Snapshot:
     lay, robot, kinds = term.layout, term.robot, term.kinds
-    mech, a = term.accelerate(t, y, args)
-    ground = term.ground(t, args)
+    mech, a = term.accelerate(t, y, piece_time)
+    ground = term.ground(t, piece_time)
     p = term.point(mech, ground)
-    target = targets(term, t, args)
-    eff = efforts(term, t, mech, a, args, y.memory, forces=True)
+    target = targets(term, t, piece_time)
+    eff = efforts(term, t, mech, a, piece_time, y.memory, forces=True)
     inverse = eff.reactions
     assert inverse is not None  # efforts was asked for them
     # Elastic part of the moment m = -n in every connection; where no spring acts, the whole. Behind the tip: none.

@@ -59,9 +59,9 @@ class PaperTerm(AbstractChainStepTerm):
     def reduced_state(self, y: State) -> State:
         return State(self.reduced(y.mech), y.work, y.dissipated, y.memory)
 
-    def extended(self, t, args, mech: Mechanical) -> Mechanical:
+    def extended(self, t, piece_time, mech: Mechanical) -> Mechanical:
         """Angles completed by the points' positions and velocities."""
-        ground = self.inner.ground(t, args)
+        ground = self.inner.ground(t, piece_time)
         x, v, _ = self.inner.points(mech, ground)
         to_com = self._centres(self.inner.split(mech.q)[0])
         w = self.inner.split(mech.v)[0]
@@ -84,10 +84,10 @@ class PaperTerm(AbstractChainStepTerm):
     def ambient(self, mech, dx):
         return dx
 
-    def rate(self, t, y: State, args) -> Mechanical:
-        small = self.inner.rate(t, self.reduced_state(y), args)
+    def rate(self, t, y: State, piece_time) -> Mechanical:
+        small = self.inner.rate(t, self.reduced_state(y), piece_time)
         mech = self.reduced(y.mech)
-        ground = self.inner.ground(t, args)
+        ground = self.inner.ground(t, piece_time)
         (th, _), (w, _), (alpha, _) = (self.inner.split(z) for z in (mech.q, mech.v, small.v))
         reach, to_com = turned(th, self.inner.chain.reach), self._centres(th)
         steps = alpha[:, None] * perp(reach) - (w**2)[:, None] * reach
@@ -104,36 +104,36 @@ class PaperTerm(AbstractChainStepTerm):
         mask = np.concatenate([small.q, points])
         return moved(small, mask, mask)
 
-    def complete(self, t, mech: Mechanical, args) -> Mechanical:
-        return self.extended(t, args, self.inner.complete(t, self.reduced(mech), args))
+    def complete(self, t, mech: Mechanical, piece_time) -> Mechanical:
+        return self.extended(t, piece_time, self.inner.complete(t, self.reduced(mech), piece_time))
 
-    def relative_rate(self, t, y: State, args, about: State) -> Mechanical:
-        states = self.reduced_state(y), args, self.reduced_state(about)
+    def relative_rate(self, t, y: State, piece_time, about: State) -> Mechanical:
+        states = self.reduced_state(y), piece_time, self.reduced_state(about)
         return self._with_points(self.inner.relative_rate(t, *states), y)
 
-    def imbalance(self, t, y: State, args) -> Mechanical:
-        return self._with_points(self.inner.imbalance(t, self.reduced_state(y), args), y)
+    def imbalance(self, t, y: State, piece_time) -> Mechanical:
+        return self._with_points(self.inner.imbalance(t, self.reduced_state(y), piece_time), y)
 
     def _with_points(self, small: Mechanical, y: State) -> Mechanical:
         """Points follow from the angles, and are never free."""
         points = jnp.zeros_like(y.mech.v[self.angles :])
         return moved(small, *(jnp.concatenate([x, points]) for x in (small.q, small.v)))
 
-    def power(self, t, y: State, args):
-        return self.inner.power(t, self.reduced_state(y), args)
+    def power(self, t, y: State, piece_time):
+        return self.inner.power(t, self.reduced_state(y), piece_time)
 
     def motor_coordinates(self, y: State):
         return self.inner.motor_coordinates(self.reduced_state(y))
 
-    def start(self, t0, t1, y: State, args) -> Carried:
-        small, bend_rate = self.inner.relaxed(t0, t1, self.reduced_state(y), args)
+    def start(self, t0, t1, y: State, piece_time) -> Carried:
+        small, bend_rate = self.inner.relaxed(t0, t1, self.reduced_state(y), piece_time)
         mech = with_bend(self.inner.series, y.mech, bend_of(self.inner.series, small.mech))
-        a = self.rate(t0, State(mech, y.work, y.dissipated, y.memory), args).v
-        exchange = self.inner.exchange(t0, small.mech, a[: self.angles], args, y.memory)[0]
+        a = self.rate(t0, State(mech, y.work, y.dissipated, y.memory), piece_time).v
+        exchange = self.inner.exchange(t0, small.mech, a[: self.angles], piece_time, y.memory)[0]
         zero = jnp.zeros((), a.dtype)
         return Carried(a, y.mech.v, jnp.zeros_like(a), zero, bend_rate, exchange)
 
-    def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
+    def advance(self, t0, t1, y: State, carried: Carried, piece_time, beta, gamma):
         inner, n = self.inner, self.inner.layout.n
         dt = t1 - t0
         q0, v0, a0 = y.mech.q, y.mech.v, carried.acceleration
@@ -141,15 +141,15 @@ class PaperTerm(AbstractChainStepTerm):
         predicted = moved(
             y.mech, q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0
         )
-        ground = inner.ground(t1, args)
+        ground = inner.ground(t1, piece_time)
         small = self.reduced(predicted)
         ahead = moved(y.mech, q0 + dt * v0 + 0.5 * dt**2 * a0, v0 + dt * a0)
-        star = inner.impose(t1, args, self.reduced(ahead), ground)
+        star = inner.impose(t1, piece_time, self.reduced(ahead), ground)
         laws = self._positions(
             joint_laws(
                 inner,
                 t1,
-                args,
+                piece_time,
                 y.memory,
                 inner.point(star, ground),
                 inner.point(small, ground),
@@ -158,7 +158,7 @@ class PaperTerm(AbstractChainStepTerm):
                 inner.bend_step(y.mech, carried, dt),
             ),
             t1,
-            args,
+            piece_time,
             small,
             ground,
             A,
@@ -166,7 +166,9 @@ class PaperTerm(AbstractChainStepTerm):
         th_old, w_old = inner.split(q0[: self.angles])[0], inner.split(v0[: self.angles])[0]
         th, held = inner.split(star.q)[0], None
         for _ in range(self.passes if self.linearisation == "newton" else 1):
-            el, to_com = self._elements(t1, args, laws, predicted, th, held, th_old, dt * w_old, A)
+            el, to_com = self._elements(
+                t1, piece_time, laws, predicted, th, held, th_old, dt * w_old, A
+            )
             sol = SWEEPS[inner.sweep](el, jnp.concatenate([ground.point, ground.angle[None]]))
             th, held = sol.e[:, 2], (el, sol)
         centre = sol.e[:, :2] + to_com[0] * th[:, None] + to_com[1]
@@ -183,15 +185,15 @@ class PaperTerm(AbstractChainStepTerm):
         )
         a1 = A * (q1 - predicted.q)
         v1 = predicted.v + gamma * dt * a1
-        fixed = inner.impose(t1, args, self.reduced(moved(y.mech, q1, v1)), ground)
+        fixed = inner.impose(t1, piece_time, self.reduced(moved(y.mech, q1, v1)), ground)
         mech = moved(
             y.mech,
             jnp.concatenate([fixed.q, q1[self.angles :]]),
             jnp.concatenate([fixed.v, v1[self.angles :]]),
         )
-        return inner.finish(t1, y, carried, args, beta, dt, mech, a1, fixed)
+        return inner.finish(t1, y, carried, piece_time, beta, dt, mech, a1, fixed)
 
-    def _positions(self, laws, t, args, small: Mechanical, ground: Ground, A):
+    def _positions(self, laws, t, piece_time, small: Mechanical, ground: Ground, A):
         """The connections' laws in terms of rotations instead of accelerations: al = A (th - predicted)."""
         inner = self.inner
         turn, parent = (
@@ -199,7 +201,9 @@ class PaperTerm(AbstractChainStepTerm):
             before(inner.split(small.q)[0], ground.angle),
         )
         stiffness, coupling, inertia = A * laws.stiffness, A * laws.coupling, A * laws.inertia
-        value = on_connections(inner, targets(inner, t, args))[0] + inner.chain.connections.rest
+        value = (
+            on_connections(inner, targets(inner, t, piece_time))[0] + inner.chain.connections.rest
+        )
         return eqx.tree_at(
             lambda w: (w.stiffness, w.coupling, w.inertia, w.torque, w.pull, w.given),
             laws,
@@ -213,7 +217,7 @@ class PaperTerm(AbstractChainStepTerm):
             ),
         )
 
-    def _elements(self, t, args, laws, predicted, th, held, th_old, advance, A):
+    def _elements(self, t, piece_time, laws, predicted, th, held, th_old, advance, A):
         inner, b, g = self.inner, self.inner.chain.bodies, self.inner.chain.gravity
         n = inner.layout.n
         if self.linearisation == "newton":
@@ -228,7 +232,7 @@ class PaperTerm(AbstractChainStepTerm):
         column, shift = _mixed(-s, c, inner.chain.reach), _mixed(G1, G2, inner.chain.reach)
         m_column, m_shift = _mixed(-s, c, b.moment), _mixed(G1, G2, b.moment)
         reach, moment = _mixed(cb, sb, inner.chain.reach), _mixed(cb, sb, b.moment)
-        force, torque = load_wrenches(inner, t, args, jnp.arctan2(sb, cb))
+        force, torque = load_wrenches(inner, t, piece_time, jnp.arctan2(sb, cb))
         force = force + b.mass[:, None] * g[None]
         torque = torque + cross(moment, jnp.broadcast_to(g, moment.shape))
         B = -A * predicted.q

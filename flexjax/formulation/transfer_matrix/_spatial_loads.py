@@ -10,7 +10,7 @@ from flexjax.numerics.linalg import mv
 from flexjax.numerics.screw import se3
 
 
-def load_wrenches(term, t, args, R) -> tuple[Array, Array]:
+def load_wrenches(term, t, piece_time, R) -> tuple[Array, Array]:
     """Forces (n, 3) on the bodies and torques (n, 3) about their inboard points, world axes."""
     force, torque = jnp.zeros((2, term.layout.n, 3), R.dtype)
     for load in term.drive.loads:
@@ -18,7 +18,7 @@ def load_wrenches(term, t, args, R) -> tuple[Array, Array]:
         span = next(s for s in term.layout.spans if s.link == index)
         sl = slice(span.start, span.start + span.count)
         where, at, section = _station(term, span, load.s, R[sl])
-        wrench = load.wrench.evaluate(t, args)[0]
+        wrench = load.wrench.evaluate(t, piece_time)[0]
         f, m = wrench[:3], wrench[3:]
         if load.frame == "section":
             f, m = section @ f, section @ m

@@ -88,11 +88,11 @@ class SpatialTransferMatrixModel(AbstractModel):
         mech = with_bend(term.series, mech, bend)
         return State.fresh(mech, dtype, drive.initial_memory(self.robot))
 
-    def observe(self, t, y: State, drive: Drive, s, at=None) -> Snapshot:
-        return snapshot(self.term(drive), t, y, s, at)
+    def observe(self, t, y: State, drive: Drive, s, piece_time=None) -> Snapshot:
+        return snapshot(self.term(drive), t, y, s, piece_time)
 
-    def energy(self, t, y: State, drive: Drive, at=None) -> Energy:
-        return Energy(*self.term(drive).energies(t, y, at), y.dissipated, y.work)
+    def energy(self, t, y: State, drive: Drive, piece_time=None) -> Energy:
+        return Energy(*self.term(drive).energies(t, y, piece_time), y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ChainNewmark(self.formulation.beta, self.formulation.gamma)
@@ -108,11 +108,11 @@ def _segments(curve: Curve, count: int, length) -> Float[Array, "count+1 3 3"]:
     return untwisted(directions(rise / length))
 
 
-def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Snapshot:
+def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], piece_time) -> Snapshot:
     lay, robot, sites = term.layout, term.robot, term.sites
-    R, w, e, f = term.solve(t, y, args)
-    b = term.bends(t, args, R, w)
-    effort, own = term.efforts(t, args, y.memory, b, bend_of(term.series, y.mech))
+    R, w, e, f = term.solve(t, y, piece_time)
+    b = term.bends(t, piece_time, R, w)
+    effort, own = term.efforts(t, piece_time, y.memory, b, bend_of(term.series, y.mech))
     position, velocity = term.points(y.mech)
     acc, alpha = e[:, :3] + term.chain.gravity[None], e[:, 3:]
     # Moment on each body from its parent without that of dampers, in the body's axes; behind the tip there is none.
@@ -126,8 +126,8 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     frames, twist, rate, deflection, strain, root = (
         jnp.stack([r[k] for r in rows]) for k in range(6)
     )
-    value, _, _ = term.drive.motion(robot, t, args)
-    (q, qd), (_, qdd) = _link_side(term, t, args, y.mech, alpha)
+    value, _, _ = term.drive.motion(robot, t, piece_time)
+    (q, qd), (_, qdd) = _link_side(term, t, piece_time, y.mech, alpha)
     # Between a joint that is free to turn and the bodies beside it stand the half segments.
     beyond = jnp.where(sites.given, 0.0, sites.gather(b.give) * own.torque)
     beyond = jnp.where(term.series, own.bend, beyond)
@@ -142,7 +142,7 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], args) -> Sna
     )  # fmt: skip
 
 
-def _link_side(term: SpatialTerm, t, args, mech: Mechanical, alpha):
+def _link_side(term: SpatialTerm, t, piece_time, mech: Mechanical, alpha):
     """Joint coordinates and rates (D,) on the link's side of joint springs, and their derivatives along the motion."""
     chain, sites = term.chain, term.sites
 
@@ -151,7 +151,7 @@ def _link_side(term: SpatialTerm, t, args, mech: Mechanical, alpha):
         return jnp.stack([turn, jnp.zeros_like(turn)], -1)
 
     def coordinates(t, mech):
-        b = term.bends(t, args, term.rotations(mech.q), mech.v.reshape(-1, 3))
+        b = term.bends(t, piece_time, term.rotations(mech.q), mech.v.reshape(-1, 3))
         angle, rate = (
             b.angle + spring(b.stiffness, b.bend),
             b.angle_rate + spring(b.stiffness, b.bend_rate),

@@ -87,8 +87,8 @@ class SpatialTerm(AbstractChainStepTerm):
         quat = 0.5 * jax.vmap(se3.quat_multiply)(spin, mech.q.reshape(-1, 4)).reshape(-1)
         return moved(dx, quat, dx.v)
 
-    def bends(self, t, args, R, w) -> Bends:
-        value, rate, _ = self.drive.motion(self.robot, t, args)
+    def bends(self, t, piece_time, R, w) -> Bends:
+        value, rate, _ = self.drive.motion(self.robot, t, piece_time)
         return bends(self.chain, self.sites, R, w, value, rate)
 
     # --- dynamics
@@ -105,14 +105,14 @@ class SpatialTerm(AbstractChainStepTerm):
         """(D,) static: joints whose bend is a state."""
         return series_joints(self.robot, self.drive, ~self.sites.given, True)
 
-    def joint_law(self, t, args, memory, b: Bends) -> JointLaw:
+    def joint_law(self, t, piece_time, memory, b: Bends) -> JointLaw:
         """Torques of drive, dampers and friction at the joints."""
         c = self.chain
         return JointLaw(
             robot=self.robot,
             drive=self.drive,
             t=t,
-            piece_time=args,
+            piece_time=piece_time,
             memory=memory,
             damping=c.damping,
             hardware=c.joints,
@@ -121,12 +121,14 @@ class SpatialTerm(AbstractChainStepTerm):
             series=tuple(bool(x) for x in self.series),
         )
 
-    def joints(self, t, args, memory, b: Bends, bend, step: BendStep | None = None) -> SeriesTorque:
+    def joints(
+        self, t, piece_time, memory, b: Bends, bend, step: BendStep | None = None
+    ) -> SeriesTorque:
         """Their torques at half segments bent by ``bend`` (D,), or at the end of ``step``."""
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
-        return joint_torques(self.joint_law(t, args, memory, b), x, xd, bend, step)
+        return joint_torques(self.joint_law(t, piece_time, memory, b), x, xd, bend, step)
 
-    def sweep(self, t, args, memory, R, w, turn_ahead, w_ahead, c2, c1, bend, step=None):
+    def sweep(self, t, piece_time, memory, R, w, turn_ahead, w_ahead, c2, c1, bend, step=None):
         """(e (n, 6) of the bodies' inboard points, f (n, 6) on the bodies there) at rotations R and
         angular velocities w. The motion to find lies ``turn_ahead`` + c2 alpha and ``w_ahead`` + c1
         alpha from these (n, 3). ``bend`` (D,) of the half segments beside joints counts unless
@@ -145,7 +147,7 @@ class SpatialTerm(AbstractChainStepTerm):
         known, push, gyro = (
             x + mv(s, w_ahead) for x, s in ((known, swing), (push, push_slope), (gyro, gyro_slope))
         )
-        force, torque = load_wrenches(self, t, args, R)
+        force, torque = load_wrenches(self, t, piece_time, R)
         push, gyro = push - force, gyro - torque
         eye, zero = (
             jnp.broadcast_to(jnp.eye(3, dtype=R.dtype)[None], (n, 3, 3)),
@@ -162,8 +164,10 @@ class SpatialTerm(AbstractChainStepTerm):
                 [s, inertia + c1 * gyro_slope, gyro[:, :, None]],
             ]
         )
-        b = self.bends(t, args, R, w)
-        stiffness, torque = self._laws(t, args, memory, b, turn_ahead, w_ahead, c2, c1, bend, step)
+        b = self.bends(t, piece_time, R, w)
+        stiffness, torque = self._laws(
+            t, piece_time, memory, b, turn_ahead, w_ahead, c2, c1, bend, step
+        )
         last = jnp.zeros((1, 7), R.dtype).at[0, 6].set(1.0)
 
         def inwards(Z, x):
@@ -184,11 +188,11 @@ class SpatialTerm(AbstractChainStepTerm):
         _, e = lax.scan(outwards, root, (right, D))
         return e, mv(X[:, :, :6], e) + X[:, :, 6]
 
-    def _laws(self, t, args, memory, b: Bends, turn_ahead, w_ahead, c2, c1, bend, step):
+    def _laws(self, t, piece_time, memory, b: Bends, turn_ahead, w_ahead, c2, c1, bend, step):
         """Moments on the outboard bodies: torque - stiffness (al_O - al_I), world axes."""
         sites = self.sites
         turn, spin = _across(turn_ahead), _across(w_ahead)
-        own = self.joints(t, args, memory, b, bend, step)
+        own = self.joints(t, piece_time, memory, b, bend, step)
         push, ks, cs = self.stops(b)
         tau, kx, kd = (
             sites.spread(x) for x in (own.torque + push, own.of_angle + ks, own.of_rate + cs)
@@ -203,28 +207,28 @@ class SpatialTerm(AbstractChainStepTerm):
         held = (c2 * kx + c1 * kd)[:, :, None] * b.of_angle
         return soft + mm(transpose(b.of_angle), held), torque
 
-    def solve(self, t, y: State, args):
+    def solve(self, t, y: State, piece_time):
         """(rotations, angular velocities, e, f) of a state."""
         R, w = self.rotations(y.mech.q), y.mech.v.reshape(-1, 3)
         zero, none = jnp.zeros((), w.dtype), jnp.zeros_like(w)
         bend = bend_of(self.series, y.mech)
-        return R, w, *self.sweep(t, args, y.memory, R, w, none, none, zero, zero, bend)
+        return R, w, *self.sweep(t, piece_time, y.memory, R, w, none, none, zero, zero, bend)
 
-    def rate(self, t, y: State, args) -> Mechanical:
-        R, w, e, _ = self.solve(t, y, args)
+    def rate(self, t, y: State, piece_time) -> Mechanical:
+        R, w, e, _ = self.solve(t, y, piece_time)
         bend_rate = None
         if self.series.any():
-            b, bend = self.bends(t, args, R, w), bend_of(self.series, y.mech)
-            bend_rate = self.joints(t, args, y.memory, b, bend).bend_rate
+            b, bend = self.bends(t, piece_time, R, w), bend_of(self.series, y.mech)
+            bend_rate = self.joints(t, piece_time, y.memory, b, bend).bend_rate
         mech = Mechanical(y.mech.v, e[:, 3:].reshape(-1))
         return with_bend(self.series, mech, bend_rate)
 
-    def relative_rate(self, t, y: State, args, about: State) -> Mechanical:
+    def relative_rate(self, t, y: State, piece_time, about: State) -> Mechanical:
         """Bodies have absolute rotations: at rest they follow the joints before them, and a
         velocity beside that rotates with its body."""
 
         def steady(t, q):
-            value, rate, _ = self.drive.motion(self.robot, t, args)
+            value, rate, _ = self.drive.motion(self.robot, t, piece_time)
             w = jnp.zeros((self.layout.n, 3), q.dtype)
             b = bends(self.chain, self.sites, self.rotations(q), w, value, rate)
             return jnp.cumsum(mv(b.axes, self.sites.spread(rate)), axis=0)
@@ -234,30 +238,30 @@ class SpatialTerm(AbstractChainStepTerm):
         along = self.ambient(about.mech, moved(about.mech, w.reshape(-1), about.mech.v)).q
         _, change = jax.jvp(steady, (t, q), (jnp.ones_like(t), along))
         beside = jnp.cross(w, y.mech.v.reshape(-1, 3) - w)
-        rate = self.rate(t, y, args)
+        rate = self.rate(t, y, piece_time)
         return moved(rate, rate.q - w.reshape(-1), rate.v - (change + beside).reshape(-1))
 
-    def relaxed(self, t0, t1, y: State, args) -> tuple[State, Array]:
+    def relaxed(self, t0, t1, y: State, piece_time) -> tuple[State, Array]:
         """The state with which accelerations start in a step from t0 to t1, and the rate of the
         bends in ``y``."""
         series = self.series
         if not series.any():
             return y, jnp.zeros(series.size, y.mech.v.dtype)
-        b = self.bends(t0, args, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
+        b = self.bends(t0, piece_time, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
-        law, bend = self.joint_law(t0, args, y.memory, b), bend_of(series, y.mech)
+        law, bend = self.joint_law(t0, piece_time, y.memory, b), bend_of(series, y.mech)
         rate = joint_torques(law, x, xd, bend).bend_rate
         mech = with_bend(series, y.mech, relaxed_bend(law, x, xd, bend, rate, t1 - t0))
         return State(mech, y.work, y.dissipated, y.memory), rate
 
-    def start(self, t0, t1, y: State, args) -> Carried:
-        y, bend_rate = self.relaxed(t0, t1, y, args)
-        a = self.rate(t0, y, args).v
-        exchange, _ = self.exchange(t0, y, args)
+    def start(self, t0, t1, y: State, piece_time) -> Carried:
+        y, bend_rate = self.relaxed(t0, t1, y, piece_time)
+        a = self.rate(t0, y, piece_time).v
+        exchange, _ = self.exchange(t0, y, piece_time)
         zero = jnp.zeros((), a.dtype)
         return Carried(a, y.mech.v, jnp.zeros_like(a), zero, bend_rate, exchange)
 
-    def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
+    def advance(self, t0, t1, y: State, carried: Carried, piece_time, beta, gamma):
         dt = t1 - t0
         v0, a0 = y.mech.v, carried.acceleration
         # Turns of the whole step, in world axes: what the plane has in angles.
@@ -276,7 +280,7 @@ class SpatialTerm(AbstractChainStepTerm):
             R, w = self.rotations(self.moved(y.mech.q, ahead[0])), ahead[1].reshape(-1, 3)
             rest = (turn - ahead[0]).reshape(-1, 3), (spin - ahead[1]).reshape(-1, 3)
             c2, c1 = beta * dt**2, gamma * dt
-            e, _ = term.sweep(t1, args, y.memory, R, w, *rest, c2, c1, bend, step)
+            e, _ = term.sweep(t1, piece_time, y.memory, R, w, *rest, c2, c1, bend, step)
             a1 = e[:, 3:].reshape(-1)
             return (turn + beta * dt**2 * a1, spin + gamma * dt * a1), a1
 
@@ -286,7 +290,7 @@ class SpatialTerm(AbstractChainStepTerm):
         (whole, v1), a1 = lax.scan(once, ahead, length=len(each))
         mech = moved(y.mech, self.moved(y.mech.q, whole), v1)
         end = State(mech, y.work, y.dissipated, y.memory)
-        new, own = self.exchange(t1, end, args, step)
+        new, own = self.exchange(t1, end, piece_time, step)
         mech = with_bend(self.series, mech, own.bend)
         work, lost = new.since(carried.exchange)
         slope = v0 + dt * ((0.5 - beta) * a0 + beta * a1[-1])
@@ -297,20 +301,20 @@ class SpatialTerm(AbstractChainStepTerm):
 
     # --- what follows from the motion
     def efforts(
-        self, t, args, memory, b: Bends, bend, step: BendStep | None = None
+        self, t, piece_time, memory, b: Bends, bend, step: BendStep | None = None
     ) -> tuple[Array, SeriesTorque]:
         """(D,) efforts of the motors, and the torques at the joints."""
-        own = self.joints(t, args, memory, b, bend, step)
+        own = self.joints(t, piece_time, memory, b, bend, step)
         held = mv(transpose(b.axes), -mv(transpose(b.of_bend), b.moment()))
         held = self.sites.gather(held + b.drag) + own.lost
         return jnp.where(self.sites.given, held, own.effort), own
 
     def exchange(
-        self, t, y: State, args, step: BendStep | None = None
+        self, t, y: State, piece_time, step: BendStep | None = None
     ) -> tuple[Exchange, SeriesTorque]:
         """Of a state, or at the end of ``step``."""
-        b = self.bends(t, args, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
-        effort, own = self.efforts(t, args, y.memory, b, bend_of(self.series, y.mech), step)
+        b = self.bends(t, piece_time, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3))
+        effort, own = self.efforts(t, piece_time, y.memory, b, bend_of(self.series, y.mech), step)
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
         viscous = mv(b.damping, b.bend_rate).reshape(-1)
         loss = [
@@ -320,7 +324,7 @@ class SpatialTerm(AbstractChainStepTerm):
         ]
         gain = [(effort, x, xd)]
         if self.drive.loads:
-            force, torque = load_wrenches(self, t, args, self.rotations(y.mech.q))
+            force, torque = load_wrenches(self, t, piece_time, self.rotations(y.mech.q))
             position, velocity = self.points(y.mech)
             place, rate = position[:-1].reshape(-1), velocity[:-1].reshape(-1)
             gain.append((force.reshape(-1), place, rate))
@@ -332,8 +336,8 @@ class SpatialTerm(AbstractChainStepTerm):
         ]
         return Exchange(*columns), own
 
-    def power(self, t, y: State, args):
-        return self.exchange(t, y, args)[0].powers()
+    def power(self, t, y: State, piece_time):
+        return self.exchange(t, y, piece_time)[0].powers()
 
     def motor_coordinates(self, y: State):
         zero = jnp.zeros(self.layout.dofs, y.mech.v.dtype)
@@ -348,7 +352,7 @@ class SpatialTerm(AbstractChainStepTerm):
         swept = jnp.cross(mech.v.reshape(-1, 3), reach)
         return _along(self.chain.offset, reach), _along(jnp.zeros_like(self.chain.offset), swept)
 
-    def energies(self, t, y: State, args) -> tuple[Array, Array, Array]:
+    def energies(self, t, y: State, piece_time) -> tuple[Array, Array, Array]:
         """(kinetic, elastic, gravity)."""
         c, R, w = self.chain, self.rotations(y.mech.q), y.mech.v.reshape(-1, 3)
         position, velocity = self.points(y.mech)
@@ -358,7 +362,7 @@ class SpatialTerm(AbstractChainStepTerm):
             inner * mv(c.inertia, inner)
         )
         kinetic = kinetic + jnp.sum(v * jnp.cross(w, moment))
-        b = self.bends(t, args, R, w)
+        b = self.bends(t, piece_time, R, w)
         gravity = -jnp.sum((c.mass[:, None] * position[:-1] + moment) * c.gravity[None])
         stops = c.joints.stop_energy(self.sites.gather(b.angle))
         pressed = jnp.sum(jnp.where(self.sites.given, 0.0, stops))

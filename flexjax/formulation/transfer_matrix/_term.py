@@ -113,15 +113,15 @@ class TransferTerm(AbstractChainStepTerm):
     def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
         return dx
 
-    def ground(self, t, args) -> Ground:
-        return ground_motion(self.drive, self.chain, t, args)
+    def ground(self, t, piece_time) -> Ground:
+        return ground_motion(self.drive, self.chain, t, piece_time)
 
-    def impose(self, t, args, mech: Mechanical, ground: Ground) -> Mechanical:
+    def impose(self, t, piece_time, mech: Mechanical, ground: Ground) -> Mechanical:
         """Prescribed motors and rigidly held bodies as the drive says."""
         kinds, n = self.kinds, self.layout.n
         q, v = mech.q, mech.v
         if kinds.given_motor.any() or kinds.rigid.any():
-            target = targets(self, t, args)
+            target = targets(self, t, piece_time)
         if kinds.given_motor.any():
             of, given = kinds.dof_of_motor, kinds.given_motor[kinds.dof_of_motor]
             q, v = (
@@ -168,7 +168,7 @@ class TransferTerm(AbstractChainStepTerm):
     def segments(
         self,
         t,
-        args,
+        piece_time,
         memory,
         star: Mechanical,
         predicted: Mechanical,
@@ -188,7 +188,7 @@ class TransferTerm(AbstractChainStepTerm):
         force = torque = jnp.zeros_like(b.mass)
         force = (force, force)
         if self.drive.loads:
-            force, torque = load_wrenches(self, t, args, th)
+            force, torque = load_wrenches(self, t, piece_time, th)
             force = force[:, 0], force[:, 1]
         # Connections turn by (c2, c1) times their own acceleration, which is less that of the ground.
         below = ground._replace(
@@ -196,7 +196,7 @@ class TransferTerm(AbstractChainStepTerm):
             rate=ground.rate - c1 * ground.acceleration,
         )
         points = self.point(star, ground), self.point(predicted, below)
-        laws = joint_laws(self, t, args, memory, *points, c2, c1, step)
+        laws = joint_laws(self, t, piece_time, memory, *points, c2, c1, step)
         cos, sin = cos_sin(th)
         seg = Segments(
             cos=cos,
@@ -237,26 +237,26 @@ class TransferTerm(AbstractChainStepTerm):
         alpha = sol.e[:, 2]
         return jnp.concatenate([alpha, laws.motor_acceleration(sol.turn, alpha - sol.turn)]), sol
 
-    def accelerate(self, t, y: State, args) -> tuple[Mechanical, Array]:
+    def accelerate(self, t, y: State, piece_time) -> tuple[Mechanical, Array]:
         """The state as the drive imposes it, and its accelerations: every spring a known moment."""
-        ground = self.ground(t, args)
-        mech = self.impose(t, args, y.mech, ground)
+        ground = self.ground(t, piece_time)
+        mech = self.impose(t, piece_time, y.mech, ground)
         zero = jnp.zeros((), mech.q.dtype)
-        seg, laws = self.segments(t, args, y.memory, mech, mech, ground, zero, zero)
+        seg, laws = self.segments(t, piece_time, y.memory, mech, mech, ground, zero, zero)
         return mech, self.solve(seg, laws, ground, known=True)[0]
 
-    def joints(self, t, mech: Mechanical, args, memory) -> tuple[Point, SeriesTorque]:
+    def joints(self, t, mech: Mechanical, piece_time, memory) -> tuple[Point, SeriesTorque]:
         """Where the joints are in a state, and their torques."""
-        ground = self.ground(t, args)
+        ground = self.ground(t, piece_time)
         p = self.point(mech, ground)
-        x, xd = motor_side(self, p, targets(self, t, args))
-        return p, joint_torques(joint_law(self, t, args, memory), x, xd, p.bend)
+        x, xd = motor_side(self, p, targets(self, t, piece_time))
+        return p, joint_torques(joint_law(self, t, piece_time, memory), x, xd, p.bend)
 
-    def rate(self, t, y: State, args) -> Mechanical:
-        mech, a = self.accelerate(t, y, args)
+    def rate(self, t, y: State, piece_time) -> Mechanical:
+        mech, a = self.accelerate(t, y, piece_time)
         bend_rate = None
         if self.series.any():
-            bend_rate = self.joints(t, mech, args, y.memory)[1].bend_rate
+            bend_rate = self.joints(t, mech, piece_time, y.memory)[1].bend_rate
         return with_bend(self.series, Mechanical(mech.v, a), bend_rate)
 
     def held(self, t, dx: Mechanical) -> Mechanical:
@@ -266,13 +266,13 @@ class TransferTerm(AbstractChainStepTerm):
         none = np.zeros(self.series.size, bool)
         return with_bend(self.series, Mechanical(mask, mask), none)
 
-    def complete(self, t, mech: Mechanical, args) -> Mechanical:
-        return self.impose(t, args, mech, self.ground(t, args))
+    def complete(self, t, mech: Mechanical, piece_time) -> Mechanical:
+        return self.impose(t, piece_time, mech, self.ground(t, piece_time))
 
-    def steady(self, t, args) -> tuple[Array, Array]:
+    def steady(self, t, piece_time) -> tuple[Array, Array]:
         """Rates and accelerations (nv,) of bodies and motors that follow the base and the joints
         which a Motion moves."""
-        ground, target = self.ground(t, args), targets(self, t, args)
+        ground, target = self.ground(t, piece_time), targets(self, t, piece_time)
         relative = on_connections(self, target, self.kinds.given)
         motors = jnp.where(self.kinds.given, target, 0.0)[:, self.kinds.dof_of_motor]
         rate, acc = (
@@ -281,41 +281,41 @@ class TransferTerm(AbstractChainStepTerm):
         )
         return rate, acc
 
-    def relative_rate(self, t, y: State, args, about: State) -> Mechanical:
+    def relative_rate(self, t, y: State, piece_time, about: State) -> Mechanical:
         """Bodies have absolute angles: at rest they follow the base and the joints before them."""
-        rate, (v, a) = self.rate(t, y, args), self.steady(t, args)
+        rate, (v, a) = self.rate(t, y, piece_time), self.steady(t, piece_time)
         return moved(rate, rate.q - v, rate.v - a)
 
-    def imbalance(self, t, y: State, args) -> Mechanical:
+    def imbalance(self, t, y: State, piece_time) -> Mechanical:
         """Torques on connections and motors beyond those that steady motion takes."""
-        ground, (v, a) = self.ground(t, args), self.steady(t, args)
-        mech = self.impose(t, args, y.mech, ground)
+        ground, (v, a) = self.ground(t, piece_time), self.steady(t, piece_time)
+        mech = self.impose(t, piece_time, y.mech, ground)
         p, zero = self.point(mech, ground), jnp.zeros((), mech.q.dtype)
-        laws = joint_laws(self, t, args, y.memory, p, p, zero, zero)
-        needed = self.forces(t, args, mech, a, ground, jnp.zeros_like).n
+        laws = joint_laws(self, t, piece_time, y.memory, p, p, zero, zero)
+        needed = self.forces(t, piece_time, mech, a, ground, jnp.zeros_like).n
         torque = jnp.concatenate([laws.torque - needed, laws.motors[1]])
-        bend_rate = self.joints(t, mech, args, y.memory)[1].bend_rate
+        bend_rate = self.joints(t, mech, piece_time, y.memory)[1].bend_rate
         return with_bend(self.series, Mechanical(mech.v - v, torque), bend_rate)
 
-    def relaxed(self, t0, t1, y: State, args) -> tuple[State, Array]:
+    def relaxed(self, t0, t1, y: State, piece_time) -> tuple[State, Array]:
         """The state with which accelerations start in a step from t0 to t1, and the rate of the
         bends in ``y``."""
         series = self.series
         if not series.any():
             return y, jnp.zeros(series.size, y.mech.v.dtype)
-        mech = self.impose(t0, args, y.mech, self.ground(t0, args))
-        p, own = self.joints(t0, mech, args, y.memory)
-        x, xd = motor_side(self, p, targets(self, t0, args))
-        law = joint_law(self, t0, args, y.memory)
+        mech = self.impose(t0, piece_time, y.mech, self.ground(t0, piece_time))
+        p, own = self.joints(t0, mech, piece_time, y.memory)
+        x, xd = motor_side(self, p, targets(self, t0, piece_time))
+        law = joint_law(self, t0, piece_time, y.memory)
         bend = relaxed_bend(law, x, xd, p.bend, own.bend_rate, t1 - t0)
         mech = with_bend(series, y.mech, bend)
         return State(mech, y.work, y.dissipated, y.memory), own.bend_rate
 
-    def start(self, t0, t1, y: State, args) -> Carried:
-        y, bend_rate = self.relaxed(t0, t1, y, args)
-        mech, a = self.accelerate(t0, y, args)
+    def start(self, t0, t1, y: State, piece_time) -> Carried:
+        y, bend_rate = self.relaxed(t0, t1, y, piece_time)
+        mech, a = self.accelerate(t0, y, piece_time)
         zero = jnp.zeros((), a.dtype)
-        exchange = self.exchange(t0, mech, a, args, y.memory)[0]
+        exchange = self.exchange(t0, mech, a, piece_time, y.memory)[0]
         return Carried(a, mech.v, jnp.zeros_like(a), zero, bend_rate, exchange)
 
     def ahead(self, mech: Mechanical, carried: Carried, dt) -> Mechanical:
@@ -333,18 +333,18 @@ class TransferTerm(AbstractChainStepTerm):
         )  # the mean rate of the step to come
         return moved(mech, mech.q + dt * slope, slope + 0.5 * dt * bend)
 
-    def advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
+    def advance(self, t0, t1, y: State, carried: Carried, piece_time, beta, gamma):
         # Of a step reverse mode stores where it began and its sweeps: storing and reading some seventy small arrays takes
         # longer than computing them again (gradient of the metal link 2.5 instead of 2.9 simulations).
         policy = jax.checkpoint_policies.save_only_these_names(KEPT)
         step = jax.checkpoint(lambda *x: self._advance(*x), policy=policy, prevent_cse=False)
-        return step(t0, t1, y, carried, args, beta, gamma)
+        return step(t0, t1, y, carried, piece_time, beta, gamma)
 
-    def _advance(self, t0, t1, y: State, carried: Carried, args, beta, gamma):
+    def _advance(self, t0, t1, y: State, carried: Carried, piece_time, beta, gamma):
         dt = t1 - t0
         q0, v0, a0 = y.mech.q, y.mech.v, carried.acceleration
-        ground = self.ground(t1, args)
-        star = self.impose(t1, args, self.ahead(y.mech, carried, dt), ground)
+        ground = self.ground(t1, piece_time)
+        star = self.impose(t1, piece_time, self.ahead(y.mech, carried, dt), ground)
         predicted = moved(
             y.mech, q0 + dt * v0 + (0.5 - beta) * dt**2 * a0, v0 + (1 - gamma) * dt * a0
         )
@@ -353,12 +353,12 @@ class TransferTerm(AbstractChainStepTerm):
         # Copies: a loop of two takes longer to compile, and stores what reverse mode needs twice.
         for term in passes(self, self.passes):
             seg, laws = term.segments(
-                t1, args, y.memory, mech, predicted, ground, beta * dt**2, gamma * dt, step
+                t1, piece_time, y.memory, mech, predicted, ground, beta * dt**2, gamma * dt, step
             )
             a1, _ = self.solve(seg, laws, ground)
             mech = moved(mech, predicted.q + beta * dt**2 * a1, predicted.v + gamma * dt * a1)
-            mech = self.impose(t1, args, mech, ground)
-        return self.finish(t1, y, carried, args, beta, dt, mech, a1, mech)
+            mech = self.impose(t1, piece_time, mech, ground)
+        return self.finish(t1, y, carried, piece_time, beta, dt, mech, a1, mech)
 
     def bend_step(self, mech: Mechanical, carried: Carried, dt) -> BendStep | None:
         """The bends of joints in series at the begin of a step, if there are any."""
@@ -366,12 +366,12 @@ class TransferTerm(AbstractChainStepTerm):
             return None
         return BendStep(dt, bend_of(self.series, mech), carried.joint_bend_rate)
 
-    def finish(self, t1, y: State, carried: Carried, args, beta, dt, mech, a1, small):
+    def finish(self, t1, y: State, carried: Carried, piece_time, beta, dt, mech, a1, small):
         """The new state ``mech`` with the energies exchanged in the step, and what it passes on;
         ``small``: its angles alone."""
         n = small.q.shape[0]
         step = self.bend_step(y.mech, carried, dt)
-        new, own = self.exchange(t1, small, a1[:n], args, y.memory, step)
+        new, own = self.exchange(t1, small, a1[:n], piece_time, y.memory, step)
         mech = with_bend(self.series, mech, own.bend)
         work, lost = new.since(carried.exchange)
         slope = y.mech.v + dt * ((0.5 - beta) * carried.acceleration + beta * a1)
@@ -391,12 +391,14 @@ class TransferTerm(AbstractChainStepTerm):
             reach,
         )
 
-    def forces(self, t, args, mech: Mechanical, a, ground: Ground, rotor_acceleration) -> Forces:
+    def forces(
+        self, t, piece_time, mech: Mechanical, a, ground: Ground, rotor_acceleration
+    ) -> Forces:
         """Inverse dynamics at given accelerations, by sums along the chain."""
         b = self.chain.bodies
         (th, _), (w, _), (alpha, _) = self.split(mech.q), self.split(mech.v), self.split(a)
         reach, moment = turned(th, self.chain.reach), turned(th, b.moment)
-        force, torque = load_wrenches(self, t, args, th)
+        force, torque = load_wrenches(self, t, piece_time, th)
         acc = _along(
             ground.point_acceleration - self.chain.gravity,
             alpha[:, None] * perp(reach) - (w**2)[:, None] * reach,
@@ -412,13 +414,13 @@ class TransferTerm(AbstractChainStepTerm):
         n = jnp.cumsum(n_own[::-1])[::-1]
         return Forces(q, n, n + rotor, acc)
 
-    def exchange(self, t, mech: Mechanical, a, args, memory, step: BendStep | None = None):
+    def exchange(self, t, mech: Mechanical, a, piece_time, memory, step: BendStep | None = None):
         """(Exchange, SeriesTorque) of a state, or at the end of ``step``."""
-        return exchange(self, t, mech, a, args, memory, step)
+        return exchange(self, t, mech, a, piece_time, memory, step)
 
-    def power(self, t, y: State, args):
-        mech, a = self.accelerate(t, y, args)
-        return self.exchange(t, mech, a, args, y.memory)[0].powers()
+    def power(self, t, y: State, piece_time):
+        mech, a = self.accelerate(t, y, piece_time)
+        return self.exchange(t, mech, a, piece_time, y.memory)[0].powers()
 
     def motor_coordinates(self, y: State):
         """Motor-side coordinates as the state alone tells them: a joint that a Motion holds is seen through its half

@@ -56,7 +56,7 @@ class Limits(eqx.Module):
 
 
 class AbstractTerm(diffrax.AbstractTerm):
-    """The right-hand side of one model under one drive. ``args`` of every method is the time that picks the piece of a piecewise signal
+    """The right-hand side of one model under one drive. ``piece_time`` of every method is the time that picks the piece of a piecewise signal
     (the midpoint of a step), or None for the time itself."""
 
     drive: AbstractVar[PyTree]
@@ -65,7 +65,7 @@ class AbstractTerm(diffrax.AbstractTerm):
         return hash_by_leaves(self)
 
     @abc.abstractmethod
-    def rate(self, t: ScalarLike, y: State, args: PieceTime) -> PyTree:
+    def rate(self, t: ScalarLike, y: State, piece_time: PieceTime) -> PyTree:
         """Tangent of ``y.mech`` with every constraint solved."""
 
     @abc.abstractmethod
@@ -77,15 +77,15 @@ class AbstractTerm(diffrax.AbstractTerm):
         """The tangent ``dx`` as the time derivative of the numbers in ``mech`` (for explicit diffrax solvers)."""
 
     @abc.abstractmethod
-    def power(self, t: ScalarLike, y: State, args: PieceTime) -> tuple[Scalar, Scalar]:
+    def power(self, t: ScalarLike, y: State, piece_time: PieceTime) -> tuple[Scalar, Scalar]:
         """(power of the drive, power dissipated)."""
 
     @abc.abstractmethod
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
-    def with_prescribed_rates(self, t: ScalarLike, y: State, args: PieceTime) -> State:
-        """``y`` with the rates of a Motion itself, after a jump at ``t`` in the piece ``args``; as
+    def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
+        """``y`` with the rates of a Motion itself, after a jump at ``t`` in the piece ``piece_time``; as
         it is where the term reads them from the drive."""
         return y
 
@@ -94,26 +94,26 @@ class AbstractTerm(diffrax.AbstractTerm):
         from others. They depend on static facts only."""
         return jtu.tree_map(lambda x: jnp.zeros(x.shape, bool), dx)
 
-    def complete(self, t: ScalarLike, mech: PyTree, args: PieceTime) -> PyTree:
+    def complete(self, t: ScalarLike, mech: PyTree, piece_time: PieceTime) -> PyTree:
         """``mech`` with the coordinates of ``held`` computed from the drive and from the others."""
         return mech
 
-    def relative_rate(self, t: ScalarLike, y: State, args: PieceTime, about: State) -> PyTree:
+    def relative_rate(self, t: ScalarLike, y: State, piece_time: PieceTime, about: State) -> PyTree:
         """``rate`` less that with which ``about`` follows the base and the joints that a Motion
         moves: zero at an equilibrium. Only terms with absolute coordinates need to subtract it."""
-        return self.rate(t, y, args)
+        return self.rate(t, y, piece_time)
 
-    def imbalance(self, t: ScalarLike, y: State, args: PieceTime) -> PyTree:
+    def imbalance(self, t: ScalarLike, y: State, piece_time: PieceTime) -> PyTree:
         """Tangent that vanishes at an equilibrium: velocities, and forces that nothing balances.
         The rate, unless the term has the forces; then Newton's iteration converges from farther
         away, as inertia does not enter."""
-        return self.relative_rate(t, y, args, y)
+        return self.relative_rate(t, y, piece_time, y)
 
     # diffrax's side: an ordinary differential equation in the ambient numbers.
-    def vf(self, t: ScalarLike, y: State, args: PieceTime) -> State:
-        drive_power, dissipation = self.power(t, y, args)
+    def vf(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
+        drive_power, dissipation = self.power(t, y, piece_time)
         memory = jtu.tree_map(jnp.zeros_like, y.memory)
-        mech = self.ambient(y.mech, self.rate(t, y, args))
+        mech = self.ambient(y.mech, self.rate(t, y, piece_time))
         return State(mech, drive_power, dissipation, memory, y.origin)
 
     def contr(self, t0: ScalarLike, t1: ScalarLike, **kwargs: Any) -> ScalarLike:

@@ -15,10 +15,12 @@ class AbstractChainStepTerm(AbstractTerm):
     powers): the solver keeps it and never looks inside."""
 
     @abc.abstractmethod
-    def start(self, t0, t1, y: State, args) -> Any:
+    def start(self, t0, t1, y: State, piece_time) -> Any:
         """``carried`` at the state ``y``, as the equations of motion give it there, for a step from
         t0 to t1."""
 
     @abc.abstractmethod
-    def advance(self, t0, t1, y: State, carried, args, beta, gamma) -> tuple[State, Any, Array]:
+    def advance(
+        self, t0, t1, y: State, carried, piece_time, beta, gamma
+    ) -> tuple[State, Any, Array]:
         """(state at t1, carried, whether all is well), by Newmark's rule with ``beta`` and ``gamma``."""

@@ -21,7 +21,7 @@ class AbstractLagrangianTerm(AbstractSecondOrderTerm):
         q: Coordinates,
         va: Velocities,
         vb: Velocities,
-        args: PieceTime,
+        piece_time: PieceTime,
     ) -> tuple[Velocities, Velocities, Velocities, tuple[Scalar, Scalar, Scalar] | None]:
         """(M va, M vb, body gradient of va^T M(q) vb / 2 - V(q)) at the fraction ``s`` of a step
         from t0, with the ground's twists at both ends of the step beside the velocities.

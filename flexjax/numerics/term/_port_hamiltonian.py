@@ -40,7 +40,7 @@ class AbstractPortHamiltonianTerm(AbstractTerm):
         mech: PortState,
         h: ScalarLike,
         arrival: tuple[ScalarLike, float],
-        args: PieceTime,
+        piece_time: PieceTime,
         memory: PyTree,
     ) -> PyTree:
         """Everything of a stage from ``mech`` = z* that does not change in its iteration. ``arrival`` = (time, factor): coordinates prescribed by a
@@ -95,5 +95,5 @@ class AbstractPortHamiltonianTerm(AbstractTerm):
         """b + weight (a - b) as z* of a multistep formula, for a state ``b`` that was reached from ``a`` by ``step`` times ``unknowns``."""
 
     @abc.abstractmethod
-    def settle(self, t: ScalarLike, mech: PortState, args: PieceTime) -> PortState:
+    def settle(self, t: ScalarLike, mech: PortState, piece_time: PieceTime) -> PortState:
         """Poses of base nodes set on their joints anew, so that no joint ever opens."""

@@ -21,7 +21,7 @@ class AbstractSecondOrderTerm(AbstractTerm):
 
     @abc.abstractmethod
     def accelerate(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
     ) -> Velocities:
         """v' with prescribed rows as the drive says."""
 
@@ -32,7 +32,7 @@ class AbstractSecondOrderTerm(AbstractTerm):
         q: Coordinates,
         v: Velocities,
         a: Velocities,
-        args: PieceTime,
+        piece_time: PieceTime,
         memory: PyTree,
     ) -> Velocities:
         """M a + h - Q (nv,): zero in free rows when a is the acceleration."""
@@ -46,13 +46,13 @@ class AbstractSecondOrderTerm(AbstractTerm):
         cm: ScalarLike,
         cv: ScalarLike,
         cq: ScalarLike,
-        args: PieceTime,
+        piece_time: PieceTime,
         memory: PyTree,
     ) -> PyTree:
         """Factors of a symmetric approximation P of cm M + cv dQ/dv + cq dQ/dq (signs turned), unit rows where prescribed."""
 
     def limits(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
     ) -> Limits | None:
         """Efforts of controllers that have limits; None (static) where none has."""
         return None
@@ -67,7 +67,7 @@ class AbstractSecondOrderTerm(AbstractTerm):
 
     @abc.abstractmethod
     def prescribed(
-        self, t: ScalarLike, args: PieceTime
+        self, t: ScalarLike, piece_time: PieceTime
     ) -> tuple[np.ndarray, Velocities, Velocities, Velocities]:
         """(static mask (nv,), then coordinate, rate and acceleration (nv,) there; zero elsewhere)."""
 
@@ -85,7 +85,7 @@ class AbstractSecondOrderTerm(AbstractTerm):
 
     @abc.abstractmethod
     def forces(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, args: PieceTime, memory: PyTree
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
     ) -> tuple[Velocities, Velocities]:
         """Generalised forces without potential (nv,): (of drive and loads, of dampers and friction)."""
 
@@ -95,36 +95,38 @@ class AbstractSecondOrderTerm(AbstractTerm):
         q: Coordinates,
         v: Velocities,
         a: Velocities,
-        args: PieceTime,
+        piece_time: PieceTime,
         memory: PyTree,
     ) -> tuple[Scalar, Scalar]:
         """(power of the drive, power dissipated) when the acceleration is known already."""
-        driven, damped = self.forces(t, q, v, args, memory)
-        locked = self.prescribed(t, args)[0]
+        driven, damped = self.forces(t, q, v, piece_time, memory)
+        locked = self.prescribed(t, piece_time)[0]
         power = jnp.sum(driven * v)
         if locked.any():
             power = power + jnp.sum(
-                jnp.where(locked, self.balance(t, q, v, a, args, memory) * v, 0.0)
+                jnp.where(locked, self.balance(t, q, v, a, piece_time, memory) * v, 0.0)
             )
         return power, -jnp.sum(damped * v)
 
-    def power(self, t: ScalarLike, y: State, args: PieceTime) -> tuple[Scalar, Scalar]:
+    def power(self, t: ScalarLike, y: State, piece_time: PieceTime) -> tuple[Scalar, Scalar]:
         q, v = y.mech.q, y.mech.v
-        return self.power_at(t, q, v, self.accelerate(t, q, v, args, y.memory), args, y.memory)
+        return self.power_at(
+            t, q, v, self.accelerate(t, q, v, piece_time, y.memory), piece_time, y.memory
+        )
 
-    def with_prescribed_rates(self, t: ScalarLike, y: State, args: PieceTime) -> State:
+    def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
         """An impulse acts on the prescribed coordinates alone. The momenta of the others stay, so
         that their rates jump too. The work of the impulse is the drive's."""
-        mask, _, rate, _ = self.prescribed(t, args)
+        mask, _, rate, _ = self.prescribed(t, piece_time)
         q, v = y.mech.q, y.mech.v
         if not mask.any():
             return y
         given = jnp.where(mask, rate - v, 0.0)
         if not self.drive.breaks().shape[0]:  # static: nothing jumps, and this is round-off
             return dataclasses.replace(y, mech=Mechanical(q, v + given))
-        still = jax.tree.map(lax.stop_gradient, (self, t, q, v, args, y.memory))
-        frozen, (t, *at, args, memory) = still[0], still[1:]
-        factors = frozen.preconditioner(t, *at, 1.0, 0.0, 0.0, args, memory)
+        still = jax.tree.map(lax.stop_gradient, (self, t, q, v, piece_time, y.memory))
+        frozen, (t, *at, piece_time, memory) = still[0], still[1:]
+        factors = frozen.preconditioner(t, *at, 1.0, 0.0, 0.0, piece_time, memory)
 
         def mass(x):
             return jnp.where(mask, x, self.momentum(q, jnp.where(mask, 0.0, x)))
@@ -143,17 +145,17 @@ class AbstractSecondOrderTerm(AbstractTerm):
         mask = jnp.asarray(self.prescribed(t, None)[0])
         return Mechanical(mask, mask)
 
-    def complete(self, t: ScalarLike, mech: Mechanical, args: PieceTime) -> Mechanical:
-        mask, value, rate, _ = self.prescribed(t, args)
+    def complete(self, t: ScalarLike, mech: Mechanical, piece_time: PieceTime) -> Mechanical:
+        mask, value, rate, _ = self.prescribed(t, piece_time)
         return Mechanical(self.impose(mech.q, value), jnp.where(mask, rate, mech.v))
 
-    def rate(self, t: ScalarLike, y: State, args: PieceTime) -> Mechanical:
-        return Mechanical(y.mech.v, self.accelerate(t, y.mech.q, y.mech.v, args, y.memory))
+    def rate(self, t: ScalarLike, y: State, piece_time: PieceTime) -> Mechanical:
+        return Mechanical(y.mech.v, self.accelerate(t, y.mech.q, y.mech.v, piece_time, y.memory))
 
-    def imbalance(self, t: ScalarLike, y: State, args: PieceTime) -> Mechanical:
+    def imbalance(self, t: ScalarLike, y: State, piece_time: PieceTime) -> Mechanical:
         q, v = y.mech.q, y.mech.v
-        mask, _, _, known = self.prescribed(t, args)
-        force = self.balance(t, q, v, jnp.where(mask, known, 0.0), args, y.memory)
+        mask, _, _, known = self.prescribed(t, piece_time)
+        force = self.balance(t, q, v, jnp.where(mask, known, 0.0), piece_time, y.memory)
         return Mechanical(v, -force)
 
     def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:

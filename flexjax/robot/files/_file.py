@@ -100,7 +100,8 @@ def _with_default(annotation: Any, default: Any, parameter: Parameter):
 
 def _parameter_type(parameter: Parameter):
     # The schema states the rule; flexjax.robot.check._check applies it, with better messages.
-    one = Annotated[float, Field(json_schema_extra=RULES[parameter.rule].schema)]
+    rule: dict[str, Any] = {**RULES[parameter.rule].schema}
+    one = Annotated[float, Field(json_schema_extra=rule)]
     sizes = [shape[0] for shape in parameter.shapes if shape]
     if not sizes:
         return one
