@@ -38,7 +38,8 @@ class Row(eqx.Module):
 
 
 class Comparison(eqx.Module):
-    """Agreement, frequencies and cost of the formulations that support a robot and its drive; ``refused`` says why the others do not."""
+    """Agreement, frequencies and cost of the formulations that support a robot and its drive;
+    ``refused`` says why the others do not."""
 
     robot: Robot
     reference: str = eqx.field(static=True)
@@ -48,16 +49,21 @@ class Comparison(eqx.Module):
 
     def __str__(self) -> str:
         cost = f"{'first [s]':>10}{'run [s]':>9}"
-        head = f"{'formulation':<18}{'unknowns':>9}{'tip [m]':>11}{'joints':>11}{'energy [J]':>11}{'balance':>10}{cost}  {'status':<14}frequencies [Hz]"
+        head = (
+            f"{'formulation':<18}{'unknowns':>9}{'tip [m]':>11}{'joints':>11}{'energy [J]':>11}"
+            f"{'balance':>10}{cost}  {'status':<14}frequencies [Hz]"
+        )
         lines = [
-            f"{self.robot.name}: largest difference from {self.reference} (the finest that is flexible)",
+            f"{self.robot.name}: largest difference from {self.reference} (the finest that is "
+            "flexible)",
             head,
         ]
         for r in self.rows:
             freq = ", ".join(f"{f:.4g}" for f in r.frequencies)
             cost = f"{r.first_seconds:>10.2f}{r.run_seconds:>9.3f}"
             lines.append(
-                f"{r.name:<18}{r.unknowns:>9d}{r.tip:>11.2e}{r.joints:>11.2e}{r.energy:>11.2e}{r.balance:>10.1e}{cost}  {r.status:<14}{freq}"
+                f"{r.name:<18}{r.unknowns:>9d}{r.tip:>11.2e}{r.joints:>11.2e}{r.energy:>11.2e}"
+                f"{r.balance:>10.1e}{cost}  {r.status:<14}{freq}"
             )
         lines += [f"{r.name}: {r.status}: {r.reason}" for r in self.rows if r.reason]
         lines += [f"{name} refused: {'; '.join(why)}" for name, why in self.refused.items()]
@@ -75,11 +81,14 @@ def compare(
     progress: Callable[[str], None] | None = None,
     **options: Any,
 ) -> Comparison:
-    """Simulate a robot in every registered formulation that supports it, and compare tip, joints, energy, frequencies and cost.
+    """Simulate a robot in every registered formulation that supports it, and compare tip, joints,
+    energy, frequencies and cost.
 
-    ``formulations`` (name -> formulation with your options) replaces the registry's defaults; ``reference`` names the one to compare with (default: the
-    one with most unknowns that is not rigid and did not fail); ``progress`` is called with the name of each before it is compiled and run; ``options`` go to :func:`simulate`. A formulation that fails
-    is a row with its status and reason; with ``throw=True`` its error is raised.
+    ``formulations`` (name -> formulation with your options) replaces the registry's defaults;
+    ``reference`` names the one to compare with (default: the one with most unknowns that is not
+    rigid and did not fail); ``progress`` is called with the name of each before it is compiled and
+    run; ``options`` go to :func:`simulate`. A formulation that fails is a row with its status and
+    reason; with ``throw=True`` its error is raised.
     """
     drive = Drive() if drive is None else drive
     drive.check(robot)
@@ -99,7 +108,8 @@ def compare(
             progress(name)
         try:
             runs[name] = _run(formulation.bind(robot), drive, ts, n_modes, options)
-        # What a formulation says about these numbers is part of the result; a fault of the program (a TypeError, say) is not.
+        # What a formulation says about these numbers is part of the result; a fault of the program
+        # (a TypeError, say) is not.
         except (ValueError, ArithmeticError, RuntimeError) as error:
             if options.get("throw"):
                 raise

@@ -11,8 +11,9 @@ from jaxtyping import Array, Float
 class Undifferentiated(diffrax.AbstractAdaptiveStepSizeController):
     """A controller whose proposed end of a step has no derivative.
 
-    A step that ends on a break has the derivative of the break. The controller multiplies its length for the next step, and the one after: behind two breaks that are
-    close to each other the derivative of the step ends would grow a millionfold, and that of the solution with it.
+    A step that ends on a break has the derivative of the break. The controller multiplies its
+    length for the next step, and the one after: behind two breaks that are close to each other the
+    derivative of the step ends would grow a millionfold, and that of the solution with it.
     """
 
     controller: diffrax.AbstractAdaptiveStepSizeController

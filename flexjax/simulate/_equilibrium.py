@@ -351,7 +351,8 @@ def _find(model: AbstractModel, drive: Drive, y: State, t: Scalar, iterations: i
         return problem.beside(y, change + linear.follow(joints)), left
 
     # Two Newton steps with a constant matrix, which move nothing: the first has the derivative of
-    # the root, by the implicit-function theorem, both have its second. No effort is round-off there.
+    # the root, by the implicit-function theorem, both have its second. No effort is round-off
+    # there.
     rest, (left, _) = lax.scan(step, near, None, length=2)
     last = jnp.where(end.size < _close(t.dtype), end.held + linear.follow(end.joints), 0.0)
     rest = problem.beside(rest, last)

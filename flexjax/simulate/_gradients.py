@@ -16,7 +16,8 @@ RATIO = 3  # of one step of the differences to the last
 
 
 class GradientTable(eqx.Module):
-    """Per float leaf (and component): forward, reverse, finite difference, and the largest relative disagreement."""
+    """Per float leaf (and component): forward, reverse, finite difference, and the largest relative
+    disagreement."""
 
     names: tuple[str, ...] = eqx.field(static=True)
     forward: np.ndarray
@@ -27,8 +28,9 @@ class GradientTable(eqx.Module):
 
     @property
     def error(self) -> np.ndarray:
-        """Disagreement per component, relative to the derivative there, or to a thousandth of the largest scaled derivative of all where that is
-        more (below it, round-off of the differences rules)."""
+        """Disagreement per component, relative to the derivative there, or to a thousandth of the
+        largest scaled derivative of all where that is more (below it, round-off of the differences
+        rules)."""
         size = np.maximum(
             np.abs(self.finite),
             np.max(np.abs(self.finite * self.scale), initial=0.0) / self.scale * 1e-3,
@@ -48,13 +50,15 @@ class GradientTable(eqx.Module):
     def __str__(self) -> str:
         width = max([len(n) for n in self.names] + [4])
         rows = [
-            f"{'leaf':<{width}}  {'forward':>15}  {'reverse':>15}  {'differences':>15}  {'+-':>8}  {'error':>8}"
+            f"{'leaf':<{width}}  {'forward':>15}  {'reverse':>15}  {'differences':>15}  "
+            f"{'+-':>8}  {'error':>8}"
         ]
         for row in zip(
             self.names, self.forward, self.reverse, self.finite, self.doubt, self.error, strict=True
         ):
             rows.append(
-                f"{row[0]:<{width}}  {row[1]:15.8g}  {row[2]:15.8g}  {row[3]:15.8g}  {row[4]:8.1e}  {row[5]:8.1e}"
+                f"{row[0]:<{width}}  {row[1]:15.8g}  {row[2]:15.8g}  {row[3]:15.8g}  "
+                f"{row[4]:8.1e}  {row[5]:8.1e}"
             )
         return "\n".join([*rows, f"worst relative disagreement {self.worst:.1e}"])
 
@@ -62,11 +66,14 @@ class GradientTable(eqx.Module):
 def check_gradients(
     fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, levels: int = 5
 ) -> GradientTable:
-    """Derivatives of a scalar function by every float leaf of ``args`` (a tuple), three ways: forward mode, reverse mode, central differences.
+    """Derivatives of a scalar function by every float leaf of ``args`` (a tuple), three ways:
+    forward mode, reverse mode, central differences.
 
-    The differences are taken with ``levels`` relative steps, ``step`` and each three times the last, and extrapolated to none from every three
-    neighbouring ones; the value that is surest of itself counts. So a number that the function feels through much round-off (a stiff joint's reaction)
-    is changed by more than another, and how sure the differences are is in the table's column +-.
+    The differences are taken with ``levels`` relative steps, ``step`` and each three times the
+    last, and extrapolated to none from every three neighbouring ones; the value that is surest of
+    itself counts. So a number that the function feels through much round-off (a stiff joint's
+    reaction) is changed by more than another, and how sure the differences are is in the table's
+    column +-.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> print(fx.check_gradients(lambda x: jnp.sum(x**2), (jnp.array([1.0, 2.0]),)).worst < 1e-6)
@@ -76,7 +83,8 @@ def check_gradients(
         raise ValueError(f"levels: {levels}; expected at least three steps to extrapolate from.")
     if not isinstance(args, tuple):
         raise ValueError(
-            f"args: {type(args).__name__}; expected a tuple of the function's arguments, e.g. (robot,)."
+            f"args: {type(args).__name__}; expected a tuple of the function's arguments, e.g. "
+            "(robot,)."
         )
     floats, rest = eqx.partition(args, eqx.is_inexact_array)
     paths, treedef = jax.tree_util.tree_flatten_with_path(floats)
@@ -108,7 +116,8 @@ def check_gradients(
         raise ValueError(
             f"fn: returns shape {value.shape}; expected a scalar. Sum or pick one component."
         )
-    # A number that is zero is changed by the size of its neighbours in the same array, or by a tenth where all are zero.
+    # A number that is zero is changed by the size of its neighbours in the same array, or by a
+    # tenth where all are zero.
     largest = [np.max(np.abs(np.asarray(leaf)), initial=0.0) or 0.1 for _, leaf in paths]
     scale = (
         np.concatenate([np.full(n, x) for n, x in zip(sizes, largest, strict=True)])
@@ -126,7 +135,8 @@ def check_gradients(
         if k == 0:
             compiling, begin = time.perf_counter() - begin, time.perf_counter()
     running = time.perf_counter() - begin
-    # The program of the forward derivatives gives values too, for about twice their cost: one of their own only where that is worth compiling it.
+    # The program of the forward derivatives gives values too, for about twice their cost: one of
+    # their own only where that is worth compiling it.
     alone = (
         jax.jit(scalar, compiler_options=options)
         if levels * running > compiling
@@ -147,10 +157,12 @@ def check_gradients(
 
 
 def extrapolate(slopes: list[float]) -> tuple[float, float]:
-    """(Central differences with steps h, 3 h, 9 h, ... extrapolated to none, estimate of the error).
+    """(Central differences with steps h, 3 h, 9 h, ... extrapolated to none, estimate of the
+    error).
 
-    Three neighbouring steps give a value of sixth order, and two of fourth order whose gap says what round-off and curvature are worth there. The gap may
-    be small by chance, so the value of the next larger steps is asked too.
+    Three neighbouring steps give a value of sixth order, and two of fourth order whose gap says
+    what round-off and curvature are worth there. The gap may be small by chance, so the value of
+    the next larger steps is asked too.
     """
     a, b = RATIO**2, RATIO**4
     fourth = [(a * x - y) / (a - 1) for x, y in itertools.pairwise(slopes)]
@@ -161,7 +173,8 @@ def extrapolate(slopes: list[float]) -> tuple[float, float]:
     ]
     k = int(np.argmin(doubts))
     if doubts[k] > 1e-3 * abs(sixth[k]) and abs(fourth[0] - slopes[0]) < doubts[k]:
-        # No three steps agree to three digits: a kink lies within all but the two smallest (a joint that ends its run just before a stop).
+        # No three steps agree to three digits: a kink lies within all but the two smallest (a joint
+        # that ends its run just before a stop).
         return fourth[0], abs(fourth[0] - slopes[0])
     return sixth[k], doubts[k]
 

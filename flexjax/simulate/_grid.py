@@ -1,4 +1,5 @@
-"""The time grid: output times, even substeps between them, and a step boundary on every break of the drive."""
+"""The time grid: output times, even substeps between them, and a step boundary on every break of
+the drive."""
 
 import equinox as eqx
 import jax.numpy as jnp

@@ -22,7 +22,8 @@ def _rigid(robot: Robot) -> ChainModel:
 def inverse_dynamics(
     robot: Robot, q: Float[Array, "*T D"], qd: Float[Array, "*T D"], qdd: Float[Array, "*T D"]
 ) -> Float[Array, "*T D"]:
-    """Joint efforts that move the rigid arm as asked (elastic links held undeformed, joint springs left out), at one time or along a path.
+    """Joint efforts that move the rigid arm as asked (elastic links held undeformed, joint springs
+    left out), at one time or along a path.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> fx.inverse_dynamics(fx.load_robot("rigid-3r"), *jnp.zeros((3, 3))).shape
@@ -33,7 +34,8 @@ def inverse_dynamics(
     for name, x in (("q", q), ("qd", qd), ("qdd", qdd)):
         if x.shape != q.shape or x.shape[-1:] != (robot.dofs,):
             raise ValueError(
-                f"{name}: shape {x.shape}; expected (..., {robot.dofs}) like the other two, one column per joint coordinate."
+                f"{name}: shape {x.shape}; expected (..., {robot.dofs}) like the other two, one "
+                "column per joint coordinate."
             )
     term = model.term(Drive())
     lay = term.layout
@@ -79,9 +81,11 @@ def inverse_kinematics(
     guess: Float[Array, " D"] | None = None,
     tolerance: float = 1e-10,
 ) -> Float[Array, " D"]:
-    """Joint coordinates that bring the rigid arm's tip to ``target``: a position (3,), or a pose (7,): x y z qw qx qy qz.
+    """Joint coordinates that bring the rigid arm's tip to ``target``: a position (3,), or a pose
+    (7,): x y z qw qx qy qz.
 
-    Levenberg-Marquardt from ``guess`` (the robot's home); redundant arms end at the solution nearest to it. Raises ValueError where out of reach.
+    Levenberg-Marquardt from ``guess`` (the robot's home); redundant arms end at the solution
+    nearest to it. Raises ValueError where out of reach.
     """
     import optimistix as optx
 
@@ -90,7 +94,8 @@ def inverse_kinematics(
     target = jnp.asarray(target, dtype)
     if target.shape not in ((3,), (7,)):
         raise ValueError(
-            f"target: shape {target.shape}; expected (3,) for a position or (7,) for a pose x y z qw qx qy qz."
+            f"target: shape {target.shape}; expected (3,) for a position or (7,) for a pose x y "
+            "z qw qx qy qz."
         )
     q0 = Start().vectors(model.robot)[0] if guess is None else jnp.asarray(guess, dtype)
 
@@ -110,6 +115,7 @@ def inverse_kinematics(
         miss = float(jnp.max(jnp.abs(gap(solution.value, target))))
         if not miss < tolerance:
             raise ValueError(
-                f"target: {np.asarray(target)} was missed by {miss:.2g}; it is out of reach, or try another guess."
+                f"target: {np.asarray(target)} was missed by {miss:.2g}; it is out of reach, or "
+                "try another guess."
             )
     return solution.value

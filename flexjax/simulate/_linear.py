@@ -27,7 +27,8 @@ from flexjax.simulate._tangent import (
 
 
 class Modes(eqx.Module):
-    """Vibration about a state: frequencies [Hz], damping ratios, and complex shapes in retract coordinates (columns; no derivative)."""
+    """Vibration about a state: frequencies [Hz], damping ratios, and complex shapes in retract
+    coordinates (columns; no derivative)."""
 
     frequencies: Float[Array, " n"]
     damping: Float[Array, " n"]
@@ -45,7 +46,8 @@ class Modes(eqx.Module):
 
 
 class Linear(eqx.Module):
-    """x' = A x + B u, y = C x + D u about a state; x in retract coordinates, u = efforts then loads, y = sensors in order; units of u and y by the side."""
+    """x' = A x + B u, y = C x + D u about a state; x in retract coordinates, u = efforts then
+    loads, y = sensors in order; units of u and y by the side."""
 
     A: Float[Array, "n n"]
     B: Float[Array, "n m"]
@@ -60,7 +62,8 @@ class Linear(eqx.Module):
 def _lock(model: AbstractModel, at: State | Start | dict | None, lock: str) -> Drive:
     if lock not in ("motors", "none"):
         raise ValueError(
-            f"lock: {lock!r}; expected 'motors' (every joint held at its motor) or 'none' (all joints free)."
+            f"lock: {lock!r}; expected 'motors' (every joint held at its motor) or 'none' (all "
+            "joints free)."
         )
     if lock == "none":
         return Drive()
@@ -111,8 +114,10 @@ def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
     values = values + change
     fixed = jax.lax.stop_gradient(values)
     size = jnp.abs(fixed)
-    # One of each conjugate pair. A free coordinate without stiffness appears at round-off of the fastest mode, so what lies there is left out; but only below
-    # 0.05 rad/s: with shear or strain-rate damping the fastest is 1e8 1/s and more, and arms vibrate at a ten-millionth of that (3 Hz of two-link).
+    # One of each conjugate pair. A free coordinate without stiffness appears at round-off of the
+    # fastest mode, so what lies there is left out; but only below 0.05 rad/s: with shear or
+    # strain-rate damping the fastest is 1e8 1/s and more, and arms vibrate at a ten-millionth of
+    # that (3 Hz of two-link).
     vibrates = (fixed.imag > 0) & (size > jnp.minimum(3e-7 * jnp.max(size, initial=0.0), 0.05))
     order = jnp.argsort(jnp.where(vibrates, size, jnp.inf))[:n]
     picked, real = values[order], vibrates[order]
@@ -133,12 +138,13 @@ def modes(
     n: int = 6,
     drive: Drive | None = None,
 ) -> Modes:
-    """Natural frequencies, damping ratios and shapes of small vibrations about a state (the robot's home unless told otherwise).
+    """Natural frequencies, damping ratios and shapes of small vibrations about a state (the robot's
+    home unless told otherwise).
 
-    ``lock="motors"`` holds every motor; flexible joints keep their springs. ``lock="none"`` frees all joints. A ``drive`` replaces both (controllers
-    then take part). Frequencies have first and second derivatives, the first also where they
-    coincide; entries beyond the last vibrating mode are infinite where the call is traced, and left
-    out otherwise.
+    ``lock="motors"`` holds every motor; flexible joints keep their springs. ``lock="none"`` frees
+    all joints. A ``drive`` replaces both (controllers then take part). Frequencies have first and
+    second derivatives, the first also where they coincide; entries beyond the last vibrating mode
+    are infinite where the call is traced, and left out otherwise.
 
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("li-zhang-three-link"))
@@ -164,8 +170,9 @@ def linearise(
     *,
     t: ScalarLike = 0.0,
 ) -> Linear:
-    """Linear state-space model about a state: x in retract coordinates, u = joint efforts (of joints without a Motion) then the drive's loads, y = the robot's
-    sensors in order (static readings: gain and offset; no low-pass, no delay).
+    """Linear state-space model about a state: x in retract coordinates, u = joint efforts (of
+    joints without a Motion) then the drive's loads, y = the robot's sensors in order (static
+    readings: gain and offset; no low-pass, no delay).
     """
     drive = Drive() if drive is None else drive
     refuse_outside_range("linearise", model)

@@ -1,6 +1,7 @@
 """The fixed-grid time loop: one scan over the public ``init`` and ``step`` of diffrax solvers.
 
-Unlike ``diffeqsolve`` it differentiates in forward and reverse mode by default, and its reverse mode recomputes nothing that rounds differently.
+Unlike ``diffeqsolve`` it differentiates in forward and reverse mode by default, and its reverse
+mode recomputes nothing that rounds differently.
 """
 
 from collections.abc import Callable
@@ -58,10 +59,11 @@ def march(
     intervals: Int[Array, ""] | None = None,
     holds: Bool[Array, ""] | bool = True,
 ) -> tuple[State, Float[Array, " T"], Lane]:
-    """States at ``ts`` (stacked), the pieces of the signals that acted last before each, and the final lane. The first failure freezes the lane. ``checkpoint``: reverse mode recomputes chunks of steps instead of
-    storing every one. ``intervals``: a traced number of output intervals after which the run ends (with breaks of the drive: in
-    forward mode only). ``holds``: whether the parameters are in their ranges; otherwise the run
-    fails before its first step."""
+    """States at ``ts`` (stacked), the pieces of the signals that acted last before each, and the
+    final lane. The first failure freezes the lane. ``checkpoint``: reverse mode recomputes chunks
+    of steps instead of storing every one. ``intervals``: a traced number of output intervals after
+    which the run ends (with breaks of the drive: in forward mode only). ``holds``: whether the
+    parameters are in their ranges; otherwise the run fails before its first step."""
     drive, stagger = separate(drive, jnp.max(jnp.abs(ts)))
     term = model.term(drive)
     breaks = drive.breaks()
@@ -73,7 +75,8 @@ def march(
     moment = jnp.maximum(1e-6 * nominal, 1e3 * jnp.finfo(dtype).eps * jnp.max(jnp.abs(ts)))
 
     def step(lane: Lane, row: TimeGrid) -> Lane:
-        # A step of no length, and every step after a failure, is computed and thrown away: a branch around it would double what is to be compiled.
+        # A step of no length, and every step after a failure, is computed and thrown away: a branch
+        # around it would double what is to be compiled.
         t0, t1, going = row.t0, row.t1, lane.status == 0
         running = going
         if breaks.shape[0] or intervals is not None or checkpoint:  # there may be spare rows
@@ -98,14 +101,19 @@ def march(
             finite, jnp.where(newton != 0, newton, code), int(Status.non_finite)
         ).astype(jnp.int32)
         good, bad = going & (code == 0), going & (code != 0)
-        # A failed step leaves the lane at its last good state; its derivative must not see the bad one.
+        # A failed step leaves the lane at its last good state; its derivative must not see the bad
+        # one.
         stay = lane.y
         if breaks.shape[0]:
             stay = _choose(running & row.tie & (code == 0), _derivative_of(y1, stay), stay)
         return Lane(
-            _choose(good, y1, stay), _choose(good, solver_state, lane.solver_state), jnp.where(going, code, lane.status),
-            jnp.where(bad, t1, lane.t_fail), jnp.where(bad & (newton == 0) & finite, where, lane.where), lane.steps + going,
-        )  # fmt: skip
+            _choose(good, y1, stay),
+            _choose(good, solver_state, lane.solver_state),
+            jnp.where(going, code, lane.status),
+            jnp.where(bad, t1, lane.t_fail),
+            jnp.where(bad & (newton == 0) & finite, where, lane.where),
+            lane.steps + going,
+        )
 
     def one(carry, row: TimeGrid):
         lane, outputs = carry
@@ -156,8 +164,9 @@ def march(
 
 
 def _even(step: Callable[[Lane, TimeGrid], Lane], lane: Lane, grid: TimeGrid, substeps: int):
-    """Without breaks outputs are evenly spaced among the steps, and the scan itself stacks them. Reverse mode through outputs that travel in the carry
-    costs a fifth more (a gradient of 2.85 against 2.36 simulations, rigid arm, 2000 steps)."""
+    """Without breaks outputs are evenly spaced among the steps, and the scan itself stacks them.
+    Reverse mode through outputs that travel in the carry costs a fifth more (a gradient of 2.85
+    against 2.36 simulations, rigid arm, 2000 steps)."""
 
     def advance(lane, row):
         return step(lane, row), None
@@ -213,7 +222,8 @@ def _early(
 
 
 def _chunks(grid: TimeGrid, outputs: int) -> TimeGrid:
-    """The rows in about as many chunks as make storing their starts (with all outputs each) cost as much as storing the steps of one of them."""
+    """The rows in about as many chunks as make storing their starts (with all outputs each) cost as
+    much as storing the steps of one of them."""
     count = grid.t0.shape[0]
     chunks = max(1, round((20 * count / outputs) ** 0.5))
     size = -(-count // chunks)

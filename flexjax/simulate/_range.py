@@ -1,4 +1,5 @@
-"""Parameters outside their range: refused where they are known, and found by the program otherwise."""
+"""Parameters outside their range: refused where they are known, and found by the program
+otherwise."""
 
 from typing import TypeVar
 

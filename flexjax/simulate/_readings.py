@@ -21,9 +21,17 @@ def read(
     one = jtu.tree_map(lambda x: x[None], (snap, energy))
     zero = jnp.zeros((), jnp.int32)
     traj = Trajectory(
-        ts=t[None], **{k: getattr(one[0], k) for k in type(snap).__annotations__}, energy=one[1], status=zero, t_fail=jnp.zeros_like(t), where=zero,
-        stats=Statistics(zero, jnp.zeros_like(t), "", ""), final=y, stations=s, robot=model.robot,
-    )  # fmt: skip
+        ts=t[None],
+        **{k: getattr(one[0], k) for k in type(snap).__annotations__},
+        energy=one[1],
+        status=zero,
+        t_fail=jnp.zeros_like(t),
+        where=zero,
+        stats=Statistics(zero, jnp.zeros_like(t), "", ""),
+        final=y,
+        stations=s,
+        robot=model.robot,
+    )
     values = measure(traj, _bare(model.robot))
     return jnp.stack([v[0] for v in values.values()]) if values else jnp.zeros(0, t.dtype)
 

@@ -30,7 +30,8 @@ from flexjax.simulate._range import guarded
 from flexjax.simulate._start import first_state, marked, origin_of, read_start
 from flexjax.simulate.trajectory import Sections, Statistics, Trajectory, read_stations
 
-# Bytes of stored steps above which reverse mode recomputes each output interval instead of storing it (1.2x against 2.3x the forward time).
+# Bytes of stored steps above which reverse mode recomputes each output interval instead of storing
+# it (1.2x against 2.3x the forward time).
 STORE_LIMIT = 2e9
 
 Tree = TypeVar("Tree")
@@ -53,23 +54,26 @@ def simulate(
     max_steps: int = 16384,
     intervals: Array | None = None,
 ) -> Trajectory:
-    """Simulate a model under a drive and return its trajectory at the times ``ts`` (increasing, not necessarily even; ``ts[0]`` is the start).
+    """Simulate a model under a drive and return its trajectory at the times ``ts`` (increasing, not
+    necessarily even; ``ts[0]`` is the start).
 
-    Every output interval is divided evenly into ``substeps`` steps, by default the least number that makes steps of at most ``dt``; a step boundary
-    stands on every break of the drive. Gradients in forward and reverse mode, vmap and jit work through it without options.
+    Every output interval is divided evenly into ``substeps`` steps, by default the least number
+    that makes steps of at most ``dt``; a step boundary stands on every break of the drive.
+    Gradients in forward and reverse mode, vmap and jit work through it without options.
 
     ``start``: a :class:`Start` (joint coordinates and rates, shapes of links, by name), a dict
-    ``{joint: coordinate}``, the ``final`` state of another run, or what :func:`equilibrium` returns.
-    ``stations``: how many evenly spaced sections of every link the trajectory stores, or their
-    increasing positions in [0, 1]. ``traj.tip`` is at s = 1 whatever they are.
-    ``throw``: raise :class:`SimulationError` on failure when values are concrete; otherwise read ``traj.status``.
-    ``progress``: show a bar (a separately compiled variant).
-    ``adaptive``: a diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8, atol=1e-10)`` with ``solver=diffrax.Tsit5()`` or ``fx.Newmark()``;
-    or ``diffrax.StepTo(ts=...)`` for steps of your own (with the breaks of the drive among them);
-    such runs go through ``diffrax.diffeqsolve``, whose ``adjoint`` must fit the mode of differentiation (by default reverse mode; forward mode needs
-    ``diffrax.ForwardMode()`` or ``diffrax.DirectAdjoint()``).
-    ``intervals``: end after that many output intervals, a number that may change without compiling again; outputs after it are NaN. Under a
-    drive with breaks such a run has no reverse mode.
+    ``{joint: coordinate}``, the ``final`` state of another run, or what :func:`equilibrium`
+    returns. ``stations``: how many evenly spaced sections of every link the trajectory stores, or
+    their increasing positions in [0, 1]. ``traj.tip`` is at s = 1 whatever they are. ``throw``:
+    raise :class:`SimulationError` on failure when values are concrete; otherwise read
+    ``traj.status``. ``progress``: show a bar (a separately compiled variant). ``adaptive``: a
+    diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8, atol=1e-10)`` with
+    ``solver=diffrax.Tsit5()`` or ``fx.Newmark()``; or ``diffrax.StepTo(ts=...)`` for steps of your
+    own (with the breaks of the drive among them); such runs go through ``diffrax.diffeqsolve``,
+    whose ``adjoint`` must fit the mode of differentiation (by default reverse mode; forward mode
+    needs ``diffrax.ForwardMode()`` or ``diffrax.DirectAdjoint()``). ``intervals``: end after that
+    many output intervals, a number that may change without compiling again; outputs after it are
+    NaN. Under a drive with breaks such a run has no reverse mode.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
@@ -128,17 +132,20 @@ def _cast(tree: Tree, dtype: DTypeLike) -> Tree:
 
 
 def _output_times(ts: NumbersLike) -> np.ndarray | Float[Array, " T"]:
-    """Checked, and on the host where they can be: inside a compiled function even constants would become tracers."""
+    """Checked, and on the host where they can be: inside a compiled function even constants would
+    become tracers."""
     ts = ts if is_traced(ts) else np.asarray(ts, float)
     if ts.ndim != 1 or ts.shape[0] < 2:
         raise ValueError(
-            f"ts: shape {ts.shape}; expected at least two output times in one dimension, e.g. jnp.linspace(0, 1, 101)."
+            f"ts: shape {ts.shape}; expected at least two output times in one dimension, e.g. "
+            "jnp.linspace(0, 1, 101)."
         )
     if not is_traced(ts):
         steps = np.diff(ts)
         if not np.all(np.isfinite(ts)) or np.any(steps <= 0):
             raise ValueError(
-                f"ts: not increasing or not finite (smallest step {np.min(steps):g} s); expected increasing times in seconds."
+                f"ts: not increasing or not finite (smallest step {np.min(steps):g} s); expected "
+                "increasing times in seconds."
             )
     return ts
 
@@ -150,7 +157,8 @@ def _substeps(ts: np.ndarray | Array, dt: float, substeps: int | None) -> int:
         return int(substeps)
     if is_traced(ts):
         raise ValueError(
-            "ts: traced output times need an explicit number of substeps: pass substeps=..., or make ts outside the compiled function."
+            "ts: traced output times need an explicit number of substeps: pass substeps=..., or "
+            "make ts outside the compiled function."
         )
     if not dt > 0:
         raise ValueError(f"dt: {dt}; expected a positive step in seconds.")
@@ -163,7 +171,8 @@ def _check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: D
     term = model.term(drive)
     if isinstance(wanted, type) and not isinstance(term, wanted):
         raise ValueError(
-            f"solver: {type(solver).__name__} integrates {wanted.__name__}, but {type(model.formulation).__name__} gives {type(term).__name__}; "
+            f"solver: {type(solver).__name__} integrates {wanted.__name__}, but "
+            f"{type(model.formulation).__name__} gives {type(term).__name__}; "
             f"expected for instance {type(model.default_solver(drive)).__name__}."
         )
 
@@ -184,7 +193,8 @@ def failure_of(traj: Trajectory) -> SimulationError:
 
 
 def _busiest(traj: Trajectory) -> str | None:
-    """Where to look when a step failed as a whole: the fastest joint and the most bent link at the last good output."""
+    """Where to look when a step failed as a whole: the fastest joint and the most bent link at the
+    last good output."""
     robot, traj = traj.robot, traj.whole()
     good = np.flatnonzero(np.isfinite(np.asarray(traj.tip)).all(axis=1))
     if not len(good):
@@ -198,14 +208,16 @@ def _busiest(traj: Trajectory) -> str | None:
             if np.argmax(rates) in range(*s.indices(robot.dofs))
         )
         parts.append(
-            f"joint {joint.name!r} (the fastest, {np.max(rates):.3g} {'m' if joint.type in ('prismatic', 'sliding') else 'rad'}/s)"
+            f"joint {joint.name!r} (the fastest, {np.max(rates):.3g} "
+            f"{'m' if joint.type in ('prismatic', 'sliding') else 'rad'}/s)"
         )
     bent = np.max(np.abs(np.asarray(traj.deflection[k])), axis=(1, 2)) / np.array(
         [float(link.length) for link in robot.links]
     )
     if np.max(bent) > 0:
         parts.append(
-            f"link {robot.links[int(np.argmax(bent))].name!r} (the most bent, {np.max(bent):.2g} of its length)"
+            f"link {robot.links[int(np.argmax(bent))].name!r} (the most bent, {np.max(bent):.2g} "
+            "of its length)"
         )
     return f"{' or '.join(parts)}, as seen at t = {float(traj.ts[k]):.6g} s" if parts else None
 
@@ -326,7 +338,8 @@ def _refuse_sampled(drive: Drive) -> None:
     sampled = [name for name, act in drive.joints.items() if isinstance(act, Sampled)]
     if sampled:
         raise ValueError(
-            f"adaptive: the sampled controller of joint {sampled[0]!r} needs a fixed grid; leave adaptive out, or use Feedback."
+            f"adaptive: the sampled controller of joint {sampled[0]!r} needs a fixed grid; leave "
+            "adaptive out, or use Feedback."
         )
 
 
@@ -355,9 +368,19 @@ def _run_adaptive(
     if breaks.shape[0] and not told:
         controller = stopping_at(controller, breaks)
     solution = diffrax.diffeqsolve(
-        model.term(drive), solver, ts[0], ts[-1], None if told else jnp.asarray(dt, ts.dtype), y0, None, saveat=diffrax.SaveAt(ts=ts),
-        stepsize_controller=controller, adjoint=adjoint, max_steps=max_steps, throw=False,
-    )  # fmt: skip
+        model.term(drive),
+        solver,
+        ts[0],
+        ts[-1],
+        None if told else jnp.asarray(dt, ts.dtype),
+        y0,
+        None,
+        saveat=diffrax.SaveAt(ts=ts),
+        stepsize_controller=controller,
+        adjoint=adjoint,
+        max_steps=max_steps,
+        throw=False,
+    )
     ys = solution.ys
     finite = jax.vmap(
         lambda y: jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(y)]))
@@ -407,14 +430,16 @@ def _assemble(
     origin: str,
     intervals: Int[Array, ""] | None = None,
 ) -> Trajectory:
-    """Outputs from states: everything recovered by one dynamics evaluation per output, never in the loop. An output on a break of the drive is
-    seen with the signals after it, as the signals themselves have it: with the rates and
-    accelerations that a Motion has after it, and with the reactions that belong to them."""
+    """Outputs from states: everything recovered by one dynamics evaluation per output, never in the
+    loop. An output on a break of the drive is seen with the signals after it, as the signals
+    themselves have it: with the rates and accelerations that a Motion has after it, and with the
+    reactions that belong to them."""
     good = ~(ts > lane.t_fail - 1e-12) | (lane.status == 0)
     if intervals is not None:
         late = jnp.arange(ts.shape[0]) > intervals
         good = good & ~late
-        # Places that were not reached hold zeros, which are no state of a rotation: look at the start there instead, and throw it away.
+        # Places that were not reached hold zeros, which are no state of a rotation: look at the
+        # start there instead, and throw it away.
         ys = jtu.tree_map(
             lambda x: jnp.where(late.reshape((-1,) + (1,) * (x.ndim - 1)), x[:1], x), ys
         )
@@ -441,6 +466,21 @@ def _assemble(
         lane.steps, jnp.asarray(dt, ts.dtype), solver, type(model.formulation).__name__
     )
     return Trajectory(
-        ts=ts, q=snap.q, qd=snap.qd, qdd=snap.qdd, motor=snap.motor, effort=snap.effort, **links, reaction=snap.reaction, energy=energy,
-        status=lane.status, t_fail=lane.t_fail, where=lane.where, stats=stats, final=marked(lane.y, origin), stations=kept, robot=model.robot, ends=ends,
-    )  # fmt: skip
+        ts=ts,
+        q=snap.q,
+        qd=snap.qd,
+        qdd=snap.qdd,
+        motor=snap.motor,
+        effort=snap.effort,
+        **links,
+        reaction=snap.reaction,
+        energy=energy,
+        status=lane.status,
+        t_fail=lane.t_fail,
+        where=lane.where,
+        stats=stats,
+        final=marked(lane.y, origin),
+        stations=kept,
+        robot=model.robot,
+        ends=ends,
+    )

@@ -91,7 +91,8 @@ def _refuse_unlike(y: State, model: AbstractModel, drive: Drive) -> None:
     like = jax.eval_shape(lambda: model.initial_state(drive, zero, Start()))
     if jtu.tree_structure(y.memory) != jtu.tree_structure(like.memory):
         raise ValueError(
-            f"start.memory: of sampled controllers at {', '.join(y.memory) or 'no joint'}; expected "
+            f"start.memory: of sampled controllers at {', '.join(y.memory) or 'no joint'}; "
+            "expected "
             f"{', '.join(like.memory) or 'none'}, as in the drive. Replace it: dataclasses.replace("
             "start, memory=drive.initial_memory(robot))."
         )

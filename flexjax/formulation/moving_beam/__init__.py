@@ -1,4 +1,4 @@
-"""The nonlinear moving beam of variable length (Söffker), generated from a list of energy terms."""
+"""The nonlinear moving beam of variable length (Söffker), from a list of energy terms."""
 
 from flexjax.formulation.moving_beam._formulation import (
     MovingBeam as MovingBeam,

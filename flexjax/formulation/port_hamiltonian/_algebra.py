@@ -1,6 +1,8 @@
-"""se(2) and se(3) on stacked twists, written with structure constants so that one code serves both; orders are [linear; angular].
+"""se(2) and se(3) on stacked twists, written with structure constants so that one code serves both;
+orders are [linear; angular].
 
-The paper's ad has the order (angular; linear); its matrix [[To^, 0], [Tt^, To^]] is the same map with rows and columns exchanged.
+The paper's ad has the order (angular; linear); its matrix [[To^, 0], [Tt^, To^]] is the same map
+with rows and columns exchanged.
 """
 
 import jax
@@ -119,7 +121,8 @@ def rotate_by(R, w):
 
 
 def sinc(w):
-    """sin(|w|)/|w| (...,) of rotation vectors: what makes a lever's end travel exactly R w x lever per step (see PAPER.md)."""
+    """sin(|w|)/|w| (...,) of rotation vectors: what makes a lever's end travel exactly R w x lever
+    per step (see PAPER.md)."""
     return sinc_of_square(jnp.sum(w * w, axis=-1))
 
 
@@ -147,8 +150,10 @@ def _half_tangent(x):
 
 
 def cayley_screw(xi):
-    """kappa (6,) with (1 + ad(kappa)/2)^-1 (1 - ad(kappa)/2) = Ad(exp(xi))^-1: elements carry twists by this Cayley map, arcs by the exponential. The tangent
-    of half the angle in its place, in dual numbers [moment = change of the direction]; for a straight xi it is xi. Arcs of less than half a turn have one."""
+    """kappa (6,) with (1 + ad(kappa)/2)^-1 (1 - ad(kappa)/2) = Ad(exp(xi))^-1: elements carry
+    twists by this Cayley map, arcs by the exponential. The tangent of half the angle in its place,
+    in dual numbers [moment = change of the direction]; for a straight xi it is xi. Arcs of less
+    than half a turn have one."""
     turned, moved = jax.jvp(lambda w: _half_tangent(jnp.sum(w * w)) * w, (xi[3:],), (xi[:3],))
     return jnp.concatenate([moved, turned])
 

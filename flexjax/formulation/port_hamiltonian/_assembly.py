@@ -58,7 +58,8 @@ class Assembly(eqx.Module):
         return bool(self.drive.joints) or self.passive_hardware
 
     def masks(self):
-        """(L, n) static: live unknowns, and those that a Motion fixes (the motor of a flexible joint, else the joint)."""
+        """(L, n) static: live unknowns, and those that a Motion fixes (the motor of a flexible
+        joint, else the joint)."""
         st = self.st
         table = st.rate_table()
         locked = np.zeros(st.nv + 1, bool)
@@ -171,7 +172,8 @@ class Assembly(eqx.Module):
         return PortState(mech.q, mech.v, mech.V, mech.Q, turn.at[:, 0].set(base), x)
 
     def _seen(self, plain, balls):
-        """Per link (rotation, position) of its base from the parent's node. In space all at once: its exponentials are compiled once."""
+        """Per link (rotation, position) of its base from the parent's node. In space all at once:
+        its exponentials are compiled once."""
         if self.st.planar:
             return [
                 _joint.relative(pick(self.num.joints, i), plain[i], balls[i])
@@ -181,7 +183,8 @@ class Assembly(eqx.Module):
         return [(R[i], x[i]) for i in range(self.st.links)]
 
     def shape(self, t, q, Q, piece_time):
-        """(orientations, positions) of all nodes from joint coordinates and strains: products of exp(Q + n_hat l)."""
+        """(orientations, positions) of all nodes from joint coordinates and strains: products of
+        exp(Q + n_hat l)."""
         st, space = self.st, space_of(self.st.dim)
         ground_R, ground_x, _ = self.ground(t, piece_time)
         plain, balls = self.joint_q(q)
@@ -214,7 +217,8 @@ class Assembly(eqx.Module):
         return turn, x
 
     def between(self, V):
-        """Twists (L, N, d) at which the elements take the twists of their ends: the mean, or as alpha says."""
+        """Twists (L, N, d) at which the elements take the twists of their ends: the mean, or as
+        alpha says."""
         a = 0.5 if self.num.alpha is None else self.num.alpha
         return a * V[:, :-1] + (1 - a) * V[:, 1:]
 

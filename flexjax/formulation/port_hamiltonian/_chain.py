@@ -1,4 +1,5 @@
-"""Links, joints and loops together as a term: what solvers, modes and equilibrium see of a mechanism."""
+"""Links, joints and loops together as a term: what solvers, modes and equilibrium see of a
+mechanism."""
 
 import dataclasses
 
@@ -47,7 +48,8 @@ class PortTerm(AbstractPortHamiltonianTerm):
 
     @property
     def batches(self) -> bool:
-        # In space the blocks are worked on with the batch in front; a user's density knows no axes of a batch.
+        # In space the blocks are worked on with the batch in front; a user's density knows no axes
+        # of a batch.
         return self.arm.st.planar and self.arm.num.elements.density is None
 
     def corrections(self, stage, unknowns, batched, size):
@@ -69,7 +71,8 @@ class PortTerm(AbstractPortHamiltonianTerm):
         return _dynamics.accelerations(self.arm, t, mech, piece_time, memory)
 
     def with_prescribed_rates(self, t, y: State, piece_time) -> State:
-        # The midpoint rule gives rates whose mean over a step is right; after a jump they alternate.
+        # The midpoint rule gives rates whose mean over a step is right; after a jump they
+        # alternate.
         arm = self.arm
         locked = arm.collect(arm.masks()[1].astype(y.mech.v.dtype)) > 0
         rate = arm.to_v(arm.drive.motion(arm.robot, t, piece_time)[1])

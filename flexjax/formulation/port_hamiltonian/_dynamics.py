@@ -79,7 +79,8 @@ def node_twists(arm: Assembly, t, q, v, Q, Q_rate, piece_time):
     kappa = Q + arm.num.elements.rest
     turn = ad(kappa)
     a = 0.5 if arm.num.alpha is None else arm.num.alpha
-    # In closed form: the reverse mode of a batched LAPACK solve fails to run in some programs (jaxlib 0.10.1, "untyped custom call to lapack_dtrsm_ffi").
+    # In closed form: the reverse mode of a batched LAPACK solve fails to run in some programs
+    # (jaxlib 0.10.1, "untyped custom call to lapack_dtrsm_ffi").
     onwards = resolvent((1 - a) * kappa)
     carry, bend = mm(onwards, eye_like(turn) - a * turn), mv(onwards, Q_rate)
 
@@ -101,7 +102,8 @@ def node_twists(arm: Assembly, t, q, v, Q, Q_rate, piece_time):
 
 
 def _convection(arm: Assembly, joint: JointStage, twists, ground_rate, v, X):
-    """(C_0 (L, d), what arrives from the parents): parts of V_0' and of the parents' accelerations that no unknown acceleration makes."""
+    """(C_0 (L, d), what arrives from the parents): parts of V_0' and of the parents' accelerations
+    that no unknown acceleration makes."""
     st = arm.st
     y = arm.spread(v)
     zero = jnp.zeros((), v.dtype)
@@ -162,7 +164,8 @@ def _loop_terms(arm: Assembly, R, x, V, ground):
 
         Vp, Vc = parent.V, child.V
         rp, rc = jax.jacfwd(opening, argnums=(0, 1))(Vp, Vc, zero)
-        drift = jax.jvp(lambda e: opening(Vp, Vc, e), (zero,), (jnp.ones_like(zero),))[1]  # noqa: B023
+        one = jnp.ones_like(zero)
+        drift = jax.jvp(lambda e: opening(Vp, Vc, e), (zero,), (one,))[1]  # noqa: B023
         wrenches = functools.partial(_loops.wrenches, plan, n, zero, parent, child)
         wp, wc = jax.jacfwd(wrenches)(jnp.zeros(plan.count, V.dtype))
         for link, end, row, column in (
@@ -239,11 +242,24 @@ def accelerations(arm: Assembly, t, mech: PortState, piece_time, memory) -> Acce
         arm, R, mech.x, V, (ground_R, ground_x, ground, ground_rate)
     )
     blocks = LinkedBlocks(
-        lower=pad_front(jnp.swapaxes(off, -1, -2)), diag=num.mass, upper=pad_back(off), X=X, B=B, A=jnp.where(free, jnp.swapaxes(B, 1, 2), 0.0),
-        T=jnp.where(free, T, eye_like(T)), S=jnp.where(free, S, 0.0), Y=jnp.swapaxes(X, 1, 2), Z=Z, E=E,
-        border_columns=columns, border_rows=loop_rows, corner=jnp.zeros((loop_sides.shape[0],) * 2, R.dtype),
-        parents=st.parents, order=st.order, base_attached=st.rigid,
-    )  # fmt: skip
+        lower=pad_front(jnp.swapaxes(off, -1, -2)),
+        diag=num.mass,
+        upper=pad_back(off),
+        X=X,
+        B=B,
+        A=jnp.where(free, jnp.swapaxes(B, 1, 2), 0.0),
+        T=jnp.where(free, T, eye_like(T)),
+        S=jnp.where(free, S, 0.0),
+        Y=jnp.swapaxes(X, 1, 2),
+        Z=Z,
+        E=E,
+        border_columns=columns,
+        border_rows=loop_rows,
+        corner=jnp.zeros((loop_sides.shape[0],) * 2, R.dtype),
+        parents=st.parents,
+        order=st.order,
+        base_attached=st.rigid,
+    )
 
     forces = joint_forces(arm, t, mech.q, mech.v, piece_time, memory)
     wanted = arm.spread(arm.to_v(arm.drive.motion(arm.robot, t, piece_time)[2]))
@@ -309,7 +325,8 @@ def accelerations(arm: Assembly, t, mech: PortState, piece_time, memory) -> Acce
 
 
 def _pass_on(blocks: LinkedBlocks, rows, r_joint):
-    """Right-hand sides of base rows given to the joints and the parents: A F + ... with F = (matrix) - r_0."""
+    """Right-hand sides of base rows given to the joints and the parents: A F + ... with F =
+    (matrix) - r_0."""
     for i in reversed(blocks.order):
         r0 = rows[i, 0]
         r_joint = r_joint.at[i].add(blocks.A[i] @ r0)

@@ -1,4 +1,5 @@
-"""Forces on nodes (weight, loads, drag) and in joints (springs, stops, motors, dampers, friction)."""
+"""Forces on nodes (weight, loads, drag) and in joints (springs, stops, motors, dampers,
+friction)."""
 
 import equinox as eqx
 import jax
@@ -23,8 +24,10 @@ from flexjax.mechanism import centreline_pose
 
 
 class NodeForces(eqx.Module):
-    """Distributed port of the links in one stage, components first (see _lanes). ``weight`` and ``load`` are forces in world axes; dipoles sum lever times
-    force; the rest is in body axes. None: nothing of the kind. Twists V are (d, L, K), rotations (lin, lin, L, K), h has the axes of a vector."""
+    """Distributed port of the links in one stage, components first (see _lanes). ``weight`` and
+    ``load`` are forces in world axes; dipoles sum lever times force; the rest is in body axes.
+    None: nothing of the kind. Twists V are (d, L, K), rotations (lin, lin, L, K), h has the axes of
+    a vector."""
 
     weight: Float[Array, "lin L K *b"]
     weight_dipole: Float[Array, "lin lin L K *b"] | None
@@ -109,7 +112,8 @@ class NodeForces(eqx.Module):
         if self.drag is not None:
             out = out - eye_like(out) * self.drag[None]
         if self.relative_damping is not None:
-            # The pull on the base node by all others is left out: it spoils the band, and h times the damping is small.
+            # The pull on the base node by all others is left out: it spoils the band, and h times
+            # the damping is small.
             out = out - self.relative_damping
         return out
 
@@ -151,7 +155,8 @@ def node_forces(arm, t, mech, R, piece_time) -> NodeForces:
 
 
 def _loads(arm, t, piece_time):
-    """(forces, dipoles, moments in world axes, wrenches in body axes) of the drive's loads on the nodes."""
+    """(forces, dipoles, moments in world axes, wrenches in body axes) of the drive's loads on the
+    nodes."""
     st, robot, lin, dtype = arm.st, arm.robot, arm.st.lin, arm.num.gravity.dtype
     K, ang = st.elements + 1, st.dim - st.lin
     force, moment = jnp.zeros((st.links, K, lin), dtype), jnp.zeros((st.links, K, ang), dtype)
@@ -200,7 +205,8 @@ def _carried(space, turn, lever, wrench):
 
 
 def _on_the_arc(link, s, share, lin: int):
-    """(rotations (K, D, D), ways (K, D)) from the axes of every node to the section at ``s``: from that point of the chord which the nodes' shares make."""
+    """(rotations (K, D, D), ways (K, D)) from the axes of every node to the section at ``s``: from
+    that point of the chord which the nodes' shares make."""
     node = jax.vmap(lambda k: centreline_pose(link, k / (share.shape[0] - 1)))(
         jnp.arange(share.shape[0], dtype=share.dtype)
     )

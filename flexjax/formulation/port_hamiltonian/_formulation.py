@@ -1,4 +1,5 @@
-"""Port-Hamiltonian links on SE(3): large deflections in the plane and in space, serial arms, trees and closed chains."""
+"""Port-Hamiltonian links on SE(3): large deflections in the plane and in space, serial arms, trees
+and closed chains."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -36,19 +37,24 @@ from flexjax.robot import Robot
 
 
 class PortHamiltonian(AbstractFormulation):
-    """Geometrically exact links with ``elements`` elements each: strains and momenta as states, joints as power-conserving interconnections.
+    """Geometrically exact links with ``elements`` elements each: strains and momenta as states,
+    joints as power-conserving interconnections.
 
-    ``mass``: 1 for the consistent inertia of the elements, 0 for lumped (better in high modes), or between. ``drag``: six viscous coefficients
-    per length [linear; angular] on the absolute twist, the damping port of the paper. ``coupling``: 3 x 3 compliance C_c between linear and angular
-    strain. ``scheme``: "staggered" (twists on nodes, strains on elements) or "paper" (Fig. 3 of the paper, with ``alpha`` in (0, 1); dense algebra and massless
-    nodes, for comparisons). ``strain_energy``: your own density U(q, stiffness) of the strain q [linear; angular] (planar robots: three components).
+    ``mass``: 1 for the consistent inertia of the elements, 0 for lumped (better in high modes), or
+    between. ``drag``: six viscous coefficients per length [linear; angular] on the absolute twist,
+    the damping port of the paper. ``coupling``: 3 x 3 compliance C_c between linear and angular
+    strain. ``scheme``: "staggered" (twists on nodes, strains on elements) or "paper" (Fig. 3 of the
+    paper, with ``alpha`` in (0, 1); dense algebra and massless nodes, for comparisons).
+    ``strain_energy``: your own density U(q, stiffness) of the strain q [linear; angular] (planar
+    robots: three components).
 
     >>> import flexjax as fx
     >>> model = fx.PortHamiltonian(elements=8).bind(fx.load_robot("metal-link"))
     """
 
     paper: ClassVar[str] = (
-        "A. Macchelli, C. Melchiorri, S. Stramigioli, Port-based modeling of a flexible link, IEEE Transactions on Robotics 23(4), 2007, 650-660."
+        "A. Macchelli, C. Melchiorri, S. Stramigioli, Port-based modeling of a flexible link, "
+        "IEEE Transactions on Robotics 23(4), 2007, 650-660."
     )
     elements: int = eqx.field(static=True, default=20)
     mass: float = eqx.field(static=True, default=1.0)

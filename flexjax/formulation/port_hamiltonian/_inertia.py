@@ -1,9 +1,13 @@
-"""Elements of a link by quadrature along its true axis: stiffness, inertia and weight of sections that change and of axes that curve.
+"""Elements of a link by quadrature along its true axis: stiffness, inertia and weight of sections
+that change and of axes that curve.
 
-A section at the fraction x of its element moves with the twists of both ends, V(x) = (1 - x) T_a V_a + x T_b V_b, where T turns the axes of a node into those
-of the section and adds the way from the chord to the arc (1 for straight elements). That is exact for rigid motions: whatever taper, pieces and curvature,
-the elements of a link that does not deform have together its mass, centre of mass and inertia. (Linear in body axes and with mean sections, the inertia was
-right to second order in the mesh only: the joints of the contract's arm with rigid links and two elements were 5e-4 of the motion off.)
+A section at the fraction x of its element moves with the twists of both ends, V(x) = (1 - x) T_a
+V_a + x T_b V_b, where T turns the axes of a node into those of the section and adds the way from
+the chord to the arc (1 for straight elements). That is exact for rigid motions: whatever taper,
+pieces and curvature, the elements of a link that does not deform have together its mass, centre of
+mass and inertia. (Linear in body axes and with mean sections, the inertia was right to second order
+in the mesh only: the joints of the contract's arm with rigid links and two elements were 5e-4 of
+the motion off.)
 
 Constants without shear stiffness or rotary inertia are those of an Euler-Bernoulli beam. Sections
 then move across the link by the cubic between both ends (`_cubic`), and a force across the element
@@ -24,12 +28,14 @@ from flexjax.mechanism import beam_properties, centreline_pose
 from flexjax.numerics.screw import se3
 from flexjax.robot import Link
 
-# Gauss points on every part of an element in one piece: a tapered section's rotary inertia is quartic in s, times two linear shape functions.
+# Gauss points on every part of an element in one piece: a tapered section's rotary inertia is
+# quartic in s, times two linear shape functions.
 _POINTS = 5
 
 
 class ElementTable(eqx.Module):
-    """Of all elements of a link, integrated over each; ``coupling`` as its diagonal (n, 6) for straight links."""
+    """Of all elements of a link, integrated over each; ``coupling`` as its diagonal (n, 6) for
+    straight links."""
 
     stiffness: Float[Array, "n 6"]  # per length, compliance averaged
     inertia: Float[Array, "n 6"]  # of the sections, in their own axes
@@ -40,7 +46,8 @@ class ElementTable(eqx.Module):
     moment: Float[Array, "n 2 3"]  # and its first moment about the node
 
     def nodal(self):
-        """(inertia (n+1, 6, 6), mass that weighs (n+1,), its first moment (n+1, 3)) of the nodes."""
+        """(inertia (n+1, 6, 6), mass that weighs (n+1,), its first moment (n+1, 3)) of the
+        nodes."""
         return tuple(
             _to_nodes(a, b)
             for a, b in (
@@ -84,7 +91,8 @@ def couples_fully(link: Link) -> bool:
 
 
 def _shares(link: Link) -> Link:
-    """With pieces whose fractions are shares of their sum: each of them then counts, the last one too."""
+    """With pieces whose fractions are shares of their sum: each of them then counts, the last one
+    too."""
     if not link.pieces:
         return link
     total = sum(piece.fraction for piece in link.pieces)
@@ -97,13 +105,15 @@ def _shares(link: Link) -> Link:
 
 
 def _stations(link: Link, n: int):
-    """(fractions x of the elements (n, m), weights (n, m)): Gauss points on every part of an element that lies in one piece."""
+    """(fractions x of the elements (n, m), weights (n, m)): Gauss points on every part of an
+    element that lies in one piece."""
     dtype = link.length.dtype
     fractions = jnp.stack([p.fraction for p in link.pieces]) if link.pieces else jnp.ones(1, dtype)
     ends = jnp.concatenate([jnp.zeros(1, dtype), jnp.cumsum(fractions[:-1]), jnp.ones(1, dtype)])
     begin = jnp.arange(n, dtype=dtype)[:, None] / n
     low, high = jnp.maximum(begin, ends[None, :-1]), jnp.minimum(begin + 1 / n, ends[None, 1:])
-    # A border of pieces on a node moves both elements' parts by half: the mean of the slopes to either side.
+    # A border of pieces on a node moves both elements' parts by half: the mean of the slopes to
+    # either side.
     span = n * jnp.maximum(high - low, 0.0)
     x, w = np.polynomial.legendre.leggauss(_POINTS)
     x, w = jnp.asarray(0.5 * (x + 1), dtype), jnp.asarray(0.5 * w, dtype)
@@ -112,7 +122,8 @@ def _stations(link: Link, n: int):
 
 
 def along(link: Link, n: int, x):
-    """(T_a, T_b) (6, 6) of a section at the fraction x of an element, and the way (3,) from the chord to it, in the axes of either node."""
+    """(T_a, T_b) (6, 6) of a section at the fraction x of an element, and the way (3,) from the
+    chord to it, in the axes of either node."""
     end, here = (centreline_pose(link, part / n) for part in (jnp.ones_like(x), x))
     off = here.position - x * end.position
     turn, back = end.rotation.T @ here.rotation, end.rotation.T @ off

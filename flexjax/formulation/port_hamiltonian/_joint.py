@@ -1,8 +1,10 @@
-"""A joint as a power-conserving interconnection of two ports: V_child = X V_parent + A y, and back X^T F to the parent, A^T F to the actuators.
+"""A joint as a power-conserving interconnection of two ports: V_child = X V_parent + A y, and back
+X^T F to the parent, A^T F to the actuators.
 
-X and A are those of a whole step from R*, q* by 2 h: products of rotations and levers change by the product rule, D(ab) = Da mean(b) + mean(a) Db, exactly, and
-a rotation that turns by 2 h w about its middle R changes by 2 h sinc(h w) R w^. So the child's base arrives where the joint puts it, to rounding, in position
-and in orientation, and X^T, A^T give back exactly the power that X, A take.
+X and A are those of a whole step from R*, q* by 2 h: products of rotations and levers change by the
+product rule, D(ab) = Da mean(b) + mean(a) Db, exactly, and a rotation that turns by 2 h w about its
+middle R changes by 2 h sinc(h w) R w^. So the child's base arrives where the joint puts it, to
+rounding, in position and in orientation, and X^T, A^T give back exactly the power that X, A take.
 """
 
 import equinox as eqx
@@ -20,8 +22,9 @@ from flexjax.numerics.screw._stumpff import stumpff
 
 
 class JointNumbers(eqx.Module):
-    """One joint (or all of them, stacked): placement in the axes of the parent's attachment node, axes of its turns in child axes, its shifts in
-    placement axes (columns), columns of a ball; rotor inertia, which unknown turns it and how fast, and its axis in the parent's axes."""
+    """One joint (or all of them, stacked): placement in the axes of the parent's attachment node,
+    axes of its turns in child axes, its shifts in placement axes (columns), columns of a ball;
+    rotor inertia, which unknown turns it and how fast, and its axis in the parent's axes."""
 
     rotation: Float[Array, "D D"]
     offset: Float[Array, " D"]
@@ -35,8 +38,8 @@ class JointNumbers(eqx.Module):
 
 
 class JointStage(eqx.Module):
-    """What a stage starts from: plain coordinates (padded), the ball's rotation, rotations of the parent's node and of the child's base node,
-    and the rotor's momentum."""
+    """What a stage starts from: plain coordinates (padded), the ball's rotation, rotations of the
+    parent's node and of the child's base node, and the rotor's momentum."""
 
     q: Float[Array, " k"]
     ball: Float[Array, "D D"]
@@ -70,7 +73,8 @@ def _between(left, axes, right):
 
 
 def _turns(w):
-    """(exp(w) (n, 3, 3), sin|w|/|w| (n,)) of rotation vectors (n, 3): all that can be known at once in one call, which is traced and compiled once."""
+    """(exp(w) (n, 3, 3), sin|w|/|w| (n,)) of rotation vectors (n, 3): all that can be known at once
+    in one call, which is traced and compiled once."""
 
     def one(w):
         c0, c1, c2 = stumpff(jnp.sum(w * w), 2)
@@ -80,8 +84,9 @@ def _turns(w):
 
 
 def _turning(j: JointNumbers, s: JointStage, h, wp, rates):
-    """(3, 3) and (3, k): angular velocity of the child over the step from that of the parent and from the joint's rates, in space; and how the parent turns in
-    half of the step, (its rotation, its sinc)."""
+    """(3, 3) and (3, k): angular velocity of the child over the step from that of the parent and
+    from the joint's rates, in space; and how the parent turns in half of the step, (its rotation,
+    its sinc)."""
     k = rates.shape[0]
     unit = jnp.eye(k, dtype=rates.dtype)
     wb = mv(j.ball, rates)
@@ -90,7 +95,8 @@ def _turning(j: JointNumbers, s: JointStage, h, wp, rates):
     E, c = _turns(
         jnp.stack([h * wp, h * wb, *(v * axis for axis, i in axes for v in (s.q[i], h * rates[i]))])
     )
-    # One factor of the joint's rotation after the other, from the child's end: its two ends, its change by each rate, per time.
+    # One factor of the joint's rotation after the other, from the child's end: its two ends, its
+    # change by each rate, per time.
     ball = mm(s.ball, E[1])
     late0, late1 = s.ball, mm(ball, E[1])
     change = _between(c[1] * ball, j.ball, jnp.eye(3, dtype=wb.dtype))
@@ -160,13 +166,15 @@ def spin_of(j: JointNumbers, Vp, y):
 
 
 def transmit(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
-    """(V_0, wrench that the parent gives away (d,), generalised forces that the joint's unknowns take (n,)) for the wrench F on the child."""
+    """(V_0, wrench that the parent gives away (d,), generalised forces that the joint's unknowns
+    take (n,)) for the wrench F on the child."""
     X, A = maps(j, s, h, Vp, y)
     return mv(X, Vp) + mv(A, y[: A.shape[1]]), *hand_on(j, s, h, Vp, y, F, (X, A), rotors)
 
 
 def hand_on(j: JointNumbers, s: JointStage, h, Vp, y, F, ways, rotors: bool):
-    """The wrench and the generalised forces of :func:`transmit`, where the maps ``ways`` = (X, A) are known."""
+    """The wrench and the generalised forces of :func:`transmit`, where the maps ``ways`` = (X, A)
+    are known."""
     X, A = ways
     k = A.shape[1]
     given = mv(X.T, F)
@@ -181,8 +189,9 @@ def hand_on(j: JointNumbers, s: JointStage, h, Vp, y, F, ways, rotors: bool):
 
 
 def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
-    """The derivatives of :func:`transmit` by (Vp, y, F), as ((X, B), (E, Z, Y), (S, T, A)). In the plane written out (seven tangents of a dozen small
-    operations would be most of the program); in space by forward mode."""
+    """The derivatives of :func:`transmit` by (Vp, y, F), as ((X, B), (E, Z, Y), (S, T, A)). In the
+    plane written out (seven tangents of a dozen small operations would be most of the program); in
+    space by forward mode."""
     if j.offset.shape[0] == 3:
         (X, B, _), given, taken = jax.jacfwd(
             lambda Vp, y, F: transmit(j, s, h, Vp, y, F, rotors), argnums=(0, 1, 2)
@@ -203,7 +212,8 @@ def derivatives(j: JointNumbers, s: JointStage, h, Vp, y, F, rotors: bool):
     moving = Vp[:2] + factor * wp * side + mean * sliding
     first = jnp.eye(n, dtype=y.dtype)[:1]
     wide = ((0, 0), (0, n - k))
-    # The angle between the two sides changes with the turning rate only: d across = -h turning J across dy.
+    # The angle between the two sides changes with the turning rate only: d across = -h turning J
+    # across dy.
     linear = mm(C, ((factor + slope * wp[0]) * side + mean_slope * sliding)[:, None])
     X = jnp.concatenate([jnp.concatenate([C, linear], axis=1), plain[2:]], axis=0)
     by_shift = jnp.pad(mm(C, mean * shift + h * factor * wp[0] * shifted), wide)
@@ -243,7 +253,8 @@ def base_twist(j: JointNumbers, s: JointStage, h, Vp, y):
 
 
 def base_twists(st: Structure, j: JointNumbers, s: JointStage, h, ground, y, ends):
-    """(twists of all base nodes (L, d), twists that the joints hang on (L, d)) from the joints' unknowns (L, n) and the twists of the last nodes (L, d)."""
+    """(twists of all base nodes (L, d), twists that the joints hang on (L, d)) from the joints'
+    unknowns (L, n) and the twists of the last nodes (L, d)."""
     if not any(st.rigid):
         parents = jnp.concatenate([ends, ground[None]])[np.array(st.parents)]
         return jax.vmap(lambda j, s, Vp, y: base_twist(j, s, h, Vp, y))(j, s, parents, y), parents
@@ -255,9 +266,11 @@ def base_twists(st: Structure, j: JointNumbers, s: JointStage, h, ground, y, end
 
 
 def along_tree(st: Structure, j: JointNumbers, s: JointStage, h, ground, y, tip, *rows):
-    """The same where what a link's children hang on is ``tip(V_0, whether the link is rigid, *rows[i])``, from the ground outwards."""
+    """The same where what a link's children hang on is ``tip(V_0, whether the link is rigid,
+    *rows[i])``, from the ground outwards."""
     if st.planar:
-        # Joints in the plane are a few operations, which XLA fuses; in space they are hundreds, and a loop is compiled once.
+        # Joints in the plane are a few operations, which XLA fuses; in space they are hundreds, and
+        # a loop is compiled once.
         base: dict[int, Array] = {}
         ends: dict[int, Array] = {}
         hung: dict[int, Array] = {}

@@ -1,8 +1,10 @@
-"""The algebra of `_algebra` with components first and elements last: (d, ...) vectors and (d, d, ...) matrices.
+"""The algebra of `_algebra` with components first and elements last: (d, ...) vectors and (d, d,
+...) matrices.
 
-Loops over the elements of a link are then innermost and contiguous, which XLA vectorises on CPU; with the components last it does not. What a Newton iteration
-does with elements and nodes is written in it, for any axes behind the components: (links, nodes), and behind them the batch of a Newton iteration in the plane
-(`_newton.corrections`).
+Loops over the elements of a link are then innermost and contiguous, which XLA vectorises on CPU;
+with the components last it does not. What a Newton iteration does with elements and nodes is
+written in it, for any axes behind the components: (links, nodes), and behind them the batch of a
+Newton iteration in the plane (`_newton.corrections`).
 """
 
 import jax
@@ -31,7 +33,8 @@ def _product(c, a):
 
 
 def _combined(*parts):
-    """sum_i c_i x_i of constant matrices c_i and numbers x_i (...). Not stacked entry by entry: XLA on CPU does not vectorise a concatenation."""
+    """sum_i c_i x_i of constant matrices c_i and numbers x_i (...). Not stacked entry by entry: XLA
+    on CPU does not vectorise a concatenation."""
     return sum(
         jnp.asarray(c, x.dtype).reshape(*c.shape, *(1,) * x.ndim) * x[None, None] for c, x in parts
     )

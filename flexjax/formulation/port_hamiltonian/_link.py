@@ -1,8 +1,12 @@
-"""The staggered element of a link: twists on nodes, strains and wrenches on elements, power-conserving because the same E appears twice.
+"""The staggered element of a link: twists on nodes, strains and wrenches on elements,
+power-conserving because the same E appears twice.
 
     Q' = E+ V_b - E- V_a          E+- = 1 +- ad(kappa)/2          kappa = Q + n_hat l
-    wrench on node a: E-^T w,     on node b: -E+^T w              (so that V_a f_a + V_b f_b = -w Q' for any w: eq. (20) and its adjoint)
-Over a stage Q = Q* + h Q' is linear in Q for given twists: (1 + h ad(Vm)) kappa = kappa* + h (V_b - V_a), Vm the mean: solved in closed form.
+    wrench on node a: E-^T w,     on node b: -E+^T w
+
+So V_a f_a + V_b f_b = -w Q' for any w: eq. (20) and its adjoint. Over a stage Q = Q* + h Q' is
+linear in Q for given twists, (1 + h ad(Vm)) kappa = kappa* + h (V_b - V_a) with the mean twist Vm,
+and is solved in closed form.
 """
 
 import functools
@@ -30,18 +34,20 @@ from flexjax.formulation.port_hamiltonian._lanes import (
 from flexjax.numerics import linalg
 from flexjax.numerics.linalg._batch_last import materialise
 
-# Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for polynomials up to degree 8.
+# Gauss points of the mean value of a nonlinear strain energy's gradient over a step: exact for
+# polynomials up to degree 8.
 _NODES, _WEIGHTS = (tuple(map(float, x)) for x in np.polynomial.legendre.leggauss(4))
 
 
 class Elements(eqx.Module):
-    """All elements of all links. ``stiffness`` is C^-1 / l, as its diagonal (L, N, d) or in full (L, N, d, d); ``density`` a nonlinear strain
-    energy per length U(q, stiffness times l) or None."""
+    """All elements of all links. ``stiffness`` is C^-1 / l, as its diagonal (L, N, d) or in full
+    (L, N, d, d); ``density`` a nonlinear strain energy per length U(q, stiffness times l) or
+    None."""
 
     length: Float[Array, " L"]
-    rest: Float[
-        Array, "L N d"
-    ]  # n_hat l, for curved links turned so that an undeformed element carries twists as its arc does (`_algebra.cayley_screw`)
+    # n_hat l, for curved links rotated so that an undeformed element carries twists as its arc does
+    # (`_algebra.cayley_screw`).
+    rest: Float[Array, "L N d"]
     shape: Float[Array, "L N d"]  # n_hat l
     stiffness: Array
     tau: Float[Array, " L"] | None  # strain-rate damping
@@ -64,7 +70,8 @@ class Elements(eqx.Module):
         return jnp.sum(self._energies(Q))
 
     def wrench(self, Q, start):
-        """Elastic wrench at a stage that began at ``start``: C^-1 q, or the mean value of grad U over the midpoint step start .. 2 Q - start."""
+        """Elastic wrench at a stage that began at ``start``: C^-1 q, or the mean value of grad U
+        over the midpoint step start .. 2 Q - start."""
         if self.density is None:
             return self._linear(Q)
         gradient = jax.grad(lambda q: jnp.sum(self._energies(q)))
@@ -105,7 +112,8 @@ class Elements(eqx.Module):
 
 
 class LaneElements(eqx.Module):
-    """The elements in a stage, components first (see _lanes); ``h`` and ``tau`` have the axes of a vector (1, 1 or L, 1)."""
+    """The elements in a stage, components first (see _lanes); ``h`` and ``tau`` have the axes of a
+    vector (1, 1 or L, 1)."""
 
     rest: Float[Array, "d L N *b"]
     stiffness: Array  # (d, L, N, ...) or (d, d, L, N, ...)
@@ -113,7 +121,8 @@ class LaneElements(eqx.Module):
     nonlinear: Elements | None  # where there is a density: the elements it belongs to
 
     def begin(self, start, h, V):
-        """((1 + h ad(Vm))^-1, kappa) at a stage from Q* (d, L, N) and twists (d, L, K), with which forces and tangent both begin."""
+        """((1 + h ad(Vm))^-1, kappa) at a stage from Q* (d, L, N) and twists (d, L, K), with which
+        forces and tangent both begin."""
 
         def both():
             Va, Vb = V[:, :, :-1], V[:, :, 1:]

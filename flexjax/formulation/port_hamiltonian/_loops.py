@@ -1,6 +1,8 @@
-"""Joints that close a loop: both sides travel together. Multipliers are the force (world axes) and the moments that hold them.
+"""Joints that close a loop: both sides travel together. Multipliers are the force (world axes) and
+the moments that hold them.
 
-Positions are constrained in the way the step moves them, so that hinges never separate; directions are constrained at the end of the step.
+Positions are constrained in the way the step moves them, so that hinges never separate; directions
+are constrained at the end of the step.
 """
 
 import dataclasses
@@ -20,7 +22,8 @@ from flexjax.robot import Robot
 
 @dataclasses.dataclass(frozen=True)
 class LoopPlan:
-    """Static: the links, the ends (0: base node, 1: node N; -1 as link is the ground), the type and where its multipliers stand."""
+    """Static: the links, the ends (0: base node, 1: node N; -1 as link is the ground), the type and
+    where its multipliers stand."""
 
     parent: int
     parent_end: int
@@ -32,7 +35,8 @@ class LoopPlan:
 
 
 class LoopNumbers(eqx.Module):
-    """Per side: lever in node axes, and a triad (columns: axis, two normals) that coincides with the other side's when the loop is closed."""
+    """Per side: lever in node axes, and a triad (columns: axis, two normals) that coincides with
+    the other side's when the loop is closed."""
 
     parent_lever: Float[Array, " lin"]
     child_lever: Float[Array, " lin"]
@@ -108,7 +112,8 @@ def _triad(axis):
 
 
 def _pairs(kind: str):
-    """Pairs (column of the parent's triad, column of the child's) that stay normal to each other."""
+    """Pairs (column of the parent's triad, column of the child's) that stay normal to each
+    other."""
     return {"revolute": ((1, 0), (2, 0)), "fixed": ((1, 0), (2, 0), (1, 2)), "spherical": ()}[kind]
 
 
@@ -157,7 +162,8 @@ def wrenches(plan: LoopPlan, n: LoopNumbers, h, parent: Side, child: Side, multi
     lin = parent.x.shape[0]
     force, moments = multipliers[:lin], [jnp.zeros(parent.V.shape[0] - lin, multipliers.dtype)] * 2
     if plan.kind != "spherical" and lin == 3:
-        # The angle between two directions changes over a step by Dp mean(c) + mean(p) Dc: moments with the means hold it without any work.
+        # The angle between two directions changes over a step by Dp mean(c) + mean(p) Dc: moments
+        # with the means hold it without any work.
         (P, P_mean), (C, C_mean) = (
             _directions(side, triad, h)
             for side, triad in ((parent, n.parent_triad), (child, n.child_triad))
@@ -186,14 +192,16 @@ def wrenches(plan: LoopPlan, n: LoopNumbers, h, parent: Side, child: Side, multi
 
 
 def _directions(side: Side, triad, h):
-    """Directions of a triad in world axes: in the middle of the step from side.R, and the mean of its ends."""
+    """Directions of a triad in world axes: in the middle of the step from side.R, and the mean of
+    its ends."""
     w = side.V[side.x.shape[0] :]
     middle, end = (mm(rotate_by(side.R, time * w), triad) for time in (h, 2 * h))
     return middle, 0.5 * (mm(side.R, triad) + end)
 
 
 def exact(plans: tuple[LoopPlan, ...], planar: bool) -> bool:
-    """Whether a loop's wrench on one side depends on that side only (moments in space depend on both)."""
+    """Whether a loop's wrench on one side depends on that side only (moments in space depend on
+    both)."""
     return planar or all(p.kind == "spherical" for p in plans)
 
 

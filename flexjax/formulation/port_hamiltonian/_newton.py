@@ -1,4 +1,5 @@
-"""The structured Newton matrix of a stage: block-tridiagonal links, joints eliminated in passing, loops as borders."""
+"""The structured Newton matrix of a stage: block-tridiagonal links, joints eliminated in passing,
+loops as borders."""
 
 import jax
 import jax.numpy as jnp
@@ -34,8 +35,10 @@ def linearise(arm: Assembly, stage: Stage, u: Unknowns) -> tuple[Unknowns, Newto
 
 
 def corrections(arm: Assembly, stage: Stage, u: Unknowns, batched, size: int) -> Unknowns:
-    """Newton's corrections of a batch of stages: the last axis of all of ``u``, and of those leaves of (arm, stage) that ``batched`` marks. Nodes and elements
-    are worked on with the batch innermost, which XLA vectorises on CPU; joints go through vmap, and so do the rows of mechanisms of several links."""
+    """Newton's corrections of a batch of stages: the last axis of all of ``u``, and of those leaves
+    of (arm, stage) that ``batched`` marks. Nodes and elements are worked on with the batch
+    innermost, which XLA vectorises on CPU; joints go through vmap, and so do the rows of mechanisms
+    of several links."""
 
     def each(fn, *args):
         return vmap_last(
@@ -155,7 +158,8 @@ def joint_blocks(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation):
         )[1]
 
     unit = np.eye(st.unknowns)
-    # One by one they fuse with their neighbours; where they are many, they would be most of the program.
+    # One by one they fuse with their neighbours; where they are many, they would be most of the
+    # program.
     T = T - (
         jnp.stack([slope(c) for c in unit], axis=-1)
         if st.unknowns < 3

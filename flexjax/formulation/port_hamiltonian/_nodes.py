@@ -1,4 +1,5 @@
-"""Nodes and elements of all links in a stage: what the nodes lack, and its derivative by their twists. Components first throughout (see _lanes)."""
+"""Nodes and elements of all links in a stage: what the nodes lack, and its derivative by their
+twists. Components first throughout (see _lanes)."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +11,8 @@ from flexjax.formulation.port_hamiltonian._link import LaneElements
 
 
 def _pad(x, front: int, back: int):
-    """Zeros on nodes that an element does not touch: the axis of nodes is the third of vectors (d, L, N, ...)."""
+    """Zeros on nodes that an element does not touch: the axis of nodes is the third of vectors (d,
+    L, N, ...)."""
     return jnp.pad(x, ((0, 0), (0, 0), (front, back), *((0, 0),) * (x.ndim - 3)))
 
 
@@ -19,7 +21,8 @@ def _pad_blocks(x, front: int, back: int):
 
 
 def momentum(mass, off, V):
-    """M V with the diagonal blocks (d, d, L, K) and the coupling of neighbours, as its diagonal (d, L, N) or in full (d, d, L, N)."""
+    """M V with the diagonal blocks (d, d, L, K) and the coupling of neighbours, as its diagonal (d,
+    L, N) or in full (d, d, L, N)."""
     ahead, behind = V[:, :, 1:], V[:, :, :-1]
     to_first, to_last = (
         (off * ahead, off * behind)
@@ -42,7 +45,8 @@ class Nodes(eqx.Module):
     pull: NodeForces
 
     def needs(self, V):
-        """(wrenches that the nodes lack because of weight, loads and drag, power that drag takes)."""
+        """(wrenches that the nodes lack because of weight, loads and drag, power that drag
+        takes)."""
         lost, damped = self.pull.damping(V)
         return damped - self.pull.wrench(self.rotation, self.h, V), lost
 

@@ -37,9 +37,18 @@ def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], a: Accelerations) -
     for i, j in enumerate(st.joint_of):
         reaction = reaction.at[j].set(spatial_vector(a.reaction[i], st.planar))
     return Snapshot(
-        q=arm.coordinates(mech.q), qd=mech.v[:D], qdd=a.tangent.v[:D], motor=xm, effort=effort, frames=frames,
-        velocity=velocity, acceleration=acceleration, deflection=deflection, strain=strain, reaction=reaction,
-    )  # fmt: skip
+        q=arm.coordinates(mech.q),
+        qd=mech.v[:D],
+        qdd=a.tangent.v[:D],
+        motor=xm,
+        effort=effort,
+        frames=frames,
+        velocity=velocity,
+        acceleration=acceleration,
+        deflection=deflection,
+        strain=strain,
+        reaction=reaction,
+    )
 
 
 def _pose(arm: Assembly, R, x):
@@ -63,8 +72,9 @@ def _rigid(arm: Assembly, i, R, mech, a: Accelerations, s):
 
 
 def _flexible(arm: Assembly, R, x, V, V_rate, Q, length, rest, s):
-    """Between nodes along the screw that leads from one to the next; strains linear between the centres of the elements, and on to the ends of the link (a
-    gauge at a clamp would read half an element's share too little otherwise: 2.5 % of a tip load's strain with 20 elements)."""
+    """Between nodes along the screw that leads from one to the next; strains linear between the
+    centres of the elements, and on to the ends of the link (a gauge at a clamp would read half an
+    element's share too little otherwise: 2.5 % of a tip load's strain with 20 elements)."""
     planar, n = arm.st.planar, arm.st.elements
     poses = jax.vmap(lambda r, x: _pose(arm, r, x))(R, x)
     between = jax.vmap(lambda p, q: se3.log(se3.compose(se3.inverse(p), q)))(

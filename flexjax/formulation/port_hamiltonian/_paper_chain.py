@@ -1,9 +1,14 @@
-"""The paper's own elements (Fig. 3) in a mechanism: twists and wrenches of all ends as unknowns, any alpha; a reference beside the staggered element.
+"""The paper's own elements (Fig. 3) in a mechanism: twists and wrenches of all ends as unknowns,
+any alpha; a reference beside the staggered element.
 
-    Q' = t_b - t_a + ad(kappa) e_p                         e_q = C^-1 Q / l = (1 - alpha) w_a + alpha w_b
-    P' = w_b - w_a - ad(kappa)^T e_q + ad(e_p)^T P         e_p = I^-1 P / l = alpha t_a + (1 - alpha) t_b
-Nodes are massless: a node passes on the wrench of its outboard neighbour, less what weight and loads take there. The unknowns of a stage are the twists t_b
-and the wrenches w_a of every element. They are solved densely (cost cubic in the elements), which is what a reference may cost.
+    Q' = t_b - t_a + ad(kappa) e_p
+    P' = w_b - w_a - ad(kappa)^T e_q + ad(e_p)^T P
+    e_q = C^-1 Q / l = (1 - alpha) w_a + alpha w_b
+    e_p = I^-1 P / l = alpha t_a + (1 - alpha) t_b
+
+Nodes are massless: a node passes on the wrench of its outboard neighbour, less weight and loads.
+The unknowns of a stage are the twists t_b and the wrenches w_a of every element. They are solved
+densely, at a cost cubic in the elements, which a reference may have.
 """
 
 import equinox as eqx
@@ -51,7 +56,8 @@ class Ends(eqx.Module):
 
 
 def _exchange(arm: Assembly, stage: Stage, u: Unknowns):
-    """Twists, joints and nodes of one pass: (V, parents, Ends, rows of the nodes, given, taken, power that drag takes)."""
+    """Twists, joints and nodes of one pass: (V, parents, Ends, rows of the nodes, given, taken,
+    power that drag takes)."""
     d = arm.st.dim
     inner = u.nodes[..., d:]
     V, parents = _stage.outwards(arm, stage, Unknowns(u.joints, u.nodes[..., :d], u.loops))
@@ -149,7 +155,8 @@ class PaperTerm(AbstractPortHamiltonianTerm):
         arm = self.arm
         e, _ = self._evaluate(stage, unknowns)
         mech, power, loss = _stage.arrive(arm, stage, unknowns, factor, e)
-        # The states are e_p. Rates of joints are algebraic here: they stay those of the stage, for extrapolated ones would flip about it for ever.
+        # The states are e_p. Rates of joints are algebraic here: they stay those of the stage, for
+        # extrapolated ones would flip about it for ever.
         twists = _outwards(arm, e.V[:, 0], arm.between(mech.V))
         V = jnp.concatenate([e.V[:, :1], twists], axis=1)
         return (
@@ -166,8 +173,9 @@ class PaperTerm(AbstractPortHamiltonianTerm):
 
     # --- the differential equation itself
     def instant(self, t, mech: PortState, piece_time, memory) -> Accelerations:
-        """Twists, wrenches and rates of the states at one instant. It exists where every joint is prescribed or damped (index 1); accelerations of algebraic
-        twists do not exist and are given as NaN."""
+        """Twists, wrenches and rates of the states at one instant. It exists where every joint is
+        prescribed or damped (index 1); accelerations of algebraic twists do not exist and are given
+        as NaN."""
         arm = self.arm
         num, st = arm.num, arm.st
         R, zero = turn_matrix(mech.turn), jnp.zeros((), mech.v.dtype)
@@ -316,11 +324,13 @@ def paper_refusals(robot) -> list[str]:
     for link in robot.links:
         if link.rigid:
             faults.append(
-                f"links.{link.name}.rigid: a rigid link between the paper's elements; expected flexible links, or scheme='staggered'"
+                f"links.{link.name}.rigid: a rigid link between the paper's elements; expected "
+                "flexible links, or scheme='staggered'"
             )
         if link.damping is not None and link.damping.mass is not None:
             faults.append(
-                f"links.{link.name}.damping.mass: damping by nodal mass; expected strain_rate or the option drag, or scheme='staggered'"
+                f"links.{link.name}.damping.mass: damping by nodal mass; expected strain_rate or "
+                "the option drag, or scheme='staggered'"
             )
     for j in robot.tree_joints:
         rotor = j.motor is not None and j.motor.rotor is not None
@@ -332,7 +342,8 @@ def paper_refusals(robot) -> list[str]:
         ):
             if there is not None:
                 faults.append(
-                    f"joints.{j.name}.{field}: inertia or a spring on a massless node; expected a plain joint, or scheme='staggered'"
+                    f"joints.{j.name}.{field}: inertia or a spring on a massless node; expected "
+                    "a plain joint, or scheme='staggered'"
                 )
     for p in robot.payloads:
         faults.append(

@@ -1,9 +1,14 @@
-"""The paper's own element: strain and momentum both on the element, ports at its ends, a free parameter alpha (Fig. 3 of the paper).
+"""The paper's own element: strain and momentum both on the element, ports at its ends, a free
+parameter alpha (Fig. 3 of the paper).
 
-    Q' = t_b - t_a + ad(kappa) e_p                         e_q = C^-1 Q / l = (1 - alpha) w_a + alpha w_b
-    P' = w_b - w_a - ad(kappa)^T e_q + ad(e_p)^T P + F     e_p = I^-1 P / l = alpha t_a + (1 - alpha) t_b
-Power balance for any alpha: e_q Q' + e_p P' = w_b t_b - w_a t_a + e_p F. A chain of N elements has the port variables of its N + 1 ends as algebraic
-unknowns: with the wrench known at one end and the twist at the other both are found by marching.
+    Q' = t_b - t_a + ad(kappa) e_p
+    P' = w_b - w_a - ad(kappa)^T e_q + ad(e_p)^T P + F
+    e_q = C^-1 Q / l = (1 - alpha) w_a + alpha w_b
+    e_p = I^-1 P / l = alpha t_a + (1 - alpha) t_b
+
+Power balances for any alpha: e_q Q' + e_p P' = w_b t_b - w_a t_a + e_p F. A chain of N elements has
+the port variables of its N + 1 ends as algebraic unknowns. With the wrench known at one end and the
+twist at the other, both are found by marching.
 """
 
 import equinox as eqx
@@ -35,7 +40,8 @@ class PaperElement(eqx.Module):
         return 0.5 * jnp.sum(e_q * Q) + 0.5 * jnp.sum(e_p * P)
 
     def ports(self, Q, P, base_twist: Float[Array, " d"], tip_wrench: Float[Array, " d"]):
-        """Twists and wrenches (N + 1, d) of the ends, for a given twist of the base and a given wrench on the tip."""
+        """Twists and wrenches (N + 1, d) of the ends, for a given twist of the base and a given
+        wrench on the tip."""
         e_q, e_p = self.efforts(Q, P)
         a = self.alpha
 
@@ -68,7 +74,8 @@ class PaperElement(eqx.Module):
         return Q_rate, P_rate
 
     def clamped_frequencies(self, N: int) -> Array:
-        """Circular frequencies of the link clamped at its base and free at its tip, ascending (2 N d eigenvalues in conjugate pairs)."""
+        """Circular frequencies of the link clamped at its base and free at its tip, ascending (2 N
+        d eigenvalues in conjugate pairs)."""
         d = self.rest.shape[0]
         zero = jnp.zeros(d, self.rest.dtype)
 

@@ -1,4 +1,5 @@
-"""The numbers of a mechanism from the robot: elements, nodal inertia, weights, joints. Computed in space and cut down for planar robots."""
+"""The numbers of a mechanism from the robot: elements, nodal inertia, weights, joints. Computed in
+space and cut down for planar robots."""
 
 import equinox as eqx
 import jax
@@ -31,7 +32,8 @@ from flexjax.robot import Joint, Robot
 
 
 class Numbers(eqx.Module):
-    """Stacked over links (L), nodes (K = N + 1), elements (N), joint coordinates (D). None: nothing of the kind on this robot."""
+    """Stacked over links (L), nodes (K = N + 1), elements (N), joint coordinates (D). None: nothing
+    of the kind on this robot."""
 
     elements: Elements
     mass: Float[Array, "L K d d"]  # diagonal blocks
@@ -52,8 +54,8 @@ class Numbers(eqx.Module):
 
 
 def _station_weights(s, n: int):
-    """(n+1,) linear shape functions of the nodes at station s. On a node they have a kink; their derivative there is that of the element behind it, on the
-    tip that of the last element."""
+    """(n+1,) linear shape functions of the nodes at station s. On a node they have a kink; their
+    derivative there is that of the element behind it, on the tip that of the last element."""
     element = jnp.clip(jnp.floor(lax.stop_gradient(s) * n), 0, n - 1)
     part, node = s * n - element, jnp.arange(n + 1, dtype=s.dtype)
     return jnp.where(node == element, 1.0 - part, jnp.where(node == element + 1, part, 0.0))
@@ -193,9 +195,16 @@ def mechanism_numbers(
         moment, gravity, inertia = moment[..., :2], gravity[:2], inertia[..., PLANAR]
         dragged = None if dragged is None else dragged[..., PLANAR]
         joints = JointNumbers(
-            joints.rotation[:, :2, :2], joints.offset[:, :2], joints.first[:, 2:], joints.second[:, 2:], joints.shift[:, :2],
-            joints.ball[:, 2:], joints.rotor, joints.gears, joints.rotor_axis[:, 2:],
-        )  # fmt: skip
+            joints.rotation[:, :2, :2],
+            joints.offset[:, :2],
+            joints.first[:, 2:],
+            joints.second[:, 2:],
+            joints.shift[:, :2],
+            joints.ball[:, 2:],
+            joints.rotor,
+            joints.gears,
+            joints.rotor_axis[:, 2:],
+        )
     if alpha is None:
         inertia = None
     else:
@@ -218,14 +227,24 @@ def mechanism_numbers(
         or full
     )
     return Numbers(
-        elements=Elements(l, rest, shape, per_length, tau, density), mass=mass, mass_off=off, inertia=inertia, alpha=alpha,
-        weight=weight, moment=moment if offset else None,
-        deformation_damping=deformation, drag=dragged, joints=joints, gravity=gravity, hardware=joint_hardware(robot),
-    )  # fmt: skip
+        elements=Elements(l, rest, shape, per_length, tau, density),
+        mass=mass,
+        mass_off=off,
+        inertia=inertia,
+        alpha=alpha,
+        weight=weight,
+        moment=moment if offset else None,
+        deformation_damping=deformation,
+        drag=dragged,
+        joints=joints,
+        gravity=gravity,
+        hardware=joint_hardware(robot),
+    )
 
 
 def _coupled(stiffness, coupling, st: Structure, like):
-    """Full stiffness per length from the diagonal one and the compliance C_c (linear rows, angular columns) that couples the two halves."""
+    """Full stiffness per length from the diagonal one and the compliance C_c (linear rows, angular
+    columns) that couples the two halves."""
     C_c = np.asarray(coupling, float)
     C = jnp.zeros((6, 6), like.dtype).at[:3, 3:].set(C_c).at[3:, :3].set(C_c.T)
     if st.planar:

@@ -1,4 +1,5 @@
-"""A stage z = z* + h f(z) of a mechanism: its unknowns, one pass over the mechanism, what vanishes at the solution, where the stage leads."""
+"""A stage z = z* + h f(z) of a mechanism: its unknowns, one pass over the mechanism, what vanishes
+at the solution, where the stage leads."""
 
 import equinox as eqx
 import jax
@@ -93,9 +94,15 @@ def nodes_of(arm: Assembly, t, mech: PortState, R, h, piece_time) -> Nodes:
     num = arm.num
     mass, off = lanes(num.mass, 2), lanes(num.mass_off, num.mass_off.ndim - 2)
     return Nodes(
-        h=jnp.reshape(h, (1, 1, 1)), Q=lanes(mech.Q), momentum=momentum(mass, off, lanes(mech.V)), rotation=lanes(R, 2), mass=mass, off=off,
-        elements=num.elements.lanes(), pull=node_forces(arm, t, mech, R, piece_time),
-    )  # fmt: skip
+        h=jnp.reshape(h, (1, 1, 1)),
+        Q=lanes(mech.Q),
+        momentum=momentum(mass, off, lanes(mech.V)),
+        rotation=lanes(R, 2),
+        mass=mass,
+        off=off,
+        elements=num.elements.lanes(),
+        pull=node_forces(arm, t, mech, R, piece_time),
+    )
 
 
 def guess(arm: Assembly, mech: PortState) -> Unknowns:
@@ -131,14 +138,16 @@ def outwards(arm: Assembly, stage: Stage, u: Unknowns):
 
 
 def bases(arm: Assembly, stage: Stage, joints, ends):
-    """(twists of the base nodes (L, d), twists that the joints hang on (L, d)) from the rates of the joints and the twists of the last nodes (L, d)."""
+    """(twists of the base nodes (L, d), twists that the joints hang on (L, d)) from the rates of
+    the joints and the twists of the last nodes (L, d)."""
     return _joint.base_twists(
         arm.st, arm.num.joints, stage.joint, stage.h, stage.ground, joints, ends
     )
 
 
 def node_needs(arm: Assembly, stage: Stage, V, multipliers):
-    """(wrenches that nodes lack because of weight, loads, drag and loops, power that drag takes)."""
+    """(wrenches that nodes lack because of weight, loads, drag and loops, power that drag
+    takes)."""
     rows, lost = stage.nodes.needs(lanes(V))
     return loop_needs(arm, stage, V, multipliers, unlanes(rows)), lost
 
@@ -167,7 +176,8 @@ def evaluate(arm: Assembly, stage: Stage, u: Unknowns) -> Evaluation:
 
 
 def complete(arm: Assembly, stage: Stage, u: Unknowns, V, parents, along) -> Evaluation:
-    """The pass over the mechanism, once the links have told ``along``: their rows, strains and losses."""
+    """The pass over the mechanism, once the links have told ``along``: their rows, strains and
+    losses."""
     rows, Q, loss = along
     rows, given, taken = inwards(
         arm, stage, loop_needs(arm, stage, V, u.loops, unlanes(rows)), parents, u.joints
@@ -247,7 +257,8 @@ def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor, e: Evaluation):
     power = jnp.sum(v * e.forces.driven) + stage.nodes.pull.power(
         lanes(R, 2), stage.nodes.h, lanes(e.V)
     )
-    # Wrenches only where they do work: without them nothing asks for the rows of the nodes, and XLA leaves them out.
+    # Wrenches only where they do work: without them nothing asks for the rows of the nodes, and XLA
+    # leaves them out.
     if locked.any():
         power = power + jnp.sum(
             jnp.where(locked, e.taken - arm.spread(e.forces.total), 0.0) * u.joints
@@ -288,6 +299,10 @@ def blend(arm: Assembly, a: PortState, b: PortState, weight, step, unknowns) -> 
         return q + weight * (p - q)
 
     return PortState(
-        q=arm.move_q(b.q, -weight * step * v), v=mix(a.v, b.v), V=mix(a.V, b.V), Q=mix(a.Q, b.Q),
-        turn=turn_move(b.turn, -weight * step * V[..., st.lin :]), x=mix(a.x, b.x),
-    )  # fmt: skip
+        q=arm.move_q(b.q, -weight * step * v),
+        v=mix(a.v, b.v),
+        V=mix(a.V, b.V),
+        Q=mix(a.Q, b.Q),
+        turn=turn_move(b.turn, -weight * step * V[..., st.lin :]),
+        x=mix(a.x, b.x),
+    )

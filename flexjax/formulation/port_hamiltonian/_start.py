@@ -1,4 +1,5 @@
-"""The first state: joints and links as told, loops closed by the joints that nothing else fixes, rates that open no loop."""
+"""The first state: joints and links as told, loops closed by the joints that nothing else fixes,
+rates that open no loop."""
 
 import jax
 import jax.numpy as jnp
@@ -51,7 +52,8 @@ def first_state(arm: Assembly, t0, start: Start) -> PortState:
 
 
 def _strains(arm: Assembly, start: Start):
-    """(L, N, d) strains of the elements and their rates: of the links that ``start`` names, rotations alone."""
+    """(L, N, d) strains of the elements and their rates: of the links that ``start`` names,
+    rotations alone."""
     st = arm.st
     Q = Q_rate = jnp.zeros((st.links, st.elements, st.dim), arm.robot.gravity.dtype)
     for i, shape in start.shapes(arm.robot, lambda i: not st.rigid[i], "PortHamiltonian").items():
@@ -71,7 +73,8 @@ def _turns(curve: Curve, st: Structure, length):
 
 
 def _close(arm: Assembly, t0, q, v, Q, Q_rate, prescribed, named):
-    """Move joints that neither a Motion nor the start fixes (all but the prescribed ones if that leaves none) until the loops close."""
+    """Move joints that neither a Motion nor the start fixes (all but the prescribed ones if that
+    leaves none) until the loops close."""
     st = arm.st
     movable = ~prescribed & ~named["joints"]
     if not movable.any():
@@ -118,7 +121,8 @@ def _close(arm: Assembly, t0, q, v, Q, Q_rate, prescribed, named):
 
 
 def _opening(arm: Assembly, t0, q, v, Q, Q_rate):
-    """Rates at which the loops open, from the twists of the nodes, and their derivative with respect to v."""
+    """Rates at which the loops open, from the twists of the nodes, and their derivative with
+    respect to v."""
     turn, x = arm.shape(t0, q, Q, None)
     R = turn_matrix(turn)
     ground_R, ground_x, ground_V = arm.ground(t0, None)

@@ -1,4 +1,5 @@
-"""Static facts of a mechanism: its tree of links, where joint coordinates stand, what kind of hardware occurs at all."""
+"""Static facts of a mechanism: its tree of links, where joint coordinates stand, what kind of
+hardware occurs at all."""
 
 import dataclasses
 
@@ -9,14 +10,16 @@ from jaxtyping import Array
 from flexjax._types import is_traced
 from flexjax.robot import Robot
 
-# Numbers in q of each joint type; spherical joints are quaternions (wxyz), free ones a translation and a quaternion.
+# Numbers in q of each joint type; spherical joints are quaternions (wxyz), free ones a translation
+# and a quaternion.
 _NUMBERS = {"revolute": 1, "prismatic": 1, "fixed": 0, "universal": 2, "spherical": 4, "free": 7}
 _BALL_COLUMN = {"spherical": 0, "free": 3}
 
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
-    """Order of q: tree joints in robot order, then motors of flexible joints; v alike, with three rates for the four numbers of a ball."""
+    """Order of q: tree joints in robot order, then motors of flexible joints; v alike, with three
+    rates for the four numbers of a ball."""
 
     elements: int
     planar: bool
@@ -121,22 +124,26 @@ def refusals(robot: Robot) -> list[str]:
     for j in robot.joints:
         if j.type == "sliding" or j.telescopes:
             faults.append(
-                f"joints.{j.name}: a {j.type} joint that travels along a flexible link; expected a fixed axis, or another formulation"
+                f"joints.{j.name}: a {j.type} joint that travels along a flexible link; expected "
+                "a fixed axis, or another formulation"
             )
     for j in robot.tree_joints:
         if j.flexible and j.dofs != 1:
             faults.append(
-                f"joints.{j.name}.stiffness: a flexible {j.type} joint; expected a joint with one degree of freedom"
+                f"joints.{j.name}.stiffness: a flexible {j.type} joint; expected a joint with "
+                "one degree of freedom"
             )
     for j in robot.loop_joints:
         if j.type not in ("revolute", "spherical", "fixed"):
             faults.append(
-                f"joints.{j.name}: a {j.type} joint closes a loop; expected a revolute, spherical or fixed joint"
+                f"joints.{j.name}: a {j.type} joint closes a loop; expected a revolute, "
+                "spherical or fixed joint"
             )
         for field in ("stiffness", "damping", "friction", "hub", "mass", "motor", "stops"):
             if getattr(j, field) is not None:
                 faults.append(
-                    f"joints.{j.name}.{field}: hardware on a joint that closes a loop; put it on a joint of the tree"
+                    f"joints.{j.name}.{field}: hardware on a joint that closes a loop; put it on "
+                    "a joint of the tree"
                 )
     for link in robot.links:
         if link.damping is not None and link.damping.modal is not None:
@@ -145,13 +152,15 @@ def refusals(robot: Robot) -> list[str]:
             )
         if link.body is not None and not link.rigid:
             faults.append(
-                f"links.{link.name}.body: mass properties of a rigid link; expected rigid = true, or a section"
+                f"links.{link.name}.body: mass properties of a rigid link; expected rigid = "
+                "true, or a section"
             )
     return faults
 
 
 def curvature_refusals(robot: Robot, elements: int) -> list[str]:
-    """Arcs of half a turn and more are no single element: the tangent of half their angle is infinite. Traced numbers are believed."""
+    """Arcs of half a turn and more are no single element: the tangent of half their angle is
+    infinite. Traced numbers are believed."""
     faults = []
     for link in robot.links:
         if (
@@ -167,8 +176,10 @@ def curvature_refusals(robot: Robot, elements: int) -> list[str]:
         if turn / elements >= np.pi:
             least = int(turn / np.pi) + 1
             faults.append(
-                f"links.{link.name}.curvature: turns by {turn:.4g} rad along the link, {turn / elements:.4g} rad in each of {elements} elements; "
-                f"expected less than half a turn (3.1416 rad): take PortHamiltonian(elements={least}) or more"
+                f"links.{link.name}.curvature: turns by {turn:.4g} rad along the link, "
+                f"{turn / elements:.4g} rad in each of {elements} elements; "
+                "expected less than half a turn (3.1416 rad): take "
+                f"PortHamiltonian(elements={least}) or more"
             )
     return faults
 
@@ -193,10 +204,19 @@ def structure(robot: Robot, elements: int) -> Structure:
         order += [i for i, p in enumerate(parents) if i not in order and (p < 0 or p in order)]
     flexible = tuple(robot.link_index(j.child) for j in robot.tree_joints if j.flexible)
     return Structure(
-        elements=elements, planar=robot.planar, parents=parents, order=tuple(order), joint_of=tuple(joint_of),
-        kinds=tuple(j.type for j in joints), dofs=tuple(j.dofs for j in joints),
-        v_start=tuple(v_start[i] for i in joint_of), q_start=tuple(q_start[i] for i in joint_of),
-        rigid=tuple(link.rigid for link in robot.links), motors=flexible,
+        elements=elements,
+        planar=robot.planar,
+        parents=parents,
+        order=tuple(order),
+        joint_of=tuple(joint_of),
+        kinds=tuple(j.type for j in joints),
+        dofs=tuple(j.dofs for j in joints),
+        v_start=tuple(v_start[i] for i in joint_of),
+        q_start=tuple(q_start[i] for i in joint_of),
+        rigid=tuple(link.rigid for link in robot.links),
+        motors=flexible,
         loops=tuple(i for i, j in enumerate(robot.joints) if j.loop),
-        nq=q + len(flexible), nv=v + len(flexible), total_dofs=v,
-    )  # fmt: skip
+        nq=q + len(flexible),
+        nv=v + len(flexible),
+        total_dofs=v,
+    )

@@ -22,8 +22,8 @@ from flexjax.numerics.term import Mechanical
 
 
 class Springs(NamedTuple):
-    """(n,) stretch of the springs from their targets, its rate, the elastic and the viscous torque on the outboard
-    side."""
+    """(n,) stretch of the springs from their targets, its rate, the elastic and the viscous torque
+    on the outboard side."""
 
     stretch: Array
     stretch_rate: Array
@@ -43,7 +43,8 @@ def springs(term, p: Point, target) -> Springs:
 
 
 def needs_forces(term) -> bool:
-    """Static: whether efforts or the base's power need the inverse dynamics, or springs tell them."""
+    """Static: whether efforts or the base's power need the inverse dynamics, or springs tell
+    them."""
     kinds = term.kinds
     return bool(kinds.rigid[kinds.first[kinds.given_joint]].any()) or term.drive.base is not None
 
@@ -59,8 +60,8 @@ def motor_accelerations(term, a, target, ground) -> Array:
 
 
 def rotor_torque(term, motor_acc):
-    """A function of the parents' angular accelerations (n,) that gives the torque of the rotors on their parents
-    (n,)."""
+    """A function of the parents' angular accelerations (n,) that gives the torque of the rotors on
+    their parents (n,)."""
     kinds, j = term.kinds, term.chain.joints
 
     def torque(parent):
@@ -93,15 +94,16 @@ class Exchange(eqx.Module):
     def since(self, old: "Exchange") -> tuple[Array, Array]:
         """(work, dissipated energy) between two instants: mean forces times displacements.
 
-        The step's own quadrature: with the pair (1/4, 1/2) a linear chain keeps its balance to rounding, also where
-        stiff modes alternate from step to step; the mean of the powers would count their squares."""
+        The step's own quadrature: with the pair (1/4, 1/2) a linear chain keeps its balance to
+        rounding, also where stiff modes alternate from step to step; the mean of the powers would
+        count their squares."""
         work = 0.5 * jnp.sum((old.force + self.force) * (self.place - old.place))
         return work, 0.5 * jnp.sum((old.lost + self.lost) * (self.lost_place - old.lost_place))
 
 
 class Forces(NamedTuple):
-    """Inverse dynamics: force (n, 2) and torque (n,) on every body at its inboard point, those on the joint from its
-    parent, and the points' motion."""
+    """Inverse dynamics: force (n, 2) and torque (n,) on every body at its inboard point, those on
+    the joint from its parent, and the points' motion."""
 
     q: Array
     n: Array

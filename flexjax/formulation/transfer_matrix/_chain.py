@@ -1,4 +1,5 @@
-"""The arm as one chain of bodies and connections: static layout, and the numbers of the connections."""
+"""The arm as one chain of bodies and connections: static layout, and the numbers of the
+connections."""
 
 import dataclasses
 
@@ -28,8 +29,8 @@ class Span:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Bodies from root to tip; connection i stands before body i. q of the model: angles of the bodies against the
-    world, then motor angles."""
+    """Bodies from root to tip; connection i stands before body i. q of the model: angles of the
+    bodies against the world, then motor angles."""
 
     spans: tuple[Span, ...]  # from root to tip
     n: int
@@ -106,7 +107,9 @@ class Chain(eqx.Module):
     joints: JointHardware
     reach: Float[
         Array, "n 2"
-    ]  # from the inboard point of a body to that of the next: the lever and the offset of a joint behind it
+        # From the inboard point of a body to that of the next: the lever and the offset of a joint
+        # behind it.
+    ]
     offset: Float[Array, "2"]  # of the first joint from the ground frame
     gravity: Float[Array, "2"]
 
@@ -144,8 +147,8 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
             if s.first == 0:
                 offset = joint.offset[:2]
             else:
-                # In the axes of the tip section; carried by the last segment, whose axes differ from those by half a
-                # spring's rotation.
+                # In the axes of the tip section; carried by the last segment, whose axes differ
+                # from those by half a spring's rotation.
                 turn = bodies.turn_out[s.first - 1]
                 c, sn = jnp.cos(turn), jnp.sin(turn)
                 x, y = joint.offset[0], joint.offset[1]
@@ -155,7 +158,8 @@ def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
             if joint.damping is not None:
                 joint_slow = joint_slow.at[s.first].set(joint.damping / joint.stiffness**2)
     total = give + joint_give
-    # Double where: a connection without any compliance is rigid and must not make an infinity, nor a NaN gradient.
+    # Double where: a connection without any compliance is rigid and must not make an infinity, nor
+    # a NaN gradient.
     soft = jnp.asarray(
         layout.compliant()
         | np.isin(np.arange(layout.n), [s.first for s in layout.spans if s.motor >= 0])

@@ -1,4 +1,5 @@
-"""Paper 002: flexible arms as chains of rigid segments and springs, advanced by transfer matrices."""
+"""Paper 002: flexible arms as chains of rigid segments and springs, advanced by transfer
+matrices."""
 
 from typing import ClassVar
 
@@ -37,27 +38,32 @@ VARIANTS = {"acceleration": LINEARISATIONS, "paper": PAPER_LINEARISATIONS}
 
 
 class TransferMatrix(AbstractFormulation):
-    """Rigid ``segments`` joined by springs; one sweep of small matrices per time step, no global ones.
+    """Rigid ``segments`` joined by springs; one sweep of small matrices per time step, no global
+    ones.
 
-    ``segments``: per link, one number for all or one for each link of the robot. ``beta``, ``gamma``: Newmark's pair.
-    ``chain``: "riccati" (linear cost, keeps all digits), "parallel" (the same by associative scans, for GPUs),
-    "product" (the published product of matrices, which loses digits at small steps). ``half_springs``: springs of the
-    half segments at both ends of a link, second order in the segment length; without them first order. ``rotary``:
-    rotary inertia of the sections. ``linearisation``: where a step takes its geometry: "history", extrapolated from the
-    angles of the last steps (robust, the default), or "extrapolated", from rates and accelerations (only while dt
-    resolves the fastest mode). ``passes``: sweeps per step, each at the geometry of the one before. One is of second
-    order already, but at coarse steps it can gain energy without bound in long undamped runs; hence two with "history".
+    ``segments``: per link, one number for all or one for each link of the robot. ``beta``,
+    ``gamma``: Newmark's pair. ``chain``: "riccati" (linear cost, keeps all digits), "parallel" (the
+    same by associative scans, for GPUs), "product" (the published product of matrices, which loses
+    digits at small steps). ``half_springs``: springs of the half segments at both ends of a link,
+    second order in the segment length; without them first order. ``rotary``: rotary inertia of the
+    sections. ``linearisation``: where a step takes its geometry: "history", extrapolated from the
+    angles of the last steps (robust, the default), or "extrapolated", from rates and accelerations
+    (only while dt resolves the fastest mode). ``passes``: sweeps per step, each at the geometry of
+    the one before. One is of second order already, but at coarse steps it can gain energy without
+    bound in long undamped runs; hence two with "history".
 
-    ``variant="paper"`` is the method as published: positions instead of accelerations, no half springs and no rotary
-    inertia unless asked for, with ``linearisation`` "newton" (two ``passes`` of it), "extrapolated" or "frozen". Give
-    it a pair such as (0.3, 0.5): with (1/4, 1/2) it diverges.
+    ``variant="paper"`` is the method as published: positions instead of accelerations, no half
+    springs and no rotary inertia unless asked for, with ``linearisation`` "newton" (two ``passes``
+    of it), "extrapolated" or "frozen". Give it a pair such as (0.3, 0.5): with (1/4, 1/2) it
+    diverges.
 
     >>> import flexjax as fx
     >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-three-link"))
     """
 
     paper: ClassVar[str] = (
-        "H. Li, X. Zhang, A Method for Modeling Flexible Manipulators: Transfer Matrix Method with Finite Segments, "
+        "H. Li, X. Zhang, A Method for Modeling Flexible Manipulators: Transfer Matrix Method "
+        "with Finite Segments, "
         "International Journal of Computer and Information Engineering 10 (2016)."
     )
     segments: int | tuple[int, ...] = eqx.field(static=True, default=20)
@@ -86,11 +92,13 @@ class TransferMatrix(AbstractFormulation):
         counts = self.segments if isinstance(self.segments, tuple) else (self.segments,)
         if any(not isinstance(c, int) or c < 1 for c in counts):
             raise ValueError(
-                f"segments: {self.segments}; expected whole numbers of at least 1, e.g. 20 or (20, 10)."
+                f"segments: {self.segments}; expected whole numbers of at least 1, e.g. 20 or "
+                "(20, 10)."
             )
         if not (self.beta > 0 and self.gamma >= 0.5):
             raise ValueError(
-                f"beta, gamma: {self.beta}, {self.gamma}; expected beta > 0 and gamma >= 1/2 (below, energy is fed in)."
+                f"beta, gamma: {self.beta}, {self.gamma}; expected beta > 0 and gamma >= 1/2 "
+                "(below, energy is fed in)."
             )
 
     def refusals(self, robot: Robot) -> list[str]:
@@ -101,13 +109,15 @@ class TransferMatrix(AbstractFormulation):
         for j in robot.tree_joints:
             if j.type not in types:
                 faults.append(
-                    f"joints.{j.name}.type: {j.type}; expected {', '.join(types[:-1])} or {types[-1]}"
+                    f"joints.{j.name}.type: {j.type}; expected {', '.join(types[:-1])} or "
+                    f"{types[-1]}"
                 )
         for link in robot.links:
             for field in ("mass", "modal"):
                 if link.damping is not None and getattr(link.damping, field) is not None:
                     faults.append(
-                        f"links.{link.name}.damping.{field}: springs damp by strain rate only; expected strain_rate"
+                        f"links.{link.name}.damping.{field}: springs damp by strain rate only; "
+                        "expected strain_rate"
                     )
         if isinstance(self.segments, tuple) and len(self.segments) != len(robot.links):
             faults.append(f"segments: {len(self.segments)} numbers for {len(robot.links)} links")
@@ -263,8 +273,8 @@ def start_mech(term: TransferTerm, t0, start: Start) -> Mechanical:
 
 
 def segment_turns(curve: Curve, count: int, length) -> Float[Array, " count+1"]:
-    """Angles of a deflected link from base to first segment, from each segment to the next, and to the tip section.
-    Its segments end on the curve."""
+    """Angles of a deflected link from base to first segment, from each segment to the next, and to
+    the tip section. Its segments end on the curve."""
     ends = curve(np.arange(count + 1) / count)
     rise = jnp.concatenate([jnp.diff(ends[0, 0]) * count, ends[1, 0, -1:]]) / length
     return jnp.diff(jnp.arcsin(rise), prepend=0.0)

@@ -1,7 +1,8 @@
 """The Riccati sweep over segments with many runs side by side.
 
-XLA turns a loop over one axis into vector instructions, and hardly one over small matrices with the runs behind them (37
-against 170 ns per segment and run), so every number of the small matrices is an array of its own here, over the runs.
+XLA turns a loop over one axis into vector instructions, and hardly one over small matrices with the
+runs behind them (37 against 170 ns per segment and run), so every number of the small matrices is
+an array of its own here, over the runs.
 """
 
 import equinox as eqx
@@ -23,9 +24,9 @@ from flexjax.formulation.transfer_matrix._sweep import (
 class Segments(eqx.Module):
     """What the elements of a chain follow from by products and sums alone: (n,) each.
 
-    ``cos``, ``sin``: of the bodies' angles. ``square``: what is known of the squared spin, ``gain``: what it grows by
-    with the angular acceleration. ``reach`` and ``moment`` in body axes; forces and torques of loads; the laws of the
-    connections."""
+    ``cos``, ``sin``: of the bodies' angles. ``square``: what is known of the squared spin,
+    ``gain``: what it grows by with the angular acceleration. ``reach`` and ``moment`` in body axes;
+    forces and torques of loads; the laws of the connections."""
 
     cos: Float[Array, " n"]
     sin: Float[Array, " n"]
@@ -49,8 +50,8 @@ class Segments(eqx.Module):
     pull: Float[Array, " n"]
 
     def geometry(self, once=lambda *numbers: numbers):
-        """(row, column, shift) of the lever, and (row, column, push) of the centre of mass, two numbers each; ``once``: what
-        is to be computed by kernels of its own."""
+        """(row, column, shift) of the lever, and (row, column, push) of the centre of mass, two
+        numbers each; ``once``: what is to be computed by kernels of its own."""
 
         def seen(x, y):
             X, Y = once(self.cos * x - self.sin * y, self.sin * x + self.cos * y)
@@ -96,7 +97,8 @@ def riccati_segments(seg: Segments, root: Float[Array, "3"]) -> Solution:
 
 
 def _applied(seg: Segments, e, D, al, behind):
-    """The coefficients applied to a solution: what stands on the right-hand side when they change."""
+    """The coefficients applied to a solution: what stands on the right-hand side when they
+    change."""
     (row, column, shift), (torques, forces, push) = seg.geometry()
     ax, ay, turned = e[:, 0], e[:, 1], e[:, 2]
     ahead = [c * turned + s for c, s in zip(column, shift, strict=True)]
@@ -116,7 +118,8 @@ def _applied(seg: Segments, e, D, al, behind):
 
 @riccati_segments.def_jvp
 def _riccati_segments_jvp(primals, tangents):
-    """As that of `riccati`, without the small matrices' derivatives: in reverse mode these are many small kernels."""
+    """As that of `riccati`, without the small matrices' derivatives: in reverse mode these are many
+    small kernels."""
     (seg, root), (d, d_root) = primals, tangents
     el = seg.elements()
     known = swept(el, root)
@@ -130,28 +133,32 @@ def _riccati_segments_jvp(primals, tangents):
 @riccati_segments.def_vmap
 def _many(size, batched, seg: Segments, root):
     def behind(x, is_batched):
-        # Barriers on both sides: fused with a transposition, neither what is before it nor what is after it becomes
-        # vector instructions (a step of 256 runs and 60 segments took 2.9 ms, 1.6 with barriers here and in the sweep).
+        # Barriers on both sides: fused with a transposition, neither what is before it nor what is
+        # after it becomes vector instructions (a step of 256 runs and 60 segments took 2.9 ms, 1.6
+        # with barriers here and in the sweep).
         return _apart(jnp.moveaxis(_apart(x), 0, -1)) if is_batched else x[..., None]
 
     ones = _hidden_ones(jnp.broadcast_to(seg.cos, (size, seg.cos.shape[-1])))
     seg, root = jax.tree.map(behind, (seg, root), batched)
     (ax, ay, alpha, turn), rows = _sweep(size, seg, root)
     torque = rows[0] * ax + rows[1] * ay + rows[2] * alpha + rows[3]
-    # Transposed once: nine kernels of a step would read these in long strides, each four times as long for it.
+    # Transposed once: nine kernels of a step would read these in long strides, each four times as
+    # long for it.
     ax, ay, alpha, turn, torque = (x.T / ones for x in (ax, ay, alpha, turn, torque))
     return Solution(jnp.stack([ax, ay, alpha], -1), turn, torque)
 
 
 def _apart(x):
-    """Not simplified together with what it is made of; XLA may still compute it again where it is used (`_hidden_ones`)."""
+    """Not simplified together with what it is made of; XLA may still compute it again where it is
+    used (`_hidden_ones`)."""
     return lax.optimization_barrier(x)
 
 
 def _hidden_ones(cos):
-    """Ones, without XLA's knowledge. Cheap numbers XLA computes again in every kernel that uses them, through barriers too, but
-    never a quotient: the sweep inwards has 870 vector instructions per four runs without divisions by this (610 against
-    410 us for 60 segments and 256 runs). Ones also where a run has failed (NaN)."""
+    """Ones, without XLA's knowledge. Cheap numbers XLA computes again in every kernel that uses
+    them, through barriers too, but never a quotient: the sweep inwards has 870 vector instructions
+    per four runs without divisions by this (610 against 410 us for 60 segments and 256 runs). Ones
+    also where a run has failed (NaN)."""
     return jnp.where(cos > 2.0, 2.0, 1.0).astype(cos.dtype)
 
 

@@ -1,5 +1,5 @@
-"""What acts in the connections: springs, motors, controllers, friction, end stops; and loads on the bodies, and the
-ground's motion."""
+"""What acts in the connections: springs, motors, controllers, friction, end stops; and loads on the
+bodies, and the ground's motion."""
 
 from functools import cached_property
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from flexjax.robot import Robot
 
 
 class Ground(NamedTuple):
-    """Motion of the ground: angle with its derivatives, and the motion of the first joint's point."""
+    """Motion of the ground: angle with its derivatives, and the motion of the first joint's
+    point."""
 
     angle: Array
     rate: Array
@@ -56,7 +57,8 @@ def ground_motion(drive, chain: Chain, t, piece_time) -> Ground:
 
 
 class Kinds:
-    """Static: what each connection is under one drive. Masks (D,) over the joint coordinates in robot order."""
+    """Static: what each connection is under one drive. Masks (D,) over the joint coordinates in
+    robot order."""
 
     def __init__(self, robot: Robot, layout: Layout, prescribed: np.ndarray):
         D = layout.dofs
@@ -87,8 +89,8 @@ class Kinds:
 
     @cached_property
     def groups(self) -> tuple[np.ndarray, np.ndarray]:
-        """For rigidly held bodies: index (0 is the ground) of the body that leads, and the matrix that sums the
-        rotations since."""
+        """For rigidly held bodies: index (0 is the ground) of the body that leads, and the matrix
+        that sums the rotations since."""
         leader, inside = np.arange(1, self.n + 1), np.zeros((self.n, self.n))
         for i in np.flatnonzero(self.rigid):
             leader[i] = 0 if i == 0 else leader[i - 1]
@@ -106,7 +108,8 @@ def targets(term, t, piece_time) -> Float[Array, "3 D"]:
 
 
 def on_connections(term, per_dof, where=None) -> Array:
-    """(..., n) from (..., D), zero where no joint stands (or ``where``, a static mask, is false)."""
+    """(..., n) from (..., D), zero where no joint stands (or ``where``, a static mask, is
+    false)."""
     # A gather from a padded vector: scatters are slow to compile and to run.
     kinds = term.kinds
     index = np.full(kinds.n, per_dof.shape[-1])
@@ -117,7 +120,8 @@ def on_connections(term, per_dof, where=None) -> Array:
 
 
 class Laws(eqx.Module):
-    """The connections' part of the elements (n,), and how the motors follow: a D + b - c al_parent."""
+    """The connections' part of the elements (n,), and how the motors follow: a D + b - c
+    al_parent."""
 
     stiffness: Array
     torque: Array
@@ -160,8 +164,8 @@ def link_side(term, p: Point, target) -> tuple[Array, Array]:
 
 
 def stop_torque(joints, q, qd) -> tuple[Array, Array, Array]:
-    """(D,) torque of the end stops on the child, its slopes (taken positive) in coordinate and rate, at link-side
-    coordinates."""
+    """(D,) torque of the end stops on the child, its slopes (taken positive) in coordinate and
+    rate, at link-side coordinates."""
     stiffness, damping = joints.stop_slopes(q)
     return joints.stop_force(q) - damping * qd, stiffness, damping
 
@@ -187,8 +191,8 @@ def joint_law(term, t, piece_time, memory) -> JointLaw:
 def joint_laws(
     term, t, piece_time, memory, star: Point, predicted: Point, c2, c1, step: BendStep | None = None
 ) -> Laws:
-    """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is not linear is
-    expanded about ``star``, whose bend counts unless there is a ``step``."""
+    """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1). What is
+    not linear is expanded about ``star``, whose bend counts unless there is a ``step``."""
     kinds, con, j = term.kinds, term.chain.connections, term.chain.joints
     dtype, first = con.spring.dtype, kinds.first
     target = targets(term, t, piece_time)
@@ -259,7 +263,8 @@ def joint_laws(
 
 
 def load_wrenches(term, t, piece_time, th) -> tuple[Array, Array]:
-    """Forces (n, 2) in world axes and torques (n,) about the bodies' inboard points of the loads on the links."""
+    """Forces (n, 2) in world axes and torques (n,) about the bodies' inboard points of the loads on
+    the links."""
     lay, b = term.layout, term.chain.bodies
     force, torque = jnp.zeros((lay.n, 2), th.dtype), jnp.zeros(lay.n, th.dtype)
     for load in term.drive.loads:
@@ -278,10 +283,11 @@ def load_wrenches(term, t, piece_time, th) -> tuple[Array, Array]:
 
 
 def station(term, span, s, th, bodies) -> tuple[Array, Array, Array]:
-    """A station of a link: weights of its bodies, the point seen from their inboard points (world axes), and the
-    section's angle.
+    """A station of a link: weights of its bodies, the point seen from their inboard points (world
+    axes), and the section's angle.
 
-    Sections turn linearly between the middles of segments, where the segments' angles are theirs."""
+    Sections turn linearly between the middles of segments, where the segments' angles are
+    theirs."""
     from flexjax.mechanism import centreline_pose
 
     link = term.robot.links[span.link]

@@ -1,4 +1,5 @@
-"""A link as rigid segments joined by springs: masses, lengths and the compliance of every half segment."""
+"""A link as rigid segments joined by springs: masses, lengths and the compliance of every half
+segment."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,8 +9,8 @@ from jaxtyping import Array, Float
 from flexjax.mechanism import beam_properties, centreline_pose, hub_inertia, rigid_inertia
 from flexjax.robot import Joint, Link, Payload, Robot
 
-# A hub without rotary inertia between two springs has no equation of motion of its own; this share of the first
-# segment's inertia stands in.
+# A hub without rotary inertia between two springs has no equation of motion of its own; this share
+# of the first segment's inertia stands in.
 HUB_FLOOR = 1e-3
 
 
@@ -36,9 +37,9 @@ class Bodies(eqx.Module):
 
 
 def on_segment(link: Link, count: int, along: Array) -> tuple[Array, Array, Array]:
-    """(x, y) in the axes of a segment's chord of the unstressed points at distances ``along`` from its inboard one, and the
-    angle of the sections there. Curved links are arcs: with masses on the chords a rigid curved link of three segments
-    moved differently by 1e-4."""
+    """(x, y) in the axes of a segment's chord of the unstressed points at distances ``along`` from
+    its inboard one, and the angle of the sections there. Curved links are arcs: with masses on the
+    chords a rigid curved link of three segments moved differently by 1e-4."""
     zero = jnp.zeros_like(along)
     if link.curvature is None:
         return along, zero, zero
@@ -48,11 +49,12 @@ def on_segment(link: Link, count: int, along: Array) -> tuple[Array, Array, Arra
 
 
 def segment_bodies(link: Link, count: int, rotary: bool) -> Bodies:
-    """Equal segments; integrals over each half by two Gauss points, exact for uniform and for linearly varying
-    properties."""
+    """Equal segments; integrals over each half by two Gauss points, exact for uniform and for
+    linearly varying properties."""
     dtype = link.length.dtype
     dl = link.length / count
-    # Every half segment is cut where pieces meet, so that the integrals depend smoothly on where that is.
+    # Every half segment is cut where pieces meet, so that the integrals depend smoothly on where
+    # that is.
     edges = jnp.asarray(np.arange(2 * count + 1) / (2 * count), dtype)
     ends = jnp.zeros(1, dtype)
     if link.pieces:
@@ -136,8 +138,8 @@ def rigid_body(link: Link) -> Bodies:
 
 
 def add_inertia(bodies: Bodies, where: Array, mass, at, inertia) -> Bodies:
-    """A rigid mass at ``at`` (n, 2) in body axes, with ``inertia`` about its centre, on the bodies weighted by
-    ``where`` (n,)."""
+    """A rigid mass at ``at`` (n, 2) in body axes, with ``inertia`` about its centre, on the bodies
+    weighted by ``where`` (n,)."""
     return eqx.tree_at(
         lambda b: (b.mass, b.moment, b.inertia),
         bodies,
@@ -150,8 +152,8 @@ def add_inertia(bodies: Bodies, where: Array, mass, at, inertia) -> Bodies:
 
 
 def locate(count: int, s, length) -> tuple[Array, Array]:
-    """Weights (count,) of the segment that holds station ``s``, and the distance (count,) of s from each segment's
-    inboard point."""
+    """Weights (count,) of the segment that holds station ``s``, and the distance (count,) of s from
+    each segment's inboard point."""
     index = jnp.clip(jnp.floor(s * count), 0, count - 1)
     numbers = jnp.arange(count, dtype=length.dtype)
     return (numbers == index).astype(length.dtype), (s - numbers / count) * length
@@ -202,7 +204,8 @@ def hub_body(joint: Joint, first: Bodies) -> Bodies:
 
 
 def link_bodies(robot: Robot, joint: Joint, count: int, rotary: bool, hub: bool) -> Bodies:
-    """Bodies of the link behind ``joint``, root to tip; ``hub``: with a body of its own for the hub."""
+    """Bodies of the link behind ``joint``, root to tip; ``hub``: with a body of its own for the
+    hub."""
     i = robot.link_index(joint.child)
     link = robot.links[i]
     rigid = not link.elastic

@@ -1,4 +1,5 @@
-"""One instant of a planar chain in the common terms: frames, deflections, curvature, reactions, efforts."""
+"""One instant of a planar chain in the common terms: frames, deflections, curvature, reactions,
+efforts."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +29,8 @@ def snapshot(term, t, y: State, s: Float[Array, " S"], piece_time) -> Snapshot:
     eff = efforts(term, t, mech, a, piece_time, y.memory, forces=True)
     inverse = eff.reactions
     assert inverse is not None  # efforts was asked for them
-    # Elastic part of the moment m = -n in every connection; where no spring acts, the whole. Behind the tip: none.
+    # Elastic part of the moment m = -n in every connection; where no spring acts, the whole. Behind
+    # the tip: none.
     moment = -jnp.where(kinds.springs, springs(term, p, target).elastic, inverse.n)
     moment = jnp.concatenate([moment, jnp.zeros(1, moment.dtype)])
     position, velocity, _ = term.points(mech, ground)
@@ -70,10 +72,11 @@ def snapshot(term, t, y: State, s: Float[Array, " S"], piece_time) -> Snapshot:
 
 
 def _along(term, span: Span, fields, moment, s):
-    """Stations of one link: frames, twists, accelerations, deflections, strains, and the angle of its root section.
+    """Stations of one link: frames, twists, accelerations, deflections, strains, and the angle of
+    its root section.
 
-    Sections turn linearly between the middles of segments, where the segments' angles are theirs; the ends by the half
-    springs."""
+    Sections turn linearly between the middles of segments, where the segments' angles are theirs;
+    the ends by the half springs."""
     bodies, half = term.chain.bodies, term.layout.half
     link = term.robot.links[span.link]
     first, last = span.start, span.start + span.count - 1

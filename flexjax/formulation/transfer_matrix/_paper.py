@@ -1,8 +1,8 @@
-"""The published form: positions and angles as unknowns of the chain, Newmark on each of them (Table I), sine and cosine
-linearised (eq. 6).
+"""The published form: positions and angles as unknowns of the chain, Newmark on each of them (Table
+I), sine and cosine linearised (eq. 6).
 
-Kept to reproduce the paper and to show what the acceleration level gains: with (1/4, 1/2) this form diverges, and in
-single precision it is useless.
+Kept to reproduce the paper and to show what the acceleration level gains: with (1/4, 1/2) this form
+diverges, and in single precision it is useless.
 """
 
 import equinox as eqx
@@ -37,9 +37,8 @@ def _mixed(c, s, v):
 
 
 class PaperTerm(AbstractChainStepTerm):
-    """q: angles of bodies and motors as in ``inner``, then x, y of the inboard points, then x, y of the centres of
-    mass: the paper's step integrates
-    all of them."""
+    """q: angles of bodies and motors as in ``inner``, then x, y of the inboard points, then x, y of
+    the centres of mass: the paper's step integrates all of them."""
 
     inner: TransferTerm
     linearisation: str = eqx.field(static=True)
@@ -194,7 +193,8 @@ class PaperTerm(AbstractChainStepTerm):
         return inner.finish(t1, y, carried, piece_time, beta, dt, mech, a1, fixed)
 
     def _positions(self, laws, t, piece_time, small: Mechanical, ground: Ground, A):
-        """The connections' laws in terms of rotations instead of accelerations: al = A (th - predicted)."""
+        """The connections' laws in terms of rotations instead of accelerations: al = A (th -
+        predicted)."""
         inner = self.inner
         turn, parent = (
             inner.relative(small.q, ground.angle),
@@ -245,7 +245,8 @@ class PaperTerm(AbstractChainStepTerm):
         bias = b.inertia * B_th + cross(moment, B_I) - torque
         diagonal = A * b.inertia
         if held is not None:
-            # Derivative of the moment row by the angle, with the forces and accelerations of the last pass.
+            # Derivative of the moment row by the angle, with the forces and accelerations of the
+            # last pass.
             el, sol = held
             q_in = jnp.sum(el.mass[:, :2, :3] * sol.e[:, None], axis=2) + el.mass[:, :2, 3]
             outboard = jnp.cumsum(q_in[::-1], axis=0)[::-1] - q_in

@@ -53,7 +53,8 @@ class SpatialChain(eqx.Module):
 
 
 def _segments(link: Link, count: int) -> dict[str, Array]:
-    """Equal segments of a straight link; the integrals of the planar version, with torsion and both bendings."""
+    """Equal segments of a straight link; the integrals of the planar version, with torsion and both
+    bendings."""
     dtype = link.length.dtype
     edges = jnp.asarray(np.arange(2 * count + 1) / (2 * count), dtype)
     ends = jnp.zeros(1, dtype)
@@ -91,11 +92,17 @@ def _segments(link: Link, count: int) -> dict[str, Array]:
     own = jnp.stack(spin, -1) - (first**2 / mass)[:, None] * lever[None]
     lag = bending_lag(give, own[:, None], tau)
     return dict(
-        reach=jnp.stack([zero + link.length / count, zero, zero], -1), mass=mass, inertia=inertia,
+        reach=jnp.stack([zero + link.length / count, zero, zero], -1),
+        mass=mass,
+        inertia=inertia,
         moment=jnp.stack([first, zero, zero], -1),
-        give_in=give[:, 0], give_out=give[:, 1], slow_in=tau * give[:, 0], slow_out=tau * give[:, 1],
-        lag_in=lag[:, 0], lag_out=lag[:, 1],
-    )  # fmt: skip
+        give_in=give[:, 0],
+        give_out=give[:, 1],
+        slow_in=tau * give[:, 0],
+        slow_out=tau * give[:, 1],
+        lag_in=lag[:, 0],
+        lag_out=lag[:, 1],
+    )
 
 
 def _rigid(link: Link) -> dict[str, Array]:
@@ -103,10 +110,17 @@ def _rigid(link: Link) -> dict[str, Array]:
     M, zero = rigid_inertia(link), jnp.zeros((1, 3), dtype)
     tip = centreline_pose(link, jnp.ones((), dtype))
     return dict(
-        reach=tip.position[None], mass=M[:1, 0], moment=jnp.stack([M[1, 5], M[2, 3], M[0, 4]])[None],
-        inertia=M[None, 3:, 3:], give_in=zero, give_out=zero, slow_in=zero, slow_out=zero,
-        lag_in=zero, lag_out=zero,
-    )  # fmt: skip
+        reach=tip.position[None],
+        mass=M[:1, 0],
+        moment=jnp.stack([M[1, 5], M[2, 3], M[0, 4]])[None],
+        inertia=M[None, 3:, 3:],
+        give_in=zero,
+        give_out=zero,
+        slow_in=zero,
+        slow_out=zero,
+        lag_in=zero,
+        lag_out=zero,
+    )
 
 
 def _add(rows, where, mass, at, inertia):

@@ -1,4 +1,5 @@
-"""Connections in space: how far a spring is bent, which way a joint may turn, and the moment that follows."""
+"""Connections in space: how far a spring is bent, which way a joint may turn, and the moment that
+follows."""
 
 from typing import NamedTuple
 
@@ -14,7 +15,8 @@ from flexjax.robot import Robot
 
 
 class Sites:
-    """Static: where the joint coordinates (D, robot order) sit, and which of them a Motion holds."""
+    """Static: where the joint coordinates (D, robot order) sit, and which of them a Motion
+    holds."""
 
     def __init__(self, robot: Robot, layout: Layout, prescribed: np.ndarray):
         self.n, self.dofs = layout.n, layout.dofs
@@ -68,7 +70,8 @@ class Bends(NamedTuple):
 
 
 def _free_angles(Q, axes, count: int) -> Array:
-    """Angles (2,) of a free joint from the rotation Q across it: what is left bends about directions it cannot turn."""
+    """Angles (2,) of a free joint from the rotation Q across it: what is left bends about
+    directions it cannot turn."""
     if count == 1:
         quat = se3.matrix_to_quat(Q)
         angle = 2 * jnp.arctan2(jnp.sum(quat[1:] * axes[0]), quat[0])
@@ -79,8 +82,8 @@ def _free_angles(Q, axes, count: int) -> Array:
 
 
 def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
-    """At rotations ``R`` (n, 3, 3) and angular velocities ``w`` (n, 3) of the bodies; ``target`` (D,) and its rate of
-    the joints that a Motion holds."""
+    """At rotations ``R`` (n, 3, 3) and angular velocities ``w`` (n, 3) of the bodies; ``target``
+    (D,) and its rate of the joints that a Motion holds."""
     eye = jnp.eye(3, dtype=R.dtype)
     parent = jnp.concatenate([eye[None], R[:-1]])
     w_rel = w - jnp.concatenate([jnp.zeros((1, 3), w.dtype), w[:-1]])
@@ -177,7 +180,7 @@ def bends(chain, sites: Sites, R, w, target, target_rate) -> Bends:
             outer_lag,
             chain.joint_give,
             chain.joint_slow,
-        )  # fmt: skip
+        )
     )
 
 

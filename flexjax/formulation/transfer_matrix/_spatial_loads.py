@@ -29,8 +29,9 @@ def load_wrenches(term, t, piece_time, R) -> tuple[Array, Array]:
 
 
 def _station(term, span, s, R) -> tuple[Array, Array, Array]:
-    """A station of a link: weights of its bodies, the point seen from their inboard points (world axes), and the
-    section's rotation. Sections turn evenly between the middles of segments, as in the plane."""
+    """A station of a link: weights of its bodies, the point seen from their inboard points (world
+    axes), and the section's rotation. Sections turn evenly between the middles of segments, as in
+    the plane."""
     link = term.robot.links[span.link]
     if span.rigid:
         pose = centreline_pose(link, s)

@@ -102,7 +102,8 @@ class SpatialTransferMatrixModel(AbstractModel):
 
 
 def _segments(curve: Curve, count: int, length) -> Float[Array, "count+1 3 3"]:
-    """Rotations of the segments of a deflected link, which end on the curve, and of its tip section."""
+    """Rotations of the segments of a deflected link, which end on the curve, and of its tip
+    section."""
     ends = curve(np.arange(count + 1) / count)
     rise = jnp.concatenate([jnp.diff(ends[0], axis=1) * count, ends[1, :, -1:]], axis=1)
     return untwisted(directions(rise / length))
@@ -115,7 +116,8 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], piece_time) 
     effort, own = term.efforts(t, piece_time, y.memory, b, bend_of(term.series, y.mech))
     position, velocity = term.points(y.mech)
     acc, alpha = e[:, :3] + term.chain.gravity[None], e[:, 3:]
-    # Moment on each body from its parent without that of dampers, in the body's axes; behind the tip there is none.
+    # Moment on each body from its parent without that of dampers, in the body's axes; behind the
+    # tip there is none.
     pressed, _, damped = term.stops(b)
     pressed = pressed + damped * sites.gather(b.angle_rate)
     torque = sites.spread(jnp.where(sites.given, 0.0, own.torque + pressed))
@@ -137,13 +139,23 @@ def snapshot(term: SpatialTerm, t, y: State, s: Float[Array, " S"], piece_time) 
     reaction = jnp.concatenate([mv(inward, f[first, :3]), mv(inward, f[first, 3:])], axis=1)
     motor = jnp.where(sites.given, value, sites.gather(b.angle) + beyond)
     return Snapshot(
-        q=q + beyond, qd=qd + own.bend_rate, qdd=qdd, motor=motor, effort=effort,
-        frames=frames, velocity=twist, acceleration=rate, deflection=deflection, strain=strain, reaction=reaction,
-    )  # fmt: skip
+        q=q + beyond,
+        qd=qd + own.bend_rate,
+        qdd=qdd,
+        motor=motor,
+        effort=effort,
+        frames=frames,
+        velocity=twist,
+        acceleration=rate,
+        deflection=deflection,
+        strain=strain,
+        reaction=reaction,
+    )
 
 
 def _link_side(term: SpatialTerm, t, piece_time, mech: Mechanical, alpha):
-    """Joint coordinates and rates (D,) on the link's side of joint springs, and their derivatives along the motion."""
+    """Joint coordinates and rates (D,) on the link's side of joint springs, and their derivatives
+    along the motion."""
     chain, sites = term.chain, term.sites
 
     def spring(stiffness, bend):
@@ -163,10 +175,11 @@ def _link_side(term: SpatialTerm, t, piece_time, mech: Mechanical, alpha):
 
 
 def _along(term: SpatialTerm, span: Span, fields, s):
-    """Stations of one link: frames, twists, accelerations, deflections, strains, and the rotation of its root section.
+    """Stations of one link: frames, twists, accelerations, deflections, strains, and the rotation
+    of its root section.
 
-    Sections turn evenly between the middles of segments, where the segments' axes are theirs; the ends by their half
-    springs."""
+    Sections turn evenly between the middles of segments, where the segments' axes are theirs; the
+    ends by their half springs."""
     chain, link = term.chain, term.robot.links[span.link]
     first, last = span.start, span.start + span.count - 1
     R, x, v, a, w, alpha, moment = (z[first : last + 1] for z in fields)

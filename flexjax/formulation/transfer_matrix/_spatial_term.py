@@ -1,7 +1,8 @@
-"""The acceleration level in space: thirteen numbers at a cut [a, alpha, force, moment, 1], one sweep with 6 x 6
-matrices.
+"""The acceleration level in space: thirteen numbers at a cut [a, alpha, force, moment, 1], one
+sweep with 6 x 6 matrices.
 
-Rotations of the segments are unit quaternions, moved by rotation vectors in world axes; no angles are added.
+Rotations of the segments are unit quaternions, moved by rotation vectors in world axes; no angles
+are added.
 """
 
 import equinox as eqx
@@ -93,7 +94,8 @@ class SpatialTerm(AbstractChainStepTerm):
 
     # --- dynamics
     def stops(self, b: Bends) -> tuple[Array, Array, Array]:
-        """(D,) torque of the end stops, its slopes (taken positive) in angle and rate; none where a Motion holds."""
+        """(D,) torque of the end stops, its slopes (taken positive) in angle and rate; none where a
+        Motion holds."""
         x, xd = self.sites.gather(b.angle), self.sites.gather(b.angle_rate)
         torque, by_angle, by_rate = (
             jnp.where(self.sites.given, 0.0, z) for z in stop_torque(self.chain.joints, x, xd)
@@ -328,7 +330,8 @@ class SpatialTerm(AbstractChainStepTerm):
             position, velocity = self.points(y.mech)
             place, rate = position[:-1].reshape(-1), velocity[:-1].reshape(-1)
             gain.append((force.reshape(-1), place, rate))
-            # Torques act along quaternions: M . w = 2 ((0, M) q) . q', smooth however far a body turns.
+            # Torques act along quaternions: M . w = 2 ((0, M) q) . q', smooth however far a body
+            # turns.
             on_quat = 4 * self.ambient(y.mech, Mechanical(torque.reshape(-1), y.mech.v)).q
             gain.append((on_quat, y.mech.q, self.ambient(y.mech, Mechanical(y.mech.v, y.mech.v)).q))
         columns = [
@@ -347,7 +350,8 @@ class SpatialTerm(AbstractChainStepTerm):
         return q, self.sites.gather(free.angle_rate)
 
     def points(self, mech: Mechanical):
-        """Positions and velocities (n + 1, 3) of the bodies' inboard points, the last one the tip's."""
+        """Positions and velocities (n + 1, 3) of the bodies' inboard points, the last one the
+        tip's."""
         reach = mv(self.rotations(mech.q), self.chain.reach)
         swept = jnp.cross(mech.v.reshape(-1, 3), reach)
         return _along(self.chain.offset, reach), _along(jnp.zeros_like(self.chain.offset), swept)

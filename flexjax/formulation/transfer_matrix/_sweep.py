@@ -1,14 +1,14 @@
-"""Solving a chain of elements whose size does not grow with their number: Riccati sweep, plain product of transfer
-matrices, scan in parallel.
+"""Solving a chain of elements whose size does not grow with their number: Riccati sweep, plain
+product of transfer matrices, scan in parallel.
 
-Unknowns at a cut: e = (ax, ay, al), or positions and angle in the published form, and f = (qx, qy, n): force and torque
-of the inboard on the outboard
-part (n = -m of the paper). With f instead of the paper's order and sign, f = S e + p has a symmetric positive definite
-S at the acceleration level.
-Element i is a connection (hinge, spring, motor) followed by a rigid body:
+Unknowns at a cut: e = (ax, ay, al), or positions and angle in the published form, and f = (qx, qy,
+n): force and torque of the inboard on the outboard part (n = -m of the paper). With f instead of
+the paper's order and sign, f = S e + p has a symmetric positive definite S at the acceleration
+level. Element i is a connection (hinge, spring, motor) followed by a rigid body:
 
-    connection   e += (0, 0, D),   n = torque - stiffness D - coupling al_I  where D is free,   D = given  where rigid
-                 n_I = n + coupling D + inertia al_I - pull   (rotor of a motor that sits on the inboard side)
+    connection   e += (0, 0, D)
+                 n = torque - stiffness D - coupling al_I  where D is free,  D = given  where rigid
+                 n_I = n + coupling D + inertia al_I - pull  (rotor of a motor on the inboard side)
     body         e_O = e_I + column al_I + shift
                  q_I = q_O + ...,   n_I = n_O + row . q_O + ...,   both + [mass | bias] (e_I, 1)
 """
@@ -45,8 +45,8 @@ class Elements(eqx.Module):
 
 
 class Solution(eqx.Module):
-    """What a sweep gives: e inboard of each body (behind its connection), D of each connection, and the torque n on the
-    body."""
+    """What a sweep gives: e inboard of each body (behind its connection), D of each connection, and
+    the torque n on the body."""
 
     e: Float[Array, "n 3"]
     turn: Float[Array, " n"]
@@ -54,7 +54,8 @@ class Solution(eqx.Module):
 
 
 def _maps(el: Elements) -> tuple[Array, Array]:
-    """Bodies as matrices: (e, 1)_O = right (e, 1)_I as (n, 4, 4), and what carries f_O inboard (n, 3, 3)."""
+    """Bodies as matrices: (e, 1)_O = right (e, 1)_I as (n, 4, 4), and what carries f_O inboard (n,
+    3, 3)."""
     zero, one = jnp.zeros_like(el.torque), jnp.ones_like(el.torque)
 
     def matrix(rows):
@@ -68,11 +69,11 @@ def _maps(el: Elements) -> tuple[Array, Array]:
 
 
 def _swept(el: Elements, root) -> tuple[Array, Array]:
-    """(n, 3, 4) [S | p] behind each connection, by a scan from the tip, and (n, 3) e in front of it, by a scan from the
-    root. All arrays may have one more axis, the last: runs side by side.
+    """(n, 3, 4) [S | p] behind each connection, by a scan from the tip, and (n, 3) e in front of
+    it, by a scan from the root. All arrays may have one more axis, the last: runs side by side.
 
-    The carry is one array [S | p] and the body three products and one division, which XLA fuses into few kernels (0.4
-    us per element; ten times as much for the same algebra on scalars)."""
+    The carry is one array [S | p] and the body three products and one division, which XLA fuses
+    into few kernels (0.4 us per element; ten times as much for the same algebra on scalars)."""
     right, left = _maps(el)
     dtype = root.dtype
 
@@ -81,7 +82,8 @@ def _swept(el: Elements, root) -> tuple[Array, Array]:
 
     last, third, unit = fixed(0.0, 0.0, 0.0, 1.0), fixed(0.0, 0.0, 1.0), fixed(0.0, 0.0, 1.0, 0.0)
     hinge = jnp.stack([el.stiffness, el.torque, el.free, el.given, el.coupling], 1)
-    # The rotor's coupling acts in row and column of al alike; where no connection has one these are zeros.
+    # The rotor's coupling acts in row and column of al alike; where no connection has one these are
+    # zeros.
     after = (
         third[None, :, None]
         * (el.inertia[:, None] * unit[None] - el.pull[:, None] * last[None])[:, None]
@@ -118,8 +120,8 @@ def _sweep_one(el: Elements, root) -> tuple[Array, Array]:
 
 @_sweep_one.def_vmap
 def _sweep_many(size, batched, el: Elements, root):
-    """Runs side by side behind the small matrices, where the processor's vectors are filled: vmap by itself puts them
-    in front. The sweep gains a factor of two by it."""
+    """Runs side by side behind the small matrices, where the processor's vectors are filled: vmap
+    by itself puts them in front. The sweep gains a factor of two by it."""
 
     def behind(x, is_batched):
         return (
@@ -136,15 +138,15 @@ def _sweep_many(size, batched, el: Elements, root):
 def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
     """f = S e + p swept from the tip, e from the root: linear cost, no loss of digits.
 
-    Its derivative is the same linear system with another right-hand side: the matrices S are those of the value, and
-    only vectors are swept again."""
+    Its derivative is the same linear system with another right-hand side: the matrices S are those
+    of the value, and only vectors are swept again."""
     X, e = _sweep_one(el, root)
     return _finish(X[:, 2], _turn(el, X[:, 2]), e)
 
 
 class Swept(NamedTuple):
-    """A sweep with what its derivative needs: [S | p] behind each connection, D as a row on (e, 1) in front of it, al there,
-    and the force (n, 2) on what stands outboard of each body."""
+    """A sweep with what its derivative needs: [S | p] behind each connection, D as a row on (e, 1)
+    in front of it, al there, and the force (n, 2) on what stands outboard of each body."""
 
     solution: Solution
     X: Array
@@ -178,7 +180,8 @@ def _riccati_jvp(primals, tangents):
 
 
 def swept_again(el: Elements, known: Swept, shift, bias, torque, given, pull, root) -> Solution:
-    """The sweep with the matrices [S | .] of a former one and other right-hand sides: linear in these."""
+    """The sweep with the matrices [S | .] of a former one and other right-hand sides: linear in
+    these."""
     X, turn = known.X, known.turn
     zero = jnp.zeros_like(el.torque)
     S = X[:, :, :3]
@@ -190,7 +193,8 @@ def swept_again(el: Elements, known: Swept, shift, bias, torque, given, pull, ro
     right, left = _maps(el)
     carried = jnp.sum(outer[:, :, :2] * shift[:, None], axis=2)
     told = jnp.sum(left * carried[:, None], axis=2) + bias
-    # p_i = close (left p_(i+1) + told) + push (soft torque + given) - pull, with close = 1 - soft push (0, 0, 1)
+    # p_i = close (left p_(i+1) + told) + push (soft torque + given) - pull, with close = 1 - soft
+    # push (0, 0, 1)
     drop = soft[:, None] * push
     A = left - drop[:, :, None] * left[:, 2:]
     c = told - drop * told[:, 2:] + push * (soft * torque + given)[:, None]
@@ -233,9 +237,9 @@ def _finish(rows, turn, e) -> Solution:
 def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
     """The same by associative scans: logarithmic depth, for devices with many cores.
 
-    Each element maps (e_I, f_O) to (e_O, f_I); composing two such maps (Redheffer's star product) keeps the stability
-    of the Riccati sweep, which a
-    tree of products of transfer matrices would lose."""
+    Each element maps (e_I, f_O) to (e_O, f_I); composing two such maps (Redheffer's star product)
+    keeps the stability of the Riccati sweep, which a tree of products of transfer matrices would
+    lose."""
     right, left = _maps(el)
     T, t, M, b = right[:, :3, :3], right[:, :3, 3], el.mass[:, :, :3], el.mass[:, :, 3]
     third = jnp.zeros((1, 3), root.dtype).at[0, 2].set(1.0)
@@ -296,8 +300,8 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
 
 
 def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array, "n 7 7"]]:
-    """(connections, bodies) as matrices on (e, f, 1), from the inboard to the outboard end. A hinge without any
-    stiffness has none."""
+    """(connections, bodies) as matrices on (e, f, 1), from the inboard to the outboard end. A hinge
+    without any stiffness has none."""
     n, dtype = el.column.shape[0], el.column.dtype
     right, left = _maps(el)
     eye = jnp.broadcast_to(jnp.eye(7, dtype=dtype), (n, 7, 7))
@@ -313,7 +317,8 @@ def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array,
         .at[:, 3:6, 6]
         .set(-pushed[:, :, 3])
     )
-    # D = (torque - n - coupling al) / stiffness; n is what the body gets: n_I less the rotor's share.
+    # D = (torque - n - coupling al) / stiffness; n is what the body gets: n_I less the rotor's
+    # share.
     soft = el.free / jnp.where(el.free > 0, el.stiffness, 1.0)
     bend = (
         jnp.zeros((n, 7), dtype)
@@ -334,11 +339,11 @@ def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array,
 
 
 def product(el: Elements, root: Float[Array, "3"]) -> Solution:
-    """The published way: one product of all transfer matrices, a 3 x 3 system for the root's f, and multiplication
-    outwards.
+    """The published way: one product of all transfer matrices, a 3 x 3 system for the root's f, and
+    multiplication outwards.
 
-    Loses digits with e^Lam, Lam = L (rhoA / (EI beta dt^2))^(1/4) / sqrt 2, whatever the number of elements: kept to
-    show that."""
+    Loses digits with e^Lam, Lam = L (rhoA / (EI beta dt^2))^(1/4) / sqrt 2, whatever the number of
+    elements: kept to show that."""
     conn, body = transfer_matrices(el)
 
     def mul(x, y):

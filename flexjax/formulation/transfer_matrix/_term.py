@@ -1,5 +1,5 @@
-"""Equations of motion at the acceleration level: Newmark on the angles of the segments, everything else by one sweep
-along the chain."""
+"""Equations of motion at the acceleration level: Newmark on the angles of the segments, everything
+else by one sweep along the chain."""
 
 import equinox as eqx
 import jax
@@ -55,8 +55,9 @@ class Carried(eqx.Module):
     exchange: Exchange
 
     def bend_ahead(self, dt) -> Array:
-        """``bend`` for a step of length ``dt``. A much shorter step before it (a break close to an output) had
-        instantaneous accelerations, many times what modes with dt omega > 1 do on average: the step would run away."""
+        """``bend`` for a step of length ``dt``. A much shorter step before it (a break close to an
+        output) had instantaneous accelerations, many times what modes with dt omega > 1 do on
+        average: the step would run away."""
         return jnp.minimum(1.0, 2 * self.step / dt) * self.bend
 
 
@@ -76,8 +77,8 @@ def turned(th, v):
 
 
 def before(x, first, whole=False):
-    """What stands inboard of each connection: ``first`` for the ground, then x of the bodies (``whole``: the last one
-    too)."""
+    """What stands inboard of each connection: ``first`` for the ground, then x of the bodies
+    (``whole``: the last one too)."""
     return jnp.concatenate([jnp.asarray(first, x.dtype)[None], x if whole else x[:-1]])
 
 
@@ -177,20 +178,23 @@ class TransferTerm(AbstractChainStepTerm):
         c1,
         step: BendStep | None = None,
     ):
-        """The chain's elements at the configuration ``star``, in the numbers they are made of; springs act at ``predicted``
-        + (c2, c1) times the acceleration, and so does the spin in the centrifugal terms, expanded about that of ``star``."""
+        """The chain's elements at the configuration ``star``, in the numbers they are made of;
+        springs act at ``predicted`` + (c2, c1) times the acceleration, and so does the spin in the
+        centrifugal terms, expanded about that of ``star``."""
         b, reach = self.chain.bodies, self.chain.reach
         (th, _), (w, _) = self.split(star.q), self.split(star.v)
         square, gain = w**2, jnp.zeros_like(w)
         if self.linearisation == "history":
-            # w^2 with w = predicted + c1 al, without its square in c1: one part known, one in proportion to al.
+            # w^2 with w = predicted + c1 al, without its square in c1: one part known, one in
+            # proportion to al.
             square, gain = w * (2 * self.split(predicted.v)[0] - w), 2 * c1 * w
         force = torque = jnp.zeros_like(b.mass)
         force = (force, force)
         if self.drive.loads:
             force, torque = load_wrenches(self, t, piece_time, th)
             force = force[:, 0], force[:, 1]
-        # Connections turn by (c2, c1) times their own acceleration, which is less that of the ground.
+        # Connections turn by (c2, c1) times their own acceleration, which is less that of the
+        # ground.
         below = ground._replace(
             angle=ground.angle - c2 * ground.acceleration,
             rate=ground.rate - c1 * ground.acceleration,
@@ -222,8 +226,8 @@ class TransferTerm(AbstractChainStepTerm):
     def solve(
         self, seg: Segments, laws, ground: Ground, known: bool = False
     ) -> tuple[Array, Solution]:
-        """Accelerations of bodies and motors. ``known``: no torque depends on them, so that connections have no transfer
-        matrices, and the product is replaced by the sweep."""
+        """Accelerations of bodies and motors. ``known``: no torque depends on them, so that
+        connections have no transfer matrices, and the product is replaced by the sweep."""
         root = jnp.concatenate(
             [ground.point_acceleration - self.chain.gravity, ground.acceleration[None]]
         )
@@ -321,9 +325,10 @@ class TransferTerm(AbstractChainStepTerm):
     def ahead(self, mech: Mechanical, carried: Carried, dt) -> Mechanical:
         """A first guess at the end of the step, where the geometry is taken.
 
-        "extrapolated": from rates and accelerations. Of a mode with dt omega > 1 the latter are many times the angles
-        that the step will give, and chains whose segments are short or whose bodies are light run away. "history": from
-        the angles of the last steps, as small in such modes as the angles are."""
+        "extrapolated": from rates and accelerations. Of a mode with dt omega > 1 the latter are
+        many times the angles that the step will give, and chains whose segments are short or whose
+        bodies are light run away. "history": from the angles of the last steps, as small in such
+        modes as the angles are."""
         if self.linearisation == "extrapolated":
             a = carried.acceleration
             return moved(mech, mech.q + dt * mech.v + 0.5 * dt**2 * a, mech.v + dt * a)
@@ -334,8 +339,9 @@ class TransferTerm(AbstractChainStepTerm):
         return moved(mech, mech.q + dt * slope, slope + 0.5 * dt * bend)
 
     def advance(self, t0, t1, y: State, carried: Carried, piece_time, beta, gamma):
-        # Of a step reverse mode stores where it began and its sweeps: storing and reading some seventy small arrays takes
-        # longer than computing them again (gradient of the metal link 2.5 instead of 2.9 simulations).
+        # Of a step reverse mode stores where it began and its sweeps: storing and reading some
+        # seventy small arrays takes longer than computing them again (gradient of the metal link
+        # 2.5 instead of 2.9 simulations).
         policy = jax.checkpoint_policies.save_only_these_names(KEPT)
         step = jax.checkpoint(lambda *x: self._advance(*x), policy=policy, prevent_cse=False)
         return step(t0, t1, y, carried, piece_time, beta, gamma)
@@ -381,8 +387,8 @@ class TransferTerm(AbstractChainStepTerm):
 
     # --- what follows from the motion
     def points(self, mech: Mechanical, ground: Ground) -> tuple[Array, Array, Array]:
-        """Positions, velocities of the bodies' inboard points (n + 1, 2; the last one the tip's), and the levers in
-        world axes."""
+        """Positions, velocities of the bodies' inboard points (n + 1, 2; the last one the tip's),
+        and the levers in world axes."""
         (th, _), (w, _) = self.split(mech.q), self.split(mech.v)
         reach = turned(th, self.chain.reach)
         return (
@@ -423,8 +429,8 @@ class TransferTerm(AbstractChainStepTerm):
         return self.exchange(t, mech, a, piece_time, y.memory)[0].powers()
 
     def motor_coordinates(self, y: State):
-        """Motor-side coordinates as the state alone tells them: a joint that a Motion holds is seen through its half
-        springs."""
+        """Motor-side coordinates as the state alone tells them: a joint that a Motion holds is seen
+        through its half springs."""
         kinds = self.kinds
         zero = jnp.zeros((), y.mech.q.dtype)
         at = np.where(kinds.motor >= 0, self.layout.n + kinds.motor, kinds.first)

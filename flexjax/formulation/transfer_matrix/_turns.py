@@ -9,8 +9,8 @@ from flexjax.numerics.screw._trig import sincos
 
 @ruled
 def cos_sin(angle: Array) -> tuple[Array, Array]:
-    """(cos, sin). In batches by polynomials in double precision: XLA calls a function for each number, which takes four
-    times as long; for the few angles of one arm that is no loss."""
+    """(cos, sin). In batches by polynomials in double precision: XLA calls a function for each
+    number, which takes four times as long; for the few angles of one arm that is no loss."""
     return jnp.cos(angle), jnp.sin(angle)
 
 

@@ -26,7 +26,8 @@ def outcome(ok: Bool[Array, ""]) -> diffrax.RESULTS:
     """Success, or failure of Newton's iteration."""
     results = diffrax.RESULTS
     # pyright takes the members of an equinox enumeration for literals of another type.
-    return results.where(ok, results.successful, results.nonlinear_divergence)  # pyright: ignore[reportArgumentType]
+    good, bad = results.successful, results.nonlinear_divergence
+    return results.where(ok, good, bad)  # pyright: ignore[reportArgumentType]
 
 
 def after_jump(

@@ -12,8 +12,8 @@ from flexjax.numerics.term import AbstractChainStepTerm, unwrap
 
 
 class ChainNewmark(AbstractStepSolver):
-    """One sweep along the chain per step, Newmark's ``beta`` and ``gamma``: second order with gamma = 1/2, damped and
-    first order above.
+    """One sweep along the chain per step, Newmark's ``beta`` and ``gamma``: second order with gamma
+    = 1/2, damped and first order above.
 
     >>> import flexjax as fx
     >>> solver = fx.ChainNewmark(beta=0.3025, gamma=0.6)

@@ -1,13 +1,19 @@
-"""Energy-conserving implicit step for second-order terms: a discrete gradient in coordinates and velocities.
+"""Energy-conserving implicit step for second-order terms: a discrete gradient in coordinates and
+velocities.
 
 With p = M(q) v, mean velocity u = (v0 + v1)/2 and D = dt u:
-    q1 = q0 moved by D,     p1 - p0 = dt (mean along the path of grad_q [v0^T M(q) v1 / 2 - V(q)] + Q(midpoint) + ad*_u (p0 + p1)/2)
-The mean value of a gradient along the path, times D, is the exact difference of the function, and T1 - T0 = u (p1 - p0) - v0^T (M1 - M0) v1 / 2, so
-    T1 + V1 - T0 - V0 = D Q : energy minus work is conserved whatever dt.
-The path integral is taken by Lobatto's points, because the momenta at both ends are needed anyway: with three inner ones its error is of order (rotation
-per step)^8, round-off at any step that makes sense. Where the gradient may jump on the way (a contact that crosses a border of elements), each side has
-Gauss points of its own, none of them on the border: the term says where.
-Plain midpoint (one point) conserves only if M is constant and V quadratic.
+
+    q1 = q0 moved by D
+    p1 - p0 = dt (mean along the path of grad_q [v0^T M(q) v1 / 2 - V(q)]
+                  + Q(midpoint) + ad*_u (p0 + p1)/2)
+
+The mean value of a gradient along the path, times D, is the exact difference of the function, and
+T1 - T0 = u (p1 - p0) - v0^T (M1 - M0) v1 / 2. So T1 + V1 - T0 - V0 = D Q: energy minus work is
+conserved for any dt. The path integral uses Lobatto points, because the momenta at both ends are
+needed anyway. With three inner points its error is of order (rotation per step)^8, which is
+round-off at any sensible step. Where the gradient may jump on the path (a contact that crosses an
+element border), each side has its own Gauss points; the term gives the place of the jump. The plain
+midpoint rule (one point) conserves energy only if M is constant and V quadratic.
 """
 
 from typing import ClassVar
@@ -29,7 +35,8 @@ from flexjax.numerics.term import AbstractLagrangianTerm, Mechanical, State, unw
 def _stations(
     points: int, kinks: Float[Array, " k"]
 ) -> tuple[Float[Array, " s"], Float[Array, " s"]]:
-    """Places on the path, both ends among them, and their weights; exact for polynomials of degree 2 ``points`` - 1 between places where it has a kink."""
+    """Places on the path, both ends among them, and their weights; exact for polynomials of degree
+    2 ``points`` - 1 between places where it has a kink."""
     if points > 1 and not kinks.shape[0]:
         inner = np.polynomial.Legendre.basis(points).deriv().roots()
         nodes = np.concatenate([[-1.0], np.sort(inner.real), [1.0]])
@@ -52,7 +59,8 @@ def _stations(
     )
 
 
-# Compiled as a function of its own: it is needed four times in a step (Newton, its derivative, the end), and is traced once.
+# Compiled as a function of its own: it is needed four times in a step (Newton, its derivative, the
+# end), and is traced once.
 @eqx.filter_jit
 def _path(
     term: AbstractLagrangianTerm,
@@ -69,7 +77,8 @@ def _path(
     """(what is missing of the momentum balance, change of momenta, mean forces of the drive, of
     dampers, work of a base that moves: None if it does not). ``u`` is the mean velocity."""
     stations, weights = _stations(points, term.kinks(q0, dt * u))
-    # Both ends of the path are stations, if without weight: their momenta come out of the same sweep.
+    # Both ends of the path are stations, if without weight: their momenta come out of the same
+    # sweep.
     pa, pb, gradient, ground = jax.vmap(
         lambda s: term.lagrangian_on_ground(
             s, tm - 0.5 * dt, dt, term.move(q0, s * dt * u), v0, v1, args
@@ -78,7 +87,8 @@ def _path(
     p0, p1 = pa[0], pb[-1]
     driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, memory)
     gap = p1 - p0 - dt * (weights @ gradient + driven + damped + term.gyration(u, 0.5 * (p0 + p1)))
-    # The ground's twist is a velocity like the others, but given: what its momentum takes is work, and so is lifting the weight that stands on it.
+    # The ground's twist is a velocity like the others, but given: what its momentum takes is work,
+    # and so is lifting the weight that stands on it.
     taken = (
         None if ground is None else ground[1][-1] - ground[0][0] + dt * jnp.sum(weights * ground[2])
     )
@@ -86,9 +96,11 @@ def _path(
 
 
 class DiscreteGradient(AbstractStepSolver):
-    """Energy-conserving, second order, no numerical damping: energy, work of the drive and dissipation balance to rounding.
+    """Energy-conserving, second order, no numerical damping: energy, work of the drive and
+    dissipation balance to rounding.
 
-    The path of one step is integrated as by ``points`` Gauss points; ``points=1`` is the midpoint rule.
+    The path of one step is integrated as by ``points`` Gauss points; ``points=1`` is the midpoint
+    rule.
     """
 
     term_structure: ClassVar = AbstractLagrangianTerm
@@ -97,7 +109,8 @@ class DiscreteGradient(AbstractStepSolver):
     def init(
         self, terms: PyTree, t0: ScalarLike, t1: ScalarLike, y0: State, args: PieceTime
     ) -> Int[Array, ""]:
-        """The number of Newton's iterations in the last step: nothing depends on it, but who asks can see it."""
+        """The number of Newton's iterations in the last step: nothing depends on it, but who asks
+        can see it."""
         return jnp.zeros((), jnp.int32)
 
     def step(
@@ -127,8 +140,9 @@ class DiscreteGradient(AbstractStepSolver):
         def residual(v1):
             return jnp.where(mask, v1 - v_p, path(v1)[0])
 
-        # No acceleration as first guess. One carried over from the last step saves a tenth of the iterations of a rigid arm, hardly any of screw
-        # synthesis, and leads Newton astray where it belongs to a mode that the step does not resolve, which has changed its sign since.
+        # No acceleration as first guess. One carried over from the last step saves a tenth of the
+        # iterations of a rigid arm, hardly any of screw synthesis, and leads Newton astray where it
+        # belongs to a mode that the step does not resolve, which has changed its sign since.
         guess = stop(jnp.where(mask, v_p, v0))
         fixed, step, rest = stop((term, dt, (args, y0.memory)))
         cv, cq = 0.5 * step, 0.25 * step**2
@@ -151,7 +165,8 @@ class DiscreteGradient(AbstractStepSolver):
         q1 = term.impose(term.move(q0, dt * u), q_p)
         if mask.any() or eqx.filter_eval_shape(path, v1)[4] is not None:
             gap, change, driven, damped, taken = path(v1)
-            # In a prescribed row the gap is the impulse that the prescription takes: its work is the drive's.
+            # In a prescribed row the gap is the impulse that the prescription takes: its work is
+            # the drive's.
             given = u * gap + (0.5 * (v0 + v1) - u) * change
             taken = jnp.sum(jnp.where(mask, given, 0.0)) + (0.0 if taken is None else taken)
         else:

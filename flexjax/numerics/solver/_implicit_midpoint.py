@@ -1,6 +1,8 @@
-"""Implicit midpoint and TR-BDF2 for port-Hamiltonian terms: Newton with the structured matrix of the mechanism, gradients by one transposed solve.
+"""Implicit midpoint and TR-BDF2 for port-Hamiltonian terms: Newton with the structured matrix of
+the mechanism, gradients by one transposed solve.
 
-References: Gonzalez (1996) for midpoint as discrete gradient of a quadratic energy; Bank et al. (1985), Hosea and Shampine (1996) for TR-BDF2.
+References: Gonzalez (1996) for midpoint as discrete gradient of a quadratic energy; Bank et al.
+(1985), Hosea and Shampine (1996) for TR-BDF2.
 """
 
 import functools
@@ -36,9 +38,11 @@ def _subtract(a, b):
 
 
 def _verdict(exact: bool, eps, k, now, last, scale):
-    """(whether Newton goes on, whether it has converged) after the k-th correction, of size ``now``."""
-    # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is not: stop when that is below rounding, of which corrections
-    # that are nothing else have 50 to 100 eps.
+    """(whether Newton goes on, whether it has converged) after the k-th correction, of size
+    ``now``."""
+    # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is
+    # not: stop when that is below rounding, of which corrections that are nothing else have 50 to
+    # 100 eps.
     ahead = now * (now / last) ** (2 if exact else 1)
     done = (now <= 4 * eps * scale) | ((k > 0) & (ahead <= 16 * eps * scale) & (now < 1e-3 * scale))
     stalled = (k > 3) & (now > 0.5 * last) & (now < eps**0.5 * scale)
@@ -86,7 +90,8 @@ _iterate = jax.custom_batching.custom_vmap(_newton)
 
 @_iterate.def_vmap
 def _iterate_batch(size, batched, term, stage, guess, floor):
-    """With the batch last from the first iteration to the last, where the term has corrections for that: copied once per step and not in every iteration."""
+    """With the batch last from the first iteration to the last, where the term has corrections for
+    that: copied once per step and not in every iteration."""
     args = (term, stage, guess, floor)
     if not term.batches:
         leaves, tree = jtu.tree_flatten(args)
@@ -156,7 +161,8 @@ class _Residual(eqx.Module):
 
 
 class _StageMatrix(AbstractJacobianSolve):
-    """Newton's matrix at the root. Where it leaves something out, it only stands in front of an iteration with the exact one."""
+    """Newton's matrix at the root. Where it leaves something out, it only stands in front of an
+    iteration with the exact one."""
 
     recompute = False
     term: AbstractPortHamiltonianTerm
@@ -180,19 +186,22 @@ class _StageMatrix(AbstractJacobianSolve):
 
 
 def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
-    """Unknowns of a stage, and whether Newton converged. The iteration runs on values without derivatives."""
+    """Unknowns of a stage, and whether Newton converged. The iteration runs on values without
+    derivatives."""
     quiet, quiet_stage = stop(term), stop(stage)
     dtype = jtu.tree_leaves(guess)[0].dtype
     guess = _within_limits(quiet, quiet_stage, stop(guess))
     u, ok = checkpoint_name(_iterate(quiet, quiet_stage, guess, jnp.asarray(floor, dtype)), "root")
-    # One flat vector: a part of the residual that depends on no parameter would have no cotangent, which the transposed solve does not accept.
+    # One flat vector: a part of the residual that depends on no parameter would have no cotangent,
+    # which the transposed solve does not accept.
     flat, restore = ravel(u)
     solve = _StageMatrix(quiet, quiet_stage, restore)
     return restore(differentiable_root(_Residual(term, stage, restore), solve, flat)), ok
 
 
-# Reverse mode keeps the roots of a step and evaluates the rest of it once more, instead of keeping all that its derivative needs: the gradient of 2000 steps
-# of a link of four elements took 2.05 simulations instead of 3.04.
+# Reverse mode keeps the roots of a step and evaluates the rest of it once more, instead of keeping
+# all that its derivative needs: the gradient of 2000 steps of a link of four elements took 2.05
+# simulations instead of 3.04.
 _recomputed = functools.partial(
     eqx.filter_checkpoint,
     prevent_cse=False,
@@ -201,9 +210,11 @@ _recomputed = functools.partial(
 
 
 class ImplicitMidpoint(AbstractStepSolver):
-    """Implicit midpoint on the group: second order, no numerical damping; energy, work of the drive and dissipation balance to rounding at any dt.
+    """Implicit midpoint on the group: second order, no numerical damping; energy, work of the drive
+    and dissipation balance to rounding at any dt.
 
-    Waves that a jump of the drive excites are never damped by it: there use :class:`TRBDF2`, or smaller steps.
+    Waves that a jump of the drive excites are never damped by it: there use :class:`TRBDF2`, or
+    smaller steps.
     """
 
     term_structure: ClassVar = AbstractPortHamiltonianTerm
@@ -230,8 +241,9 @@ class ImplicitMidpoint(AbstractStepSolver):
 
 
 class TRBDF2(AbstractStepSolver):
-    """Midpoint to the inner time, then the second-order backward difference: second order and L-stable, so that the stiff waves which step inputs
-    excite die out within a few steps. The energy that this takes is not in the books: the balance falls."""
+    """Midpoint to the inner time, then the second-order backward difference: second order and
+    L-stable, so that the stiff waves which step inputs excite die out within a few steps. The
+    energy that this takes is not in the books: the balance falls."""
 
     term_structure: ClassVar = AbstractPortHamiltonianTerm
 

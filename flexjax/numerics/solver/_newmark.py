@@ -1,7 +1,9 @@
-"""Newmark's family and the generalised-alpha method for second-order terms, on vectors and rotations alike.
+"""Newmark's family and the generalised-alpha method for second-order terms, on vectors and
+rotations alike.
 
-Reference: Chung, Hulbert (1993); Arnold, Brüls (2007) for the form with an auxiliary acceleration, which keeps second order for a mass matrix that
-depends on the configuration; Simo, Vu-Quoc (1988) for Newmark on the rotation group.
+Reference: Chung, Hulbert (1993); Arnold, Brüls (2007) for the form with an auxiliary acceleration,
+which keeps second order for a mass matrix that depends on the configuration; Simo, Vu-Quoc (1988)
+for Newmark on the rotation group.
 """
 
 from typing import Any, ClassVar
@@ -20,7 +22,8 @@ from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, un
 
 
 class Accelerations(eqx.Module):
-    """Solver state: the true acceleration at the last time, the averaged one of the generalised-alpha method, and the powers there."""
+    """Solver state: the true acceleration at the last time, the averaged one of the
+    generalised-alpha method, and the powers there."""
 
     true: Velocities
     averaged: Velocities
@@ -44,7 +47,8 @@ def _after_jump(
     args: PieceTime,
     state: Accelerations,
 ) -> Accelerations:
-    """Accelerations jump with the drive; a grid without breaks says so with a plain False and saves the code for it."""
+    """Accelerations jump with the drive; a grid without breaks says so with a plain False and saves
+    the code for it."""
     if made_jump is False:
         return state
     return lax.cond(made_jump, lambda: _start(term, t0, y0, args), lambda: state)
@@ -99,7 +103,8 @@ def _step(
         lambda acc: stop(residual(acc)),
         lambda r: fixed.precondition(factors, r),
     )
-    # A displacement of one unit of length per step belongs to an acceleration 1/dt^2: below round-off of that nothing can be resolved.
+    # A displacement of one unit of length per step belongs to an acceleration 1/dt^2: below
+    # round-off of that nothing can be resolved.
     floor = lax.stop_gradient(1e-3 / dt**2)
     acc, _, ok = implicit_solve(residual, precondition, guess, floor)
     q1, v1, averaged = advance(acc)
@@ -120,7 +125,8 @@ def _step(
 
 
 class Newmark(AbstractStepSolver):
-    """Newmark's method with free ``beta`` and ``gamma``: (1/4, 1/2) is the trapezoidal rule, second order; gamma > 1/2 damps and is first order.
+    """Newmark's method with free ``beta`` and ``gamma``: (1/4, 1/2) is the trapezoidal rule, second
+    order; gamma > 1/2 damps and is first order.
 
     >>> import flexjax as fx
     >>> solver = fx.Newmark(beta=0.3025, gamma=0.6)
@@ -153,8 +159,9 @@ class Newmark(AbstractStepSolver):
 
 
 class GeneralisedAlpha(AbstractStepSolver):
-    """Generalised-alpha method: second order, unconditionally stable for linear systems, with the damping of the highest frequencies chosen by
-    ``spectral_radius`` (1: none, 0: they vanish in one step)."""
+    """Generalised-alpha method: second order, unconditionally stable for linear systems, with the
+    damping of the highest frequencies chosen by ``spectral_radius`` (1: none, 0: they vanish in one
+    step)."""
 
     term_structure: ClassVar = AbstractSecondOrderTerm
     spectral_radius: Float[Array, ""] = eqx.field(converter=as_float, default=0.8)

@@ -1,7 +1,8 @@
-"""Newton's iteration of an implicit step, with an approximate (structured, symmetric) matrix and exact implicit-function gradients.
+"""Newton's iteration of an implicit step, with an approximate (structured, symmetric) matrix and
+exact implicit-function gradients.
 
-The approximate matrix only speeds up the convergence, of the iteration and of the linear solve behind the derivative: the gradient is exact although the
-matrix is not.
+The approximate matrix only speeds up the convergence, of the iteration and of the linear solve
+behind the derivative: the gradient is exact although the matrix is not.
 """
 
 import functools
@@ -23,10 +24,13 @@ SECANTS = 8
 
 
 class _Secants(eqx.Module):
-    """What the iteration has learnt of the preconditioned Jacobian: steps and the changes of the residual that they made, the latter orthonormal.
+    """What the iteration has learnt of the preconditioned Jacobian: steps and the changes of the
+    residual that they made, the latter orthonormal.
 
-    Where the approximate matrix neglects much (velocity products on an axis of little inertia, unresolved modes) plain iterations contract slowly or not at
-    all; on what the secants span the correction is that of the exact matrix. This is Anderson's acceleration, equal to GMRES where the residual is linear.
+    Where the approximate matrix neglects much (velocity products on an axis of little inertia,
+    unresolved modes) plain iterations contract slowly or not at all; on what the secants span the
+    correction is that of the exact matrix. This is Anderson's acceleration, equal to GMRES where
+    the residual is linear.
     """
 
     steps: Float[Array, "m n"]
@@ -45,7 +49,8 @@ class _Secants(eqx.Module):
     def learn(
         self, step: Float[Array, " n"], change: Float[Array, " n"], count: Int[Array, ""]
     ) -> "_Secants":
-        """With the ``count``-th step and what it changed; the oldest makes room. Nothing before the first step, nor from a change already known."""
+        """With the ``count``-th step and what it changed; the oldest makes room. Nothing before the
+        first step, nor from a change already known."""
         here = (jnp.arange(self.steps.shape[0]) == (count - 1) % self.steps.shape[0])[:, None]
         steps, changes = jnp.where(here, 0.0, self.steps), jnp.where(here, 0.0, self.changes)
         known = changes @ change
@@ -73,8 +78,9 @@ class _Iteration(eqx.Module):
 def _iterate(residual, precondition, guess, floor, noise):
     """(root, number of iterations, whether they converged). Never differentiated."""
     eps = jnp.finfo(guess.dtype).eps
-    # Round-off of a residual grows with the number of terms that it sums: corrections of 100 links in space (500 unknowns) end in noise of 2e4 eps, and
-    # waiting for less took them half as many iterations again. In single precision 4096 eps would be above what counts as converged.
+    # Round-off of a residual grows with the number of terms that it sums: corrections of 100 links
+    # in space (500 unknowns) end in noise of 2e4 eps, and waiting for less took them half as many
+    # iterations again. In single precision 4096 eps would be above what counts as converged.
     tight, near, loose = 16 * eps, min(max(4096, 64 * guess.shape[0]) * eps, eps**0.5), eps**0.5
 
     def size(x):
@@ -86,11 +92,14 @@ def _iterate(residual, precondition, guess, floor, noise):
         step = secants.step(gap)
         x, now = s.x + step, size(step)
         scale = size(x) + floor
-        # Corrections below ``quiet`` may be round-off, and an error below ``still`` surely is: noise is told a few times too large.
+        # Corrections below ``quiet`` may be round-off, and an error below ``still`` surely is:
+        # noise is told a few times too large.
         unsure = jnp.minimum(noise, loose * scale)
         quiet, still = jnp.maximum(near * scale, unsure), jnp.maximum(tight * scale, unsure / 8)
-        # A correction leaves an error of its own size times the rate at which they shrink, for which the worse of the last two is taken. Near round-off
-        # slow shrinking is noise; further away it takes three corrections that do not shrink, for accelerated ones do not do so one by one.
+        # A correction leaves an error of its own size times the rate at which they shrink, for
+        # which the worse of the last two is taken. Near round-off slow shrinking is noise; further
+        # away it takes three corrections that do not shrink, for accelerated ones do not do so one
+        # by one.
         rate = jnp.where(s.count > 0, now / s.best, jnp.inf)
         stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
         reached = (now <= still) | (now * jnp.maximum(rate, s.rate) <= still)
@@ -115,7 +124,8 @@ class _Preconditioned(AbstractJacobianSolve):
 
     def __call__(self, root, jacobian, b):
         if root.shape[0] <= DENSE_BELOW:
-            # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run than iterating.
+            # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run
+            # than iterating.
             columns = jax.vmap(jacobian, out_axes=1)(jnp.eye(root.shape[0], dtype=root.dtype))
             return jnp.linalg.solve(columns, b)
         solve = functools.partial(residual_minimising, self.precondition)
@@ -131,9 +141,11 @@ def implicit_solve(
 ) -> tuple[Float[Array, " n"], Int[Array, ""], Bool[Array, ""]]:
     """Root of ``residual``, the number of iterations, and whether they converged.
 
-    ``precondition(r)`` applies a symmetric approximate inverse of the Jacobian, so corrections are in the units of the unknown and the
-    tolerance knows the stiffness. ``floor`` is the size of the unknown below which a correction is round-off whatever the unknown's own size;
-    ``noise`` a few times the size that corrections have by round-off of the residual, where more is known of it than that it grows with the unknowns.
+    ``precondition(r)`` applies a symmetric approximate inverse of the Jacobian, so corrections are
+    in the units of the unknown and the tolerance knows the stiffness. ``floor`` is the size of the
+    unknown below which a correction is round-off whatever the unknown's own size; ``noise`` a few
+    times the size that corrections have by round-off of the residual, where more is known of it
+    than that it grows with the unknowns.
     """
     noise = jnp.zeros((), guess.dtype) if noise is None else noise
     # What the functions close over becomes part of them, so that derivatives by it are found.

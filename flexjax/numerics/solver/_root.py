@@ -33,7 +33,8 @@ class AbstractJacobianSolve(eqx.Module):
     def __call__(
         self, root: Float[Array, " n"], jacobian: Callable[[Array], Array], b: Float[Array, " n"]
     ) -> Float[Array, " n"]:
-        """x with ``jacobian(x) = b``, differentiable w.r.t. ``b`` and the closure of ``jacobian``."""
+        """x with ``jacobian(x) = b``, differentiable w.r.t. ``b`` and the closure of
+        ``jacobian``."""
 
 
 @ruled

@@ -1,4 +1,5 @@
-"""State and term: what makes simulate, modes, equilibrium and linearise one code for every formulation."""
+"""State and term: what makes simulate, modes, equilibrium and linearise one code for every
+formulation."""
 
 import abc
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,10 @@ else:
 
 
 class State(eqx.Module):
-    """State of a simulation: the formulation's own ``mech``, the work done by the drive and the energy dissipated since the start, and what
-    sampled controllers remember. ``traj.final`` is one; pass it as ``start`` to go on. ``origin`` names the formulation of ``mech`` where it is known."""
+    """State of a simulation: the formulation's own ``mech``, the work done by the drive and the
+    energy dissipated since the start, and what sampled controllers remember. ``traj.final`` is one;
+    pass it as ``start`` to go on. ``origin`` names the formulation of ``mech`` where it is
+    known."""
 
     mech: PyTree
     work: Float[Array, ""]
@@ -36,8 +39,9 @@ class State(eqx.Module):
 
 
 class Mechanical(eqx.Module):
-    """Second-order mechanics: configuration ``q`` (nq,) and generalised velocity ``v`` (nv,). nq exceeds nv where q holds quaternions.
-    Its tangent is a Mechanical too, with both parts of length nv."""
+    """Second-order mechanics: configuration ``q`` (nq,) and generalised velocity ``v`` (nv,). nq
+    exceeds nv where q holds quaternions. Its tangent is a Mechanical too, with both parts of length
+    nv."""
 
     # Bool: the masks of ``held``.
     q: Float[Array, " nq"] | Bool[Array, " nq"]
@@ -56,8 +60,9 @@ class Limits(eqx.Module):
 
 
 class AbstractTerm(diffrax.AbstractTerm):
-    """The right-hand side of one model under one drive. ``piece_time`` of every method is the time that picks the piece of a piecewise signal
-    (the midpoint of a step), or None for the time itself."""
+    """The right-hand side of one model under one drive. ``piece_time`` of every method is the time
+    that picks the piece of a piecewise signal (the midpoint of a step), or None for the time
+    itself."""
 
     drive: AbstractVar[PyTree]
 
@@ -74,7 +79,8 @@ class AbstractTerm(diffrax.AbstractTerm):
 
     @abc.abstractmethod
     def ambient(self, mech: PyTree, dx: PyTree) -> PyTree:
-        """The tangent ``dx`` as the time derivative of the numbers in ``mech`` (for explicit diffrax solvers)."""
+        """The tangent ``dx`` as the time derivative of the numbers in ``mech`` (for explicit
+        diffrax solvers)."""
 
     @abc.abstractmethod
     def power(self, t: ScalarLike, y: State, piece_time: PieceTime) -> tuple[Scalar, Scalar]:
@@ -85,13 +91,13 @@ class AbstractTerm(diffrax.AbstractTerm):
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
     def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
-        """``y`` with the rates of a Motion itself, after a jump at ``t`` in the piece ``piece_time``; as
-        it is where the term reads them from the drive."""
+        """``y`` with the rates of a Motion itself, after a jump at ``t`` in the piece
+        ``piece_time``; as it is where the term reads them from the drive."""
         return y
 
     def held(self, t: ScalarLike, dx: PyTree) -> PyTree:
-        """Masks like the tangent ``dx``: coordinates in the state that a Motion holds or that follow
-        from others. They depend on static facts only."""
+        """Masks like the tangent ``dx``: coordinates in the state that a Motion holds or that
+        follow from others. They depend on static facts only."""
         return jtu.tree_map(lambda x: jnp.zeros(x.shape, bool), dx)
 
     def complete(self, t: ScalarLike, mech: PyTree, piece_time: PieceTime) -> PyTree:
@@ -124,5 +130,6 @@ class AbstractTerm(diffrax.AbstractTerm):
 
 
 def unwrap(terms: Any) -> Any:
-    """The flexjax term inside what ``diffeqsolve`` hands to a solver (it wraps terms in a private class to run time backwards)."""
+    """The flexjax term inside what ``diffeqsolve`` hands to a solver (it wraps terms in a private
+    class to run time backwards)."""
     return terms.term if isinstance(terms, diffrax._term.WrapTerm) else terms

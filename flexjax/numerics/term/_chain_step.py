@@ -1,5 +1,5 @@
-"""A chain advanced from one time to the next by itself: the form of transfer-matrix methods, which have no global
-matrices."""
+"""A chain advanced from one time to the next by itself: the form of transfer-matrix methods, which
+have no global matrices."""
 
 import abc
 from typing import Any
@@ -10,9 +10,9 @@ from flexjax.numerics.term._base import AbstractTerm, State
 
 
 class AbstractChainStepTerm(AbstractTerm):
-    """Mechanics whose implicit step is one sweep along a chain. ``carried`` is what a step hands to the next besides
-    the state (accelerations,
-    powers): the solver keeps it and never looks inside."""
+    """Mechanics whose implicit step is one sweep along a chain. ``carried`` is what a step hands to
+    the next besides the state (accelerations, powers): the solver keeps it and never looks
+    inside."""
 
     @abc.abstractmethod
     def start(self, t0, t1, y: State, piece_time) -> Any:
@@ -23,4 +23,5 @@ class AbstractChainStepTerm(AbstractTerm):
     def advance(
         self, t0, t1, y: State, carried, piece_time, beta, gamma
     ) -> tuple[State, Any, Array]:
-        """(state at t1, carried, whether all is well), by Newmark's rule with ``beta`` and ``gamma``."""
+        """(state at t1, carried, whether all is well), by Newmark's rule with ``beta`` and
+        ``gamma``."""

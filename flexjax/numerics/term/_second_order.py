@@ -1,4 +1,5 @@
-"""M(q) v' + h(q, v) = Q(t, q, v) with some coordinates prescribed: the form of floating-frame chains."""
+"""M(q) v' + h(q, v) = Q(t, q, v) with some coordinates prescribed: the form of floating-frame
+chains."""
 
 import abc
 import dataclasses
@@ -16,7 +17,8 @@ from flexjax.numerics.term._base import AbstractTerm, Limits, Mechanical, State
 class AbstractSecondOrderTerm(AbstractTerm):
     """Second-order mechanics on configurations q with velocities v (both flat arrays).
 
-    Rows of prescribed coordinates are imposed by the solver; ``balance`` in such a row is the effort that the prescription takes.
+    Rows of prescribed coordinates are imposed by the solver; ``balance`` in such a row is the
+    effort that the prescription takes.
     """
 
     @abc.abstractmethod
@@ -49,7 +51,8 @@ class AbstractSecondOrderTerm(AbstractTerm):
         piece_time: PieceTime,
         memory: PyTree,
     ) -> PyTree:
-        """Factors of a symmetric approximation P of cm M + cv dQ/dv + cq dQ/dq (signs turned), unit rows where prescribed."""
+        """Factors of a symmetric approximation P of cm M + cv dQ/dv + cq dQ/dq (signs turned), unit
+        rows where prescribed."""
 
     def limits(
         self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
@@ -69,7 +72,8 @@ class AbstractSecondOrderTerm(AbstractTerm):
     def prescribed(
         self, t: ScalarLike, piece_time: PieceTime
     ) -> tuple[np.ndarray, Velocities, Velocities, Velocities]:
-        """(static mask (nv,), then coordinate, rate and acceleration (nv,) there; zero elsewhere)."""
+        """(static mask (nv,), then coordinate, rate and acceleration (nv,) there; zero
+        elsewhere)."""
 
     @abc.abstractmethod
     def impose(self, q: Coordinates, target: Velocities) -> Coordinates:
@@ -87,7 +91,8 @@ class AbstractSecondOrderTerm(AbstractTerm):
     def forces(
         self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
     ) -> tuple[Velocities, Velocities]:
-        """Generalised forces without potential (nv,): (of drive and loads, of dampers and friction)."""
+        """Generalised forces without potential (nv,): (of drive and loads, of dampers and
+        friction)."""
 
     def power_at(
         self,

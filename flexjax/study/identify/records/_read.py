@@ -22,9 +22,17 @@ def read_columns(path: str | os.PathLike) -> dict[str, Column]:
     """Every one-dimensional column of a file by its name."""
     path = Path(path)
     readers = {
-        ".csv": _text, ".txt": _text, ".dat": _text, ".tsv": _text, ".mat": _mat, ".npz": _npz,
-        ".nc": _netcdf, ".nc4": _netcdf, ".netcdf": _netcdf, ".h5": _netcdf,
-    }  # fmt: skip
+        ".csv": _text,
+        ".txt": _text,
+        ".dat": _text,
+        ".tsv": _text,
+        ".mat": _mat,
+        ".npz": _npz,
+        ".nc": _netcdf,
+        ".nc4": _netcdf,
+        ".netcdf": _netcdf,
+        ".h5": _netcdf,
+    }
     reader = readers.get(path.suffix.lower())
     if reader is None:
         raise ValueError(
