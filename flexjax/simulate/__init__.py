@@ -20,4 +20,5 @@ from flexjax.simulate._linear import (
     linearise as linearise,
     modes as modes,
 )
+from flexjax.simulate._range import RANGE_CHECK as RANGE_CHECK
 from flexjax.simulate._simulate import simulate as simulate

@@ -6,6 +6,7 @@ from typing import TypeVar
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
+from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool
 
 from flexjax._results import Status
@@ -18,8 +19,12 @@ from flexjax.robot import parameters_hold, robot_faults
 Tree = TypeVar("Tree")
 
 
+# Marks the check in a traced program: a parameter that only this depends on has no effect.
+RANGE_CHECK = "flexjax: parameters in range"
+
+
 def in_range(model: AbstractModel, drive: Drive) -> Bool[Array, ""]:
-    return parameters_hold(model.robot) & drive.holds()
+    return checkpoint_name(parameters_hold(model.robot) & drive.holds(), RANGE_CHECK)
 
 
 def guarded(model: AbstractModel, drive: Drive, tree: Tree) -> tuple[Bool[Array, ""], Drive, Tree]:

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from flexjax.simulate import RANGE_CHECK
 from flexjax.study.identify._problem import Problem
 
 
@@ -60,6 +61,8 @@ def _reached(jaxpr: Any, inputs: list[bool]) -> list[bool]:
 
 def _passed_on(equation: Any, given: list[bool]) -> list[bool]:
     p, kind = equation.params, equation.primitive.name
+    if kind == "name" and p["name"] == RANGE_CHECK:
+        return [False]
     if kind == "scan":
         consts, carry = p["num_consts"], p["num_carry"]
         return _looped(p["jaxpr"].jaxpr, given[:consts], given[consts:], carry)
