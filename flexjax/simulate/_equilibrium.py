@@ -354,7 +354,11 @@ def _find(model: AbstractModel, drive: Drive, y: State, t: Scalar, iterations: i
     # the root, by the implicit-function theorem, both have its second. No effort is round-off
     # there.
     rest, (left, _) = lax.scan(step, near, None, length=2)
-    last = jnp.where(end.size < _close(t.dtype), end.held + linear.follow(end.joints), 0.0)
+    # The bound on round-off that ended the iteration may be far above round-off itself.
+    close = _close(t.dtype)
+    change, joints = linear.correction(left, nothing - 1)
+    joints = jnp.where(_largest(joints, None) < close, joints, 0.0)
+    last = jnp.where(end.size < close, change + linear.follow(joints), 0.0)
     rest = problem.beside(rest, last)
 
     both = linear.relaxation(left)
