@@ -8,6 +8,10 @@ names recorded tests that no longer exist; a written report drops them. Reports 
 merged, with the newest entry of each test:
 
     python -m tests._report a.json b.json --into tests/full-report.json
+
+The numbers of two reports side by side, with those that differ by more than 1e-9, relative:
+
+    python -m tests._report --compare old.json new.json
 """
 
 import argparse
@@ -23,6 +27,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+
+from tests._report_compare import compare, table
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "tests" / "full-report.json"
@@ -325,14 +331,26 @@ def main(argv: list[str] | None = None):
     parser = argparse.ArgumentParser(
         description="Reports of several runs as one: the newest entry of each test."
     )
-    parser.add_argument("reports", nargs="+", type=Path)
+    parser.add_argument("reports", nargs="*", type=Path)
+    parser.add_argument(
+        "--compare",
+        nargs=2,
+        type=Path,
+        metavar=("OLD", "NEW"),
+        help="print the numbers of two reports side by side, and merge nothing",
+    )
     parser.add_argument(
         "--into", type=Path, default=REPORT, help="updated: an entry in it that is the newest stays"
     )
     args = parser.parse_args(argv)
-    missing = [str(p) for p in args.reports if not p.exists()]
+    if bool(args.reports) == bool(args.compare):
+        parser.error("expected reports to merge, or --compare OLD NEW")
+    missing = [str(p) for p in (*args.reports, *(args.compare or ())) if not p.exists()]
     if missing:
         parser.error(f"no such report: {', '.join(missing)}")
+    if args.compare:
+        print(table(compare(*(read(p) for p in args.compare))))
+        return
     write(args.into, newest([read(p) for p in (args.into, *args.reports)]))
     print(age(args.into))
 

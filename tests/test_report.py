@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from tests import _report
+from tests import _report, _report_compare as _compare
 
 
 @pytest.mark.parametrize(
@@ -171,3 +171,56 @@ def test_a_stored_report_is_compared_with_the_code(tmp_path, monkeypatch):
     (tmp_path / "b.py").touch()
     recorded = ["a.py::old", "a.py::new", "b.py::unseen", "c.py::removed"]
     assert _report.gone(recorded, {"a.py::new"}) == ["a.py::old", "c.py::removed"]
+
+
+def test_numbers_of_two_reports_stand_side_by_side(tmp_path, capsys):
+    """Renamed tests and numbers find their partners; what differs is reported as such."""
+
+    def recorded(**values):
+        return entry(NEW, *(_report.number(k, v, 1.0, "<=") for k, v in values.items()))
+
+    twice = [_report.number("twice", v, 1.0, "<=") for v in (0.1, 0.2)]
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    _report.write(
+        old,
+        {
+            "a.py::kept": recorded(same=0.5, rounded=0.3, moved=0.5, broken=0.5, tiny=1e-15),
+            "a.py::renamed": recorded(alone=0.25, lost=0.5),
+            "a.py::mapped": recorded(first=0.75),
+            "a.py::both": entry(NEW, *twice),
+        },
+    )
+    _report.write(
+        new,
+        {
+            "a.py::kept": recorded(
+                same=0.5, rounded=0.3 * (1 + 5e-10), moved=0.5 * (1 + 5e-9), broken=2.0, tiny=3e-15
+            ),
+            "b.py::other": recorded(alone=0.25, fresh=0.5),
+            "b.py::mapped": recorded(second=0.75),
+            "a.py::both": entry(NEW, *twice),
+        },
+    )
+    names = {"a.py::mapped": "b.py::mapped", "first": "second"}
+    rows = _compare.compare(_report.read(old), _report.read(new), names)
+    assert [(row.verdict, row.name) for row in rows if row.verdict != "equal"] == [
+        ("differs", "moved"),
+        ("BROKEN", "broken"),
+        ("round-off", "tiny"),
+        ("new only", "fresh"),
+        ("old only", "lost"),
+    ]
+    assert {row.name for row in rows if row.verdict == "equal"} == {
+        "same",
+        "rounded",
+        "alone",
+        "second",
+        "twice",
+    }
+    _report.main(["--compare", str(old), str(new)])
+    lines = capsys.readouterr().out.splitlines()
+    assert any("5.0e-09" in line and line.startswith("differs") for line in lines)
+    assert lines[-1].startswith("12 numbers: 5 equal")
+    for bad in ([], [str(old), "--compare", str(old), str(new)]):
+        with pytest.raises(SystemExit):
+            _report.main(bad)
