@@ -150,18 +150,38 @@ def test_gradient_through_the_bend(name):
     np.testing.assert_allclose(forward, np.array(differences), rtol=1e-5)
 
 
-@pytest.mark.parametrize("planar", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_joint_beside_a_link_that_starts_deflected(planar):
-    """Half segments beside the damped joint are deflected, the joint is at its start."""
+def pair(planar: bool = True) -> fx.Robot:
     soft, section = fx.Material(E=5e9, nu=0.3, rho=1200.0), fx.Rectangle(0.02, 0.008)
-    links = [fx.Link(name, 0.4, section=section, material=soft) for name in "ab"]
+    damping = fx.Damping(strain_rate=2e-3)
+    links = [fx.Link(n, 0.4, section=section, material=soft, damping=damping) for n in "ab"]
     joints = [
         fx.Joint("shoulder", "revolute", "ground", "a"),
         fx.Joint("elbow", "revolute", "a", "b", damping=0.01),
     ]
-    model = fx.TransferMatrix(segments=3).bind(fx.Robot.serial(links, joints, planar=planar))
-    start = fx.Start(joints={"elbow": 0.3}, links={"a": fx.Shape(y=(0.02, 0.01))})
-    drive = fx.Drive()
+    return fx.Robot.serial(links, joints, planar=planar)
+
+
+def started(segments: int, shape: fx.Shape, planar: bool = True):
+    """Joint angles at the start."""
+    model, drive = fx.TransferMatrix(segments=segments).bind(pair(planar)), fx.Drive()
+    start = fx.Start(joints={"elbow": 0.3}, links={"a": shape})
     state = model.initial_state(drive, jnp.zeros(()), start)
-    snap = model.observe(jnp.zeros(()), state, drive, jnp.array([0.0, 1.0]))
-    np.testing.assert_allclose(snap.q[1], 0.3, atol=1e-12)
+    return model.observe(jnp.zeros(()), state, drive, jnp.array([0.0, 1.0])).q
+
+
+@pytest.mark.parametrize("planar", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_joint_beside_a_link_that_starts_deflected(planar):
+    """Half segments beside the damped elbow are deflected, and the joint is at its start. The
+    shoulder has no torque, so that half segments beside it are straight: its angle is that of the
+    first segment, which is a chord of the shape."""
+    q = started(3, fx.Shape(y=(0.02, 0.01)), planar)
+    end = 0.15 / 3**2 - 0.14 / 3**3  # of the first segment, on the cubic through both values
+    np.testing.assert_allclose(q, [np.arcsin(3 * end / 0.4), 0.3], atol=1e-12)
+
+
+@pytest.mark.parametrize(("power", "order"), [(2, 1), (3, 2)])
+def test_angle_of_a_joint_without_torque_converges(power, order):
+    """To the tangent at the base, with second order if the shape has no curvature there."""
+    shape = fx.Shape.of(y=lambda s: 0.02 * s**power)
+    coarse, fine = (float(started(n, shape)[0]) for n in (2, 4))
+    np.testing.assert_allclose(np.log2(coarse / fine), order, atol=0.01)

@@ -78,14 +78,13 @@ class SpatialTransferMatrixModel(AbstractModel):
             quats += [jax.vmap(lambda B, R=R: se3.matrix_to_quat(R @ B))(bend[:-1]).reshape(-1)]
             spins += [(w[None] + spin[:-1] @ R.T).reshape(-1)]
             w, R = w + R @ spin[-1], R @ bend[-1]
-        mech = Mechanical(jnp.concatenate(quats), jnp.concatenate(spins))
         term, dtype = self.term(drive), self.robot.gravity.dtype
-        bend = None
+        mech = with_bend(term.series, Mechanical(jnp.concatenate(quats), jnp.concatenate(spins)))
         if shapes and term.series.any():
             # The joint stands where the start says; the bodies beside it have turned further.
             bend = x - term.motor_coordinates(State.fresh(mech, dtype))[0]
             bend = bend - 2 * jnp.pi * jnp.round(bend / (2 * jnp.pi))
-        mech = with_bend(term.series, mech, bend)
+            mech = with_bend(term.series, mech, bend)
         return State.fresh(mech, dtype, drive.initial_memory(self.robot))
 
     def observe(self, t, y: State, drive: Drive, s, piece_time=None) -> Snapshot:
