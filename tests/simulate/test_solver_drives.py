@@ -2,7 +2,12 @@
 refusal before tracing.
 
 The link is short and stiff, so that each formulation moves as a rigid body does. The reference is
-an explicit Runge-Kutta method on the rigid arm. Damping ends what the start excites in the link."""
+an explicit Runge-Kutta method on the rigid arm.
+
+The jump of forces at the start excites modes that a step does not resolve. Their damping is so
+strong that the trapezoidal rule multiplies them by nearly -1 in every step: they alternate in rates
+and in the effort of a Motion (by 7 % of it in FiniteElement). So rates and efforts are compared as
+weighted means of three steps, which contain nothing of them."""
 
 import functools
 
@@ -13,7 +18,8 @@ import pytest
 
 import flexjax as fx
 
-TS = jnp.array([0.0, 0.1, 0.2])
+DT = 2.5e-3
+TS = DT * jnp.arange(81)
 START = {"root": 0.4}
 
 SECOND_ORDER = {
@@ -70,28 +76,33 @@ def drive(kind: str) -> fx.Drive:
     )
 
 
-def run(formulation, kind, solver, dt):
+def run(formulation, kind, solver):
     model = formulation.bind(robot())
     start = None if "Motion" in kind else START
-    return fx.simulate(model, drive(kind), TS, dt=dt, solver=solver, start=start, stations=2)
+    return fx.simulate(model, drive(kind), TS, substeps=1, solver=solver, start=start, stations=2)
 
 
 @functools.cache
 def reference(kind: str):
-    return run(fx.RigidArm(), kind, diffrax.Tsit5(), 2e-3)
+    return run(fx.RigidArm(), kind, diffrax.Tsit5())
+
+
+def smooth(x):
+    """Means of three steps: without what alternates from step to step."""
+    return 0.25 * (x[:-2] + 2 * x[1:-1] + x[2:])
 
 
 def wrong(traj, kind: str) -> dict[str, float]:
-    """Distances from the reference at the last outputs, relative to its size."""
+    """Distances from the reference in the second half, relative to its size."""
     ref = reference(kind)
     scale = lambda x: 1.0 + float(np.max(np.abs(x)))
     return {
-        name: float(np.max(np.abs(np.asarray(got - want)[1:]))) / scale(want)
+        name: float(np.max(np.abs(np.asarray(got - want)[TS.size // 2 :]))) / scale(want)
         for name, got, want in (
             ("tip", traj.tip, ref.tip),
             ("joint", traj.q, ref.q),
-            ("rate", traj.qd, ref.qd),
-            ("effort", traj.effort, ref.effort),
+            ("rate", smooth(traj.qd), smooth(ref.qd)),
+            ("effort", smooth(traj.effort), smooth(ref.effort)),
             ("work", traj.energy.work, ref.energy.work),
             ("balance", traj.energy.balance - traj.energy.balance[0], 0.0 * ref.energy.work),
         )
@@ -120,12 +131,9 @@ def cases():
 
 @pytest.mark.parametrize(("name", "solver", "kind"), list(cases()))
 def test_drive_acts_as_on_the_rigid_arm(name, solver, kind):
-    traj = run(FORMULATIONS[name][0], kind, SOLVERS[solver], 2.5e-3)
-    # Methods without numerical damping keep what a start excites in modes that dt does not resolve:
-    # it is in the rates of the link, and times stiff dampers in the effort that a Motion takes.
-    limits = {} if name == "RigidArm" else {"rate": 3e-2, "effort": 3e-2}
-    if name != "RigidArm" and solver not in ("GeneralisedAlpha", "TRBDF2"):
-        limits["effort"] = 1.0
+    traj = run(FORMULATIONS[name][0], kind, SOLVERS[solver])
+    # FiniteElement neglects the rotary inertia of sections, a thousandth of this arm's inertia.
+    limits = {"rate": 5e-3} if name == "FiniteElement" else {}
     far = {key: x for key, x in wrong(traj, kind).items() if x > limits.get(key, 2e-3)}
     assert not far
 

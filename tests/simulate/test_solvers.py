@@ -74,6 +74,23 @@ def test_first_order_when_newmark_damps(record_number):
     record_number("order of Newmark with gamma = 0.8", order, (0.85, 1.15), "in")
 
 
+def test_newmark_balances_a_stiff_damper(record_number):
+    """The rate alternates from step to step. Work and dissipation are mean forces times mean
+    velocities; the mean of the powers dissipated ten times the energy that there was."""
+    material = fx.Material(E=2e11, nu=0.3, rho=7800.0)
+    link = fx.Link("link", 0.4, section=fx.Rectangle(0.03, 0.03), material=material)
+    joint = fx.Joint("root", "revolute", "ground", "link", damping=20.0)
+    robot = fx.Robot("bar", (link,), (joint,), planar=True, gravity=(0.0, 0.0, 0.0))
+    drive = fx.Drive(joints={"root": fx.PD(5.0, 1.0, fx.constant(0.3))})
+    start, ts = fx.Start(rates={"root": 2.0}), 0.05 * jnp.arange(9)
+    model = fx.RigidArm().bind(robot)
+    traj = fx.simulate(model, drive, ts, substeps=1, solver=fx.Newmark(), start=start)
+    assert np.all(traj.qd[1:4, 0] * traj.qd[:3, 0] < 0)
+    energy = traj.energy
+    drift = np.max(np.abs(energy.balance - energy.balance[0])) / float(energy.kinetic[0])
+    record_number("Newmark, overdamped joint: energy balance, relative", drift, 1e-12)
+
+
 def test_rotations_stay_rotations(record_number):
     """Quaternions are moved on the group: no drift in 1e5 steps."""
     from flexjax.numerics.screw import se3

@@ -39,7 +39,13 @@ from flexjax.mechanism import JointHardware, centreline_pose
 from flexjax.numerics.linalg import ElementChainFactors, factor_elements, solve_elements
 from flexjax.numerics.screw import se3
 from flexjax.numerics.solver._newton import stop
-from flexjax.numerics.term import AbstractLagrangianTerm, Limits, Mechanical, State
+from flexjax.numerics.term import (
+    AbstractLagrangianTerm,
+    EnergyFlow,
+    Limits,
+    Mechanical,
+    State,
+)
 from flexjax.robot import Robot
 
 Ground = Float[Array, "2 6"]  # twists of the ground beside a pair of velocities
@@ -420,7 +426,7 @@ class MovingBeamTerm(AbstractLagrangianTerm):
             E = E + element_stiffnesses(tables, y, l, cv * arm.viscosity, self.couplings)
         return E + H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
 
-    def power_at(
+    def energy_flow(
         self,
         t: ScalarLike,
         q: Coordinates,
@@ -428,16 +434,18 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         a: Velocities,
         piece_time: PieceTime,
         memory: PyTree,
-    ) -> tuple[Scalar, Scalar]:
-        power, dissipated = super().power_at(t, q, v, a, piece_time, memory)
-        if self.drive.base is not None:
-            power = power + self._base_power(t, q, v, a, piece_time)
-        return power, dissipated
+    ) -> EnergyFlow:
+        flow = super().energy_flow(t, q, v, a, piece_time, memory)
+        if self.drive.base is None:
+            return flow
+        wrench, twist = self._on_base(t, q, v, a, piece_time)
+        force, along = (jnp.concatenate(x) for x in ((flow.force, wrench), (flow.along, twist)))
+        return EnergyFlow(force, along, flow.damped, flow.v)
 
-    def _base_power(
+    def _on_base(
         self, t: ScalarLike, q: Coordinates, v: Velocities, a: Velocities, piece_time: PieceTime
-    ) -> Scalar:
-        """Power of the prescribed motion of the ground.
+    ) -> tuple[Float[Array, " 6"], Float[Array, " 6"]]:
+        """(wrench, twist) of the prescribed motion of the ground.
 
         With P = dT/d(twist), the wrench on the ground's frame is P' - ad*_twist P less weight. The
         power of loads at the ground's velocity is both taken from it and counted as theirs.
@@ -450,4 +458,4 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         P, rate = jax.jvp(momentum, (q, v, twist), (v, a, acceleration))
         wrench = rate - se3.ad_star(twist) @ P
         weight = jax.grad(lambda dx: self.gravity_energy(q, se3.compose(pose, se3.exp(dx))))
-        return jnp.sum(twist * (wrench + weight(jnp.zeros(6, q.dtype))))
+        return wrench + weight(jnp.zeros(6, q.dtype)), twist

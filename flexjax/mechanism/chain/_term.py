@@ -41,7 +41,13 @@ from flexjax.mechanism.chain._parameters import PLANAR, Parameters
 from flexjax.mechanism.chain._records import InverseDynamics, KinematicState, Momenta
 from flexjax.mechanism.chain._recursion import Factors, Loads, factorise, solve
 from flexjax.numerics.screw import se3
-from flexjax.numerics.term import AbstractLagrangianTerm, Limits, Mechanical, State
+from flexjax.numerics.term import (
+    AbstractLagrangianTerm,
+    EnergyFlow,
+    Limits,
+    Mechanical,
+    State,
+)
 from flexjax.robot import Robot
 
 LONG = 16  # links from which a chain reports its round-off to Newton's iteration
@@ -651,7 +657,7 @@ class ChainTerm(AbstractLagrangianTerm):
         gravity = -jnp.sum((mass.zz[:, 0, :1] * m.world.position + first) @ parameters.gravity)
         return kinetic, self.elastic_energy(q), gravity
 
-    def power_at(
+    def energy_flow(
         self,
         t: ScalarLike,
         q: Coordinates,
@@ -659,20 +665,22 @@ class ChainTerm(AbstractLagrangianTerm):
         a: Velocities,
         piece_time: PieceTime,
         memory: PyTree,
-    ) -> tuple[Scalar, Scalar]:
+    ) -> EnergyFlow:
         driven, damped = self.forces(t, q, v, piece_time, memory)
-        power = jnp.sum(driven * v)
+        along = v
         if self.locked.any() or self.drive.base is not None:
             needs = self.inverse(t, q, v, a, piece_time)
             gap = needs.tau - self.coordinate_force(t, q, v, piece_time, memory)
-            power = power + jnp.sum(jnp.where(self.locked, gap * v, 0.0))
-            ground, m = needs.ground, needs.motion
-            if self.drive.loads:
-                # Loads do work by the motion of the base as well; the base loses what they gain.
-                loads = self._loads(t, piece_time, m)
-                ground = ground + self._on_coordinates(m.kin, loads, None)[2]
-            power = power + jnp.sum(m.base_twist * ground)
-        return power, -jnp.sum(damped * v)
+            driven = driven + jnp.where(self.locked, gap, 0.0)
+            if self.drive.base is not None:
+                ground, m = needs.ground, needs.motion
+                if self.drive.loads:
+                    # Loads do work by the motion of the base too; the base loses what they gain.
+                    loads = self._loads(t, piece_time, m)
+                    ground = ground + self._on_coordinates(m.kin, loads, None)[2]
+                driven = jnp.concatenate([driven, ground])
+                along = jnp.concatenate([v, m.base_twist])
+        return EnergyFlow(driven, along, damped, v)
 
 
 def _mass_moment(inertia: Float[Array, "dim dim"], lin: int) -> Float[Array, " lin"]:

@@ -18,17 +18,16 @@ from flexjax._types import PieceTime, ScalarLike, Velocities, as_float
 from flexjax.numerics.solver._base import AbstractStepSolver, after_jump, outcome
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
-from flexjax.numerics.term import AbstractSecondOrderTerm, Mechanical, State, unwrap
+from flexjax.numerics.term import AbstractSecondOrderTerm, EnergyFlow, Mechanical, State, unwrap
 
 
 class Accelerations(eqx.Module):
     """Solver state: the true acceleration at the last time, the averaged one of the
-    generalised-alpha method, and the powers there."""
+    generalised-alpha method, and the forces of drive and dampers there."""
 
     true: Velocities
     averaged: Velocities
-    power: Float[Array, ""]
-    dissipation: Float[Array, ""]
+    flow: EnergyFlow
 
 
 def _start(
@@ -36,7 +35,7 @@ def _start(
 ) -> Accelerations:
     q, v = y0.mech.q, y0.mech.v
     a = term.accelerate(t0, q, v, args, y0.memory)
-    return Accelerations(a, a, *term.power_at(t0, q, v, a, args, y0.memory))
+    return Accelerations(a, a, term.energy_flow(t0, q, v, a, args, y0.memory))
 
 
 def _after_jump(
@@ -108,10 +107,9 @@ def _step(
     floor = lax.stop_gradient(1e-3 / dt**2)
     acc, _, ok = implicit_solve(residual, precondition, guess, floor)
     q1, v1, averaged = advance(acc)
-    power, dissipation = term.power_at(t1, q1, v1, acc, args, y0.memory)
-    work = y0.work + 0.5 * dt * (old.power + power)
-    dissipated = y0.dissipated + 0.5 * dt * (old.dissipation + dissipation)
-    y1 = State(Mechanical(q1, v1), work, dissipated, y0.memory)
+    flow = term.energy_flow(t1, q1, v1, acc, args, y0.memory)
+    work, lost = old.flow.until(flow, dt)
+    y1 = State(Mechanical(q1, v1), y0.work + work, y0.dissipated + lost, y0.memory)
     # Zienkiewicz and Xie's estimate: the cubic term that a constant mean acceleration leaves out.
     missed = dt**2 * (1 / 6 - beta) * (averaged - old.averaged)
     zero = jnp.zeros_like(work)
@@ -121,7 +119,7 @@ def _step(
         zero,
         jtu.tree_map(jnp.zeros_like, y0.memory),
     )
-    return y1, error, Accelerations(acc, averaged, power, dissipation), ok
+    return y1, error, Accelerations(acc, averaged, flow), ok
 
 
 class Newmark(AbstractStepSolver):

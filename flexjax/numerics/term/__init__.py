@@ -14,4 +14,7 @@ from flexjax.numerics.term._port_hamiltonian import (
     PortState as PortState,
     PortTangent as PortTangent,
 )
-from flexjax.numerics.term._second_order import AbstractSecondOrderTerm as AbstractSecondOrderTerm
+from flexjax.numerics.term._second_order import (
+    AbstractSecondOrderTerm as AbstractSecondOrderTerm,
+    EnergyFlow as EnergyFlow,
+)

@@ -4,14 +4,39 @@ chains."""
 import abc
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import PyTree
+from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.numerics.term._base import AbstractTerm, Limits, Mechanical, State
+
+
+class EnergyFlow(eqx.Module):
+    """Forces through which energy enters (drive, loads, base) and leaves (dampers, friction) at one
+    time, with the velocities along which they act."""
+
+    force: Float[Array, " k"]
+    along: Float[Array, " k"]
+    damped: Velocities
+    v: Velocities
+
+    def powers(self) -> tuple[Scalar, Scalar]:
+        """(power of the drive, power dissipated)."""
+        return jnp.sum(self.force * self.along), -jnp.sum(self.damped * self.v)
+
+    def until(self, later: "EnergyFlow", dt: ScalarLike) -> tuple[Scalar, Scalar]:
+        """(work of the drive, energy dissipated) of a step: mean forces times mean velocities.
+
+        The trapezoidal rule moves by mean velocities, so that a linear system keeps its balance to
+        rounding. The mean of the powers would count the squares of what alternates from step to
+        step in stiff modes."""
+        work = jnp.sum((self.force + later.force) * (self.along + later.along))
+        lost = -jnp.sum((self.damped + later.damped) * (self.v + later.v))
+        return 0.25 * dt * work, 0.25 * dt * lost
 
 
 class AbstractSecondOrderTerm(AbstractTerm):
@@ -94,7 +119,7 @@ class AbstractSecondOrderTerm(AbstractTerm):
         """Generalised forces without potential (nv,): (of drive and loads, of dampers and
         friction)."""
 
-    def power_at(
+    def energy_flow(
         self,
         t: ScalarLike,
         q: Coordinates,
@@ -102,22 +127,19 @@ class AbstractSecondOrderTerm(AbstractTerm):
         a: Velocities,
         piece_time: PieceTime,
         memory: PyTree,
-    ) -> tuple[Scalar, Scalar]:
-        """(power of the drive, power dissipated) when the acceleration is known already."""
+    ) -> EnergyFlow:
+        """Of drive and dampers when the acceleration is known already."""
         driven, damped = self.forces(t, q, v, piece_time, memory)
         locked = self.prescribed(t, piece_time)[0]
-        power = jnp.sum(driven * v)
         if locked.any():
-            power = power + jnp.sum(
-                jnp.where(locked, self.balance(t, q, v, a, piece_time, memory) * v, 0.0)
-            )
-        return power, -jnp.sum(damped * v)
+            reaction = self.balance(t, q, v, a, piece_time, memory)
+            driven = driven + jnp.where(locked, reaction, 0.0)
+        return EnergyFlow(driven, v, damped, v)
 
     def power(self, t: ScalarLike, y: State, piece_time: PieceTime) -> tuple[Scalar, Scalar]:
         q, v = y.mech.q, y.mech.v
-        return self.power_at(
-            t, q, v, self.accelerate(t, q, v, piece_time, y.memory), piece_time, y.memory
-        )
+        a = self.accelerate(t, q, v, piece_time, y.memory)
+        return self.energy_flow(t, q, v, a, piece_time, y.memory).powers()
 
     def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
         """An impulse acts on the prescribed coordinates alone. The momenta of the others stay, so
