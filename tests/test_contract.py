@@ -18,7 +18,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 
 import flexjax as fx
 from flexjax.formulation import REGISTRY
-from flexjax.simulate import _simulate
+from flexjax.simulate import _run
 from flexjax.simulate._gradients import RATIO, extrapolate
 from tests.contract_cases import (
     CASES,
@@ -190,11 +190,11 @@ def test_energy_balance(programs, request, record_number):
 
 def test_one_trace_for_changed_numbers(programs):
     assert int(programs.base.status) == 0
-    before = _simulate._quick_run()._cached._cache_size()
+    before = _run._quick_run()._cached._cache_size()
     changed = programs.robot.replace("gravity", [0.25, -9.0, 0.125])
     programs.run(changed, programs.drive)
     programs.run(jax.tree_util.tree_map(lambda x: x * 1.0, changed), programs.drive)
-    assert _simulate._quick_run()._cached._cache_size() == before
+    assert _run._quick_run()._cached._cache_size() == before
 
 
 @quick

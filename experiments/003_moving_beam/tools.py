@@ -27,7 +27,7 @@ def integrate(model, drive, ts, dt, start=None, solver=None):
     @jax.jit
     def run(model, drive, start):
         y0 = model.initial_state(drive, ts[0], Start()) if start is None else start
-        ys, outcome = march(model, drive, solver, ts, substeps, y0, checkpoint=False)
+        ys, _, outcome = march(model, drive, solver, ts, substeps, y0, checkpoint=False)
         energy = jax.vmap(lambda t, y: model.energy(t, y, drive))(ts, ys)
         return ys, energy, outcome.status, outcome.t_fail
 

@@ -15,22 +15,24 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from flexjax._results import Status
+from flexjax._types import ScalarLike
 from flexjax.drive import Drive
 from flexjax.drive.signal import separate
 from flexjax.formulation import AbstractModel
-from flexjax.numerics.term import State
+from flexjax.numerics.term import AbstractTerm, State
 from flexjax.simulate._grid import TimeGrid, time_grid
 
 
-class Lane(eqx.Module):
-    """What travels through the march."""
+class RunState(eqx.Module):
+    """What the time loop carries. The first failure freezes it: a run of a batch that failed does
+    not disturb the others. ``where`` is the index of the joint concerned, or -1."""
 
     y: State
     solver_state: object
-    status: jax.Array
-    t_fail: jax.Array
-    where: jax.Array
-    steps: jax.Array
+    status: Int[Array, ""]
+    t_fail: Float[Array, ""]
+    where: Int[Array, ""]
+    steps: Int[Array, ""]
 
 
 def _choose(pick: Bool[Array, ""], a: PyTree, b: PyTree) -> PyTree:
@@ -42,7 +44,8 @@ def _derivative_of(new: PyTree, old: PyTree) -> PyTree:
     return jtu.tree_map(lambda x, y: lax.stop_gradient(y) + (x - lax.stop_gradient(x)), new, old)
 
 
-def _finite(tree: PyTree) -> Bool[Array, ""]:
+def all_finite(tree: PyTree) -> Bool[Array, ""]:
+    """Whether every number of the tree is finite."""
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(tree)]))
 
 
@@ -58,143 +61,180 @@ def march(
     report: Callable[[Array, int], None] | None = None,
     intervals: Int[Array, ""] | None = None,
     holds: Bool[Array, ""] | bool = True,
-) -> tuple[State, Float[Array, " T"], Lane]:
-    """States at ``ts`` (stacked), the pieces of the signals that acted last before each, and the
-    final lane. The first failure freezes the lane. ``checkpoint``: reverse mode recomputes chunks
-    of steps instead of storing every one. ``intervals``: a traced number of output intervals after
-    which the run ends (with breaks of the drive: in forward mode only). ``holds``: whether the
-    parameters are in their ranges; otherwise the run fails before its first step."""
+) -> tuple[State, Float[Array, " T"], RunState]:
+    """States at ``ts`` (stacked), a time in the piece of the signals before each, and the end.
+
+    ``checkpoint``: reverse mode recomputes chunks of steps instead of storing every one.
+    ``intervals``: a traced number of output intervals after which the run ends (with breaks of the
+    drive: in forward mode only). ``holds``: whether the parameters are in their ranges; otherwise
+    the run fails before its first step.
+    """
     drive, stagger = separate(drive, jnp.max(jnp.abs(ts)))
-    term = model.term(drive)
-    breaks = drive.breaks()
-    dtype = ts.dtype
-    grid = time_grid(ts, substeps, breaks, stagger)
-
-    nominal = (ts[-1] - ts[0]) / ((ts.shape[0] - 1) * substeps)
-    # Long enough to be computed with, and too short to change anything.
-    moment = jnp.maximum(1e-6 * nominal, 1e3 * jnp.finfo(dtype).eps * jnp.max(jnp.abs(ts)))
-
-    def step(lane: Lane, row: TimeGrid) -> Lane:
-        # A step of no length, and every step after a failure, is computed and thrown away: a branch
-        # around it would double what is to be compiled.
-        t0, t1, going = row.t0, row.t1, lane.status == 0
-        running = going
-        if breaks.shape[0] or intervals is not None or checkpoint:  # there may be spare rows
-            going = going & (t1 > t0)
-            t1 = jnp.where(row.tie, t1 + moment, jnp.where(t1 > t0, t1, t0 + nominal))
-        memory = (
-            drive.sample(t0, t1, *term.motor_coordinates(lane.y), lane.y.memory)
-            if lane.y.memory
-            else lane.y.memory
+    broken = drive.breaks().shape[0] > 0
+    grid = time_grid(ts, substeps, drive.breaks(), stagger)
+    spare = broken or intervals is not None or checkpoint
+    step = _stepper(model, drive, solver, ts, substeps, spare)
+    run = _begin(model.term(drive), solver, ts, substeps, y0, grid.piece[0], holds)
+    pieces = ts
+    if broken:
+        last = jnp.zeros(ts.shape, ts.dtype).at[grid.slot].set(grid.piece)[:-1]
+        pieces = jnp.concatenate([ts[:1], last])
+    if not checkpoint and report is None and not broken:
+        run, ys = (
+            _even(step, run, grid, substeps)
+            if intervals is None
+            else _early(step, run, grid, substeps, intervals)
         )
-        y = State(lane.y.mech, lane.y.work, lane.y.dissipated, memory)
-        jump = row.jump if breaks.shape[0] else False
-        y1, _, _, solver_state, result = solver.step(
-            term, t0, t1, y, row.piece, lane.solver_state, jump
-        )
-        newton = jnp.where(
-            result == diffrax.RESULTS.successful, int(Status.ok), int(Status.newton_failed)
-        )
-        code, where = model.failure(t1, y1, drive)
-        finite = _finite(y1)
-        code = jnp.where(
-            finite, jnp.where(newton != 0, newton, code), int(Status.non_finite)
-        ).astype(jnp.int32)
-        good, bad = going & (code == 0), going & (code != 0)
-        # A failed step leaves the lane at its last good state; its derivative must not see the bad
-        # one.
-        stay = lane.y
-        if breaks.shape[0]:
-            stay = _choose(running & row.tie & (code == 0), _derivative_of(y1, stay), stay)
-        return Lane(
-            _choose(good, y1, stay),
-            _choose(good, solver_state, lane.solver_state),
-            jnp.where(going, code, lane.status),
-            jnp.where(bad, t1, lane.t_fail),
-            jnp.where(bad & (newton == 0) & finite, where, lane.where),
-            lane.steps + going,
-        )
+    else:
+        run, ys = _into_slots(step, run, grid, ts.shape[0], checkpoint, report, intervals)
+    return jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b]), y0, ys), pieces, run
 
-    def one(carry, row: TimeGrid):
-        lane, outputs = carry
-        lane = step(lane, row)
-        if report is not None:
-            report(row.slot, ts.shape[0] - 1)
-        # The last place takes what is no output.
-        return (lane, jtu.tree_map(lambda all, x: all.at[row.slot].set(x), outputs, lane.y)), None
 
-    solver_state = solver.init(term, ts[0], ts[0] + (ts[1] - ts[0]) / substeps, y0, grid.piece[0])
+def _begin(
+    term: AbstractTerm,
+    solver: diffrax.AbstractSolver,
+    ts: Float[Array, " T"],
+    substeps: int,
+    y0: State,
+    piece_time: Float[Array, ""],
+    holds: Bool[Array, ""] | bool,
+) -> RunState:
+    solver_state = solver.init(term, ts[0], ts[0] + (ts[1] - ts[0]) / substeps, y0, piece_time)
     zero = jnp.zeros((), jnp.int32)
     status = jnp.where(holds, zero, int(Status.invalid_parameter)).astype(jnp.int32)
-    t_fail = jnp.where(holds, jnp.asarray(jnp.inf, dtype), ts[0])
-    lane = Lane(y0, solver_state, status, t_fail, zero - 1, zero)
-    lane = _strong(lane)
-    pieces = ts
-    if breaks.shape[0]:
-        last = jnp.zeros(ts.shape, dtype).at[grid.slot].set(grid.piece)[:-1]
-        pieces = jnp.concatenate([ts[:1], last])
-    if not checkpoint and report is None and breaks.shape[0] == 0:
-        lane, ys = (
-            _even(step, lane, grid, substeps)
-            if intervals is None
-            else _early(step, lane, grid, substeps, intervals)
+    t_fail = jnp.where(holds, jnp.asarray(jnp.inf, ts.dtype), ts[0])
+    return _strong(RunState(y0, solver_state, status, t_fail, zero - 1, zero))
+
+
+def _stepper(
+    model: AbstractModel,
+    drive: Drive,
+    solver: diffrax.AbstractSolver,
+    ts: Float[Array, " T"],
+    substeps: int,
+    spare: bool,
+) -> Callable[[RunState, TimeGrid], RunState]:
+    """The function that advances a run by one row of the grid; ``spare``: some have no length."""
+    term, broken = model.term(drive), drive.breaks().shape[0] > 0
+    nominal = (ts[-1] - ts[0]) / ((ts.shape[0] - 1) * substeps)
+    # Long enough to be computed with, and too short to change anything.
+    moment = jnp.maximum(1e-6 * nominal, 1e3 * jnp.finfo(ts.dtype).eps * jnp.max(jnp.abs(ts)))
+
+    def step(run: RunState, row: TimeGrid) -> RunState:
+        # A step of no length, and every step after a failure, is computed and discarded: a branch
+        # around it would double what is to be compiled.
+        t0, t1, going = row.t0, row.t1, run.status == 0
+        running = going
+        if spare:
+            going = going & (t1 > t0)
+            t1 = jnp.where(row.tie, t1 + moment, jnp.where(t1 > t0, t1, t0 + nominal))
+        memory = run.y.memory
+        if memory:
+            memory = drive.sample(t0, t1, *term.motor_coordinates(run.y), memory)
+        y = State(run.y.mech, run.y.work, run.y.dissipated, memory)
+        jump = row.jump if broken else False
+        y1, _, _, solver_state, result = solver.step(
+            term, t0, t1, y, row.piece, run.solver_state, jump
         )
-        return jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b]), y0, ys), pieces, lane
-    outputs = jtu.tree_map(
-        lambda x: jnp.zeros((ts.shape[0], *jnp.shape(x)), jnp.result_type(x)), lane.y
+        code, where = _failure(model, drive, t1, y1, result)
+        good, bad = going & (code == 0), going & (code != 0)
+        # A failed step leaves the run at its last good state; the bad one must not enter the
+        # derivative.
+        stay = run.y
+        if broken:
+            stay = _choose(running & row.tie & (code == 0), _derivative_of(y1, stay), stay)
+        return RunState(
+            _choose(good, y1, stay),
+            _choose(good, solver_state, run.solver_state),
+            jnp.where(going, code, run.status),
+            jnp.where(bad, t1, run.t_fail),
+            jnp.where(bad, where, run.where),
+            run.steps + going,
+        )
+
+    return step
+
+
+def _failure(
+    model: AbstractModel, drive: Drive, t: ScalarLike, y: State, result: diffrax.RESULTS
+) -> tuple[Int[Array, ""], Int[Array, ""]]:
+    """(status of a step, index of the joint concerned or -1)."""
+    newton = jnp.where(
+        result == diffrax.RESULTS.successful, int(Status.ok), int(Status.newton_failed)
     )
+    code, where = model.failure(t, y, drive)
+    finite = all_finite(y)
+    status = jnp.where(finite, jnp.where(newton != 0, newton, code), int(Status.non_finite))
+    return status.astype(jnp.int32), jnp.where((newton == 0) & finite, where, -1)
+
+
+def _into_slots(
+    step: Callable[[RunState, TimeGrid], RunState],
+    run: RunState,
+    grid: TimeGrid,
+    outputs: int,
+    checkpoint: bool,
+    report: Callable[[Array, int], None] | None,
+    intervals: Int[Array, ""] | None,
+) -> tuple[RunState, State]:
+    """The end of a run and its states at the outputs, which travel in the carry."""
+
+    def one(carry, row: TimeGrid):
+        run, ys = carry
+        run = step(run, row)
+        if report is not None:
+            report(row.slot, outputs - 1)
+        # The last place takes what is no output.
+        return (run, jtu.tree_map(lambda all, x: all.at[row.slot].set(x), ys, run.y)), None
+
+    ys = jtu.tree_map(lambda x: jnp.zeros((outputs, *jnp.shape(x)), jnp.result_type(x)), run.y)
+    carry = (run, ys)
     if intervals is not None:
         # A loop that ends when its number of steps, known only when it runs, is reached.
         count = jnp.max(jnp.where(grid.slot < intervals, jnp.arange(1, grid.slot.shape[0] + 1), 0))
-        lane, outputs = lax.fori_loop(
-            0,
-            count,
-            lambda k, carry: one(carry, jtu.tree_map(lambda x: x[k], grid))[0],
-            (lane, outputs),
-        )
+        row = lambda k: jtu.tree_map(lambda x: x[k], grid)
+        run, ys = lax.fori_loop(0, count, lambda k, carry: one(carry, row(k))[0], carry)
     elif checkpoint:
-        rows = _chunks(grid, ts.shape[0])
-        (lane, outputs), _ = lax.scan(
-            jax.checkpoint(lambda carry, chunk: lax.scan(one, carry, chunk)), (lane, outputs), rows
-        )
+        chunk = jax.checkpoint(lambda carry, rows: lax.scan(one, carry, rows))
+        (run, ys), _ = lax.scan(chunk, carry, _chunks(grid, outputs))
     else:
-        (lane, outputs), _ = lax.scan(one, (lane, outputs), grid)
-    ys = jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b[:-1]]), y0, outputs)
-    return ys, pieces, lane
+        (run, ys), _ = lax.scan(one, carry, grid)
+    return run, jtu.tree_map(lambda x: x[:-1], ys)
 
 
-def _even(step: Callable[[Lane, TimeGrid], Lane], lane: Lane, grid: TimeGrid, substeps: int):
+def _even(
+    step: Callable[[RunState, TimeGrid], RunState], run: RunState, grid: TimeGrid, substeps: int
+):
     """Without breaks outputs are evenly spaced among the steps, and the scan itself stacks them.
-    Reverse mode through outputs that travel in the carry costs a fifth more (a gradient of 2.85
-    against 2.36 simulations, rigid arm, 2000 steps)."""
+    Reverse mode through outputs in the carry costs a fifth more."""
 
-    def advance(lane, row):
-        return step(lane, row), None
+    def advance(run, row):
+        return step(run, row), None
 
-    def interval(lane, rows):
-        lane = advance(lane, rows)[0] if substeps == 1 else lax.scan(advance, lane, rows)[0]
-        return lane, lane.y
+    def interval(run, rows):
+        run = advance(run, rows)[0] if substeps == 1 else lax.scan(advance, run, rows)[0]
+        return run, run.y
 
     if substeps > 1:
         grid = jtu.tree_map(lambda x: x.reshape(-1, substeps), grid)
-    return lax.scan(interval, lane, grid)
+    return lax.scan(interval, run, grid)
 
 
 BLOCKS = 32
 
 
 def _early(
-    step: Callable[[Lane, TimeGrid], Lane],
-    lane: Lane,
+    step: Callable[[RunState, TimeGrid], RunState],
+    run: RunState,
     grid: TimeGrid,
     substeps: int,
     intervals: Int[Array, ""],
 ):
-    """The same in blocks, of which those after the given number of intervals are skipped."""
+    """``_even`` in blocks; the blocks after the given number of intervals are skipped."""
     count = grid.t0.shape[0] // substeps
     size = -(-count // BLOCKS)
     blocks = -(-count // size)
-    # What fills the last block are steps of no length.
+    # Steps of no length fill the last block.
     missing = (blocks * size - count) * substeps
     grid = jtu.tree_map(
         lambda x: jnp.concatenate([x, jnp.broadcast_to(x[-1:], (missing,))]),
@@ -207,23 +247,23 @@ def _early(
     )
     rows = jtu.tree_map(lambda x: x.reshape(blocks, size * substeps), grid)
 
-    def run(lane, rows):
-        return _even(step, lane, rows, substeps)
+    def march(run, rows):
+        return _even(step, run, rows, substeps)
 
-    def skip(lane, rows):
-        return lane, jtu.tree_map(lambda x: jnp.zeros((size, *x.shape), x.dtype), lane.y)
+    def skip(run, rows):
+        return run, jtu.tree_map(lambda x: jnp.zeros((size, *x.shape), x.dtype), run.y)
 
-    def block(lane, row):
+    def block(run, row):
         k, rows = row
-        return lax.cond(k * size < intervals, run, skip, lane, rows)
+        return lax.cond(k * size < intervals, march, skip, run, rows)
 
-    lane, ys = lax.scan(block, lane, (jnp.arange(blocks), rows))
-    return lane, jtu.tree_map(lambda x: x.reshape(-1, *x.shape[2:])[:count], ys)
+    run, ys = lax.scan(block, run, (jnp.arange(blocks), rows))
+    return run, jtu.tree_map(lambda x: x.reshape(-1, *x.shape[2:])[:count], ys)
 
 
 def _chunks(grid: TimeGrid, outputs: int) -> TimeGrid:
-    """The rows in about as many chunks as make storing their starts (with all outputs each) cost as
-    much as storing the steps of one of them."""
+    """The rows in chunks, so many that storing their starts (with all outputs each) costs about as
+    much as storing the steps of one."""
     count = grid.t0.shape[0]
     chunks = max(1, round((20 * count / outputs) ** 0.5))
     size = -(-count // chunks)

@@ -26,8 +26,8 @@ def marched(model, ts, substeps, checkpoint):
     solver = model.default_solver(drive)
     start = {joint.name: START[joint.name] for joint in model.robot.joints}
     y0 = model.initial_state(drive, 0.0, fx.Start(start))
-    ys, _, lane = march(model, drive, solver, jnp.asarray(ts), substeps, y0, checkpoint=checkpoint)
-    return ys.mech.q[-1], lane.status
+    ys, _, end = march(model, drive, solver, jnp.asarray(ts), substeps, y0, checkpoint=checkpoint)
+    return ys.mech.q[-1], end.status
 
 
 @pytest.mark.parametrize("checkpoint", [False, True], ids=["stored", "recomputed"])
@@ -160,7 +160,7 @@ def test_breaks_are_step_boundaries():
     np.testing.assert_allclose(slope @ direction, (ends[0] - ends[1]) / 2, rtol=1e-5)
 
 
-def test_failure_freezes_its_lane_only():
+def test_failure_freezes_its_run_only():
     ts = jnp.linspace(0.0, 0.1, 6)
     push = jnp.array([1.0, 1e9])
 
@@ -194,7 +194,7 @@ def test_failure_freezes_its_lane_only():
     )
     with pytest.raises(fx.SimulationError, match="slide"):
         traj = tip(1e9)
-        _simulate._raise_failure(traj)
+        _simulate.raise_failure(traj)
 
 
 def test_sampled_controller_holds_and_delays():
@@ -274,7 +274,7 @@ def test_continuing_from_the_final_state():
     with pytest.raises(
         fx.SimulationError, match=f"t = 0.2 s at {place}: newton_failed.*smaller dt"
     ):
-        _simulate._raise_failure(failed)
+        _simulate.raise_failure(failed)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,81 @@
+"""The compiled part of `simulate` on the fixed grid."""
+
+import functools
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+from jaxtyping import Array
+
+from flexjax.drive.signal import prepare as prepare_signals
+from flexjax.simulate._arguments import Run
+from flexjax.simulate._assemble import assemble
+from flexjax.simulate._compile import compiler_options, under_transformation
+from flexjax.simulate._march import march
+from flexjax.simulate._range import guarded
+from flexjax.simulate._start import first_state
+from flexjax.simulate.trajectory import Trajectory
+
+# Bytes of stored steps above which reverse mode recomputes each output interval instead of storing
+# it (1.2x against 2.3x the forward time).
+STORE_LIMIT = 2e9
+
+
+def run_on_grid(run: Run, progress: bool) -> Trajectory:
+    """The trajectory of a run on the fixed grid, with a progress bar or without."""
+    if progress:
+        return _run_with_bar(run)
+    # Inside a program that somebody else compiles, its options hold.
+    return (_run_in_trace if under_transformation() else _quick_run())(run)
+
+
+def _integrate(run: Run, report: Callable[[Array, int], None] | None = None) -> Trajectory:
+    assert run.substeps is not None  # simulate always sets them here
+    holds, drive, start = guarded(run.model, run.drive, run.start)
+    drive = prepare_signals(drive)
+    y0 = first_state(run.model, drive, run.ts[0], start)
+    size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
+    marched = march(
+        run.model,
+        drive,
+        run.solver,
+        run.ts,
+        run.substeps,
+        y0,
+        checkpoint=20 * size * (run.ts.shape[0] - 1) * run.substeps > STORE_LIMIT,
+        report=report,
+        intervals=run.intervals,
+        holds=holds,
+    )
+    return assemble(run, drive, *marched, jnp.max(jnp.diff(run.ts)) / run.substeps)
+
+
+_run_in_trace = eqx.filter_jit(_integrate)
+
+
+@functools.cache
+def _quick_run():
+    options = compiler_options()
+    if options is None:
+        return _run_in_trace
+    # equinox passes on the options of jax.jit, which its overloads do not name.
+    return eqx.filter_jit(_integrate, compiler_options=options)  # pyright: ignore[reportCallIssue]
+
+
+def _run_with_bar(run: Run) -> Trajectory:
+    from tqdm.auto import tqdm
+
+    with tqdm(total=run.ts.shape[0] - 1, unit="output", desc=run.model.robot.name) as bar:
+
+        def advance(k):
+            bar.update(int(k) + 1 - bar.n)
+
+        def report(k, outputs):
+            jax.lax.cond(k < outputs, lambda: jax.debug.callback(advance, k), lambda: None)
+
+        traj = _run_in_trace(run, report)
+        jax.block_until_ready(traj.ts)
+        bar.update(bar.total - bar.n)
+    return traj
