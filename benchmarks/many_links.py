@@ -22,6 +22,7 @@ jax.config.update("jax_enable_x64", True)
 
 import flexjax as fx
 from flexjax.formulation import Start
+from flexjax.numerics.term import Instant
 
 SIZES = (2, 5, 10, 25, 50, 100)
 MODES = (1, 1, 1, 1)
@@ -65,7 +66,7 @@ def fall(term, solver, y, dt, steps):
         return y, state, iterations + state
 
     end, _, iterations = jax.lax.fori_loop(0, steps, body, (y, state, state))
-    before, after = (sum(term.energies(0.0, x.mech.q, x.mech.v, None)) for x in (y, end))
+    before, after = (sum(term.energies(Instant(0.0), x.mech.q, x.mech.v)) for x in (y, end))
     return end, before, after - end.work, iterations / steps
 
 

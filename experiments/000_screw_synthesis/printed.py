@@ -14,6 +14,7 @@ import flexjax as fx
 from flexjax.formulation.screw_synthesis._paper import _positions, _slices
 from flexjax.mechanism.chain._kinematics import behind, inward, mtv, mv
 from flexjax.numerics.screw import se3
+from flexjax.numerics.term import Instant
 
 AREA = 4.5e-3  # [m^2] of the link in config.toml, from its ratios of inertias
 FLAGS = {
@@ -77,7 +78,7 @@ def printed_acceleration(model, flags, q, v):
     twist_adjoint, lemma, lost = flags[10:13]
     term = flagged_term(model, flags)
     links, layout, parameters = term.links, term.layout, term.parameters
-    m = term.motion(0.0, q, v, None)
+    m = term.motion(Instant(0.0), q, v)
     mass, X, Xt, S = term.mass(m.eta), m.kin.X, m.kin.Xt, m.kin.tip.S
     i = links.integrals
     hz, he = links.bias(m.eta, m.rate, m.z)
@@ -161,7 +162,7 @@ def ranks(model, q):
     It has six wrench unknowns per joint behind a projection of rank five.
     """
     term = model.term(fx.Drive())
-    m = term.motion(0.0, q, jnp.zeros(term.layout.nv), None)
+    m = term.motion(Instant(0.0), q, jnp.zeros(term.layout.nv))
     n, inertia = len(term.layout.stages), np.asarray(term.mass(m.eta).zz)
     A = np.asarray(term.parameters.screw[:, :, 0])
     P = [np.eye(6) - np.outer(a, a) / (a @ a) for a in A]
@@ -188,10 +189,10 @@ def march(model, y, dt: float, steps: int):
         term = flagged_term(model, flags)
 
         def observe(q, v):
-            m = term.motion(0.0, q, v, None)
+            m = term.motion(Instant(0.0), q, v)
             force = term._times(term.mass(m.eta), m.z, m.rate)
             momentum = inward(m.kin, force.wrench, jnp.zeros_like(m.z))[1]
-            return sum(term.energies(0.0, q, v, None)), momentum
+            return sum(term.energies(Instant(0.0), q, v)), momentum
 
         def step(carry, _):
             q, v = carry

@@ -18,9 +18,10 @@ from flexjax.mechanism.chain import (
     chain_start,
     observe_with_energy,
     ran_off_link,
+    sliding,
 )
 from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
-from flexjax.numerics.term import Mechanical, State
+from flexjax.numerics.term import Instant, Mechanical, State
 from flexjax.robot import Robot
 
 
@@ -53,7 +54,7 @@ class ChainModel(AbstractModel):
         if links is not None and self.layout.extends:
             prescribed = drive.prescribed(self.robot)
             # A prescribed free length or contact is no unknown of its link.
-            links = links.held_by(
+            links = sliding(links).held_by(
                 tuple(bool(s.border >= 0 and prescribed[s.border]) for s in self.layout.stages)
             )
         return ChainTerm(self.robot, self.parameters, drive, self.layout, links)
@@ -88,7 +89,9 @@ class ChainModel(AbstractModel):
         return observe_with_energy(self.term(drive), t, y, s, piece_time)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
-        kinetic, elastic, gravity = self.term(drive).energies(t, y.mech.q, y.mech.v, piece_time)
+        kinetic, elastic, gravity = self.term(drive).energies(
+            Instant(t, piece_time), y.mech.q, y.mech.v
+        )
         return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:

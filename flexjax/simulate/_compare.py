@@ -13,8 +13,9 @@ from flexjax._types import NumbersLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractFormulation, AbstractModel, formulations_for, refused_by_all
 from flexjax.robot import Robot
+from flexjax.simulate._failure import failure_of
 from flexjax.simulate._linear import modes
-from flexjax.simulate._simulate import failure_of, simulate
+from flexjax.simulate._simulate import simulate
 from flexjax.simulate.trajectory import Trajectory
 
 

@@ -10,6 +10,7 @@ from flexjax._types import is_traced
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, ChainModel, Start
 from flexjax.formulation.rigid_arm import RigidArm
+from flexjax.numerics.term import Instant
 from flexjax.robot import Robot
 
 
@@ -53,7 +54,7 @@ def inverse_dynamics(
         )
         motors = np.array(lay.motors, int)
         v, a = (jnp.concatenate([x, x[motors]]) for x in (qd, qdd))
-        tau = term.inverse(0.0, y.mech.q, v, a, None).tau
+        tau = term.inverse(Instant(0.0), y.mech.q, v, a).tau
         # A motor that follows its joint rigidly: its inertia adds to the joint's effort.
         return tau[: lay.dofs].at[motors].add(tau[lay.dofs :])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.numerics.term import Mechanical, State
+from flexjax.numerics.term import Instant, Mechanical, State
 from tests.finite_element.arms import both, coordinates, model_of
 from tests.finite_element.lagrangian import turn
 
@@ -53,7 +53,7 @@ def test_forward_and_inverse_dynamics(case, record_number):
     name, term, _, q, v, (M, bias, *_) = case
     wanted = np.linalg.solve(M, -bias)
     found, gap = jax.jit(
-        lambda q, v, a: (term.accelerate(0.0, q, v, None, ()), term.balance(0.0, q, v, a, None, ()))
+        lambda q, v, a: (term.accelerate(Instant(0.0), q, v), term.balance(Instant(0.0), q, v, a))
     )(q, v, jnp.asarray(wanted))
     record_number(
         f"acceleration of {name}, relative",
@@ -70,7 +70,7 @@ def test_forward_and_inverse_dynamics(case, record_number):
 def test_energies_and_their_gradients(case, record_number):
     name, term, arm, q, v, (M, _, kinetic, potential, gradient) = case
     (T, elastic, gravity), (p, _, dL) = jax.jit(
-        lambda q, v: (term.energies(0.0, q, v, None), term.lagrangian(q, v, v))
+        lambda q, v: (term.energies(Instant(0.0), q, v), term.lagrangian(q, v, v))
     )(q, v)
     assert abs(T - kinetic) < 1e-12 * kinetic
     assert abs(elastic + gravity - potential) < 1e-11 * (elastic + abs(gravity))

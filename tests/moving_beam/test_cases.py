@@ -11,6 +11,7 @@ import pytest
 import flexjax as fx
 from flexjax._results import Status
 from flexjax.formulation import Start
+from flexjax.numerics.term import Instant
 from flexjax.simulate._march import march
 from tests.moving_beam import contract
 from tests.moving_beam.samples import REFERENCE
@@ -57,12 +58,10 @@ def test_rotating_beam_frequencies(record_number):
 
     def force(x, v, a, omega):
         return term.balance(
-            0.0,
+            Instant(0.0),
             jnp.concatenate([jnp.zeros(1), x]),
             jnp.concatenate([omega[None], v]),
             jnp.concatenate([jnp.zeros(1), a]),
-            None,
-            (),
         )[1:]
 
     zero = jnp.zeros(n - 1)

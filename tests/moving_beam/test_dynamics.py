@@ -14,7 +14,7 @@ import flexjax as fx
 from flexjax.formulation.moving_beam import _link
 from flexjax.formulation.moving_beam._paper import Flow, Reference, element_inertia
 from flexjax.formulation.moving_beam._shapes import Shapes
-from flexjax.numerics.term import Mechanical, State
+from flexjax.numerics.term import Instant, Mechanical, State
 from flexjax.simulate._march import march
 from tests.moving_beam.samples import ORDER, SAMPLE, unknowns
 
@@ -132,10 +132,10 @@ def test_matrices_of_eq_22_are_lagranges_equations(record_number):
         t = 0.15
         m = model.matrices(t, y, drive, a)
         D = term.layout.dofs
-        _, damped = term.forces(t, q, v, None, ())
+        _, damped = term.forces(Instant(t), q, v)
         return (
             m.M @ a[D:] + m.D @ v[D:] + (m.K + m.K_strain) @ q[D:] - m.f,
-            (term.balance(t, q, v, a, None, ()) + damped)[D:],
+            (term.balance(Instant(t), q, v, a) + damped)[D:],
             m,
         )
 
@@ -216,9 +216,9 @@ def test_structured_solve_is_the_mass_matrix(space, record_number):
         out = []
         for d in (fx.Drive(), drive):
             term = model.term(d)
-            a = term.accelerate(0.1, q, v, None, ())
-            r = term.balance(0.1, q, v, a, None, ())
-            size = jnp.max(jnp.abs(term.balance(0.1, q, v, jnp.zeros_like(a), None, ())))
+            a = term.accelerate(Instant(0.1), q, v)
+            r = term.balance(Instant(0.1), q, v, a)
+            size = jnp.max(jnp.abs(term.balance(Instant(0.1), q, v, jnp.zeros_like(a))))
             out.append(jnp.max(jnp.abs(jnp.where(term.locked, 0.0, r))) / size)
         return jnp.stack(out)
 

@@ -10,6 +10,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation.screw_synthesis._paper import stacked_acceleration, stacked_system
+from flexjax.numerics.term import Instant
 from tests.screw_synthesis.arms import arm, somewhere
 
 JOINTS = ("revolute", "universal", "prismatic", "fixed", "revolute")
@@ -23,10 +24,10 @@ def _by_lagrange(term, q, v):
     """Residuals of what must hold between the energies and the equations; sizes beside them."""
 
     def lagrangian(q, v):
-        kinetic, elastic, gravity = term.energies(0.0, q, v, None)
+        kinetic, elastic, gravity = term.energies(Instant(0.0), q, v)
         return kinetic - elastic - gravity
 
-    a = term.accelerate(0.0, q, v, None, ())
+    a = term.accelerate(Instant(0.0), q, v)
     by_q, by_v = jax.grad(lagrangian, argnums=(0, 1))(q, v)
     M = jax.vmap(lambda e: term.momentum(q, e))(jnp.eye(v.shape[0]))
     rate = jax.jvp(lambda q: term.momentum(q, v), (q,), (v,))[1]
@@ -35,7 +36,7 @@ def _by_lagrange(term, q, v):
     kin = jax.vmap(lambda x, y: term.kinetic_gradient(q, x, y))
     same, other, mixed, both = kin(jnp.stack([v, vb, v, v + vb]), jnp.stack([v, vb, vb, v + vb]))
     gradient = same - term.potential_gradient(q) - by_q
-    gap = term.balance(0.0, q, v, a, None, ())
+    gap = term.balance(Instant(0.0), q, v, a)
     residuals = (a - lagrange, gap, M @ v - by_v, gradient, both - same - other - 2 * mixed)
     return residuals, (lagrange, lagrange, by_v, by_q, both)
 
@@ -71,8 +72,8 @@ def test_recursion_is_lagrange(options, record_number):
 
 @eqx.filter_jit
 def _forward_and_back(term, q, v):
-    a = term.accelerate(0.0, q, v, None, ())
-    return a, term.inverse(0.0, q, v, a, None).W
+    a = term.accelerate(Instant(0.0), q, v)
+    return a, term.inverse(Instant(0.0), q, v, a).W
 
 
 MIXED = ("revolute", "universal", "spherical", "prismatic", "fixed", "revolute")
@@ -84,7 +85,7 @@ def test_recursion_is_the_stacked_system(n, record_number):
     model = fx.ScrewSynthesis(modes=2).bind(arm(KINDS.get(n, ("revolute",) * n)))
     term, q, v = somewhere(model, seed=n, bend=0.01, speed=0.5)
     a, needs = _forward_and_back(term, q, v)
-    dense, W = eqx.filter_jit(stacked_acceleration)(term, 0.0, q, v)
+    dense, W = eqx.filter_jit(stacked_acceleration)(term, Instant(0.0), q, v)
     record_number(
         f"screw synthesis: recursion - dense stacked solve, n = {n}",
         np.max(np.abs(a - dense)) / np.max(np.abs(dense)),
@@ -96,7 +97,7 @@ def test_recursion_is_the_stacked_system(n, record_number):
         1e-10,
     )
     if n == 3:
-        system = eqx.filter_jit(lambda *x: stacked_system(*x).symmetric())(term, 0.0, q, v)
+        system = eqx.filter_jit(lambda *x: stacked_system(*x).symmetric())(term, Instant(0.0), q, v)
         np.testing.assert_allclose(system, system.T, atol=1e-14)
 
 
@@ -145,7 +146,7 @@ def test_loads_do_their_work_on_bent_links():
     drive = fx.Drive(loads=(fx.Load("link0", fx.constant(wrench), s=0.6, frame="section"),))
     term, q, v = somewhere(model)
     term = model.term(drive)
-    driven, _ = eqx.filter_jit(lambda t, q, v: t.forces(0.0, q, v, None, ()))(term, q, v)
+    driven, _ = eqx.filter_jit(lambda t, q, v: t.forces(Instant(0.0), q, v))(term, q, v)
     y = eqx.tree_at(
         lambda y: (y.mech.q, y.mech.v),
         model.initial_state(drive, jnp.zeros(()), fx.formulation.Start()),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.numerics.term import Instant
 from tests.screw_synthesis.arms import REFERENCE, SLENDER, arm, frequencies
 
 STILL = {"gravity": (0.0, 0.0, 0.0)}
@@ -90,7 +91,7 @@ def _rotating(model, speed):
     def shape_acceleration(eta, rate):
         q = jnp.concatenate([jnp.zeros(1), eta])
         v = jnp.concatenate([speed[None], rate])
-        return term.accelerate(jnp.zeros(()), q, v, None, ())[1:]
+        return term.accelerate(Instant(jnp.zeros(())), q, v)[1:]
 
     def newton(eta, _):
         f = shape_acceleration(eta, jnp.zeros(n))

@@ -17,6 +17,7 @@ import flexjax as fx
 from benchmarks.many_links import fall, many_links
 from flexjax.formulation import Start
 from flexjax.mechanism.chain._kinematics import inward
+from flexjax.numerics.term import Instant
 from tests.screw_synthesis.arms import REFERENCE, arm
 
 SWING = fx.load_robot("yaqubi-two-link")
@@ -38,7 +39,7 @@ def run(term, solver, y, dt, steps):
 
 @eqx.filter_jit
 def energy(term, y):
-    return sum(term.energies(0.0, y.mech.q, y.mech.v, None))
+    return sum(term.energies(Instant(0.0), y.mech.q, y.mech.v))
 
 
 @functools.cache
@@ -156,7 +157,7 @@ def momenta(term, q, v):
     """Linear and angular momentum about the world's origin: what the momenta of all bodies hand to
     the ground.
     """
-    m = term.motion(0.0, q, v, None)
+    m = term.motion(Instant(0.0), q, v)
     pull = term._times(term.mass(m.eta), m.z, m.rate)
     return inward(m.kin, pull.wrench, jnp.zeros_like(m.z))[1]
 
@@ -235,7 +236,7 @@ def test_gradients_through_a_run(record_number):
             return (y, state), None
 
         (y, _), _ = lax.scan(body, (y, state), jnp.arange(20.0))
-        world = term.motion(0.0, y.mech.q, y.mech.v, None)
+        world = term.motion(Instant(0.0), y.mech.q, y.mech.v)
         end = world.world.position[-1] + world.world.rotation[-1] @ world.kin.tip.pose.position[-1]
         return jnp.sum(end * jnp.array([0.3, 1.0, -0.5]))
 

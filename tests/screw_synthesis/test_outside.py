@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.numerics.term import Instant
 from tests.screw_synthesis.arms import CONSTANTS, SLENDER, arm
 
 END = 0.4
@@ -106,9 +107,7 @@ def test_rigid_limit_is_pinocchio(record_number):
     rng = np.random.default_rng(3)
     q, v = rng.normal(size=n), rng.normal(size=n)
     theirs = pin.aba(model, model.createData(), q, v, np.zeros(n))
-    ours = jax.jit(lambda q, v: term.accelerate(0.0, q, v, None, ()))(
-        jnp.asarray(q), jnp.asarray(v)
-    )
+    ours = jax.jit(lambda q, v: term.accelerate(Instant(0.0), q, v))(jnp.asarray(q), jnp.asarray(v))
     record_number(
         "screw synthesis without modes: accelerations against pinocchio",
         np.max(np.abs(ours - theirs)),

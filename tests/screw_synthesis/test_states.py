@@ -11,6 +11,7 @@ import pytest
 import flexjax as fx
 from flexjax.formulation import Start
 from flexjax.numerics.screw import se3
+from flexjax.numerics.term import Instant
 from tests.screw_synthesis.arms import CONSTANTS
 
 ALONG, ABOUT = np.array([0.6, 0.8, 0.0]), (0.2, 1.0, 0.3)
@@ -73,7 +74,7 @@ def seen():
 
     @eqx.filter_jit
     def show(y):
-        a = model.term(drive).accelerate(T, y.mech.q, y.mech.v, None, y.memory)
+        a = model.term(drive).accelerate(Instant(T, None, y.memory), y.mech.q, y.mech.v)
 
         def at(t, q, v):
             return model.observe(

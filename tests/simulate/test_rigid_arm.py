@@ -7,6 +7,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation import Start
+from flexjax.numerics.term import Instant
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +82,7 @@ def test_forward_dynamics_equals_pinocchio(arm, model, record_number):
         drive = fx.Drive(
             joints={j.name: fx.Effort(fx.constant(tau[i])) for i, j in enumerate(arm.joints)}
         )
-        return model.term(drive).accelerate(0.0, q, v, None, {})
+        return model.term(drive).accelerate(Instant(0.0), q, v)
 
     found = np.asarray(jax.jit(jax.vmap(accelerate))(q, v, tau))
     scale = np.max(np.abs(wanted), axis=1, keepdims=True)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates, Matrix3, PieceTime, Scalar, ScalarLike, Vector3, Velocities
 from flexjax.drive import Drive, Load
@@ -42,9 +42,12 @@ from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.term import (
     AbstractLagrangianTerm,
     EnergyFlow,
+    Instant,
     Limits,
-    Mechanical,
+    OnGround,
+    Prescribed,
     State,
+    Step,
 )
 from flexjax.robot import Robot
 
@@ -82,15 +85,6 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         y = _link.element_unknowns(rest, layout.elements, layout.node)
         return x, x[np.array(layout.lengths, int)], y
 
-    def move(self, q: Coordinates, dx: Velocities) -> Coordinates:
-        return q + dx
-
-    def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
-        return dx
-
-    def gyration(self, v: Velocities, p: Velocities) -> Velocities:
-        return jnp.zeros_like(p)
-
     def motor_coordinates(self, y: State) -> tuple[JointValues, JointValues]:
         return y.mech.q[: self.layout.dofs], y.mech.v[: self.layout.dofs]
 
@@ -100,19 +94,11 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         mask[: self.layout.dofs] = self.drive.prescribed(self.robot)
         return mask
 
-    def prescribed(
-        self, t: ScalarLike, piece_time: PieceTime
-    ) -> tuple[np.ndarray, Velocities, Velocities, Velocities]:
+    def prescribed(self, t: ScalarLike, piece_time: PieceTime) -> Prescribed:
         rest = jnp.zeros(self.layout.nv - self.layout.dofs, self.robot.gravity.dtype)
         motion = self.drive.motion(self.robot, t, piece_time)
         x, xd, xdd = (jnp.concatenate([x, rest]) for x in motion)
         return self.locked, x, xd, xdd
-
-    def impose(self, q: Coordinates, target: Velocities) -> Coordinates:
-        return jnp.where(self.locked, target, q)
-
-    def displacement(self, q: Coordinates, target: Velocities) -> Velocities:
-        return jnp.where(self.locked, target - q, 0.0)
 
     # --- energies
     def base(self, t: ScalarLike, piece_time: PieceTime) -> tuple[se3.Pose, se3.Twist, se3.Twist]:
@@ -174,10 +160,10 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return -jnp.sum(self.robot.gravity * total)
 
     def energies(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime
+        self, now: Instant, q: Coordinates, v: Velocities
     ) -> tuple[Scalar, Scalar, Scalar]:
         """Kinetic, elastic and gravity energy."""
-        pose, z, _ = self.base(t, piece_time)
+        pose, z, _ = self.base(now.t, now.piece_time)
         kinetic = self.kinetic(q, v, v, self._ground(z, z))
         return kinetic, self.elastic_energy(q), self.gravity_energy(q, pose)
 
@@ -197,22 +183,15 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return 2 * jax.grad(lambda va: self.kinetic(q, va, v))(jnp.zeros_like(v))
 
     def lagrangian_on_ground(
-        self,
-        s: ScalarLike,
-        t0: ScalarLike,
-        dt: ScalarLike,
-        q: Coordinates,
-        va: Velocities,
-        vb: Velocities,
-        piece_time: PieceTime,
-    ) -> tuple[Velocities, Velocities, Velocities, tuple[Scalar, Scalar, Scalar] | None]:
+        self, step: Step, s: ScalarLike, q: Coordinates, va: Velocities, vb: Velocities
+    ) -> OnGround:
         # One reverse sweep gives the gradient and the momenta.
         if self.drive.base is None:
             rest = se3.identity(q.dtype)
             g, pb, pa = jax.grad(self._lagrangian, (0, 1, 2))(q, va, vb, None, rest)
             return 2 * pa, 2 * pb, g, None
-        za, zb = self.base(t0, piece_time)[1], self.base(t0 + dt, piece_time)[1]
-        pose, twist, _ = self.base(t0 + s * dt, piece_time)
+        za, zb = (self.base(t, step.piece_time)[1] for t in (step.t0, step.t1))
+        pose, twist, _ = self.base(step.t0 + s * step.dt, step.piece_time)
 
         def moved(q, va, vb, ground, shift):
             return self._lagrangian(q, va, vb, ground, se3.compose(pose, se3.exp(shift)))
@@ -225,20 +204,16 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return 2 * pa, 2 * pb, g, powers
 
     # --- forces
-    def forces(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
-    ) -> tuple[Velocities, Velocities]:
+    def forces(self, now: Instant, q: Coordinates, v: Velocities) -> tuple[Velocities, Velocities]:
         hardware = self.hardware
         x, d, y = self.split(q)
         xd = v[: self.layout.dofs]
         rest = jnp.zeros(self.layout.nv - self.layout.dofs, q.dtype)
-        effort = self.drive.effort(self.robot, t, piece_time, x, xd, memory)
+        effort = self.drive.effort(self.robot, now.t, now.piece_time, x, xd, now.memory)
         driven = jnp.concatenate([effort, rest])
         if self.drive.loads:
             # Generalised forces of the loads: slopes of their power.
-            driven = driven + jax.grad(lambda v: self._load_power(t, q, v, piece_time))(
-                jnp.zeros_like(q)
-            )
+            driven = driven + jax.grad(lambda v: self._load_power(now, q, v))(jnp.zeros_like(q))
         joint = -(hardware.damping + hardware.stop_slopes(x)[1]) * xd - hardware.friction(xd)
         damped = jnp.concatenate([joint, rest])
         if self.arm.viscous or self.arm.dragged:
@@ -273,36 +248,26 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         fixed = (pose.position, jnp.zeros_like(pose.position)), pose.rotation
         return body, body, lambda d, y: fixed
 
-    def _load_power(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime
-    ) -> Scalar:
+    def _load_power(self, now: Instant, q: Coordinates, v: Velocities) -> Scalar:
         """Power of the loads at velocities relative to the ground."""
         x, d, y = self.split(q)
         xd, dd, yd = self.split(v)
-        poses = frames(self.carrier, self.layout, x, self.base(t, piece_time)[0])
+        poses = frames(self.carrier, self.layout, x, self.base(now.t, now.piece_time)[0])
         z, _ = twists(self.carrier, self.layout, x, xd)
         total = jnp.zeros((), q.dtype)
         for load in self.drive.loads:
             body, _, site = self.load_site(load)
             (r, _), (rd, wd), section = jax.jvp(site, (d, y), (dd, yd), has_aux=True)
-            force, moment = load_wrench(load, t, piece_time, poses[body].rotation, section)
+            force, moment = load_wrench(load, now.t, now.piece_time, poses[body].rotation, section)
             linear, angular = z[body][:3], z[body][3:]
             velocity = linear + jnp.cross(angular, r) + rd
             total = total + jnp.sum(force * velocity) + jnp.sum(moment * (angular + wd))
         return total
 
     # --- dynamics
-    def balance(
-        self,
-        t: ScalarLike,
-        q: Coordinates,
-        v: Velocities,
-        a: Velocities,
-        piece_time: PieceTime,
-        memory: PyTree,
-    ) -> Velocities:
-        driven, damped = self.forces(t, q, v, piece_time, memory)
-        pose, twist, acceleration = self.base(t, piece_time)
+    def balance(self, now: Instant, q: Coordinates, v: Velocities, a: Velocities) -> Velocities:
+        driven, damped = self.forces(now, q, v)
+        pose, twist, acceleration = self.base(now.t, now.piece_time)
 
         def momentum(q, v, z):
             return 2 * jax.grad(self.kinetic, 1)(q, v, v, self._ground(z, z))
@@ -312,22 +277,18 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         gradient = jax.grad(self._lagrangian)(q, v, v, self._ground(twist, twist), pose)
         return rate - gradient - driven - damped
 
-    def accelerate(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
-    ) -> Velocities:
-        return self.dynamics(t, q, v, piece_time, memory)[0]
+    def accelerate(self, now: Instant, q: Coordinates, v: Velocities) -> Velocities:
+        return self.dynamics(now, q, v)[0]
 
     def dynamics(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
+        self, now: Instant, q: Coordinates, v: Velocities
     ) -> tuple[Velocities, Velocities]:
         """Acceleration, and the efforts of prescribed coordinates (zero elsewhere)."""
         locked = self.locked
-        known = jnp.where(locked, self.prescribed(t, piece_time)[3], 0.0)
-        r = self.balance(t, q, v, known, piece_time, memory)
+        known = jnp.where(locked, self.prescribed(now.t, now.piece_time)[3], 0.0)
+        r = self.balance(now, q, v, known)
         frozen = stop(self)
-        factors = frozen.preconditioner(
-            *stop((t, q, v)), 1.0, 0.0, 0.0, stop(piece_time), stop(memory)
-        )
+        factors = frozen.preconditioner(*stop((now, q, v)), 1.0, 0.0, 0.0)
 
         def mass(x):
             return jnp.where(locked, x, self.momentum(q, jnp.where(locked, 0.0, x)))
@@ -344,14 +305,12 @@ class MovingBeamTerm(AbstractLagrangianTerm):
 
     def preconditioner(
         self,
-        t: ScalarLike,
+        now: Instant,
         q: Coordinates,
         v: Velocities,
         cm: ScalarLike,
         cv: ScalarLike,
         cq: ScalarLike,
-        piece_time: PieceTime,
-        memory: PyTree,
     ) -> ElementChainFactors:
         layout, hardware, D = self.layout, self.hardware, self.layout.dofs
         x, d, y = self.split(q)
@@ -370,17 +329,15 @@ class MovingBeamTerm(AbstractLagrangianTerm):
             joint = joint.at[at[:, None], at[None, :]].add(
                 jnp.einsum("n,na,nb->ab", H_lengths, stretch, stretch)
             )
-        kp, kd = self.drive.slopes(self.robot, t, piece_time, x, xd, memory)
+        kp, kd = self.drive.slopes(self.robot, now.t, now.piece_time, x, xd, now.memory)
         stiffness, damping = hardware.stop_slopes(x)
         damping = hardware.damping + kd + hardware.friction_slope(xd) + damping
         diagonal = cv * damping + cq * (kp + stiffness)
         return factor_elements(layout.node, E, border, joint + jnp.diag(diagonal), ~self.locked[:D])
 
-    def limits(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
-    ) -> Limits | None:
+    def limits(self, now: Instant, q: Coordinates, v: Velocities) -> Limits | None:
         D = self.layout.dofs
-        limits = self.drive.limits(self.robot, t, piece_time, q[:D], v[:D], memory)
+        limits = self.drive.limits(self.robot, now.t, now.piece_time, q[:D], v[:D], now.memory)
         if limits is None:
             return None
         dofs, effort, bound, kp, kd = limits
@@ -426,31 +383,23 @@ class MovingBeamTerm(AbstractLagrangianTerm):
             E = E + element_stiffnesses(tables, y, l, cv * arm.viscosity, self.couplings)
         return E + H[:, :-1, :-1], H[:, :-1, -1], H[:, -1, -1]
 
-    def energy_flow(
-        self,
-        t: ScalarLike,
-        q: Coordinates,
-        v: Velocities,
-        a: Velocities,
-        piece_time: PieceTime,
-        memory: PyTree,
-    ) -> EnergyFlow:
-        flow = super().energy_flow(t, q, v, a, piece_time, memory)
+    def energy_flow(self, now: Instant, q: Coordinates, v: Velocities, a: Velocities) -> EnergyFlow:
+        flow = super().energy_flow(now, q, v, a)
         if self.drive.base is None:
             return flow
-        wrench, twist = self._on_base(t, q, v, a, piece_time)
+        wrench, twist = self._on_base(now, q, v, a)
         force, along = (jnp.concatenate(x) for x in ((flow.force, wrench), (flow.along, twist)))
         return EnergyFlow(force, along, flow.damped, flow.v)
 
     def _on_base(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, a: Velocities, piece_time: PieceTime
+        self, now: Instant, q: Coordinates, v: Velocities, a: Velocities
     ) -> tuple[Float[Array, " 6"], Float[Array, " 6"]]:
         """(wrench, twist) of the prescribed motion of the ground.
 
         With P = dT/d(twist), the wrench on the ground's frame is P' - ad*_twist P less weight. The
         power of loads at the ground's velocity is both taken from it and counted as theirs.
         """
-        pose, twist, acceleration = self.base(t, piece_time)
+        pose, twist, acceleration = self.base(now.t, now.piece_time)
 
         def momentum(q, v, z):
             return 2 * jax.grad(lambda za: self.kinetic(q, v, v, jnp.stack([za, z])))(z)

@@ -45,7 +45,7 @@ from flexjax.mechanism import (
 )
 from flexjax.numerics.beam import ShapeSet
 from flexjax.numerics.solver import DiscreteGradient
-from flexjax.numerics.term import Mechanical, State
+from flexjax.numerics.term import Instant, Mechanical, State
 from flexjax.robot import Joint, Link, Robot
 
 CARRIER_JOINTS = ("revolute", "universal", "fixed", "prismatic")
@@ -282,7 +282,8 @@ class MovingBeamModel(AbstractModel):
         """M, D, K, K_strain and f of eq. (22) over the elastic unknowns, without payloads."""
         term = self.term(drive)
         q, v = y.mech.q, y.mech.v
-        a = term.accelerate(t, q, v, None, y.memory) if acceleration is None else acceleration
+        now = Instant(t, None, y.memory)
+        a = term.accelerate(now, q, v) if acceleration is None else acceleration
         return global_matrices(term, self._terms, t, q, v, a)
 
     def observe(
@@ -296,7 +297,7 @@ class MovingBeamModel(AbstractModel):
         return snapshot(self.term(drive), t, y, s, piece_time)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
-        energies = self.term(drive).energies(t, y.mech.q, y.mech.v, piece_time)
+        energies = self.term(drive).energies(Instant(t, piece_time), y.mech.q, y.mech.v)
         return Energy(*energies, y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:

@@ -14,7 +14,7 @@ from flexjax.formulation.moving_beam._shapes import Lengths, Unknowns
 from flexjax.formulation.moving_beam._strain import measures, scaled
 from flexjax.mechanism import Snapshot, centreline_pose, least_rotation
 from flexjax.numerics.screw import se3
-from flexjax.numerics.term import State
+from flexjax.numerics.term import Instant, State
 
 Stations = Float[Array, " S"]
 
@@ -85,7 +85,7 @@ def snapshot(
     """All outputs at one instant, at the stations ``s`` of every link."""
     robot, D = term.robot, term.layout.dofs
     q, v = state.mech.q, state.mech.v
-    a, gap = term.dynamics(t, q, v, piece_time, state.memory)
+    a, gap = term.dynamics(Instant(t, piece_time, state.memory), q, v)
     x, xd = q[:D], v[:D]
     effort = term.drive.effort(robot, t, piece_time, x, xd, state.memory)
     effort = jnp.where(term.drive.prescribed(robot), gap[:D], effort)

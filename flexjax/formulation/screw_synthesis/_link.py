@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Scalar, ScalarLike
 from flexjax.mechanism import Curve
-from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, Tip, Twists
+from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, MotionPair, Tip, Twists
 from flexjax.numerics.beam import ShapeFunctions
 from flexjax.numerics.linalg import mm, mtv, mv
 from flexjax.numerics.screw import se3
@@ -126,13 +126,12 @@ class ModalLinks(AbstractLinks):
     def apply(self, mass: Mass, x: Eta) -> Eta:
         return mv(mass.ee, x)
 
-    def kinetic_gradient(
-        self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
-    ) -> Eta:
+    def kinetic_gradient(self, eta: Eta, motions: MotionPair) -> Eta:
         # Written out, because gradients through a run differentiate it twice more. Sums over k
         # combine one motion with the other.
         i, eps = self.integrals, jnp.asarray(LEVI_CIVITA, eta.dtype)
         _, V, _ = self._position(eta)
+        z, rate = motions
         u, w = z[:, :, :3], z[:, :, 3:]
         push = jnp.sum(jnp.cross(u, w[::-1]), axis=0)
         pair = jnp.sum(w[:, :, :, None] * w[::-1, :, None, :], axis=0)

@@ -17,11 +17,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
-from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
+from flexjax._types import Coordinates, Velocities
 from flexjax.mechanism.chain import ChainTerm, kinematics
 from flexjax.mechanism.chain._kinematics import behind, mv, to_joints, to_shapes
+from flexjax.numerics.term import Instant
 
 
 class Stacked(eqx.Module):
@@ -56,14 +57,7 @@ def _positions(wrenches: Sequence[int], dim: int):
     return tuple(w), tuple(z), at
 
 
-def stacked_system(
-    term: ChainTerm,
-    t: ScalarLike,
-    q: Coordinates,
-    v: Velocities,
-    piece_time: PieceTime = None,
-    memory: PyTree = (),
-) -> Stacked:
+def stacked_system(term: ChainTerm, now: Instant, q: Coordinates, v: Velocities) -> Stacked:
     """The system at one instant; not for joints with motors (flexible joints, rotors)."""
     layout, parameters = term.layout, term.parameters
     if layout.motors or term.links is None:
@@ -71,10 +65,10 @@ def stacked_system(
             "stacked_system: a chain with motors or without flexible links; expected flexible "
             "links on rigid joints."
         )
-    m = term.motion(t, q, v, piece_time)
-    mass, bias = term.mass(m.eta), term._bias(t, piece_time, m)
-    force = term.coordinate_force(t, q, v, piece_time, memory)
-    known = jnp.where(term.locked, term.prescribed(t, piece_time)[3], 0.0)
+    m = term.motion(now, q, v)
+    mass, bias = term.mass(m.eta), term._bias(now, m)
+    force = term.coordinate_force(now, q, v)
+    known = jnp.where(term.locked, term.prescribed(now.t, now.piece_time)[3], 0.0)
     extra = term._joint_rate(m) + mv(parameters.screw, to_joints(layout, known))
     tip_rate = term._tip_rate(m)
     tips, Xt = m.kin.sections
@@ -123,18 +117,13 @@ def stacked_system(
 
 
 def stacked_acceleration(
-    term: ChainTerm,
-    t: ScalarLike,
-    q: Coordinates,
-    v: Velocities,
-    piece_time: PieceTime = None,
-    memory: PyTree = (),
+    term: ChainTerm, now: Instant, q: Coordinates, v: Velocities
 ) -> tuple[Array, Array]:
     """v' (nv,) and interaction wrenches parent on child (B, dim), by one dense solve."""
     layout, parameters = term.layout, term.parameters
-    system = stacked_system(term, t, q, v, piece_time, memory)
+    system = stacked_system(term, now, q, v)
     x = jnp.linalg.solve(system.matrix, system.rhs)
-    m = term.motion(t, q, v, piece_time)
+    m = term.motion(now, q, v)
     z = jnp.stack([x[a:b] for a, b in system.twist_slices])
     wide = layout.shape_count
     eta = jnp.stack([jnp.pad(x[a:b], (0, wide - (b - a))) for a, b in system.shape_slices])
@@ -143,7 +132,7 @@ def stacked_acceleration(
     relative = z - mv(m.kin.X, behind(tip, m.base_acceleration)) - term._joint_rate(m)
     rates = jax.vmap(lambda A, r: jnp.linalg.lstsq(A, r)[0])(parameters.screw, relative)
     accelerations = term._join(rates, eta)
-    mass, bias = term.mass(m.eta), term._bias(t, piece_time, m)
+    mass, bias = term.mass(m.eta), term._bias(now, m)
     own = mv(mass.zz, z) + mv(mass.ze, eta) + bias.wrench
     wrench, wrenches = jnp.zeros_like(own[0]), []
     for i in reversed(range(len(layout.stages))):
@@ -232,7 +221,7 @@ def check_well_posed(
     faults.sort(key=lambda f: -f[0])
     condition = float("nan")
     if term.links is not None and not layout.motors:
-        condition = _scaled_condition(stacked_system(term, 0.0, q, v).symmetric())
+        condition = _scaled_condition(stacked_system(term, Instant(0.0), q, v).symmetric())
     return WellPosed(not faults, faults[0][1] if faults else "", condition, joints, links)
 
 

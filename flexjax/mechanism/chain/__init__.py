@@ -9,11 +9,14 @@ from flexjax.mechanism.chain._layout import (
 )
 from flexjax.mechanism.chain._links import (
     AbstractLinks as AbstractLinks,
+    AbstractSlidingLinks as AbstractSlidingLinks,
     Bent as Bent,
     Eta as Eta,
     Mass as Mass,
+    MotionPair as MotionPair,
     Tip as Tip,
     Twists as Twists,
+    sliding as sliding,
 )
 from flexjax.mechanism.chain._observe import (
     chain_snapshot as chain_snapshot,

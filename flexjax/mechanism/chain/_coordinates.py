@@ -99,7 +99,7 @@ def chain_start(term: "ChainTerm", t0: ScalarLike, start: Start):
     rest = [xd[motors] if layout.motors else xd[:0], jnp.zeros(sum(layout.shapes), xd.dtype)]
     v = jnp.concatenate([xd, *rest])
     mask, q_p, v_p, _ = term.prescribed(t0, None)
-    q = term.impose(q, q_p)
+    q = term.impose(q, mask, q_p)
     v = jnp.where(mask, v_p, v)
     # Under a Motion a flexible joint starts unstretched unless the start names it.
     names = {sl.start: name for name, sl in term.robot.dof_slices().items() if sl.stop > sl.start}

@@ -2,13 +2,14 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Float
 
-from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
+from flexjax._types import Coordinates, Scalar, ScalarLike, Velocities
 from flexjax.drive import Drive
 from flexjax.mechanism.chain._coordinates import joint_coordinates, motor_side, to_v
 from flexjax.mechanism.chain._layout import Layout
 from flexjax.mechanism.chain._parameters import Parameters
+from flexjax.numerics.term import Instant
 from flexjax.robot import Robot
 
 
@@ -45,11 +46,9 @@ def joint_forces(
     parameters: Parameters,
     drive: Drive,
     robot: Robot,
-    t: ScalarLike,
+    now: Instant,
     q: Coordinates,
     v: Velocities,
-    piece_time: PieceTime,
-    memory: PyTree,
 ) -> tuple[Velocities, Velocities, Velocities]:
     """Generalised forces (nv,) of springs and stops; of motors; of dampers, also of stops."""
     hardware = parameters.hardware
@@ -58,7 +57,7 @@ def joint_forces(
     rate = jnp.where(_flexible(layout), xd - xmd, xd) if layout.motors else xd
     damper = hardware.damping * rate
     elastic = spring_forces(layout, parameters, q)
-    driven = to_v(layout, drive.effort(robot, t, piece_time, xm, xmd, memory))
+    driven = to_v(layout, drive.effort(robot, now.t, now.piece_time, xm, xmd, now.memory))
     stopped = 0.0 if hardware.stops is None else hardware.stop_slopes(x)[1] * xd
     damped = _between(layout, -damper - stopped, damper)
     if hardware.coulomb is not None:
@@ -78,14 +77,22 @@ def joint_energy(layout: Layout, parameters: Parameters, q: Coordinates) -> Scal
 
 
 def joint_stiffness(
-    layout: Layout, parameters: Parameters, drive, robot, t, q, v, cv, cq, piece_time, memory
-):
+    layout: Layout,
+    parameters: Parameters,
+    drive: Drive,
+    robot: Robot,
+    now: Instant,
+    q: Coordinates,
+    v: Velocities,
+    cv: ScalarLike,
+    cq: ScalarLike,
+) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
     """-(cq dQ/dq + cv dQ/dv), (D,) each: of the joint, of the spring to its motor, of the motor."""
     hardware = parameters.hardware
     flexible = _flexible(layout)
     x = joint_coordinates(layout, q)
     xm, xmd = motor_side(layout, q, v)
-    kp, kd = drive.slopes(robot, t, piece_time, xm, xmd, memory)
+    kp, kd = drive.slopes(robot, now.t, now.piece_time, xm, xmd, now.memory)
     controller = cq * kp + cv * kd
     if hardware.coulomb is not None:
         controller = controller + cv * hardware.friction_slope(xmd)

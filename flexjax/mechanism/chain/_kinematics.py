@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates
 from flexjax.mechanism.chain._layout import Layout
-from flexjax.mechanism.chain._links import AbstractLinks, Tip
+from flexjax.mechanism.chain._links import AbstractLinks, AbstractSlidingLinks, Tip, sliding
 from flexjax.mechanism.chain._parameters import Parameters
 from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
@@ -93,7 +93,7 @@ def from_shapes(layout: Layout, padded: Array) -> Array:
 
 
 def contacts(
-    layout: Layout, links: AbstractLinks, eta: Float[Array, "B m"], q: Coordinates
+    layout: Layout, links: AbstractSlidingLinks, eta: Float[Array, "B m"], q: Coordinates
 ) -> tuple[Tip, Float[Array, "B dim"]]:
     """Sections to which the next joints are attached, and ``along``.
 
@@ -157,7 +157,9 @@ def kinematics(
     if links is None:
         return Kinematics(local, X, None, None, local, X, parameters.screw)
     eta = to_shapes(layout, q)
-    tip, along = contacts(layout, links, eta, q) if layout.slides else (links.tip(eta), None)
+    tip, along = (
+        contacts(layout, sliding(links), eta, q) if layout.slides else (links.tip(eta), None)
+    )
     Xt = jax.vmap(space.adjoint_inverse)(tip.pose)
     carrier = jax.tree_util.tree_map(behind, tip.pose, space.identity(q.dtype))
     outer = jax.vmap(space.compose)(carrier, local)

@@ -7,7 +7,7 @@ tip, and a unit mass matrix for the padding, which therefore never moves.
 
 import abc
 from types import ModuleType
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 import equinox as eqx
 import jax
@@ -48,6 +48,13 @@ class Mass(eqx.Module):
     ee: PyTree
 
 
+class MotionPair(NamedTuple):
+    """Two motions of all links: twists of their frames, and rates of their shapes."""
+
+    z: Float[Array, "2 B dim"]
+    rate: Float[Array, "2 B m"]
+
+
 class Bent(NamedTuple):
     """A link with an initial deflection: stage, number of shape coordinates, stations between
     which the deflection is smooth, and length."""
@@ -65,52 +72,14 @@ class Bent(NamedTuple):
         return (edges[:-1, None] + 0.5 * h * (x + 1)).ravel(), (0.5 * h * w).ravel()
 
 
-class AbstractLinks(eqx.Module):
-    """Flexible links of a chain, vectorised over stages."""
+class AbstractSections(eqx.Module):
+    """Sections of flexible links: where they are, how they move with the shape, their strain."""
 
     length: AbstractVar[Float[Array, " B"]]
-    # Gauss points along a step at which DiscreteGradient evaluates the gradients of these links.
-    # With two, a rigid arm at 5 ms drifts by 2e-9 of its energy in 10 s; with four, by rounding.
-    path_points: ClassVar[int] = 4
 
     @abc.abstractmethod
     def tip(self, eta: Eta) -> Tip:
         """Pose and Jacobian of the tip sections."""
-
-    @abc.abstractmethod
-    def mass(self, eta: Eta) -> Mass:
-        """Mass matrices about the frames."""
-
-    @abc.abstractmethod
-    def apply(self, mass: Mass, x: Eta) -> Eta:
-        """M_ee x."""
-
-    @abc.abstractmethod
-    def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
-        """Velocity products of the inertia for the rows of z and eta, without gravity.
-
-        They complete mass times acceleration (component derivatives of z).
-        """
-
-    @abc.abstractmethod
-    def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
-        """Strain energy of every link."""
-
-    @abc.abstractmethod
-    def elastic_force(self, eta: Eta) -> Eta:
-        """Gradient of the strain energy."""
-
-    @abc.abstractmethod
-    def damping_force(self, eta: Eta, rate: Eta) -> Eta:
-        """Resistance of the material, D(eta) eta_dot."""
-
-    @abc.abstractmethod
-    def factor(self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None) -> PyTree:
-        """Factors of M_ee + cv D + cq K."""
-
-    @abc.abstractmethod
-    def solve(self, factors: PyTree, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
-        """The solution for every column."""
 
     @abc.abstractmethod
     def section(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
@@ -149,22 +118,88 @@ class AbstractLinks(eqx.Module):
         normal = jnp.einsum("sci,scj->ij", weighted, J)
         return jnp.linalg.solve(normal, jnp.einsum("sci,sc->i", weighted, wanted))
 
-    def kinetic_gradient(
-        self, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
-    ) -> Eta:
-        """Gradient w.r.t. eta of half the mass form of two motions (z, eta_dot)."""
-        return mass_form_gradient(self, eta, z, rate)
+    def tip_rate(self, eta: Eta, rate: Eta) -> Twists:
+        """S_dot eta_dot."""
+        return jax.jvp(lambda x: mv(self.tip(x).S, rate), (eta,), (rate,))[1]
 
     def tip_gradient(
-        self,
-        eta: Eta,
-        z: Float[Array, "2 B dim"],
-        rate: Float[Array, "2 B m"],
-        wrench: Float[Array, "2 B dim"],
-        space: ModuleType,
+        self, eta: Eta, motions: MotionPair, wrench: Float[Array, "2 B dim"], space: ModuleType
     ) -> Eta:
-        """Gradient w.r.t. eta of half the sum of ``wrench`` times the tips' twists, two motions."""
-        return tip_form_gradient(self, eta, z, rate, wrench, space)
+        """Gradient w.r.t. eta of half the sum of ``wrench`` times the tips' twists."""
+
+        def form(eta):
+            tip = self.tip(eta)
+            X = jax.vmap(space.adjoint_inverse)(tip.pose)
+            twist = jax.vmap(lambda z, rate: mv(X, z) + mv(tip.S, rate))(*motions)
+            return 0.5 * jnp.sum(wrench * twist)
+
+        return jax.grad(form)(eta)
+
+
+class AbstractElasticity(eqx.Module):
+    """Elastic and viscous forces of flexible links."""
+
+    @abc.abstractmethod
+    def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
+        """Strain energy of every link."""
+
+    @abc.abstractmethod
+    def elastic_force(self, eta: Eta) -> Eta:
+        """Gradient of the strain energy."""
+
+    @abc.abstractmethod
+    def damping_force(self, eta: Eta, rate: Eta) -> Eta:
+        """Resistance of the material, D(eta) eta_dot."""
+
+
+class AbstractLinks(AbstractSections, AbstractElasticity):
+    """Flexible links of a chain, vectorised over stages: sections, elasticity and inertia."""
+
+    # Gauss points along a step at which DiscreteGradient evaluates the gradients of these links.
+    # With two, a rigid arm at 5 ms drifts by 2e-9 of its energy in 10 s; with four, by rounding.
+    path_points: ClassVar[int] = 4
+
+    @abc.abstractmethod
+    def mass(self, eta: Eta) -> Mass:
+        """Mass matrices about the frames."""
+
+    @abc.abstractmethod
+    def apply(self, mass: Mass, x: Eta) -> Eta:
+        """M_ee x."""
+
+    @abc.abstractmethod
+    def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
+        """Velocity products of the inertia for the rows of z and eta, without gravity.
+
+        They complete mass times acceleration (component derivatives of z).
+        """
+
+    @abc.abstractmethod
+    def factor(self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None) -> PyTree:
+        """Factors of M_ee + cv D + cq K."""
+
+    @abc.abstractmethod
+    def solve(self, factors: PyTree, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
+        """The solution for every column."""
+
+    def kinetic_gradient(self, eta: Eta, motions: MotionPair) -> Eta:
+        """Gradient w.r.t. eta of half the mass form of two motions."""
+        z, rate = motions
+
+        def form(eta):
+            mass = self.mass(eta)
+            wrench = mv(mass.zz, z[1]) + mv(mass.ze, rate[1])
+            shape = mtv(mass.ze, z[1]) + self.apply(mass, rate[1])
+            return 0.5 * (jnp.sum(z[0] * wrench) + jnp.sum(rate[0] * shape))
+
+        return jax.grad(form)(eta)
+
+
+class AbstractSlidingLinks(AbstractLinks):
+    """Links along which a joint may slide, or which may run through their joint.
+
+    A chain with such joints asks for it (:func:`sliding`).
+    """
 
     def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
         """The sections of joints that slide along the links."""
@@ -181,14 +216,15 @@ class AbstractLinks(eqx.Module):
             [linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1
         )
 
-    def held_by(self, prescribed: tuple[bool, ...]) -> "AbstractLinks":
+    @abc.abstractmethod
+    def held_by(self, prescribed: tuple[bool, ...]) -> Self:
         """The links where the free length or the contact of the marked stages is prescribed."""
-        return self
 
+    @abc.abstractmethod
     def returned(self) -> Float[Array, "B dim dim"] | None:
         """Inertia of the bodies at the contacts that links include, about those bodies' frames."""
-        return None
 
+    @abc.abstractmethod
     def kink(
         self, eta: Eta, s: Float[Array, " B"], eta_rate: Eta, s_rate: Float[Array, " B"]
     ) -> Float[Array, " B"]:
@@ -196,45 +232,18 @@ class AbstractLinks(eqx.Module):
 
         Along the path, shape and contact change by ``eta_rate`` and ``s_rate``; 1 if it meets none.
         """
-        return jnp.ones_like(s)
 
+    @abc.abstractmethod
     def stiffen(self, mass: Mass, extra: Eta) -> Mass:
         """``mass`` with ``extra`` on the diagonal of ee, of links that run through their joints."""
-        raise NotImplementedError(f"{type(self).__name__} has no links that run through a joint")
-
-    def tip_rate(self, eta: Eta, rate: Eta) -> Twists:
-        """S_dot eta_dot."""
-        return jax.jvp(lambda x: mv(self.tip(x).S, rate), (eta,), (rate,))[1]
 
 
-def mass_form_gradient(
-    links: AbstractLinks, eta: Eta, z: Float[Array, "2 B dim"], rate: Float[Array, "2 B m"]
-) -> Eta:
-    """Gradient by differentiation of the mass matrices."""
-
-    def form(eta):
-        mass = links.mass(eta)
-        wrench = mv(mass.zz, z[1]) + mv(mass.ze, rate[1])
-        shape = mtv(mass.ze, z[1]) + links.apply(mass, rate[1])
-        return 0.5 * (jnp.sum(z[0] * wrench) + jnp.sum(rate[0] * shape))
-
-    return jax.grad(form)(eta)
-
-
-def tip_form_gradient(
-    links: AbstractLinks,
-    eta: Eta,
-    z: Float[Array, "2 B dim"],
-    rate: Float[Array, "2 B m"],
-    wrench: Float[Array, "2 B dim"],
-    space: ModuleType,
-) -> Eta:
-    """Gradient by differentiation of the tips."""
-
-    def form(eta):
-        tip = links.tip(eta)
-        X = jax.vmap(space.adjoint_inverse)(tip.pose)
-        twist = jax.vmap(lambda z, rate: mv(X, z) + mv(tip.S, rate))(z, rate)
-        return 0.5 * jnp.sum(wrench * twist)
-
-    return jax.grad(form)(eta)
+def sliding(links: AbstractLinks) -> AbstractSlidingLinks:
+    """``links`` of a chain in which a joint slides along a link, or a link through its joint."""
+    if not isinstance(links, AbstractSlidingLinks):
+        raise TypeError(
+            f"links: {type(links).__name__}; expected AbstractSlidingLinks, because a joint slides "
+            "along an elastic link or an elastic link through its joint. Refuse such joints in the "
+            "formulation, or implement that interface."
+        )
+    return links

@@ -9,10 +9,11 @@ from flexjax._results import Status
 from flexjax._types import Coordinates, PieceTime, ScalarLike
 from flexjax.mechanism import Energy, Snapshot
 from flexjax.mechanism.chain._kinematics import mv
+from flexjax.mechanism.chain._links import AbstractSlidingLinks
 from flexjax.mechanism.chain._records import InverseDynamics, KinematicState
 from flexjax.mechanism.chain._term import ChainTerm
 from flexjax.numerics.screw import se3
-from flexjax.numerics.term import State
+from flexjax.numerics.term import Instant, State
 from flexjax.robot import Robot
 
 
@@ -53,8 +54,9 @@ def observe_with_energy(
     term: ChainTerm, t: ScalarLike, y: State, s: Float[Array, " S"], piece_time: PieceTime
 ) -> tuple[Snapshot, Energy]:
     """Snapshot and energies of one motion together, so that their sweeps are compiled once."""
-    motion = term.motion(t, y.mech.q, y.mech.v, piece_time)
-    energies = term.energies(t, y.mech.q, y.mech.v, piece_time, motion)
+    now = Instant(t, piece_time, y.memory)
+    motion = term.motion(now, y.mech.q, y.mech.v)
+    energies = term.energies(now, y.mech.q, y.mech.v, motion)
     return chain_snapshot(term, t, y, s, piece_time, motion), Energy(
         *energies, y.dissipated, y.work
     )
@@ -70,10 +72,11 @@ def chain_snapshot(
 ) -> Snapshot:
     layout, robot, planar = term.layout, term.robot, term.layout.planar
     q, v = y.mech.q, y.mech.v
-    motion = term.motion(t, q, v, piece_time) if motion is None else motion
-    a, frames_acceleration = term.forward(t, motion, piece_time, y.memory)
-    needs = term.backward(t, motion, a, piece_time, frames_acceleration)
-    gap = needs.tau - term.coordinate_force(t, q, v, piece_time, y.memory)
+    now = Instant(t, piece_time, y.memory)
+    motion = term.motion(now, q, v) if motion is None else motion
+    a, frames_acceleration = term.forward(now, motion)
+    needs = term.backward(now, motion, a, frames_acceleration)
+    gap = needs.tau - term.coordinate_force(now, q, v)
     xm, xmd = term.motor_coordinates(y)
     effort = term.drive.effort(robot, t, piece_time, xm, xmd, y.memory)
     wanted = gap[: layout.dofs].at[np.array(layout.motors, int)].set(gap[layout.v_motors])
@@ -154,7 +157,8 @@ def _sections(term: ChainTerm, needs: InverseDynamics, s: ScalarLike):
 
 def _wrenches(term: ChainTerm, needs: InverseDynamics) -> Array:
     """Wrenches of parents on children, with the inertia that their carriers include."""
-    lent = None if term.links is None else term.links.returned()
+    links = term.links
+    lent = links.returned() if isinstance(links, AbstractSlidingLinks) else None
     if lent is None:
         return needs.W
     z = needs.motion.z

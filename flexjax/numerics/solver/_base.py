@@ -1,19 +1,59 @@
 """What all solvers of flexjax share."""
 
-from typing import ClassVar
+import abc
+from typing import Any, ClassVar
 
 import diffrax
 from jax import lax
 from jaxtyping import Array, Bool, PyTree
 
 from flexjax._types import PieceTime, ScalarLike
-from flexjax.numerics.term import AbstractSecondOrderTerm, State
+from flexjax.numerics.term import State, Step, unwrap
+
+Jump = Bool[Array, ""] | bool  # whether the drive jumps at the start of a step
 
 
 class AbstractStepSolver(diffrax.AbstractSolver):
-    """A method of second order that reports the state at the end of a step, and no dense output."""
+    """A method of second order that reports the state at the end of a step, and no dense output.
+
+    diffrax calls ``init`` and ``step``; a method of flexjax writes ``begin`` and ``advance``.
+    """
 
     interpolation_cls: ClassVar = diffrax.LocalLinearInterpolation
+
+    @abc.abstractmethod
+    def begin(self, term: Any, step: Step, y0: State) -> PyTree:
+        """The solver's own state before the first step."""
+
+    @abc.abstractmethod
+    def advance(
+        self, term: Any, step: Step, y0: State, solver_state: Any, made_jump: Jump
+    ) -> tuple[State, State | None, PyTree, Bool[Array, ""]]:
+        """(state at the end, estimate of its error, own state, whether the step converged)."""
+
+    def enter(self, term: Any, step: Step, y0: State, made_jump: Jump) -> State:
+        """The state at the start of a step, after a jump of the drive."""
+        return y0
+
+    def init(
+        self, terms: PyTree, t0: ScalarLike, t1: ScalarLike, y0: State, args: PieceTime
+    ) -> PyTree:
+        return self.begin(unwrap(terms), Step(t0, t1, args), y0)
+
+    def step(
+        self,
+        terms: PyTree,
+        t0: ScalarLike,
+        t1: ScalarLike,
+        y0: State,
+        args: PieceTime,
+        solver_state: PyTree,
+        made_jump: Jump,
+    ):
+        term, step = unwrap(terms), Step(t0, t1, args)
+        y0 = self.enter(term, step, y0, made_jump)
+        y1, error, state, ok = self.advance(term, step, y0, solver_state, made_jump)
+        return y1, error, dict(y0=y0, y1=y1), state, outcome(ok)
 
     def order(self, terms: PyTree) -> int:
         return 2
@@ -22,24 +62,20 @@ class AbstractStepSolver(diffrax.AbstractSolver):
         return terms.vf(t0, y0, args)
 
 
+class AbstractSecondOrderSolver(AbstractStepSolver):
+    """A method for second-order terms: at a jump, prescribed rates change by an impulse."""
+
+    def enter(self, term: Any, step: Step, y0: State, made_jump: Jump) -> State:
+        # A grid without breaks passes a plain False, which saves the code for it.
+        if made_jump is False or not term.prescribed(step.t0, step.piece_time)[0].any():
+            return y0
+        impulse = lambda: term.with_prescribed_rates(step.t0, y0, step.piece_time)
+        return lax.cond(made_jump, impulse, lambda: y0)
+
+
 def outcome(ok: Bool[Array, ""]) -> diffrax.RESULTS:
     """Success, or failure of Newton's iteration."""
     results = diffrax.RESULTS
     # pyright takes the members of an equinox enumeration for literals of another type.
     good, bad = results.successful, results.nonlinear_divergence
     return results.where(ok, good, bad)  # pyright: ignore[reportArgumentType]
-
-
-def after_jump(
-    made_jump: Bool[Array, ""] | bool,
-    term: AbstractSecondOrderTerm,
-    t0: ScalarLike,
-    y0: State,
-    args: PieceTime,
-) -> State:
-    """The state at the start of a step: prescribed rates may have jumped.
-
-    A grid without breaks passes a plain False, which saves the code for it."""
-    if made_jump is False or not term.prescribed(t0, args)[0].any():
-        return y0
-    return lax.cond(made_jump, lambda: term.with_prescribed_rates(t0, y0, args), lambda: y0)

@@ -1,14 +1,14 @@
 """Newmark's rule for chains that advance themselves."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float
-from flexjax.numerics.solver._base import AbstractStepSolver, outcome
-from flexjax.numerics.term import AbstractChainStepTerm, unwrap
+from flexjax.numerics.solver._base import AbstractStepSolver, Jump
+from flexjax.numerics.term import AbstractChainStepTerm, State, Step
 
 
 class ChainNewmark(AbstractStepSolver):
@@ -23,16 +23,21 @@ class ChainNewmark(AbstractStepSolver):
     beta: Float[Array, ""] = eqx.field(converter=as_float, default=0.25)
     gamma: Float[Array, ""] = eqx.field(converter=as_float, default=0.5)
 
-    def init(self, terms, t0, t1, y0, args):
-        return unwrap(terms).start(t0, t1, y0, args)
+    def begin(self, term: AbstractChainStepTerm, step: Step, y0: State) -> Any:
+        return term.start(step.t0, step.t1, y0, step.piece_time)
 
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        term = unwrap(terms)
+    def advance(
+        self,
+        term: AbstractChainStepTerm,
+        step: Step,
+        y0: State,
+        solver_state: Any,
+        made_jump: Jump,
+    ):
         carried = solver_state
         # Static: without breaks nothing jumps, and the second sweep need not be compiled.
         if term.drive.breaks().shape[0]:
-            carried = lax.cond(
-                made_jump, lambda: term.start(t0, t1, y0, args), lambda: solver_state
-            )
-        y1, carried, ok = term.advance(t0, t1, y0, carried, args, self.beta, self.gamma)
-        return y1, None, dict(y0=y0, y1=y1), carried, outcome(ok)
+            carried = lax.cond(made_jump, lambda: self.begin(term, step, y0), lambda: solver_state)
+        at = (step.t0, step.t1, y0, carried, step.piece_time)
+        y1, carried, ok = term.advance(*at, self.beta, self.gamma)
+        return y1, None, carried, ok

@@ -23,13 +23,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Float, Int
 
-from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
-from flexjax.numerics.solver._base import AbstractStepSolver, after_jump, outcome
+from flexjax._types import Velocities
+from flexjax.numerics.solver._base import AbstractSecondOrderSolver, Jump
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
-from flexjax.numerics.term import AbstractLagrangianTerm, Mechanical, State, unwrap
+from flexjax.numerics.term import AbstractLagrangianTerm, Instant, Mechanical, State, Step
 
 
 def _stations(
@@ -65,96 +65,86 @@ def _stations(
 def _path(
     term: AbstractLagrangianTerm,
     points: int,
-    tm: ScalarLike,
-    dt: ScalarLike,
-    q0: Coordinates,
-    v0: Velocities,
+    step: Step,
+    y0: State,
     v1: Velocities,
     u: Velocities,
-    args: PieceTime,
-    memory: PyTree,
 ) -> tuple[Velocities, Velocities, Velocities, Velocities, Float[Array, ""] | None]:
-    """(what is missing of the momentum balance, change of momenta, mean forces of the drive, of
-    dampers, work of a base that moves: None if it does not). ``u`` is the mean velocity."""
+    """(gap of the momentum balance, change of momenta, mean forces of the drive, of dampers, work
+    of a moving base: None if it rests). ``u`` is the mean velocity."""
+    dt, q0, v0 = step.dt, y0.mech.q, y0.mech.v
     stations, weights = _stations(points, term.kinks(q0, dt * u))
     # Both ends of the path are stations, if without weight: their momenta come out of the same
     # sweep.
     pa, pb, gradient, ground = jax.vmap(
-        lambda s: term.lagrangian_on_ground(
-            s, tm - 0.5 * dt, dt, term.move(q0, s * dt * u), v0, v1, args
-        )
+        lambda s: term.lagrangian_on_ground(step, s, term.move(q0, s * dt * u), v0, v1)
     )(stations)
     p0, p1 = pa[0], pb[-1]
-    driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, memory)
+    now = Instant(step.middle, step.piece_time, y0.memory)
+    driven, damped = term.forces(now, term.move(q0, 0.5 * dt * u), u)
     gap = p1 - p0 - dt * (weights @ gradient + driven + damped + term.gyration(u, 0.5 * (p0 + p1)))
-    # The ground's twist is a velocity like the others, but given: what its momentum takes is work,
-    # and so is lifting the weight that stands on it.
+    # The ground's twist is a given velocity: changing its momentum and lifting the weight on it is
+    # work.
     taken = (
         None if ground is None else ground[1][-1] - ground[0][0] + dt * jnp.sum(weights * ground[2])
     )
     return gap, p1 - p0, driven, damped, taken
 
 
-class DiscreteGradient(AbstractStepSolver):
-    """Energy-conserving, second order, no numerical damping: energy, work of the drive and
-    dissipation balance to rounding.
+class DiscreteGradient(AbstractSecondOrderSolver):
+    """Energy-conserving method of second order without numerical damping: energy, work of the drive
+    and dissipation balance to round-off.
 
-    The path of one step is integrated as by ``points`` Gauss points; ``points=1`` is the midpoint
-    rule.
+    Arguments:
+        points: the path of a step is integrated as by so many Gauss points; 1 is the midpoint rule.
+
+    >>> import flexjax as fx
+    >>> solver = fx.DiscreteGradient(points=3)
     """
 
     term_structure: ClassVar = AbstractLagrangianTerm
     points: int = eqx.field(static=True, default=4)
 
-    def init(
-        self, terms: PyTree, t0: ScalarLike, t1: ScalarLike, y0: State, args: PieceTime
-    ) -> Int[Array, ""]:
-        """The number of Newton's iterations in the last step: nothing depends on it, but who asks
-        can see it."""
+    def begin(self, term: AbstractLagrangianTerm, step: Step, y0: State) -> Int[Array, ""]:
+        """The number of Newton's iterations in the last step, for diagnosis only."""
         return jnp.zeros((), jnp.int32)
 
-    def step(
+    def advance(
         self,
-        terms: PyTree,
-        t0: ScalarLike,
-        t1: ScalarLike,
+        term: AbstractLagrangianTerm,
+        step: Step,
         y0: State,
-        args: PieceTime,
         solver_state: Int[Array, ""],
-        made_jump: Bool[Array, ""] | bool,
+        made_jump: Jump,
     ):
-        term = unwrap(terms)
-        dt, tm = t1 - t0, 0.5 * (t0 + t1)
-        y0 = after_jump(made_jump, term, t0, y0, args)
-        q0, v0 = y0.mech.q, y0.mech.v
-        mask, q_p, v_p, _ = term.prescribed(t1, args)
+        dt, q0, v0 = step.dt, y0.mech.q, y0.mech.v
+        now = Instant(step.middle, step.piece_time, y0.memory)
+        mask, q_p, v_p, _ = term.prescribed(step.t1, step.piece_time)
 
         def mean(v1):
-            # Of prescribed coordinates the drive gives the rates and the way: 2 way / dt - v0
-            # instead of its rate would alternate from step to step after a jump.
-            return jnp.where(mask, term.displacement(q0, q_p) / dt, 0.5 * (v0 + v1))
+            # The drive gives rates and displacements of prescribed coordinates: 2 displacement / dt
+            # - v0 instead of its rate would alternate from step to step after a jump.
+            return jnp.where(mask, term.displacement(q0, mask, q_p) / dt, 0.5 * (v0 + v1))
+
+        def midpoint(v1):
+            u = mean(v1)
+            return term.move(q0, 0.5 * dt * u), u
 
         def path(v1):
-            return _path(term, self.points, tm, dt, q0, v0, v1, mean(v1), args, y0.memory)
+            return _path(term, self.points, step, y0, v1, mean(v1))
 
         def residual(v1):
             return jnp.where(mask, v1 - v_p, path(v1)[0])
 
-        # No acceleration as first guess. One carried over from the last step saves a tenth of the
-        # iterations of a rigid arm, hardly any of screw synthesis, and leads Newton astray where it
-        # belongs to a mode that the step does not resolve, which has changed its sign since.
+        # No acceleration as first guess. One of the last step saves a tenth of the iterations of a
+        # rigid arm, and leads Newton astray in modes that the step does not resolve.
         guess = stop(jnp.where(mask, v_p, v0))
-        fixed, step, rest = stop((term, dt, (args, y0.memory)))
-        cv, cq = 0.5 * step, 0.25 * step**2
-
-        def at(v1):
-            u = mean(v1)
-            return stop((tm, term.move(q0, 0.5 * dt * u), u))
-
-        factors = fixed.preconditioner(*at(guess), 1.0, cv, cq, *rest)
+        fixed, still, length = stop((term, now, dt))
+        cv, cq = 0.5 * length, 0.25 * length**2
+        factors = fixed.preconditioner(still, *stop(midpoint(guess)), 1.0, cv, cq)
         guess, precondition = first_guess(
-            lambda v1: fixed.limits(*at(v1), *rest),
-            *(step, cv, cq, guess),
+            lambda v1: fixed.limits(still, *stop(midpoint(v1))),
+            *(length, cv, cq, guess),
             lambda v1: stop(residual(v1)),
             lambda r: fixed.precondition(factors, r),
         )
@@ -162,18 +152,16 @@ class DiscreteGradient(AbstractStepSolver):
         noise = fixed.roundoff(factors, *stop((q0, v0)))
         v1, iterations, ok = implicit_solve(residual, precondition, guess, floor, noise)
         u = mean(v1)
-        q1 = term.impose(term.move(q0, dt * u), q_p)
         if mask.any() or eqx.filter_eval_shape(path, v1)[4] is not None:
             gap, change, driven, damped, taken = path(v1)
-            # In a prescribed row the gap is the impulse that the prescription takes: its work is
-            # the drive's.
+            # In a prescribed row the gap is the impulse of the prescription: the drive does its
+            # work.
             given = u * gap + (0.5 * (v0 + v1) - u) * change
             taken = jnp.sum(jnp.where(mask, given, 0.0)) + (0.0 if taken is None else taken)
         else:
-            driven, damped = term.forces(tm, term.move(q0, 0.5 * dt * u), u, args, y0.memory)
+            driven, damped = term.forces(now, *midpoint(v1))
             taken = 0.0
-        work = dt * jnp.sum(u * driven) + taken
-        y1 = State(
-            Mechanical(q1, v1), y0.work + work, y0.dissipated - dt * jnp.sum(u * damped), y0.memory
-        )
-        return y1, None, dict(y0=y0, y1=y1), iterations, outcome(ok)
+        work = y0.work + (dt * jnp.sum(u * driven) + taken)
+        dissipated = y0.dissipated - dt * jnp.sum(u * damped)
+        q1 = term.impose(term.move(q0, dt * u), mask, q_p)
+        return State(Mechanical(q1, v1), work, dissipated, y0.memory), None, iterations, ok

@@ -5,9 +5,10 @@ References: Gonzalez (1996) for midpoint as discrete gradient of a quadratic ene
 (1985), Hosea and Shampine (1996) for TR-BDF2.
 """
 
+import abc
 import functools
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -15,16 +16,16 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from jaxtyping import Array, PyTree
+from jaxtyping import Array, Bool, PyTree
 
 from flexjax._types import ravel
 from flexjax.numerics.linalg._batch_last import to_last, widened
 from flexjax.numerics.linalg._krylov import residual_minimising
-from flexjax.numerics.solver._base import AbstractStepSolver, outcome
+from flexjax.numerics.solver._base import AbstractStepSolver, Jump
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.solver._root import AbstractJacobianSolve, differentiable_root
-from flexjax.numerics.term import AbstractPortHamiltonianTerm, State, unwrap
+from flexjax.numerics.term import AbstractPortHamiltonianTerm, State, Step
 
 MAX_ITERATIONS = 25
 
@@ -209,7 +210,33 @@ _recomputed = functools.partial(
 )
 
 
-class ImplicitMidpoint(AbstractStepSolver):
+class _AbstractStageSolver(AbstractStepSolver):
+    """A method made of implicit stages; its own state is the last solution."""
+
+    term_structure: ClassVar = AbstractPortHamiltonianTerm
+
+    @abc.abstractmethod
+    def stages(
+        self, term: AbstractPortHamiltonianTerm, step: Step, y0: State, before: Any
+    ) -> tuple[State, PyTree, Bool[Array, ""]]:
+        """(state at the end, unknowns of the last stage, whether all converged)."""
+
+    def begin(self, term: AbstractPortHamiltonianTerm, step: Step, y0: State) -> PyTree:
+        return stop(term.guess(y0.mech))
+
+    def advance(
+        self,
+        term: AbstractPortHamiltonianTerm,
+        step: Step,
+        y0: State,
+        solver_state: PyTree,
+        made_jump: Jump,
+    ):
+        y1, u, ok = _recomputed(self.stages)(term, step, y0, solver_state)
+        return y1, None, u, ok
+
+
+class ImplicitMidpoint(_AbstractStageSolver):
     """Implicit midpoint on the group: second order, no numerical damping; energy, work of the drive
     and dissipation balance to rounding at any dt.
 
@@ -217,67 +244,49 @@ class ImplicitMidpoint(AbstractStepSolver):
     smaller steps.
     """
 
-    term_structure: ClassVar = AbstractPortHamiltonianTerm
-
-    def init(self, terms, t0, t1, y0, args):
-        return stop(unwrap(terms).guess(y0.mech))
-
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        y1, u, ok = _recomputed(self._advance)(unwrap(terms), t0, t1, y0, args, solver_state)
-        return y1, None, dict(y0=y0, y1=y1), u, outcome(ok)
-
-    def _advance(self, term, t0, t1, y0, args, solver_state):
-        dt, tm = t1 - t0, 0.5 * (t0 + t1)
-        stage = term.prepare(tm, y0.mech, 0.5 * dt, (t1, 2.0), args, y0.memory)
+    def stages(self, term, step, y0, before):
+        t1, dt, piece_time = step.t1, step.dt, step.piece_time
+        stage = term.prepare(step.middle, y0.mech, 0.5 * dt, (t1, 2.0), piece_time, y0.memory)
         here = term.guess(y0.mech)
         # Straight on from the last midpoint through the present state.
-        guess = stop(jtu.tree_map(lambda now, before: 2 * now - before, here, solver_state))
-        guess = eqx.tree_at(lambda u: u.loops, guess, stop(solver_state.loops))
+        guess = stop(jtu.tree_map(lambda now, before: 2 * now - before, here, before))
+        guess = eqx.tree_at(lambda u: u.loops, guess, stop(before.loops))
         u, ok = solve_stage(term, stage, guess, lax.stop_gradient(1e-3 / dt))
         mech, power, dissipation = term.arrive(stage, u, 2.0)
-        mech = term.settle(t1, mech, args)
+        mech = term.settle(t1, mech, piece_time)
         y1 = State(mech, y0.work + dt * power, y0.dissipated + dt * dissipation, y0.memory)
         return y1, stop(u), ok
 
 
-class TRBDF2(AbstractStepSolver):
+class TRBDF2(_AbstractStageSolver):
     """Midpoint to the inner time, then the second-order backward difference: second order and
     L-stable, so that the stiff waves which step inputs excite die out within a few steps. The
     energy that this takes is not in the books: the balance falls."""
 
-    term_structure: ClassVar = AbstractPortHamiltonianTerm
-
-    def init(self, terms, t0, t1, y0, args):
-        return stop(unwrap(terms).guess(y0.mech))
-
-    def step(self, terms, t0, t1, y0, args, solver_state, made_jump):
-        y1, u, ok = _recomputed(self._advance)(unwrap(terms), t0, t1, y0, args, solver_state)
-        return y1, None, dict(y0=y0, y1=y1), u, outcome(ok)
-
-    def _advance(self, term, t0, t1, y0, args, solver_state):
-        dt = t1 - t0
+    def stages(self, term, step, y0, before):
+        t0, t1, dt, piece_time = step.t0, step.t1, step.dt, step.piece_time
         gamma = 2.0 - 2.0**0.5  # the inner time that gives both stages the same h
         inner = gamma * dt
         h = 0.5 * inner
         floor = lax.stop_gradient(1e-3 / dt)
-        first = term.prepare(t0 + h, y0.mech, h, (t0 + inner, 2.0), args, y0.memory)
+        first = term.prepare(t0 + h, y0.mech, h, (t0 + inner, 2.0), piece_time, y0.memory)
         u, ok1 = solve_stage(
             term,
             first,
-            stop(eqx.tree_at(lambda u: u.loops, term.guess(y0.mech), solver_state.loops)),
+            stop(eqx.tree_at(lambda u: u.loops, term.guess(y0.mech), before.loops)),
             floor,
         )
         middle, power1, loss1 = term.arrive(first, u, 2.0)
-        middle = term.settle(t0 + inner, middle, args)
+        middle = term.settle(t0 + inner, middle, piece_time)
         # z1 = z_inner + w (z0 - z_inner) + h f(z1) with w = -(1-gamma)^2 / (gamma (2-gamma))
         weight = -((1 - gamma) ** 2) / (gamma * (2 - gamma))
         star = term.blend(y0.mech, middle, weight, inner, u)
-        second = term.prepare(t1, star, h, (t1, 1.0), args, y0.memory)
+        second = term.prepare(t1, star, h, (t1, 1.0), piece_time, y0.memory)
         u, ok2 = solve_stage(
             term, second, stop(eqx.tree_at(lambda u: u.loops, term.guess(middle), u.loops)), floor
         )
         mech, power2, loss2 = term.arrive(second, u, 1.0)
-        mech = term.settle(t1, mech, args)
+        mech = term.settle(t1, mech, piece_time)
         # The same formula on the books.
         work = (1 - weight) * inner * power1 + h * power2
         loss = (1 - weight) * inner * loss1 + h * loss2

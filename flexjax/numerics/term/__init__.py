@@ -5,10 +5,14 @@ from flexjax.numerics.term._base import (
     Limits as Limits,
     Mechanical as Mechanical,
     State as State,
+    Step as Step,
     unwrap as unwrap,
 )
 from flexjax.numerics.term._chain_step import AbstractChainStepTerm as AbstractChainStepTerm
-from flexjax.numerics.term._lagrangian import AbstractLagrangianTerm as AbstractLagrangianTerm
+from flexjax.numerics.term._lagrangian import (
+    AbstractLagrangianTerm as AbstractLagrangianTerm,
+    OnGround as OnGround,
+)
 from flexjax.numerics.term._port_hamiltonian import (
     AbstractPortHamiltonianTerm as AbstractPortHamiltonianTerm,
     PortState as PortState,
@@ -17,4 +21,6 @@ from flexjax.numerics.term._port_hamiltonian import (
 from flexjax.numerics.term._second_order import (
     AbstractSecondOrderTerm as AbstractSecondOrderTerm,
     EnergyFlow as EnergyFlow,
+    Instant as Instant,
+    Prescribed as Prescribed,
 )

@@ -59,6 +59,23 @@ class Limits(eqx.Module):
     rows: tuple[int, ...] = eqx.field(static=True)
 
 
+class Step(eqx.Module):
+    """A step in time, with the time that picks the piece of a piecewise signal (None: the time
+    itself)."""
+
+    t0: ScalarLike
+    t1: ScalarLike
+    piece_time: PieceTime = None
+
+    @property
+    def dt(self) -> ScalarLike:
+        return self.t1 - self.t0
+
+    @property
+    def middle(self) -> ScalarLike:
+        return 0.5 * (self.t0 + self.t1)
+
+
 class AbstractTerm(diffrax.AbstractTerm):
     """The right-hand side of one model under one drive. ``piece_time`` of every method is the time
     that picks the piece of a piecewise signal (the midpoint of a step), or None for the time

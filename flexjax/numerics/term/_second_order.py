@@ -9,10 +9,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float, PyTree
+from jaxtyping import Array, Bool, Float, PyTree
 
 from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.numerics.term._base import AbstractTerm, Limits, Mechanical, State
+
+Prescribed = tuple[Bool[np.ndarray, " nv"], Velocities, Velocities, Velocities]
+
+
+class Instant(eqx.Module):
+    """A time, the time that picks the piece of a piecewise signal (None: the same), and what
+    sampled controllers remember."""
+
+    t: ScalarLike
+    piece_time: PieceTime = None
+    memory: PyTree = ()
 
 
 class EnergyFlow(eqx.Module):
@@ -42,108 +53,111 @@ class EnergyFlow(eqx.Module):
 class AbstractSecondOrderTerm(AbstractTerm):
     """Second-order mechanics on configurations q with velocities v (both flat arrays).
 
-    Rows of prescribed coordinates are imposed by the solver; ``balance`` in such a row is the
-    effort that the prescription takes.
+    The solver imposes prescribed coordinates; ``balance`` in such a row is the effort that the
+    prescription requires. Methods about coordinates assume that v is the rate of q; a term with
+    rotations overrides them.
     """
 
     @abc.abstractmethod
-    def accelerate(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
-    ) -> Velocities:
-        """v' with prescribed rows as the drive says."""
+    def accelerate(self, now: Instant, q: Coordinates, v: Velocities) -> Velocities:
+        """v', in prescribed rows that of the drive."""
 
     @abc.abstractmethod
-    def balance(
-        self,
-        t: ScalarLike,
-        q: Coordinates,
-        v: Velocities,
-        a: Velocities,
-        piece_time: PieceTime,
-        memory: PyTree,
-    ) -> Velocities:
+    def balance(self, now: Instant, q: Coordinates, v: Velocities, a: Velocities) -> Velocities:
         """M a + h - Q (nv,): zero in free rows when a is the acceleration."""
-
-    @abc.abstractmethod
-    def preconditioner(
-        self,
-        t: ScalarLike,
-        q: Coordinates,
-        v: Velocities,
-        cm: ScalarLike,
-        cv: ScalarLike,
-        cq: ScalarLike,
-        piece_time: PieceTime,
-        memory: PyTree,
-    ) -> PyTree:
-        """Factors of a symmetric approximation P of cm M + cv dQ/dv + cq dQ/dq (signs turned), unit
-        rows where prescribed."""
-
-    def limits(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
-    ) -> Limits | None:
-        """Efforts of controllers that have limits; None (static) where none has."""
-        return None
-
-    @abc.abstractmethod
-    def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
-        """P^-1 r, at a cost linear in the length of the chain."""
-
-    @abc.abstractmethod
-    def move(self, q: Coordinates, dx: Velocities) -> Coordinates:
-        """The configuration ``q`` displaced by ``dx`` (nv,)."""
-
-    @abc.abstractmethod
-    def prescribed(
-        self, t: ScalarLike, piece_time: PieceTime
-    ) -> tuple[np.ndarray, Velocities, Velocities, Velocities]:
-        """(static mask (nv,), then coordinate, rate and acceleration (nv,) there; zero
-        elsewhere)."""
-
-    @abc.abstractmethod
-    def impose(self, q: Coordinates, target: Velocities) -> Coordinates:
-        """``q`` with prescribed coordinates replaced by ``target`` (nv,)."""
-
-    @abc.abstractmethod
-    def displacement(self, q: Coordinates, target: Velocities) -> Velocities:
-        """``target - q`` (nv,) in the prescribed coordinates; zero elsewhere."""
 
     @abc.abstractmethod
     def momentum(self, q: Coordinates, v: Velocities) -> Velocities:
         """M(q) v."""
 
     @abc.abstractmethod
-    def forces(
-        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
-    ) -> tuple[Velocities, Velocities]:
+    def forces(self, now: Instant, q: Coordinates, v: Velocities) -> tuple[Velocities, Velocities]:
         """Generalised forces without potential (nv,): (of drive and loads, of dampers and
         friction)."""
 
-    def energy_flow(
+    @abc.abstractmethod
+    def prescribed(self, t: ScalarLike, piece_time: PieceTime) -> Prescribed:
+        """(static mask (nv,), then coordinate, rate and acceleration (nv,) there; zero
+        elsewhere)."""
+
+    @abc.abstractmethod
+    def preconditioner(
         self,
-        t: ScalarLike,
+        now: Instant,
         q: Coordinates,
         v: Velocities,
-        a: Velocities,
-        piece_time: PieceTime,
-        memory: PyTree,
-    ) -> EnergyFlow:
-        """Of drive and dampers when the acceleration is known already."""
-        driven, damped = self.forces(t, q, v, piece_time, memory)
-        locked = self.prescribed(t, piece_time)[0]
+        cm: ScalarLike,
+        cv: ScalarLike,
+        cq: ScalarLike,
+    ) -> PyTree:
+        """Factors of a symmetric approximation P of cm M - cv dQ/dv - cq dQ/dq, with unit rows
+        where prescribed."""
+
+    @abc.abstractmethod
+    def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
+        """P^-1 r, at a cost linear in the length of the chain."""
+
+    def limits(self, now: Instant, q: Coordinates, v: Velocities) -> Limits | None:
+        """Efforts of controllers that have limits; None (static) where none has."""
+        return None
+
+    # --- coordinates
+    def move(self, q: Coordinates, dx: Velocities) -> Coordinates:
+        """The configuration ``q`` displaced by ``dx`` (nv,)."""
+        return q + dx
+
+    def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
+        return dx
+
+    def impose(
+        self, q: Coordinates, mask: Bool[np.ndarray, " nv"], target: Velocities
+    ) -> Coordinates:
+        """``q`` with the coordinates of ``mask`` replaced by ``target`` (nv,)."""
+        return jnp.where(mask, target, q)
+
+    def displacement(
+        self, q: Coordinates, mask: Bool[np.ndarray, " nv"], target: Velocities
+    ) -> Velocities:
+        """``target - q`` (nv,) in the coordinates of ``mask``; zero elsewhere."""
+        return jnp.where(mask, target - q, 0.0)
+
+    def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
+        return Mechanical(self.move(mech.q, dx.q), mech.v + dx.v)
+
+    def held(self, t: ScalarLike, dx: Mechanical) -> Mechanical:
+        mask = jnp.asarray(self.prescribed(t, None)[0])
+        return Mechanical(mask, mask)
+
+    def complete(self, t: ScalarLike, mech: Mechanical, piece_time: PieceTime) -> Mechanical:
+        mask, value, rate, _ = self.prescribed(t, piece_time)
+        return Mechanical(self.impose(mech.q, mask, value), jnp.where(mask, rate, mech.v))
+
+    # --- dynamics
+    def rate(self, t: ScalarLike, y: State, piece_time: PieceTime) -> Mechanical:
+        now = Instant(t, piece_time, y.memory)
+        return Mechanical(y.mech.v, self.accelerate(now, y.mech.q, y.mech.v))
+
+    def imbalance(self, t: ScalarLike, y: State, piece_time: PieceTime) -> Mechanical:
+        q, v = y.mech.q, y.mech.v
+        mask, _, _, known = self.prescribed(t, piece_time)
+        now = Instant(t, piece_time, y.memory)
+        return Mechanical(v, -self.balance(now, q, v, jnp.where(mask, known, 0.0)))
+
+    def energy_flow(self, now: Instant, q: Coordinates, v: Velocities, a: Velocities) -> EnergyFlow:
+        """Energy flow of drive and dampers at a known acceleration."""
+        driven, damped = self.forces(now, q, v)
+        locked = self.prescribed(now.t, now.piece_time)[0]
         if locked.any():
-            reaction = self.balance(t, q, v, a, piece_time, memory)
-            driven = driven + jnp.where(locked, reaction, 0.0)
+            driven = driven + jnp.where(locked, self.balance(now, q, v, a), 0.0)
         return EnergyFlow(driven, v, damped, v)
 
     def power(self, t: ScalarLike, y: State, piece_time: PieceTime) -> tuple[Scalar, Scalar]:
-        q, v = y.mech.q, y.mech.v
-        a = self.accelerate(t, q, v, piece_time, y.memory)
-        return self.energy_flow(t, q, v, a, piece_time, y.memory).powers()
+        now, q, v = Instant(t, piece_time, y.memory), y.mech.q, y.mech.v
+        return self.energy_flow(now, q, v, self.accelerate(now, q, v)).powers()
 
     def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
         """An impulse acts on the prescribed coordinates alone. The momenta of the others stay, so
-        that their rates jump too. The work of the impulse is the drive's."""
+        their rates jump too. The drive does the work of the impulse."""
         mask, _, rate, _ = self.prescribed(t, piece_time)
         q, v = y.mech.q, y.mech.v
         if not mask.any():
@@ -151,9 +165,9 @@ class AbstractSecondOrderTerm(AbstractTerm):
         given = jnp.where(mask, rate - v, 0.0)
         if not self.drive.breaks().shape[0]:  # static: nothing jumps, and this is round-off
             return dataclasses.replace(y, mech=Mechanical(q, v + given))
-        still = jax.tree.map(lax.stop_gradient, (self, t, q, v, piece_time, y.memory))
-        frozen, (t, *at, piece_time, memory) = still[0], still[1:]
-        factors = frozen.preconditioner(t, *at, 1.0, 0.0, 0.0, piece_time, memory)
+        still = jax.tree.map(lax.stop_gradient, (self, Instant(t, piece_time, y.memory), q, v))
+        frozen, *at = still
+        factors = frozen.preconditioner(*at, 1.0, 0.0, 0.0)
 
         def mass(x):
             return jnp.where(mask, x, self.momentum(q, jnp.where(mask, 0.0, x)))
@@ -167,23 +181,3 @@ class AbstractSecondOrderTerm(AbstractTerm):
         change = given + rest
         work = y.work + jnp.sum((v + 0.5 * change) * self.momentum(q, change))
         return dataclasses.replace(y, mech=Mechanical(q, v + change), work=work)
-
-    def held(self, t: ScalarLike, dx: Mechanical) -> Mechanical:
-        mask = jnp.asarray(self.prescribed(t, None)[0])
-        return Mechanical(mask, mask)
-
-    def complete(self, t: ScalarLike, mech: Mechanical, piece_time: PieceTime) -> Mechanical:
-        mask, value, rate, _ = self.prescribed(t, piece_time)
-        return Mechanical(self.impose(mech.q, value), jnp.where(mask, rate, mech.v))
-
-    def rate(self, t: ScalarLike, y: State, piece_time: PieceTime) -> Mechanical:
-        return Mechanical(y.mech.v, self.accelerate(t, y.mech.q, y.mech.v, piece_time, y.memory))
-
-    def imbalance(self, t: ScalarLike, y: State, piece_time: PieceTime) -> Mechanical:
-        q, v = y.mech.q, y.mech.v
-        mask, _, _, known = self.prescribed(t, piece_time)
-        force = self.balance(t, q, v, jnp.where(mask, known, 0.0), piece_time, y.memory)
-        return Mechanical(v, -force)
-
-    def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
-        return Mechanical(self.move(mech.q, dx.q), mech.v + dx.v)
