@@ -147,10 +147,30 @@ def test_api_and_files_pages_are_current(monkeypatch):
         )
 
 
+PUBLIC = [name for name in fx.__all__ if not name.startswith("__")]
+
+
+def test_public_functions_are_documented():
+    """Summary, every argument, result and an example, which ``test_docstring_example_runs`` runs."""
+    faults = []
+    for name in PUBLIC:
+        if not inspect.isfunction(value := getattr(fx, name)):
+            continue
+        doc = inspect.getdoc(value) or ""
+        listed = re.search(r"Arguments:\n((?: +.*\n)+)", doc)
+        named = re.findall(r"^    ([\w, ]+):", listed[1] if listed else "", re.M)
+        missing = set(inspect.signature(value).parameters) - set(", ".join(named).split(", "))
+        faults += [f"{name}: argument {argument}" for argument in sorted(missing)]
+        faults += [f"{name}: no {part}" for part in ("Returns:", ">>>") if part not in doc]
+    assert not faults, "\n".join(faults)
+
+
 @pytest.mark.docs
-@pytest.mark.parametrize("name", [n for n in fx.__all__ if not n.startswith("__")])
+@pytest.mark.parametrize("name", PUBLIC)
 def test_docstring_example_runs(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if name == "sample_posterior":
+        pytest.importorskip("blackjax")
     value = getattr(fx, name)
     module = inspect.getmodule(value)
     for test in doctest.DocTestFinder().find(value, name, module=module):

@@ -183,5 +183,16 @@ def _warn_single():
 
 
 def cite(model: AbstractModel) -> str:
-    """The publication behind a model's formulation."""
+    """The publication behind a model's formulation.
+
+    Arguments:
+        model: a robot in a formulation.
+
+    Returns:
+        The reference, as text.
+
+    >>> import flexjax as fx
+    >>> fx.cite(fx.RigidArm().bind(fx.load_robot("rigid-3r"))) == fx.RigidArm.paper
+    True
+    """
     return model.formulation.paper

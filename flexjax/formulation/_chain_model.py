@@ -18,7 +18,7 @@ from flexjax.mechanism.chain import (
     chain_start,
     observe_with_energy,
     ran_off_link,
-    sliding,
+    sliding_links,
 )
 from flexjax.numerics.solver import DiscreteGradient, GeneralisedAlpha
 from flexjax.numerics.term import Instant, Mechanical, State
@@ -54,7 +54,7 @@ class ChainModel(AbstractModel):
         if links is not None and self.layout.extends:
             prescribed = drive.prescribed(self.robot)
             # A prescribed free length or contact is no unknown of its link.
-            links = sliding(links).held_by(
+            links = sliding_links(links).held_by(
                 tuple(bool(s.border >= 0 and prescribed[s.border]) for s in self.layout.stages)
             )
         return ChainTerm(self.robot, self.parameters, drive, self.layout, links)

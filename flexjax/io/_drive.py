@@ -39,6 +39,12 @@ def load_drive(path: str | os.PathLike) -> Drive:
 
     Returns:
         The drive.
+
+    >>> import flexjax as fx, pathlib
+    >>> text = "[joints.shoulder]\\neffort = { constant = { value = 1.0 } }"
+    >>> size = pathlib.Path("push.toml").write_text(text)
+    >>> list(fx.load_drive("push.toml").joints)
+    ['shoulder']
     """
     drive, start = load_run(path)
     if start is not None:
@@ -67,6 +73,11 @@ def load_start(path: str | os.PathLike) -> Start:
 
     Returns:
         The start; that of the robot where the file has no such table.
+
+    >>> import flexjax as fx, pathlib
+    >>> size = pathlib.Path("start.toml").write_text("[start.joints]\\nshoulder = 0.5")
+    >>> float(fx.load_start("start.toml").joints["shoulder"])
+    0.5
     """
     return load_run(path)[1] or Start()
 

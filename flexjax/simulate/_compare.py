@@ -85,11 +85,25 @@ def compare(
     """Simulate a robot in every registered formulation that supports it, and compare tip, joints,
     energy, frequencies and cost.
 
-    ``formulations`` (name -> formulation with your options) replaces the registry's defaults;
-    ``reference`` names the one to compare with (default: the one with most unknowns that is not
-    rigid and did not fail); ``progress`` is called with the name of each before it is compiled and
-    run; ``options`` go to :func:`simulate`. A formulation that fails is a row with its status and
-    reason; with ``throw=True`` its error is raised.
+    Arguments:
+        robot: the robot.
+        drive: motions, efforts, controllers and loads; None for none.
+        ts: output times [s].
+        formulations: name -> formulation with your options; replaces the registry's defaults.
+        reference: name of the formulation to compare with; by default the one with the most
+            unknowns that has elastic links and did not fail.
+        n_modes: number of natural frequencies.
+        progress: called with the name of each formulation before it is compiled and run.
+        options: arguments of :func:`simulate`. With ``throw=True`` a failure raises its error.
+
+    Returns:
+        A table; a formulation that fails is a row with its status and reason.
+
+    >>> import flexjax as fx
+    >>> robot = fx.load_robot("rigid-3r")
+    >>> only = {"rigid": fx.RigidArm()}
+    >>> fx.compare(robot, None, [0.0, 0.1], formulations=only, n_modes=1, dt=0.05).reference
+    'rigid'
     """
     drive = Drive() if drive is None else drive
     drive.check(robot)

@@ -53,17 +53,25 @@ def equilibrium(
     t: ScalarLike = 0.0,
     iterations: int = 60,
 ) -> State:
-    """A state at rest under the drive's values at time ``t`` (gravity, loads, controllers).
+    """A state at rest under the drive's values at a time (gravity, loads, controllers).
 
-    Rest is relative to the drive: what a Motion or the base rotates at a constant rate goes on
-    rotating. Where there are several such states, the result is the one next to ``at``, stable or
-    not: the links relax first while the joints are held, then the joints follow the path on which
-    the efforts that hold them fall to zero. Where that path ends, they give way to the forces. The
-    result is differentiable by the implicit-function theorem.
+    Rest is relative to the drive: a rotation of a Motion or the base at a constant rate goes on.
+    If there are several such states, the result is the one next to ``at``, stable or not: the links
+    relax first while the joints are held, then the joints follow the path on which the efforts that
+    hold them fall to zero. Where that path ends, they follow the forces. The result is
+    differentiable by the implicit-function theorem.
 
-    Raises :class:`EquilibriumError` where no state at rest is found, e.g. where nothing balances a
-    torque on a free joint. Inside compiled code nothing is raised: :func:`find_equilibrium` returns
-    whether the state is at rest.
+    Arguments:
+        model: a robot in a formulation.
+        drive: motions, efforts, controllers and loads; None for none.
+        at: where the search starts; by default the robot's home.
+        t: time at which the drive is evaluated [s].
+        iterations: largest number of Newton's iterations.
+
+    Returns:
+        The state. :class:`EquilibriumError` is raised if none is found, e.g. if nothing balances a
+        torque on a free joint. Compiled code raises nothing: :func:`find_equilibrium` reports
+        whether the state is at rest.
 
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
@@ -85,6 +93,16 @@ def find_equilibrium(
     iterations: int = 60,
 ) -> Equilibrium:
     """As :func:`equilibrium`, with a flag in place of an error.
+
+    Arguments:
+        model: a robot in a formulation.
+        drive: motions, efforts, controllers and loads; None for none.
+        at: where the search starts; by default the robot's home.
+        t: time at which the drive is evaluated [s].
+        iterations: largest number of Newton's iterations.
+
+    Returns:
+        The state, ``ok``, and the largest effort that remains, with its coordinate.
 
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))

@@ -66,14 +66,22 @@ class GradientTable(eqx.Module):
 def check_gradients(
     fn: Callable[..., Any], args: tuple, *, step: float = 1e-3, levels: int = 5
 ) -> GradientTable:
-    """Derivatives of a scalar function by every float leaf of ``args`` (a tuple), three ways:
-    forward mode, reverse mode, central differences.
+    """Derivatives of a scalar function w.r.t. every float leaf of its arguments, in three ways:
+    forward mode, reverse mode and central differences.
 
-    The differences are taken with ``levels`` relative steps, ``step`` and each three times the
-    last, and extrapolated to none from every three neighbouring ones; the value that is surest of
-    itself counts. So a number that the function feels through much round-off (a stiff joint's
-    reaction) is changed by more than another, and how sure the differences are is in the table's
-    column +-.
+    The differences use ``levels`` relative steps, each three times the last. Every three
+    neighbouring ones are extrapolated to a step of zero, and the value with the smallest estimated
+    error counts. So a parameter whose effect has much round-off (a stiff joint's reaction) is
+    changed by more than another. The column +- of the table is the estimated error.
+
+    Arguments:
+        fn: a function of ``*args`` that returns a scalar.
+        args: a tuple of pytrees.
+        step: smallest relative step.
+        levels: number of steps, at least three.
+
+    Returns:
+        A table; print it, or read ``worst``, the largest relative disagreement.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> print(fx.check_gradients(lambda x: jnp.sum(x**2), (jnp.array([1.0, 2.0]),)).worst < 1e-6)

@@ -23,8 +23,18 @@ def _rigid(robot: Robot) -> ChainModel:
 def inverse_dynamics(
     robot: Robot, q: Float[Array, "*T D"], qd: Float[Array, "*T D"], qdd: Float[Array, "*T D"]
 ) -> Float[Array, "*T D"]:
-    """Joint efforts that move the rigid arm as asked (elastic links held undeformed, joint springs
-    left out), at one time or along a path.
+    """Joint efforts of a given motion of the rigid arm, at one time or along a path.
+
+    Elastic links are undeformed, and joint springs are left out.
+
+    Arguments:
+        robot: the robot.
+        q: joint coordinates (D,) or (T, D).
+        qd: their rates.
+        qdd: their accelerations.
+
+    Returns:
+        Efforts in the shape of ``q``.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> fx.inverse_dynamics(fx.load_robot("rigid-3r"), *jnp.zeros((3, 3))).shape
@@ -82,11 +92,22 @@ def inverse_kinematics(
     guess: Float[Array, " D"] | None = None,
     tolerance: float = 1e-10,
 ) -> Float[Array, " D"]:
-    """Joint coordinates that bring the rigid arm's tip to ``target``: a position (3,), or a pose
-    (7,): x y z qw qx qy qz.
+    """Joint coordinates that bring the rigid arm's tip to a target, by Levenberg-Marquardt.
 
-    Levenberg-Marquardt from ``guess`` (the robot's home); redundant arms end at the solution
-    nearest to it. Raises ValueError where out of reach.
+    Arguments:
+        robot: the robot.
+        target: a position (3,), or a pose (7,): x y z qw qx qy qz.
+        guess: where the search starts; by default the robot's home. A redundant arm ends at the
+            solution nearest to it.
+        tolerance: largest error of the target.
+
+    Returns:
+        Joint coordinates (D,). ValueError is raised if the target is out of reach.
+
+    >>> import flexjax as fx, jax.numpy as jnp
+    >>> robot = fx.load_robot("rigid-3r")
+    >>> fx.inverse_kinematics(robot, jnp.array([0.7, 0.5, 0.2]), tolerance=1e-5).shape
+    (3,)
     """
     import optimistix as optx
 

@@ -138,13 +138,21 @@ def modes(
     n: int = 6,
     drive: Drive | None = None,
 ) -> Modes:
-    """Natural frequencies, damping ratios and shapes of small vibrations about a state (the robot's
-    home unless told otherwise).
+    """Natural frequencies, damping ratios and shapes of small vibrations.
 
-    ``lock="motors"`` holds every motor; flexible joints keep their springs. ``lock="none"`` frees
-    all joints. A ``drive`` replaces both (controllers then take part). Frequencies have first and
-    second derivatives, the first also where they coincide; entries beyond the last vibrating mode
-    are infinite where the call is traced, and left out otherwise.
+    Frequencies have first and second derivatives, the first also where they coincide.
+
+    Arguments:
+        model: a robot in a formulation.
+        at: the state about which the robot vibrates; by default the robot's home.
+        lock: "motors" locks every motor, and flexible joints keep their springs; "none" frees all
+            joints.
+        n: number of modes.
+        drive: replaces ``lock``; its controllers take part.
+
+    Returns:
+        :class:`Modes`. Entries beyond the last vibrating mode are infinite if the call is traced,
+        and left out otherwise.
 
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("li-zhang-three-link"))
@@ -170,9 +178,22 @@ def linearise(
     *,
     t: ScalarLike = 0.0,
 ) -> Linear:
-    """Linear state-space model about a state: x in retract coordinates, u = joint efforts (of
-    joints without a Motion) then the drive's loads, y = the robot's sensors in order (static
-    readings: gain and offset; no low-pass, no delay).
+    """Linear state-space model about a state.
+
+    Arguments:
+        model: a robot in a formulation.
+        drive: motions, controllers and loads; None for none.
+        at: the state; by default the robot's home.
+        t: time at which the drive is evaluated [s].
+
+    Returns:
+        :class:`Linear`: x in retract coordinates; u are the efforts of joints without a Motion,
+        then the drive's loads; y are the robot's sensors in order (static readings with gain and
+        offset, without low-pass and delay).
+
+    >>> import flexjax as fx
+    >>> fx.linearise(fx.RigidArm().bind(fx.load_robot("rigid-3r"))).A.shape
+    (6, 6)
     """
     drive = Drive() if drive is None else drive
     refuse_outside_range("linearise", model)

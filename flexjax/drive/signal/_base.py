@@ -135,6 +135,9 @@ def constant(value: NumbersLike) -> Constant:
     Arguments:
         value: a number or a vector.
 
+    Returns:
+        A signal.
+
     >>> import flexjax as fx
     >>> float(fx.constant(0.5)(1.0))
     0.5

@@ -55,6 +55,13 @@ def shift(signal: AbstractSignal, delay: ScalarLike) -> Shifted:
     Arguments:
         signal: the signal.
         delay: delay [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> float(fx.shift(fx.ramp(2.0, duration=4.0), 1.0)(2.0))
+    0.5
     """
     return Shifted(signal, delay)
 
@@ -64,5 +71,12 @@ def stack(signals: Sequence[AbstractSignal]) -> Stacked:
 
     Arguments:
         signals: k signals of shape ().
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> fx.stack([fx.constant(1.0), fx.constant(2.0)])(0.0).tolist()
+    [1.0, 2.0]
     """
     return Stacked(signals)

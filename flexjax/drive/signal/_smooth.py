@@ -167,6 +167,9 @@ def quintic(
         duration: duration [s].
         begin: time at which it begins [s].
 
+    Returns:
+        A signal.
+
     >>> import flexjax as fx
     >>> float(fx.quintic(0.0, 1.0, duration=2.0)(1.0))
     0.5
@@ -184,6 +187,13 @@ def cycloid(
         duration: duration [s].
         start: value before it.
         begin: time at which it begins [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> round(float(fx.cycloid(1.0, duration=2.0)(1.0)), 6)
+    0.5
     """
     return Cycloid(end, duration, start, begin)
 
@@ -197,6 +207,13 @@ def spin_up(speed: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -
         speed: final speed [rad/s].
         duration: time T to reach it [s].
         begin: time at which it begins [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> round(float(fx.spin_up(6.0, duration=15.0)(15.0)), 3)
+    45.0
     """
     return SpinUp(speed, duration, begin)
 
@@ -208,6 +225,13 @@ def sine(amplitude: NumbersLike, frequency: NumbersLike, phase: NumbersLike = 0.
         amplitude: amplitude.
         frequency: frequency [Hz].
         phase: phase [rad].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> round(float(fx.sine(2.0, frequency=0.25)(1.0)), 6)
+    2.0
     """
     return Sine(amplitude, frequency, phase)
 
@@ -217,5 +241,12 @@ def polynomial(coefficients: NumbersLike) -> Polynomial:
 
     Arguments:
         coefficients: constant term first.
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> float(fx.polynomial([1.0, 2.0])(3.0))
+    7.0
     """
     return Polynomial(coefficients)

@@ -114,6 +114,13 @@ def spline(times: NumbersLike, values: NumbersLike, ends: Ends = "not-a-knot") -
         values: values (n, ...).
         ends: "clamped" starts and stops with zero velocity, for a motion from rest to rest;
             "natural" has zero acceleration there; "not-a-knot" follows a smooth curve best.
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> round(float(fx.spline([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], ends="clamped")(1.0)), 6)
+    1.0
     """
     return Spline(times, values, ends)
 
@@ -128,6 +135,13 @@ def recorded(
         values: values (n, ...).
         method: "cubic2" is the C2 spline; "linear" joins samples by straight lines. A line makes
             every sample a break and the end of a step: use "cubic2" for dense recordings.
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> float(fx.recorded([0.0, 1.0], [0.0, 2.0], method="linear")(0.25))
+    0.5
     """
     if method not in ("cubic2", "linear"):
         refuse("recorded", "method", method, "'cubic2' or 'linear'", "Choose one of these.")

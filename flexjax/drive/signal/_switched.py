@@ -177,6 +177,13 @@ def step_acceleration(
         start, end: values before and after.
         duration: duration [s].
         begin: time at which it begins [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> float(fx.step_acceleration(0.0, 1.0, duration=2.0)(1.0))
+    0.5
     """
     return StepAcceleration(start, end, duration, begin)
 
@@ -195,6 +202,13 @@ def trapezoid(
         duration: duration [s].
         ramp: duration of acceleration and of braking [s].
         begin: time at which it begins [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> round(float(fx.trapezoid(0.0, 1.0, duration=2.0, ramp=0.5)(1.0)), 6)
+    0.5
     """
     return Trapezoid(start, end, duration, ramp, begin)
 
@@ -206,6 +220,13 @@ def ramp(value: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -> R
         value: final value.
         duration: duration [s].
         begin: time at which it begins [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> float(fx.ramp(2.0, duration=4.0)(1.0))
+    0.5
     """
     return Ramp(value, duration, begin)
 
@@ -216,6 +237,13 @@ def step(value: NumbersLike, time: ScalarLike = 0.0) -> PiecewiseConstant:
     Arguments:
         value: final value.
         time: time of the jump [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> fx.step(3.0, time=1.0)([0.5, 1.5]).tolist()
+    [0.0, 3.0]
     """
     return PiecewiseConstant(as_float(time)[None], as_float(value)[None])
 
@@ -226,6 +254,13 @@ def piecewise_constant(times: NumbersLike, values: NumbersLike) -> PiecewiseCons
     Arguments:
         times: increasing times (n,) [s].
         values: values (n, ...).
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> fx.piecewise_constant([0.0, 1.0], [2.0, 5.0])([0.5, 1.5]).tolist()
+    [2.0, 5.0]
     """
     return PiecewiseConstant(times, values)
 
@@ -236,5 +271,12 @@ def bang_bang(amplitude: NumbersLike, times: NumbersLike) -> BangBang:
     Arguments:
         amplitude: amplitude.
         times: increasing times [s]; zero before the first and after the last.
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> fx.bang_bang(1.0, [0.0, 1.0, 2.0])([0.5, 1.5]).tolist()
+    [1.0, -1.0]
     """
     return BangBang(amplitude, times)

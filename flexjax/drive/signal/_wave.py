@@ -86,6 +86,13 @@ def cosine(amplitude: NumbersLike, period: ScalarLike, begin: ScalarLike = 0.0) 
         amplitude: half the final value.
         period: period [s].
         begin: time at which it begins [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> round(float(fx.cosine(1.0, period=4.0)(1.0)), 6)
+    1.0
     """
     return Cosine(amplitude, period, begin)
 
@@ -106,5 +113,12 @@ def chirp(
         duration: duration [s].
         phase: phase at the beginning [rad].
         begin: time at which it begins [s].
+
+    Returns:
+        A signal.
+
+    >>> import flexjax as fx
+    >>> float(fx.chirp(1.0, 1.0, 5.0, duration=2.0)(3.0))
+    0.0
     """
     return Chirp(amplitude, first, last, duration, phase, begin)

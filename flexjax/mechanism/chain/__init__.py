@@ -16,7 +16,7 @@ from flexjax.mechanism.chain._links import (
     MotionPair as MotionPair,
     Tip as Tip,
     Twists as Twists,
-    sliding as sliding,
+    sliding_links as sliding_links,
 )
 from flexjax.mechanism.chain._observe import (
     chain_snapshot as chain_snapshot,

@@ -26,7 +26,7 @@ from flexjax.mechanism.chain._kinematics import (
     to_joints,
     to_shapes,
 )
-from flexjax.mechanism.chain._links import Eta, Twists, sliding
+from flexjax.mechanism.chain._links import Eta, Twists, sliding_links
 from flexjax.mechanism.chain._loads import GeneralisedForce, load_forces
 from flexjax.mechanism.chain._motion import AbstractMovingChain
 from flexjax.mechanism.chain._records import InverseDynamics, KinematicState
@@ -129,7 +129,7 @@ class AbstractChainDynamics(AbstractMovingChain):
 
         def moving(eta, q):
             # The frame of the contact moves with shape and coordinate: one total rate for both.
-            tip, along = contacts(self.layout, sliding(links), eta, q)
+            tip, along = contacts(self.layout, sliding_links(links), eta, q)
             return mv(tip.S, m.rate) + along * slide[:, None]
 
         index, _ = self.layout.slide_table()
@@ -179,7 +179,7 @@ class AbstractChainDynamics(AbstractMovingChain):
             mass = self.links.mass(eta)
             if self.layout.extends:
                 extra = to_shapes(self.layout, jnp.pad(diagonal, rest))
-                mass = sliding(self.links).stiffen(mass, extra)
+                mass = sliding_links(self.links).stiffen(mass, extra)
             factors = self.links.factor(eta, mass, cv, cq)
             inertia = self.parameters.inertia
             condensed = condense(self.links, inertia, mass, factors, *kin.sections, shape_bias)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates
 from flexjax.mechanism.chain._layout import Layout
-from flexjax.mechanism.chain._links import AbstractLinks, AbstractSlidingLinks, Tip, sliding
+from flexjax.mechanism.chain._links import AbstractLinks, AbstractSlidingLinks, Tip, sliding_links
 from flexjax.mechanism.chain._parameters import Parameters
 from flexjax.numerics.linalg import mtv, mv
 from flexjax.numerics.screw import se3
@@ -158,7 +158,7 @@ def kinematics(
         return Kinematics(local, X, None, None, local, X, parameters.screw)
     eta = to_shapes(layout, q)
     tip, along = (
-        contacts(layout, sliding(links), eta, q) if layout.slides else (links.tip(eta), None)
+        contacts(layout, sliding_links(links), eta, q) if layout.slides else (links.tip(eta), None)
     )
     Xt = jax.vmap(space.adjoint_inverse)(tip.pose)
     carrier = jax.tree_util.tree_map(behind, tip.pose, space.identity(q.dtype))

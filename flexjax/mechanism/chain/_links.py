@@ -198,7 +198,7 @@ class AbstractLinks(AbstractSections, AbstractElasticity):
 class AbstractSlidingLinks(AbstractLinks):
     """Links along which a joint may slide, or which may run through their joint.
 
-    A chain with such joints asks for it (:func:`sliding`).
+    A chain with such joints asks for it (:func:`sliding_links`).
     """
 
     def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
@@ -238,7 +238,7 @@ class AbstractSlidingLinks(AbstractLinks):
         """``mass`` with ``extra`` on the diagonal of ee, of links that run through their joints."""
 
 
-def sliding(links: AbstractLinks) -> AbstractSlidingLinks:
+def sliding_links(links: AbstractLinks) -> AbstractSlidingLinks:
     """``links`` of a chain in which a joint slides along a link, or a link through its joint."""
     if not isinstance(links, AbstractSlidingLinks):
         raise TypeError(

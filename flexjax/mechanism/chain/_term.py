@@ -29,7 +29,7 @@ from flexjax.mechanism.chain._kinematics import (
     to_shapes,
 )
 from flexjax.mechanism.chain._layout import Layout
-from flexjax.mechanism.chain._links import AbstractLinks, Mass, MotionPair, sliding
+from flexjax.mechanism.chain._links import AbstractLinks, Mass, MotionPair, sliding_links
 from flexjax.mechanism.chain._loads import GeneralisedForce
 from flexjax.mechanism.chain._parameters import Parameters
 from flexjax.mechanism.chain._records import KinematicState, Momenta
@@ -156,7 +156,7 @@ class ChainTerm(AbstractChainDynamics):
             return self._rows(joints, own + tips)
 
         def on_contacts(eta, q):
-            tip, along = contacts(self.layout, sliding(links), eta, q)
+            tip, along = contacts(self.layout, sliding_links(links), eta, q)
             Xt = jax.vmap(self.parameters.space.adjoint_inverse)(tip.pose)
             twists = [
                 mv(Xt, both.z[i]) + mv(tip.S, both.rate[i]) + along * both.slide[i][:, None]
@@ -199,7 +199,7 @@ class ChainTerm(AbstractChainDynamics):
         index, sliding = self.layout.slide_table()
         station, rate = (jnp.where(sliding, x[index] / links.length, 0.0) for x in (q, dx))
         eta, eta_rate = to_shapes(self.layout, q), to_shapes(self.layout, dx)
-        return sliding(links).kink(eta, station, eta_rate, rate)[np.flatnonzero(sliding)]
+        return sliding_links(links).kink(eta, station, eta_rate, rate)[np.flatnonzero(sliding)]
 
     # --- energies
     def elastic_energy(self, q: Coordinates) -> Scalar:

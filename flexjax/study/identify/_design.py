@@ -83,6 +83,15 @@ def design(
 
     Returns:
         The candidates, best first, with their expected standard errors.
+
+    >>> import flexjax as fx
+    >>> model = fx.RigidArm().bind(fx.load_robot("two-link"))
+    >>> efforts = {"slow": fx.Effort(fx.sine(0.2, 1.0)), "fast": fx.Effort(fx.sine(0.2, 2.0))}
+    >>> drives = {name: fx.Drive({"shoulder": effort}) for name, effort in efforts.items()}
+    >>> noise = {"shoulder-angle": 1e-3}
+    >>> ts, free = [0.0, 0.1, 0.2], "payloads.gripper.mass"
+    >>> len(fx.design(model, free, drives, ts, noise=noise, dt=0.05).candidates)
+    2
     """
     if not candidates:
         raise ValueError("candidates: none; expected {name: fx.Drive(...)}.")

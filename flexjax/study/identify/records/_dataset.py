@@ -34,6 +34,9 @@ class Dataset(NamedTuple):
 def datasets() -> list[str]:
     """Names of the shipped data sets.
 
+    Returns:
+        A list of names for :func:`load_dataset`.
+
     >>> import flexjax as fx
     >>> fx.datasets()
     ['bench-arm']

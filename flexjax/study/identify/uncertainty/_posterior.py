@@ -55,6 +55,11 @@ def sample_posterior(
 
     Returns:
         The samples, with :meth:`Posterior.intervals`.
+
+    >>> import flexjax as fx
+    >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-single-link"))
+    >>> result = fx.identify(model, fx.Modal([6.05]), "links.link.material.E")
+    >>> posterior = fx.sample_posterior(result, draws=20, warmup=20, chains=1)
     """
     try:
         import blackjax  # pyright: ignore[reportMissingImports]
