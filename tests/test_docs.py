@@ -151,7 +151,7 @@ PUBLIC = [name for name in fx.__all__ if not name.startswith("__")]
 
 
 def test_public_functions_are_documented():
-    """Summary, every argument, result and an example, which ``test_docstring_example_runs`` runs."""
+    """Every argument, the result, and an example, which the next test runs."""
     faults = []
     for name in PUBLIC:
         if not inspect.isfunction(value := getattr(fx, name)):

@@ -145,6 +145,39 @@ def test_tree_follows_the_layers():
     assert not found, "\n".join(found)
 
 
+def both_ways(modules: list[tuple[str, bool, str]]) -> list[str]:
+    """Pairs of folders that import each other, from (module, whether a package, source).
+
+    A folder and those inside it are one unit: it re-exports what they define.
+    """
+    known = {name: name if package else name.rpartition(".")[0] for name, package, _ in modules}
+    found = set()
+    for module, package, source in modules:
+        for _, name in _imports(ast.parse(source), module, package):
+            while name and name not in known:
+                name = name.rpartition(".")[0]
+            if name not in ("", "flexjax"):
+                found.add((known[module], known[name]))
+    inside = lambda a, b: f"{b}.".startswith(f"{a}.")
+    pairs = {(a, b) for a, b in found if not inside(a, b) and not inside(b, a)}
+    return sorted(f"{a} and {b} import each other" for a, b in pairs if a < b and (b, a) in pairs)
+
+
+def test_no_two_packages_import_each_other():
+    modules = [(module, package, path.read_text()) for path, module, package in _modules()]
+    assert both_ways(modules) == []
+
+
+def test_the_check_finds_traffic_in_both_directions():
+    check = ("flexjax.robot.check._check", False, "from flexjax.robot.files._load import load")
+    load = ("flexjax.robot.files._load", False, "from flexjax.robot.check._check import check")
+    whole = ("flexjax.robot", True, "from flexjax.robot.check._check import check")
+    assert both_ways([check, load]) == [
+        "flexjax.robot.check and flexjax.robot.files import each other"
+    ]
+    assert both_ways([load, whole]) == []
+
+
 @pytest.mark.parametrize(
     ("module", "source", "message"),
     [

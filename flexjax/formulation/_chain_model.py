@@ -47,6 +47,8 @@ class ChainModel(AbstractModel):
         links: AbstractLinks | None = None,
     ) -> "ChainModel":
         """The model with the joints and rigid bodies of the robot as parameters."""
+        if links is not None and (layout.slides or layout.extends):
+            sliding_links(links)  # refuses others
         return cls(robot, formulation, layout, chain_parameters(robot, layout), links)
 
     def term(self, drive: Drive) -> ChainTerm:

@@ -16,11 +16,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax._types import as_float
+from flexjax.robot._document import plain
 from flexjax.robot._fault import RobotError
 from flexjax.robot._fields import PARAMETERS, unit_of
 from flexjax.robot._joint import Joint
 from flexjax.robot.check._check import check_robot
-from flexjax.robot.files._document import plain
 from flexjax.robot.files._table import columns, short
 
 WHERE = "path"

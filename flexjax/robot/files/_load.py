@@ -6,12 +6,12 @@ import tomllib
 from pathlib import Path
 
 from flexjax._files import write_whole
+from flexjax.robot._document import from_document, to_document
 from flexjax.robot._examples import example_path, examples
 from flexjax.robot._fault import RobotError
 from flexjax.robot._robot import Robot
 from flexjax.robot.check._check import document_faults
 from flexjax.robot.check._tree import is_planar
-from flexjax.robot.files._document import from_document, to_document
 from flexjax.robot.files._file import structure_faults
 from flexjax.robot.files._toml import document_to_toml
 

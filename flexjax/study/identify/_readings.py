@@ -11,25 +11,9 @@ from jaxtyping import Array, Float, Int
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
-from flexjax.robot import Robot, Sensor
+from flexjax.robot import Robot
 from flexjax.simulate import equilibrium, simulate
 from flexjax.simulate.trajectory import measure
-
-
-def sensor_kind(sensor: Sensor, robot: Robot) -> str:
-    """What a sensor of gain one measures, as named in the table of units."""
-    if sensor.kind in ("encoder", "motor_encoder", "torque"):
-        joint = robot.joints[robot.joint_index(sensor.on)].type
-        if joint == "free":
-            return "any"
-        linear = joint in ("sliding", "prismatic")
-        return {"torque": ("torque", "force")}.get(sensor.kind, ("angle", "length"))[linear]
-    return {
-        "tip": "length",
-        "strain_gauge": "number",
-        "flex": "angle",
-        "accelerometer": "acceleration",
-    }[sensor.kind]
 
 
 def stations_for(robot: Robot, names: Collection[str], free: tuple[str, ...] = ()) -> np.ndarray:

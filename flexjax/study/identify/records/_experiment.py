@@ -14,7 +14,7 @@ from flexjax._types import NumbersLike
 from flexjax.drive import Drive, Effort, Motion
 from flexjax.drive.signal import Scaled
 from flexjax.formulation import Start
-from flexjax.robot import Robot
+from flexjax.robot import Robot, Sensor
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.study.identify.records._read import Column, read_columns
 from flexjax.study.identify.records._resample import resampled
@@ -320,8 +320,6 @@ class Experiment:
 
     def faults(self, robot: Robot) -> list[str]:
         """Names and units that do not fit a robot, as sentences."""
-        from flexjax.study.identify._readings import sensor_kind
-
         known = {s.name: s for s in robot.sensors}
         faults = []
         for name in self.sensors:
@@ -332,7 +330,7 @@ class Experiment:
                     f"sensors.{name}: no such sensor; {hint} Map columns with sensors={{...}}."
                 )
                 continue
-            kind, wanted = self.kinds.get(name), sensor_kind(known[name], robot)
+            kind, wanted = self.kinds.get(name), _sensor_kind(known[name], robot)
             unit_matters = wanted != "any" and float(known[name].gain) == 1.0
             if kind and unit_matters and kind not in (wanted, "reading"):
                 faults.append(
@@ -481,3 +479,19 @@ class _Table:
                     f"{unit.kind}; expected {' or '.join(wanted)}."
                 )
         return {name: self.values(column, f"{field}.{name}") for name, column in mapping.items()}
+
+
+def _sensor_kind(sensor: Sensor, robot: Robot) -> str:
+    """What a sensor of gain one measures, as named in the table of units."""
+    if sensor.kind in ("encoder", "motor_encoder", "torque"):
+        joint = robot.joints[robot.joint_index(sensor.on)].type
+        if joint == "free":
+            return "any"
+        linear = joint in ("sliding", "prismatic")
+        return {"torque": ("torque", "force")}.get(sensor.kind, ("angle", "length"))[linear]
+    return {
+        "tip": "length",
+        "strain_gauge": "number",
+        "flex": "angle",
+        "accelerometer": "acceleration",
+    }[sensor.kind]
