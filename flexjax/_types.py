@@ -23,6 +23,7 @@ Matrix3 = Float[Array, "3 3"]
 Quaternion = Float[Array, "4"]  # w x y z
 Pose7 = Float[Array, "7"]  # x y z qw qx qy qz
 Times = Float[Array, " times"]
+Stations = Float[Array, " S"]  # along a link, s = 0 to 1
 Value = Float[Array, "..."]
 NumbersLike = ArrayLike | Sequence[Any]  # a number, an array, or nested lists of numbers
 

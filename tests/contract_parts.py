@@ -51,7 +51,7 @@ class Contract:
 
 def elastic_pair() -> fx.Robot:
     """Two elastic links in the plane: hub, payload, damping, a joint's damping; what every flexible
-    formulation of serial arms can hold."""
+    formulation of serial arms supports."""
     soft = fx.Material(E=5e9, nu=0.3, rho=1200.0)
     damping = fx.Damping(strain_rate=2e-3)
     upper = fx.Link("upper", 0.4, section=fx.Rectangle(0.02, 0.01), material=soft, damping=damping)
@@ -66,7 +66,7 @@ def elastic_pair() -> fx.Robot:
 
 
 def pendulum(damping: fx.Damping | None = None) -> fx.Robot:
-    """One elastic link on a hub: what every formulation can hold."""
+    """One elastic link on a hub: what every formulation supports."""
     link = fx.Link(
         "link",
         0.5,

@@ -1,4 +1,4 @@
-"""Faults of jax and jaxlib that flexjax knows.
+"""Known faults of jax and jaxlib.
 
 jax 0.10.2 sums wrongly on CPU (jax issue 39103): the first test fails on every version that has the
 fault. jaxlib 0.10.1 loses LAPACK's calls beside certain empty slices: the last one fails where

@@ -1,4 +1,4 @@
-"""Experiments have one shape, so that who knows one knows all and `flexjax reproduce` can run each;
+"""Experiments have one layout, so that `flexjax reproduce` can run each;
 nothing is computed here.
 """
 

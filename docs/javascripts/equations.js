@@ -1,5 +1,5 @@
 // Equations: pymdownx.arithmatex wraps them in \( \) and \[ \], KaTeX (docs/katex, part of the site) draws them.
-// An equation that KaTeX cannot read stays as its source and is told on the console, where tests/viz/test_browser.py looks.
+// An equation that KaTeX cannot read stays as its source and is reported on the console, where tests/viz/test_browser.py looks.
 function drawEquations() {
   for (const element of document.querySelectorAll(".arithmatex:not([data-drawn])")) {
     const source = element.textContent.trim();

@@ -9,10 +9,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from flexjax._rules import derivative_where
-from flexjax._types import PieceTime, ScalarLike, hash_by_leaves
+from flexjax._types import PieceTime, ScalarLike, Stations, hash_by_leaves
 from flexjax.drive import Drive
 from flexjax.mechanism import Energy, Snapshot, Start
 from flexjax.numerics.term import AbstractTerm, State
@@ -47,12 +47,7 @@ class AbstractModel(eqx.Module):
 
     @abc.abstractmethod
     def observe(
-        self,
-        t: ScalarLike,
-        y: State,
-        drive: Drive,
-        s: Float[Array, " S"],
-        piece_time: PieceTime = None,
+        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
     ) -> Snapshot:
         """All quantities at one instant.
 
@@ -64,12 +59,7 @@ class AbstractModel(eqx.Module):
         """Energies at one instant."""
 
     def observe_with_energy(
-        self,
-        t: ScalarLike,
-        y: State,
-        drive: Drive,
-        s: Float[Array, " S"],
-        piece_time: PieceTime = None,
+        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
     ) -> tuple[Snapshot, Energy]:
         """Both; a model that shares work between them overrides this."""
         return self.observe(t, y, drive, s, piece_time), self.energy(t, y, drive, piece_time)

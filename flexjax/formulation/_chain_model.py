@@ -2,9 +2,9 @@
 
 import diffrax
 import equinox as eqx
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
-from flexjax._types import PieceTime, ScalarLike
+from flexjax._types import PieceTime, ScalarLike, Stations
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.mechanism import Energy, Snapshot, Start
@@ -71,22 +71,12 @@ class ChainModel(AbstractModel):
         )
 
     def observe(
-        self,
-        t: ScalarLike,
-        y: State,
-        drive: Drive,
-        s: Float[Array, " S"],
-        piece_time: PieceTime = None,
+        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
     ) -> Snapshot:
         return chain_snapshot(self.term(drive), t, y, s, piece_time)
 
     def observe_with_energy(
-        self,
-        t: ScalarLike,
-        y: State,
-        drive: Drive,
-        s: Float[Array, " S"],
-        piece_time: PieceTime = None,
+        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
     ) -> tuple[Snapshot, Energy]:
         return observe_with_energy(self.term(drive), t, y, s, piece_time)
 

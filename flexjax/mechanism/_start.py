@@ -335,8 +335,8 @@ def untwisted(tangents: Float[Array, "S 3"]) -> Float[Array, "S 3 3"]:
     Each follows from the one before (the first from the x axis) by the least rotation.
     """
 
-    def turn(R, tangent):
+    def rotate(R, tangent):
         R = R @ least_rotation(tangent @ R)
         return R, R
 
-    return jax.lax.scan(turn, jnp.eye(3, dtype=tangents.dtype), tangents)[1]
+    return jax.lax.scan(rotate, jnp.eye(3, dtype=tangents.dtype), tangents)[1]

@@ -1,1 +1,1 @@
-"""Mathematics that knows no robot."""
+"""Mathematics, independent of robots."""

@@ -14,10 +14,10 @@ COMPILER_OPTIONS = {"xla_cpu_use_fusion_emitters": False}
 
 @functools.cache
 def compiler_options() -> dict | None:
-    """Options for programs that flexjax starts itself, or None where XLA does not know them."""
+    """Options for programs that flexjax starts itself, or None if XLA does not have them."""
     try:
         jax.jit(lambda x: x, compiler_options=COMPILER_OPTIONS)(0.0)
-    except jax.errors.JaxRuntimeError:  # an XLA that no longer knows them: its own choice serves
+    except jax.errors.JaxRuntimeError:  # an XLA without these options uses its own
         return None
     return COMPILER_OPTIONS
 

@@ -154,8 +154,8 @@ class _Linear(eqx.Module):
         n = self.rows.shape[0]
         K = self.efforts[:, None] * self.inverse[n:, n:]
         values, axes = jnp.linalg.eigh(0.5 * (K + K.T))
-        push = axes.T @ -effort
-        return axes @ (push / (jnp.abs(values) + _largest(effort, None) / LARGEST_STEP + TINY))
+        force = axes.T @ -effort
+        return axes @ (force / (jnp.abs(values) + _largest(effort, None) / LARGEST_STEP + TINY))
 
     def relaxation(self, r: Float[Array, " n"]) -> Float[Array, " n+m"]:
         """Change of the coordinates with the joints held, and the efforts that hold them."""

@@ -1,4 +1,4 @@
-"""Atomic writes: after a killed or interrupted save a reader sees the old or the new file."""
+"""Atomic writes: after a killed or interrupted save a reader finds the old or the new file."""
 
 import os
 import random

@@ -1,5 +1,5 @@
 """The robot and the drive with which this formulation joins the contract test: all three kinds of
-joints, and everything that they and the links can hold."""
+joints, and everything that they and the links support."""
 
 import dataclasses
 

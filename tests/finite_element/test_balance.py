@@ -12,7 +12,7 @@ from tests.finite_element.arms import both, model_of
 
 pytestmark = pytest.mark.slow  # compiled runs of thousands of steps
 
-SWITCHES = (0.0, 0.25, 0.4)  # what is left of the push: a tenth of a second times its amplitude
+SWITCHES = (0.0, 0.25, 0.4)  # what is left of the force: a tenth of a second times its amplitude
 LEFT = 2 * SWITCHES[1] - SWITCHES[2]
 
 

@@ -115,9 +115,9 @@ def test_efforts_of_prescribed_motions(case, record_number):
     model = fx.FiniteElement(
         elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)}
     ).bind(term.robot)
-    told = 1.7
+    given = 1.7
     drive = fx.Drive(
-        joints={**term.drive.joints, "joint2": fx.Motion(fx.polynomial([q[1], v[1], 0.5 * told]))}
+        joints={**term.drive.joints, "joint2": fx.Motion(fx.polynomial([q[1], v[1], 0.5 * given]))}
     )
     state = State.fresh(Mechanical(q, v), q.dtype, drive.initial_memory(model.robot))
     snapshot = jax.jit(lambda y: model.observe(jnp.zeros(()), y, drive, jnp.array([0.0, 1.0])))(
@@ -125,8 +125,8 @@ def test_efforts_of_prescribed_motions(case, record_number):
     )
     # ``bias`` holds the effort of the second joint that the fixture's drive has.
     free = np.arange(arm.size) != 1
-    a = np.full(arm.size, told)
-    a[free] = np.linalg.solve(M[np.ix_(free, free)], -bias[free] - M[free, 1] * told)
+    a = np.full(arm.size, given)
+    a[free] = np.linalg.solve(M[np.ix_(free, free)], -bias[free] - M[free, 1] * given)
     wanted = M[1] @ a + bias[1] + 0.6
     record_number(
         f"{name}: effort of a prescribed joint, relative",

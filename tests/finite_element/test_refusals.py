@@ -14,7 +14,7 @@ def arm(link, joint_type="revolute", planar=True, **joint):
 
 
 @pytest.mark.parametrize(
-    ("robot", "told"),
+    ("robot", "message"),
     [
         (arm(fx.Link("a", 1.0, constants=BEAM), planar=False), "planar"),
         (arm(fx.Link("a", 1.0, constants=BEAM, curvature=[0, 0, 0.1])), "curvature"),
@@ -37,8 +37,8 @@ def arm(link, joint_type="revolute", planar=True, **joint):
         ),
     ],
 )
-def test_refusals(robot, told):
-    with pytest.raises(ValueError, match=told):
+def test_refusals(robot, message):
+    with pytest.raises(ValueError, match=message):
         fx.FiniteElement().bind(robot)
 
 

@@ -426,7 +426,7 @@ def test_length_driven_by_a_force(record_number):
 
 
 def _wrong_arm(link=None, joint=None, **others):
-    """A good arm with one thing that MovingBeam cannot hold."""
+    """A good arm with one feature that MovingBeam does not support."""
     section = dict(
         section=fx.Rectangle(0.02, 0.01), material=fx.Material(E=5e9, nu=0.3, rho=1200.0)
     )

@@ -630,7 +630,7 @@ def test_all_faults_at_once():
     )
     with pytest.raises(RobotError) as caught:
         robot_from_toml(text.replace("s = 1.0", "s = nan"))
-    told = "\n".join(caught.value.faults)
+    message = "\n".join(caught.value.faults)
     for path in (
         "links.upper.length",
         "links.upper.lenght",
@@ -638,7 +638,7 @@ def test_all_faults_at_once():
         "joints.wrist.type",
         "payloads.tool.s",
     ):
-        assert path in told
+        assert path in message
     assert str(caught.value).startswith("robot: 5 faults\n")
 
 

@@ -147,7 +147,7 @@ def test_faults_in_python_are_told_together():
             ],
             planar=True,
         )
-    told = str(caught.value)
+    message = str(caught.value)
     for path in (
         "links.0.length",
         "links.2.name",
@@ -156,8 +156,8 @@ def test_faults_in_python_are_told_together():
         "joints.k.axis2",
         "joints.k.rotation",
     ):
-        assert f"  {path} = " in told
-    assert told.startswith("robot 'bad': ")
+        assert f"  {path} = " in message
+    assert message.startswith("robot 'bad': ")
 
 
 def test_wrong_change_is_refused():

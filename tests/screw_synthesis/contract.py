@@ -1,4 +1,4 @@
-"""The robot of the contract: two elastic links in space with what the screw synthesis can hold."""
+"""The robot of the contract: two elastic links in space with what ScrewSynthesis supports."""
 
 import flexjax as fx
 from tests.contract_parts import SINGLE_ZERO, Case, Contract, single, single_drive

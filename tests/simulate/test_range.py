@@ -1,4 +1,4 @@
-"""Parameters outside their range that only the compiled program knows."""
+"""Parameters outside their range that are known only when the compiled program runs."""
 
 import equinox as eqx
 import jax

@@ -69,7 +69,7 @@ def test_a_break_beside_an_output(name, record_number):
             d = 1e-2 * abs(sliver) * h
             differences = float(run(switch + d)[0][0] - run(switch - d)[0][0]) / (2 * d)
             worst = max(worst, abs(float(slope) - differences) / rate)
-    record_number(f"{name}: derivative by a switch beside an output, relative", worst, 1e-5)
+    record_number(f"{name}: derivative w.r.t. a switch beside an output, relative", worst, 1e-5)
 
 
 def test_outputs_close_to_each_other():

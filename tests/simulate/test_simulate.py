@@ -129,9 +129,9 @@ def test_adaptive_explicit_run_equals_the_implicit_one():
         and np.isnan(np.asarray(short.tip[-1])).all()
     )
     steps = np.linspace(0.0, 0.3, 301)
-    told = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.StepTo(ts=steps))
-    np.testing.assert_allclose(np.asarray(told.tip), np.asarray(fine.tip), atol=1e-9)
-    assert int(told.stats.steps) == 300
+    given = swing(planar_pair(), ts, solver=diffrax.Tsit5(), adaptive=diffrax.StepTo(ts=steps))
+    np.testing.assert_allclose(np.asarray(given.tip), np.asarray(fine.tip), atol=1e-9)
+    assert int(given.stats.steps) == 300
 
 
 def test_breaks_are_step_boundaries():
@@ -263,7 +263,7 @@ def test_continuing_from_the_final_state():
         model, None, jnp.linspace(0.1, 0.2, 3), dt=0.01, start=first.final, stations=2
     )
     np.testing.assert_allclose(np.asarray(second.tip[-1]), np.asarray(whole.tip[-1]), atol=1e-10)
-    # What a failed step would be told with: when, where to look, what to try.
+    # The message of a failed step: when, where to look, what to try.
     failed = eqx.tree_at(
         lambda t: (t.status, t.t_fail, t.frames),
         whole,

@@ -84,9 +84,9 @@ def test_forward_reverse_dense(n, record_number):
     for name, got in (("forward", forward), ("reverse", reverse)):
         gap = np.max(np.abs(got - dense), axis=0) / np.max(np.abs(dense), axis=0)
         record_number(f"gradient of a root, {name}, n {n}, against dense", np.max(gap), 1e-10)
-    lanes = jax.jit(jax.vmap(jax.grad(lambda k: jnp.sum(root(k)[0]))))(jnp.stack([k, 2 * k, 0 * k]))
+    batch = jax.jit(jax.vmap(jax.grad(lambda k: jnp.sum(root(k)[0]))))(jnp.stack([k, 2 * k, 0 * k]))
     alone = jax.jit(jax.grad(lambda k: jnp.sum(root(k)[0])))
-    np.testing.assert_allclose(lanes, [alone(k), alone(2 * k), alone(0 * k)], rtol=1e-10)
+    np.testing.assert_allclose(batch, [alone(k), alone(2 * k), alone(0 * k)], rtol=1e-10)
 
 
 def test_what_the_matrix_neglects_is_learnt(record_number):

@@ -52,7 +52,11 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
     def mass(self, eta: Eta) -> Mass:
         n = self.numbers
         c, L = self._split(eta)
-        M, a, b = L[:, None, None] * n.M, L[:, None] * n.a, (L**2)[:, None] * n.b + n.pull
+        M, a, b = (
+            L[:, None, None] * n.M,
+            L[:, None] * n.a,
+            (L**2)[:, None] * n.b + n.rotary_coupling,
+        )
         pinned = self._pinned_rows(eta)
         for i, row in pinned:
             M, a, b = M.at[i].set(row.M), a.at[i].set(row.a), b.at[i].set(row.b)
@@ -101,7 +105,7 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
                 corner = corner.at[i].set(row.corner)
             ze = jnp.concatenate([ze, column[:, :, None]], axis=2)
         spread = None if wide is None else n.spread
-        mass = Mass(zz, ze, Bordered(M + n.turn, side, corner, wide, spread))
+        mass = Mass(zz, ze, Bordered(M + n.rotary, side, corner, wide, spread))
         for load in self.loads:
             mass = self._add(mass, load, eta)
         return self._add_borrowed(mass, eta, c)
@@ -187,7 +191,7 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
         sweep, polar = L * jnp.sum(n.a * c, axis=1), n.rigid[:, 2, 2] + L * jnp.sum(c * Mc, axis=1)
         sweep_rate, polar_rate = L * jnp.sum(n.a * rate, axis=1), 2 * L * jnp.sum(rate * Mc, axis=1)
         m0, first = n.rigid[:, 0, 0], n.rigid[:, 1, 2]
-        couple = jnp.sum(((L**2)[:, None] * n.b + n.pull) * rate, axis=1)
+        couple = jnp.sum(((L**2)[:, None] * n.b + n.rotary_coupling) * rate, axis=1)
         p = jnp.stack(
             [
                 m0 * u - sweep * spin,

@@ -32,8 +32,8 @@ class LinkNumbers(eqx.Module):
     EI: Float[Array, " B"]  # mean bending stiffness
     rigid: Float[Array, "B 3 3"]  # inertia about the frame, undeformed
     M: Float[Array, "B m w"]  # mu f f, point masses included
-    turn: Float[Array, "B m w"]  # rotary inertia of payloads, f' f'
-    pull: Float[Array, "B m"]  # its coupling with the frame's rotation, f'
+    rotary: Float[Array, "B m w"]  # rotary inertia of payloads, f' f'
+    rotary_coupling: Float[Array, "B m"]  # its coupling with the frame's rotation, f'
     K: Float[Array, "B m w"]  # EI f'' f''
     Q: Float[Array, "B e 2 4"]  # the same element by element, as Q^T Q
     C: Float[Array, "B m w"]  # mu (1 - xi) f_i f_j'
@@ -166,7 +166,7 @@ def link_numbers(
     a, b = vector(mu, f0), vector(mu * xi, f0)
     # Slices have no rotary inertia (eq. 8 of the paper): nor must the rigid body.
     rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
-    turn, pull = jnp.zeros_like(M), jnp.zeros_like(a)
+    rotary, rotary_coupling = jnp.zeros_like(M), jnp.zeros_like(a)
     for p in folded:
         at = jnp.clip(jnp.floor(p.s * n).astype(int), 0, n - 1)
         f = local_functions(jnp.asarray(cubics.powers, L.dtype)[at], p.s * n - at)
@@ -175,8 +175,8 @@ def link_numbers(
         m, J = inertia[0, 0], inertia[5, 5]
         M = M + to_band(where, m / L * f[0][None, :, None] * f[0][None, None, :], size)
         slopes = f[1][None, :, None] * f[1][None, None, :]
-        turn = turn + to_band(where, J / L**2 * n**2 * slopes, size)
-        pull = pull + to_vector(where, J / L * n * f[1][None], size)
+        rotary = rotary + to_band(where, J / L**2 * n**2 * slopes, size)
+        rotary_coupling = rotary_coupling + to_vector(where, J / L * n * f[1][None], size)
         a = a + to_vector(where, m / L * f[0][None], size)
         b = b + to_vector(where, m * p.s / L * f[0][None], size)
         x = L * p.s
@@ -203,8 +203,8 @@ def link_numbers(
         EI=jnp.sum(EI),
         rigid=rigid,
         M=M,
-        turn=turn,
-        pull=pull,
+        rotary=rotary,
+        rotary_coupling=rotary_coupling,
         K=band(EI, f2, f2),
         Q=_roots(cubics, element, xi * n - element[:, None], EI, elements),
         C=band(mu * rest, f0, f1),

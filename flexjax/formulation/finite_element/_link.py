@@ -117,12 +117,14 @@ class FiniteElementLinks(AbstractHeavyLinks):
             return jax.grad(lambda eta: jnp.sum(self.elastic_energy(eta)))(eta)
         c, L = self._split(eta)
         Kc = self._bending(c)
-        bend = Kc / (L**3)[:, None]
+        bending = Kc / (L**3)[:, None]
         if not self._extends:
-            return bend
+            return bending
         # The configurational force that pushes a deflected link out of its guide.
-        push = jnp.where(np.array(self.through), -1.5 * jnp.sum(c * Kc, axis=1) / L**4, 0.0)
-        return jnp.concatenate([bend, push[:, None]], axis=1)
+        configurational = jnp.where(
+            np.array(self.through), -1.5 * jnp.sum(c * Kc, axis=1) / L**4, 0.0
+        )
+        return jnp.concatenate([bending, configurational[:, None]], axis=1)
 
     def damping_force(self, eta: Eta, rate: Eta) -> Eta:
         if not self.damped:

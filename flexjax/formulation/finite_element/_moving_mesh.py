@@ -108,9 +108,9 @@ def pinned_integrals(
         to_vector(index, jnp.einsum("eq,eqa->ea", mu * weight * k, f0), size)
         for k in (jnp.ones_like(x), x, drag)
     )
-    pull = mu * weight * drag
-    column = jnp.stack([jnp.zeros_like(d), jnp.sum(pull), jnp.sum(pull * x)])
-    return Pinned(M, K, a, b, column, side, jnp.sum(pull * drag))
+    convected = mu * weight * drag
+    column = jnp.stack([jnp.zeros_like(d), jnp.sum(convected), jnp.sum(convected * x)])
+    return Pinned(M, K, a, b, column, side, jnp.sum(convected * drag))
 
 
 def pinned_station(

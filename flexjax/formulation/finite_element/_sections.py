@@ -179,27 +179,29 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
             u, back = jax.vjp(lambda c: self._shortening(c, L, at.xi), c)
             x, x_c = x + u, back(jnp.ones_like(u))[0]
         linear = jnp.stack([x_c, at.f], axis=1)
-        turning = at.f1 / L[:, None]
+        angular = at.f1 / L[:, None]
         if self._extends:
             rest = (1 - at.xi) / L
             through = jnp.asarray(self.through, eta.dtype)
             shift = through[:, None] * jnp.stack([jnp.ones_like(w), w1 * rest], axis=1)
-            turn = through * (w2 * rest - w1 / L) / L
+            angular_shift = through * (w2 * rest - w1 / L) / L
             if at.drift is not None:
                 shift = shift + jnp.stack([at.drift.x, jnp.sum(at.drift.f * c, axis=1)], axis=1)
-                turn = turn + jnp.sum(at.drift.f1 * c, axis=1)
+                angular_shift = angular_shift + jnp.sum(at.drift.f1 * c, axis=1)
             linear = jnp.concatenate([linear, shift[:, :, None]], axis=2)
-            turning = jnp.concatenate([turning, turn[:, None]], axis=1)
+            angular = jnp.concatenate([angular, angular_shift[:, None]], axis=1)
         R = jnp.stack([jnp.stack([cos, -sin], 1), jnp.stack([sin, cos], 1)], 1)
-        turned = jnp.stack(
+        jacobian = jnp.stack(
             [
                 cos[:, None] * linear[:, 0] + sin[:, None] * linear[:, 1],
                 cos[:, None] * linear[:, 1] - sin[:, None] * linear[:, 0],
-                turning,
+                angular,
             ],
             axis=1,
         )
-        return Tip(se3.Pose(R, on[:, None] * jnp.stack([x, w], axis=1)), on[:, None, None] * turned)
+        return Tip(
+            se3.Pose(R, on[:, None] * jnp.stack([x, w], axis=1)), on[:, None, None] * jacobian
+        )
 
     def _end(self, dtype: DTypeLike) -> Station:
         """The sections at the ends of links of constant length: no traced values."""

@@ -47,8 +47,8 @@ def first_frequency(
         x = scipy.linalg.solveh_banded(lower, inertia(x), lower=True)
         x /= np.max(np.abs(x))
     padded = np.pad(x, BAND)
-    bend = sum(stiffness[:, k] * padded[k : k + m] for k in range(2 * BAND + 1))
-    return float(np.sqrt((x @ bend) / (x @ inertia(x))))
+    force = sum(stiffness[:, k] * padded[k : k + m] for k in range(2 * BAND + 1))
+    return float(np.sqrt((x @ force) / (x @ inertia(x))))
 
 
 def sustained_spin(t: np.ndarray, spin: np.ndarray, period: float) -> tuple[float, float]:

@@ -39,7 +39,7 @@ class CarrierStage:
     dof: int  # index among the joint coordinates; -1 for a fixed joint
     link: int  # index of the rigid link behind it; -1 for none
     last: bool  # the last part of its joint, which carries the hub and the joint mass
-    turns: bool  # rotates about its axis; otherwise it moves along it, or is fixed
+    rotates: bool  # rotates about its axis; otherwise it moves along it, or is fixed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,8 +130,8 @@ def arm_layout(robot: Robot, elements: int, shapes: Shapes = SPATIAL) -> ArmLayo
             last = part == parts - 1
             dof = start[joint.name] + part if moves else -1
             link = robot.link_index(joint.child) if last and i in carrier else -1
-            turns = moves and joint.type != "prismatic"
-            stages.append(CarrierStage(i, part, dof, link, last, turns))
+            rotates = moves and joint.type != "prismatic"
+            stages.append(CarrierStage(i, part, dof, link, last, rotates))
     moving = arm if slides else arm[1:]
     return ArmLayout(
         stages=tuple(stages),
@@ -172,9 +172,9 @@ def _stage_parameters(robot: Robot, stage: CarrierStage):
         if parent >= 0:
             pose = centreline_pose(robot.links[parent], jnp.ones((), like.dtype))
         pose = se3.compose(pose, placement(joint, like))
-    axis = rotation_axis(joint, stage.part, like) if stage.turns else shift_axis(joint, like)
+    axis = rotation_axis(joint, stage.part, like) if stage.rotates else shift_axis(joint, like)
     zero = jnp.zeros(3, like.dtype)
-    screw = jnp.concatenate([zero, axis] if stage.turns else [axis, zero])
+    screw = jnp.concatenate([zero, axis] if stage.rotates else [axis, zero])
     body = hub_inertia(joint, like) if stage.last else jnp.zeros((6, 6), like.dtype)
     if stage.link >= 0:
         link = robot.links[stage.link]
@@ -187,7 +187,7 @@ def _stage_parameters(robot: Robot, stage: CarrierStage):
         pose,
         screw if stage.dof >= 0 else jnp.zeros_like(screw),
         body,
-        rotor if stage.turns else jnp.zeros_like(rotor),
+        rotor if stage.rotates else jnp.zeros_like(rotor),
         gear,
         pose.rotation @ axis,
     )
@@ -198,7 +198,7 @@ def _local(carrier: Carrier, layout: ArmLayout, k: int, x: JointValues) -> se3.P
     stage, before, screw = layout.stages[k], carrier.before[k], carrier.screw[k]
     if stage.dof < 0:
         return before
-    if not stage.turns:
+    if not stage.rotates:
         shift = mv(before.rotation, screw[:3] * x[stage.dof])
         return se3.Pose(before.rotation, before.position + shift)
     # Rodrigues' formula about a unit axis: the exponential of a twist needs series near zero.

@@ -288,7 +288,7 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         known = jnp.where(locked, self.prescribed(now.t, now.piece_time)[3], 0.0)
         r = self.balance(now, q, v, known)
         frozen = stop(self)
-        factors = frozen.preconditioner(*stop((now, q, v)), 1.0, 0.0, 0.0)
+        factors = frozen.preconditioner(*stop((now, q, v)), 0.0, 0.0)
 
         def mass(x):
             return jnp.where(locked, x, self.momentum(q, jnp.where(locked, 0.0, x)))
@@ -304,22 +304,16 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return known + x, jnp.where(locked, r + self.momentum(q, x), 0.0)
 
     def preconditioner(
-        self,
-        now: Instant,
-        q: Coordinates,
-        v: Velocities,
-        cm: ScalarLike,
-        cv: ScalarLike,
-        cq: ScalarLike,
+        self, now: Instant, q: Coordinates, v: Velocities, cv: ScalarLike, cq: ScalarLike
     ) -> ElementChainFactors:
         layout, hardware, D = self.layout, self.hardware, self.layout.dofs
         x, d, y = self.split(q)
         xd = v[:D]
-        E, H_length, H_lengths = self._element_matrices(d, y, cm, cv, cq)
+        E, H_length, H_lengths = self._element_matrices(d, y, cv, cq)
         rows = jnp.zeros((0, layout.nv), q.dtype)
         if D:
             unit = jnp.eye(D, layout.nv, dtype=q.dtype)
-            rows = cm * jax.vmap(lambda e: self.momentum(q, e))(unit)
+            rows = jax.vmap(lambda e: self.momentum(q, e))(unit)
         joint, border = rows[:, :D], rows[:, D:]
         if layout.lengths:
             stretch = jnp.diff(self.arm.slope, axis=0)
@@ -356,9 +350,9 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         return jnp.concatenate([outer, rows[:, 2 * node :]], axis=1).reshape(-1)
 
     def _element_matrices(
-        self, d: Lengths, y: Unknowns, cm: ScalarLike, cv: ScalarLike, cq: ScalarLike
+        self, d: Lengths, y: Unknowns, cv: ScalarLike, cq: ScalarLike
     ) -> tuple[Float[Array, "n u u"], Unknowns, PerElement]:
-        """cm M + cv C + cq K of the elements; coupling of K to the length, and its diagonal there.
+        """M + cv C + cq K of the elements; coupling of K to the length, and its diagonal there.
 
         Exact but for gyroscopic, centrifugal and weight terms.
         """
@@ -367,7 +361,7 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         M = _link.element_masses(arm.shapes, l, *arm.inertia_per_length)
         for k in range(len(self.payloads.tube)):
             M = M + _link.payload_mass(arm, self.payloads, k, d, y)
-        E, no_coupling = cm * M, (jnp.zeros_like(y), jnp.zeros_like(l))
+        E, no_coupling = M, (jnp.zeros_like(y), jnp.zeros_like(l))
         if isinstance(cq, float) and cq == 0.0:  # the mass matrix alone, for accelerations
             return E, *no_coupling
         if arm.dragged:

@@ -96,7 +96,7 @@ def kinetic(
 
     ``flat``: elements and frame move in the plane and rotate about z.
     """
-    move, turn, moves, turns = _matrices(shapes)
+    move, rotating, moves, rotations = _matrices(shapes)
     R = _components(move, moves, scaled(shapes, y, l).T)
     R[0] = plus(R[0], [X + 0.5 * l, 0.5 * l])
     velocities, spins = [], []
@@ -111,9 +111,9 @@ def kinetic(
             across = [_times(-w[2], R[1]), _times(w[2], R[0])]
         parts = zip(_components(move, moves, h), across, v, strict=False)
         velocities.append([plus(plus(u, a), first) for u, a, first in parts])
-        bend = _components(turn, turns, h)
-        bend = [b if c == 0 else [x / l for x in b] for c, b in enumerate(bend)]
-        spins.append([plus(b, [jnp.broadcast_to(w[c], l.shape)]) for c, b in enumerate(bend)])
+        bending = _components(rotating, rotations, h)
+        bending = [b if c == 0 else [x / l for x in b] for c, b in enumerate(bending)]
+        spins.append([plus(b, [jnp.broadcast_to(w[c], l.shape)]) for c, b in enumerate(bending)])
     total = sum(_half_product(l * rhoA, a, b) for a, b in zip(*velocities, strict=True))
     for c in (2,) if flat else range(3):
         total = total + _half_product(l * rhoI[:, c], spins[0][c], spins[1][c])

@@ -8,10 +8,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from flexjax._results import Status
-from flexjax._types import PieceTime, ScalarLike, Velocities
+from flexjax._types import PieceTime, ScalarLike, Stations, Velocities
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.moving_beam._carrier import (
@@ -284,15 +284,10 @@ class MovingBeamModel(AbstractModel):
         q, v = y.mech.q, y.mech.v
         now = Instant(t, None, y.memory)
         a = term.accelerate(now, q, v) if acceleration is None else acceleration
-        return global_matrices(term, self._terms, t, q, v, a)
+        return global_matrices(term, self._terms, now, q, v, a)
 
     def observe(
-        self,
-        t: ScalarLike,
-        y: State,
-        drive: Drive,
-        s: Float[Array, " S"],
-        piece_time: PieceTime = None,
+        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
     ) -> Snapshot:
         return snapshot(self.term(drive), t, y, s, piece_time)
 

@@ -37,7 +37,7 @@ from flexjax.numerics.screw._quaternion import skew
 from flexjax.robot import Robot
 
 Moving = Float[Array, "n moving 3"]
-Turning = Float[Array, "n turning 3"]
+Rotating = Float[Array, "n rotating 3"]
 
 
 class Arm(eqx.Module):
@@ -219,26 +219,28 @@ def slope_matrix(shapes: Shapes) -> np.ndarray:
 def _motion_matrices(shapes: Shapes) -> np.ndarray:
     """From scaled unknowns to the coefficients of all fields of :func:`polynomials`."""
     U, twist = shape_matrices(shapes)
-    k, slope = shapes.turning, slope_matrix(shapes)
-    bend = np.zeros((U.shape[0], k, 3))
+    k, slope = shapes.rotating, slope_matrix(shapes)
+    bending = np.zeros((U.shape[0], k, 3))
     # Bending slopes fit into k powers, whatever the degree of ux.
     fit = min(shapes.moving, k)
-    bend[:, :fit, 1], bend[:, :fit, 2] = -slope[:, :fit, 2], slope[:, :fit, 1]
-    turn = np.zeros_like(bend)
-    turn[:, :, 0] = twist
-    dturn, dbend = (np.einsum("pq,uqc->upc", derivative_matrix(k), x) for x in (turn, bend))
-    parts = [U, slope, turn, dturn, bend, dbend]
+    bending[:, :fit, 1], bending[:, :fit, 2] = -slope[:, :fit, 2], slope[:, :fit, 1]
+    torsion = np.zeros_like(bending)
+    torsion[:, :, 0] = twist
+    dtorsion, dbending = (
+        np.einsum("pq,uqc->upc", derivative_matrix(k), x) for x in (torsion, bending)
+    )
+    parts = [U, slope, torsion, dtorsion, bending, dbending]
     return np.concatenate([p.reshape(U.shape[0], -1) for p in parts], axis=1)
 
 
 def polynomials(shapes: Shapes, h: Unknowns) -> list[Array]:
-    """(U, dU/dxi, twist, d twist/dxi, bend, d bend/dxi) of all elements from scaled unknowns.
+    """(U, dU/dxi, twist, d twist/dxi, bending, d bending/dxi) of all elements from scaled unknowns.
 
-    ``bend`` is (0, -uz', uy') times l.
+    ``bending`` is (0, -uz', uy') times l.
     """
     flat = h @ jnp.asarray(_motion_matrices(shapes), h.dtype)
     n, out, at = h.shape[0], [], 0
-    for k in (shapes.moving, shapes.moving, *[shapes.turning] * 4):
+    for k in (shapes.moving, shapes.moving, *[shapes.rotating] * 4):
         out.append(flat[:, at : at + 3 * k].reshape(n, k, 3))
         at += 3 * k
     return out
@@ -253,8 +255,8 @@ class _MaterialMotion(eqx.Module):
 
     V: Moving
     per_speed: Moving
-    W: Turning
-    W_per_speed: Turning
+    W: Rotating
+    W_per_speed: Rotating
     flow: Moving  # deformation rate alone
     carried: Moving  # omega x u
     speed: Float[Array, "n k"]
@@ -263,15 +265,15 @@ class _MaterialMotion(eqx.Module):
 def _motion(arm: Arm, d: Lengths, y: Unknowns, rates: Rates) -> tuple[PerElement, _MaterialMotion]:
     """Lengths of the elements, and the motion of their material."""
     shapes, dtype = arm.shapes, y.dtype
-    n, k = shapes.moving, shapes.turning
+    n, k = shapes.moving, shapes.rotating
     X, l = arm.mesh(d)
     node_rate = arm.slope @ rates.d
     Xd, ld = node_rate[:-1], jnp.diff(node_rate)
     h, hd = jax.jvp(lambda y, l: scaled(shapes, y, l), (y, l), (rates.y, ld))
-    U, dU, turn, dturn, bend, dbend = polynomials(shapes, h)
-    Ud, _, turnd, _, bendd, _ = polynomials(shapes, hd)
+    U, dU, torsion, dtorsion, bending, dbending = polynomials(shapes, h)
+    Ud, _, torsiond, _, bendingd, _ = polynomials(shapes, hd)
     slope = dU / _column(l)
-    theta_x = (dturn + dbend / _column(l)) / _column(l)
+    theta_x = (dtorsion + dbending / _column(l)) / _column(l)
 
     def passing(p):
         """Rate due to the mesh that moves under a field with the slope p."""
@@ -279,7 +281,7 @@ def _motion(arm: Arm, d: Lengths, y: Unknowns, rates: Rates) -> tuple[PerElement
         return -_column(Xd) * p - _column(ld) * jnp.einsum("pq,nqc->npc", shift, p)
 
     flow = Ud + passing(slope)
-    spin = turnd + bendd / _column(l) - _column(ld / l**2) * bend + passing(theta_x)
+    spin = torsiond + bendingd / _column(l) - _column(ld / l**2) * bending + passing(theta_x)
     here, there = (jnp.asarray(x, dtype)[None] for x in along_axis(n))
     v, w = rates.twist[:3], rates.twist[3:]
     W = skew(w).T
@@ -308,14 +310,14 @@ def moving_mesh_kinetic(
 
     moved = _integral(*layered(m.V, m.per_speed))
     ra, rb = layered(m.W, m.W_per_speed)
-    turned = _integral(arm.rhoI[:, :, None, :] * ra, rb)
+    rotary = _integral(arm.rhoI[:, :, None, :] * ra, rb)
     if constant:
         # State-independent matrices: no product of the frame's rotation with both a displacement
         # and its rate, or with the square of a displacement.
         (ca, cb), (fa, fb) = m.carried, m.flow
         extra = _integral(ca, fb + 0.5 * cb) + _integral(cb, fa + 0.5 * ca)
         moved = moved - extra[:, None]
-    return 0.5 * jnp.sum(l[:, None] * (arm.rhoA * moved + turned))
+    return 0.5 * jnp.sum(l[:, None] * (arm.rhoA * moved + rotary))
 
 
 def kinetic(
@@ -363,7 +365,7 @@ def _mass_constants(shapes: Shapes) -> np.ndarray:
     """Product integrals of displacements, of the twist, and of the slopes about y and about z."""
     U, twist = shape_matrices(shapes)
     slope = slope_matrix(shapes)
-    H, Hk = hilbert(shapes.moving, shapes.moving), hilbert(shapes.turning, shapes.turning)
+    H, Hk = hilbert(shapes.moving, shapes.moving), hilbert(shapes.rotating, shapes.rotating)
     parts = [np.einsum("ipc,pq,jqc->ij", U, H, U), twist @ Hk @ twist.T]
     return np.stack(parts + [slope[:, :, c] @ H @ slope[:, :, c].T for c in (2, 1)])
 
@@ -455,10 +457,10 @@ def point(arm: Arm, d: Lengths, y: Unknowns, tube: int, s: Scalar) -> tuple[Vect
     """Position in the joint frame and rotation of a section; straight behind the joint."""
     x, e, length, xi = locate(arm, d, tube, s)
     h = scaled(arm.shapes, y[e][None], length[None])
-    U, _, turn, _, bend, _ = (p[0] for p in polynomials(arm.shapes, h))
+    U, _, torsion, _, bending, _ = (p[0] for p in polynomials(arm.shapes, h))
     inside = x < 0
     u = jnp.where(inside, 0.0, monomials(xi, U.shape[0]) @ U)
-    rotation = monomials(xi, turn.shape[0]) @ (turn + bend / length)
+    rotation = monomials(xi, torsion.shape[0]) @ (torsion + bending / length)
     return u.at[0].add(x), jnp.where(inside, 0.0, rotation)
 
 

@@ -29,22 +29,22 @@ def _section(
     shapes = term.arm.shapes
     x, e, length, xi = _link.locate(term.arm, d, tube, s)
     own, l = y[e][None], length[None]
-    U, dU, turn, *_ = (p[0] for p in _link.polynomials(shapes, scaled(shapes, own, l)))
+    U, dU, torsion, *_ = (p[0] for p in _link.polynomials(shapes, scaled(shapes, own, l)))
     strains = measures(shapes, term.tables.linear, own, l)[0]
     powers = _link.monomials(xi, U.shape[0])
     values = (
         powers @ U,
         powers @ dU / length,
-        _link.monomials(xi, turn.shape[0]) @ turn[:, 0],
+        _link.monomials(xi, torsion.shape[0]) @ torsion[:, 0],
         strains @ _link.monomials(xi, strains.shape[1]),
     )
     u, slope, alpha, (eps, k1, k2, k3) = (jnp.where(x < 0, 0.0, p) for p in values)
     tangent = slope.at[0].add(1.0)
     # The least rotation that takes the x axis into the tangent, after the twist about x.
-    bend = least_rotation(tangent / jnp.sqrt(jnp.sum(tangent**2)))
+    bending = least_rotation(tangent / jnp.sqrt(jnp.sum(tangent**2)))
     twist = se3.rotation_exp(jnp.zeros(3, U.dtype).at[0].set(alpha))
     zero = jnp.zeros((), U.dtype)
-    return u.at[0].add(x), bend @ twist, jnp.stack([eps, zero, zero, k1, k2, k3])
+    return u.at[0].add(x), bending @ twist, jnp.stack([eps, zero, zero, k1, k2, k3])
 
 
 def _world(
@@ -85,7 +85,8 @@ def snapshot(
     """All outputs at one instant, at the stations ``s`` of every link."""
     robot, D = term.robot, term.layout.dofs
     q, v = state.mech.q, state.mech.v
-    a, gap = term.dynamics(Instant(t, piece_time, state.memory), q, v)
+    now = Instant(t, piece_time, state.memory)
+    a, gap = term.dynamics(now, q, v)
     x, xd = q[:D], v[:D]
     effort = term.drive.effort(robot, t, piece_time, x, xd, state.memory)
     effort = jnp.where(term.drive.prescribed(robot), gap[:D], effort)
@@ -116,7 +117,7 @@ def snapshot(
         acceleration=local(rate2, spin2),
         deflection=deflection,
         strain=strain,
-        reaction=reactions(term, t, q, v, a, piece_time),
+        reaction=reactions(term, now, q, v, a),
     )
 
 
@@ -200,12 +201,7 @@ def _to_world(pose: se3.Pose, P: Float[Array, "6"]) -> Float[Array, "6"]:
 
 
 def reactions(
-    term: MovingBeamTerm,
-    t: ScalarLike,
-    q: Coordinates,
-    v: Velocities,
-    a: Velocities,
-    piece_time: PieceTime,
+    term: MovingBeamTerm, now: Instant, q: Coordinates, v: Velocities, a: Velocities
 ) -> Float[Array, "J 6"]:
     """Wrench of parent on child at each joint, in child axes.
 
@@ -213,7 +209,7 @@ def reactions(
     bonded), about the outer tube's end.
     """
     layout, robot = term.layout, term.robot
-    base, twist, acceleration = term.base(t, piece_time)
+    base, twist, acceleration = term.base(now.t, now.piece_time)
     # Weight is the inertia force of a ground that accelerates by -g: momenta are linear in
     # velocities, so one sweep gives both.
     acceleration = acceleration.at[:3].add(-base.rotation.T @ robot.gravity)
@@ -224,7 +220,7 @@ def reactions(
     for load in term.drive.loads:
         body, group, site = term.load_site(load)
         (r, _), section = site(d, y)
-        force, moment = load_wrench(load, t, piece_time, poses[body].rotation, section)
+        force, moment = load_wrench(load, now.t, now.piece_time, poses[body].rotation, section)
         wrench = jnp.concatenate([force, moment + jnp.cross(r, force)])
         need = need.at[group].add(-_to_world(poses[body], wrench))
     out = []

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Vector3, Velocities
+from flexjax._types import Coordinates, Scalar, Vector3, Velocities
 from flexjax.formulation.moving_beam._carrier import frames, twists
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
 from flexjax.formulation.moving_beam._link import along_axis
@@ -38,6 +38,7 @@ from flexjax.formulation.moving_beam._strain import (
 )
 from flexjax.numerics.beam import derivative_matrix, hilbert, product_integrals, shift_matrix
 from flexjax.numerics.screw._quaternion import skew
+from flexjax.numerics.term import Instant
 
 ElementUnknowns = Float[Array, " u"]
 
@@ -101,13 +102,13 @@ class Flow(eqx.Module):
 
 
 def _operators(shapes: Shapes, l: Scalar) -> tuple[Array, Array]:
-    """Translation (moving, 3, u) and rotation (turning, 3, u) of a section, polynomials in xi."""
+    """Translation (moving, 3, u) and rotation (rotating, 3, u) of a section, polynomials in xi."""
     U, twist = shape_matrices(shapes)
     S = scaled(shapes, jnp.ones((1, shapes.size), l.dtype), l[None])[0]
     F = jnp.asarray(U.transpose(1, 2, 0), l.dtype) * S[None, None, :]
     slope = jnp.tensordot(jnp.asarray(derivative_matrix(shapes.moving), l.dtype), F, 1) / l
     # Only the slopes of bending rotate a section, and they fit.
-    k = shapes.turning
+    k = shapes.rotating
     slope = jnp.pad(slope, ((0, max(0, k - shapes.moving)), (0, 0), (0, 0)))[:k]
     alpha = jnp.asarray(twist.T, l.dtype) * S[None, :]
     return F, jnp.stack([alpha, -slope[:, 2], slope[:, 1]], axis=1)
@@ -142,10 +143,10 @@ def element_inertia(
     A = Wd + W @ W
     F, B, C = _material_rates(lambda l: _operators(shapes, l)[0], flow)
     R, RB, RC = _material_rates(lambda l: _operators(shapes, l)[1], flow)
-    n, k = shapes.moving, shapes.turning
+    n, k = shapes.moving, shapes.rotating
     H4, H3 = jnp.asarray(hilbert(n, n), dtype), jnp.asarray(hilbert(k, k), dtype)
 
-    def turned(m, P):
+    def rotated(m, P):
         return jnp.einsum("ab,pbu->pau", m, P)
 
     def moved(P):
@@ -161,8 +162,8 @@ def element_inertia(
     first_n, first_k = (jnp.zeros((p, 1), dtype).at[0].set(1.0) for p in (n, k))
     return (
         moved(F) + spun(R),
-        moved(2 * (B + turned(W, F))) + spun(2 * RB),
-        moved(C + 2 * turned(W, B) + turned(A, F)) + spun(RC),
+        moved(2 * (B + rotated(W, F))) + spun(2 * RB),
+        moved(C + 2 * rotated(W, B) + rotated(A, F)) + spun(RC),
         -moved(place @ A.T + first_n * acceleration[None, :])
         - spun(first_k * ref.omega_rate[None, :]),
     )
@@ -196,16 +197,11 @@ def element_strain(
 
 
 def reference_motion(
-    term: MovingBeamTerm,
-    t: ScalarLike,
-    q: Coordinates,
-    v: Velocities,
-    a: Velocities,
-    piece_time: PieceTime,
+    term: MovingBeamTerm, now: Instant, q: Coordinates, v: Velocities, a: Velocities
 ) -> Reference:
     """Motion of the joint frame for joints that move as (q, v, a)."""
     D, carrier, layout = term.layout.dofs, term.carrier, term.layout
-    base, twist, acceleration = term.base(t, piece_time)
+    base, twist, acceleration = term.base(now.t, now.piece_time)
 
     def frame_twist(x, xd, twist):
         return twists(carrier, layout, x, xd, twist)[0][-1]
@@ -218,16 +214,15 @@ def reference_motion(
 def global_matrices(
     term: MovingBeamTerm,
     terms: tuple[Term, ...],
-    t: ScalarLike,
+    now: Instant,
     q: Coordinates,
     v: Velocities,
     a: Velocities,
-    piece_time: PieceTime = None,
 ) -> Matrices:
     """Eq. (22) of the arm at one instant, without payloads. Of ``a`` only the joints matter."""
     layout, arm = term.layout, term.arm
     (_, d, y), (_, dd, _), (_, ddd, _) = (term.split(x) for x in (q, v, a))
-    ref = reference_motion(term, t, q, v, a, piece_time)
+    ref = reference_motion(term, now, q, v, a)
     X = jnp.stack([arm.start + arm.slope @ d, arm.slope @ dd, arm.slope @ ddd], axis=1)
     travel = jnp.stack([arm.speed @ x for x in (jnp.zeros_like(d), dd, ddd)], axis=2)
 

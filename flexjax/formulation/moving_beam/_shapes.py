@@ -90,7 +90,7 @@ class Shapes:
         return max(_powers(s) for f, s in self.fields.items() if f != "alpha")
 
     @property
-    def turning(self) -> int:
+    def rotating(self) -> int:
         """Number of coefficients in xi of a rotation (alpha, -uz', uy')."""
         return max(_powers(s) - (f != "alpha") for f, s in self.fields.items() if f != "ux")
 
@@ -147,9 +147,9 @@ def length_powers(shapes: Shapes) -> np.ndarray:
 def shape_matrices(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
     """From scaled unknowns to coefficients in xi.
 
-    Of (ux, uy, uz), shape (unknowns, moving, 3), and of the twist about x, (unknowns, turning).
+    Of (ux, uy, uz), shape (unknowns, moving, 3), and of the twist about x, (unknowns, rotating).
     """
-    U, twist = np.zeros((shapes.size, shapes.moving, 3)), np.zeros((shapes.size, shapes.turning))
+    U, twist = np.zeros((shapes.size, shapes.moving, 3)), np.zeros((shapes.size, shapes.rotating))
     for field, rows in field_rows(shapes).items():
         out = twist if field == "alpha" else U[:, :, ("ux", "uy", "uz").index(field)]
         out[list(rows)] = coefficient_matrix(shapes.fields[field], 0, out.shape[1]).T

@@ -347,9 +347,9 @@ def _hessians(energy: Callable[[Array], Array], z: Unknowns) -> Float[Array, "n 
 
     The elements are not coupled, so one direction serves all of them.
     """
-    _, push = jax.linearize(jax.grad(energy), z)
+    _, product = jax.linearize(jax.grad(energy), z)
     unit = jnp.eye(z.shape[1], dtype=z.dtype)
-    H = jax.vmap(lambda e: push(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(unit)
+    H = jax.vmap(lambda e: product(jnp.broadcast_to(e[None], z.shape)), out_axes=1)(unit)
     return 0.5 * (H + jnp.swapaxes(H, 1, 2))
 
 

@@ -57,10 +57,16 @@ class FramedLinks(AbstractLinks):
 
     def bias(self, eta: Eta, rate: Eta, z_base: Twists) -> tuple[Twists, Eta]:
         _, A, Sb = self._base(eta)
-        bend, bend_rate = jax.jvp(lambda e: mv(self._base(e)[2], rate), (eta,), (rate,))
-        z = mv(A, z_base - bend)
+        deformation, deformation_rate = jax.jvp(
+            lambda e: mv(self._base(e)[2], rate), (eta,), (rate,)
+        )
+        z = mv(A, z_base - deformation)
         # Velocity product of the base section: ad_(X_b z) S_b eta' + S_b' eta'.
-        lost = mv(A, jax.vmap(lambda a, b: se3.ad(a) @ b)(z_base - bend, bend) + bend_rate)
+        lost = mv(
+            A,
+            jax.vmap(lambda a, b: se3.ad(a) @ b)(z_base - deformation, deformation)
+            + deformation_rate,
+        )
         hz, he = self.inner.bias(eta, rate, z)
         mass = self.inner.mass(eta)
         hz, he = hz - mv(mass.zz, lost), he - mtv(mass.ze, lost)

@@ -107,8 +107,8 @@ def link_integrals(
         r0 = jnp.concatenate([r0, offset.at[0].add(L * (payload.s - origin))[None]])
         Phi = jnp.concatenate([Phi, (at.Phi - se3.skew(offset) @ at.Psi)[None]])
         Psi = jnp.concatenate([Psi, at.Psi[None]])
-    bend = w[:, None] * jnp.stack([props.GJ, props.EIy, props.EIz], axis=1)
-    K = jnp.einsum("kx,kxi,kxj->ij", bend, f.Psi_x, f.Psi_x)
+    rigidity = w[:, None] * jnp.stack([props.GJ, props.EIy, props.EIz], axis=1)
+    K = jnp.einsum("kx,kxi,kxj->ij", rigidity, f.Psi_x, f.Psi_x)
     axial = jnp.einsum("k,ki,kj->ij", w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 0])
     Mee = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi) + jnp.einsum("kxi,kxy,kyj->ij", Psi, J, Psi)
     # With stiffening, Stretch resists the axial strain; axial coordinates have no modes then.
@@ -152,8 +152,8 @@ def own_modes(
     """
     i, _ = link_integrals(link, payloads, wide, wide.series.shape[2] + 3, False, 0.0)
     still = jnp.all(screw == 0, axis=0)
-    turning = jnp.einsum("axy,xyj->aj", jnp.asarray(LEVI_CIVITA, hub.dtype), i.A1) + i.JPsi
-    ze = screw.T @ jnp.concatenate([i.C1, turning])
+    angular = jnp.einsum("axy,xyj->aj", jnp.asarray(LEVI_CIVITA, hub.dtype), i.A1) + i.JPsi
+    ze = screw.T @ jnp.concatenate([i.C1, angular])
     lever = se3.skew(i.c0)
     eye = jnp.eye(3, dtype=hub.dtype)
     moment = jnp.trace(i.Q0) * eye - i.Q0 + i.J

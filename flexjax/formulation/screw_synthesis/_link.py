@@ -103,9 +103,16 @@ class ModalLinks(AbstractLinks):
     def _position(self, eta: Eta):
         """Mass moment c, V (B,3,3,m) and Q (B,3,3) at a shape."""
         i = self.integrals
-        bend = jnp.einsum("bxyij,bi->bxyj", i.A2, eta)
-        once, twice = jnp.einsum("bxyj,bj->bxy", i.A1, eta), jnp.einsum("bxyj,bj->bxy", bend, eta)
-        return i.c0 + mv(i.C1, eta), i.A1 + bend, i.Q0 + once + jnp.swapaxes(once, 1, 2) + twice
+        quadratic = jnp.einsum("bxyij,bi->bxyj", i.A2, eta)
+        once, twice = (
+            jnp.einsum("bxyj,bj->bxy", i.A1, eta),
+            jnp.einsum("bxyj,bj->bxy", quadratic, eta),
+        )
+        return (
+            i.c0 + mv(i.C1, eta),
+            i.A1 + quadratic,
+            i.Q0 + once + jnp.swapaxes(once, 1, 2) + twice,
+        )
 
     def _moment(self, Q: Float[Array, "B 3 3"]):
         """Moment of inertia from the second moments Q, rotary inertia included."""
@@ -119,9 +126,9 @@ class ModalLinks(AbstractLinks):
         eye = i.m0[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None]
         top = jnp.concatenate([eye, -lever], axis=2)
         bottom = jnp.concatenate([lever, self._moment(Q)], axis=2)
-        turning = jnp.einsum("axy,bxyj->baj", jnp.asarray(LEVI_CIVITA, eta.dtype), V) + i.JPsi
+        angular = jnp.einsum("axy,bxyj->baj", jnp.asarray(LEVI_CIVITA, eta.dtype), V) + i.JPsi
         zz = jnp.concatenate([top, bottom], axis=1)
-        return Mass(zz, jnp.concatenate([i.C1, turning], axis=1), i.Mee)
+        return Mass(zz, jnp.concatenate([i.C1, angular], axis=1), i.Mee)
 
     def apply(self, mass: Mass, x: Eta) -> Eta:
         return mv(mass.ee, x)
@@ -133,15 +140,15 @@ class ModalLinks(AbstractLinks):
         _, V, _ = self._position(eta)
         z, rate = motions
         u, w = z[:, :, :3], z[:, :, 3:]
-        push = jnp.sum(jnp.cross(u, w[::-1]), axis=0)
+        mixed = jnp.sum(jnp.cross(u, w[::-1]), axis=0)
         pair = jnp.sum(w[:, :, :, None] * w[::-1, :, None, :], axis=0)
         trace = pair[:, 0, 0] + pair[:, 1, 1] + pair[:, 2, 2]
         spread = trace[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None] - pair
-        turning = jnp.einsum("kbxy,kbj->bxyj", jnp.einsum("axy,kba->kbxy", eps, w), rate[::-1])
+        angular = jnp.einsum("kbxy,kbj->bxyj", jnp.einsum("axy,kba->kbxy", eps, w), rate[::-1])
         return 0.5 * (
-            mtv(i.C1, push)
+            mtv(i.C1, mixed)
             + jnp.einsum("bxy,bxyj->bj", spread, V)
-            + jnp.einsum("bxyij,bxyj->bi", i.A2, turning)
+            + jnp.einsum("bxyij,bxyj->bi", i.A2, angular)
         )
 
     def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PyTree
+from jaxtyping import Array, Bool, Float
 
 from flexjax._types import Coordinates, Scalar, ScalarLike, Velocities
 from flexjax.mechanism.chain import _coordinates as coordinates
@@ -44,9 +44,7 @@ class AbstractChainDynamics(AbstractMovingChain):
         self, now: Instant, q: Coordinates, v: Velocities
     ) -> tuple[Velocities, Velocities, Velocities]:
         """Generalised forces (nv,) with a potential; of the drive; of dampers."""
-        elastic, driven, damped = joint_forces(
-            self.layout, self.parameters, self.drive, self.robot, now, q, v
-        )
+        elastic, driven, damped = joint_forces(self, now, q, v)
         if self.links is not None:
             eta, rate = to_shapes(self.layout, q), to_shapes(self.layout, v)
             elastic = elastic - from_shapes(self.layout, self.links.elastic_force(eta))
@@ -123,9 +121,9 @@ class AbstractChainDynamics(AbstractMovingChain):
         if links is None:
             return jnp.zeros_like(m.z)
         tip, Xt = m.kin.sections
-        turn = jax.vmap(lambda z, s: self.parameters.space.ad(z) @ s)
+        transport = jax.vmap(lambda z, s: self.parameters.space.ad(z) @ s)
         if not self.layout.slides:
-            return turn(mv(Xt, m.z), mv(tip.S, m.rate)) + links.tip_rate(m.eta, m.rate)
+            return transport(mv(Xt, m.z), mv(tip.S, m.rate)) + links.tip_rate(m.eta, m.rate)
 
         def moving(eta, q):
             # The frame of the contact moves with shape and coordinate: one total rate for both.
@@ -135,7 +133,7 @@ class AbstractChainDynamics(AbstractMovingChain):
         index, _ = self.layout.slide_table()
         slide = m.v[index]
         own, rate = jax.jvp(moving, (m.eta, m.q), (m.rate, m.v))
-        return turn(mv(Xt, m.z), own) + rate
+        return transport(mv(Xt, m.z), own) + rate
 
     # --- elimination
     def _free(self) -> Bool[np.ndarray, "B n"]:
@@ -234,17 +232,17 @@ class AbstractChainDynamics(AbstractMovingChain):
     ) -> InverseDynamics:
         """Inverse dynamics of a motion; ``acc``: accelerations of the frames, if known already."""
         v, shape = m.v, to_shapes(self.layout, a)
-        bend = jnp.zeros_like(m.z)
+        deformation = jnp.zeros_like(m.z)
         if self.links is not None:
-            bend = mv(m.kin.sections[0].S, shape) + self._tip_rate(m)
+            deformation = mv(m.kin.sections[0].S, shape) + self._tip_rate(m)
         if acc is None:
             own = self._joint_rate(m) + mv(m.kin.screw, to_joints(self.layout, a))
-            acc = outward(m.kin, m.base_acceleration, own + onto_next(m.kin, bend))
+            acc = outward(m.kin, m.base_acceleration, own + onto_next(m.kin, deformation))
         force = self._times(self.mass(m.eta), acc, shape) + self._bias(now, m)
         rotors = spins = None
         if self._rotors:
             section = behind(m.z_tip, m.base_twist)
-            spin_rate = self._spin(behind(at_tip(m.kin, acc, bend), m.base_acceleration), a)
+            spin_rate = self._spin(behind(at_tip(m.kin, acc, deformation), m.base_acceleration), a)
             rotors = self._gyroscopic(section, self._spin(section, v)) + self._rotor_force(
                 spin_rate
             )
@@ -257,29 +255,18 @@ class AbstractChainDynamics(AbstractMovingChain):
         return self.inverse(now, q, v, a).tau - force
 
     # --- Newton matrix
-    def preconditioner(self, now, q, v, cm, cv, cq):
-        joint, spring, motor = joint_stiffness(
-            self.layout,
-            self.parameters,
-            self.drive,
-            self.robot,
-            now,
-            q,
-            v,
-            cv,
-            cq,
-        )
+    def preconditioner(
+        self, now: Instant, q: Coordinates, v: Velocities, cv: ScalarLike, cq: ScalarLike
+    ) -> Factors:
+        stiffness = joint_stiffness(self, now, q, v, cv, cq)
         kin = kinematics(self.layout, self.parameters, q, self.links)
-        eta = to_shapes(self.layout, q)
-        factors = self._factor(kin, eta, joint / cm, spring / cm, motor / cm, cv / cm, cq / cm)
-        return factors, cm
+        return self._factor(kin, to_shapes(self.layout, q), *stiffness, cv, cq)
 
-    def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
-        f, cm = factors
-        r_, zero = r / cm, jnp.zeros(f.X.shape[:2], r.dtype)
-        shape_bias = -to_shapes(self.layout, r_)
-        loads = Loads(self._split(r_), zero, zero, zero, zero[0], shape_bias, zero)
-        x, _, shape = solve(f, loads)
+    def precondition(self, factors: Factors, r: Velocities) -> Velocities:
+        zero = jnp.zeros(factors.X.shape[:2], r.dtype)
+        shape_bias = -to_shapes(self.layout, r)
+        loads = Loads(self._split(r), zero, zero, zero, zero[0], shape_bias, zero)
+        x, _, shape = solve(factors, loads)
         return jnp.where(self.locked, r, self._join(x, shape))
 
     def limits(self, now: Instant, q: Coordinates, v: Velocities) -> Limits | None:
@@ -292,11 +279,11 @@ class AbstractChainDynamics(AbstractMovingChain):
         row[list(self.layout.motors)] = np.arange(self.layout.nv)[self.layout.v_motors]
         return Limits(effort, bound, kp, kd, tuple(int(i) for i in row[dofs]))
 
-    def roundoff(self, factors: PyTree, q: Coordinates, v: Velocities) -> Scalar | None:
+    def roundoff(self, factors: Factors, q: Coordinates, v: Velocities) -> Scalar | None:
         # A joint inside a long chain carries the momentum of all links after it, and alone moves
         # little more than one link's inertia: the rounding of the former disturbs the latter.
         if len(self.layout.stages) < LONG:
             return None
-        compliance = jnp.diagonal(factors[0].D_inverse, axis1=1, axis2=2)
+        compliance = jnp.diagonal(factors.D_inverse, axis1=1, axis2=2)
         shaken = jnp.abs(self._split(self.momentum(q, v))) * compliance
-        return 8 * jnp.finfo(q.dtype).eps / factors[1] * jnp.max(shaken)
+        return 8 * jnp.finfo(q.dtype).eps * jnp.max(shaken)

@@ -1,16 +1,19 @@
 """Generalised forces of the joints of a chain, their energy and stiffness."""
 
+from typing import TYPE_CHECKING
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates, Scalar, ScalarLike, Velocities
-from flexjax.drive import Drive
 from flexjax.mechanism.chain._coordinates import joint_coordinates, motor_side, to_v
 from flexjax.mechanism.chain._layout import Layout
 from flexjax.mechanism.chain._parameters import Parameters
 from flexjax.numerics.term import Instant
-from flexjax.robot import Robot
+
+if TYPE_CHECKING:
+    from flexjax.mechanism.chain._motion import AbstractMovingChain
 
 
 def _flexible(layout: Layout) -> np.ndarray:
@@ -42,22 +45,18 @@ def spring_forces(layout: Layout, parameters: Parameters, q: Coordinates) -> Vel
 
 
 def joint_forces(
-    layout: Layout,
-    parameters: Parameters,
-    drive: Drive,
-    robot: Robot,
-    now: Instant,
-    q: Coordinates,
-    v: Velocities,
+    chain: "AbstractMovingChain", now: Instant, q: Coordinates, v: Velocities
 ) -> tuple[Velocities, Velocities, Velocities]:
     """Generalised forces (nv,) of springs and stops; of motors; of dampers, also of stops."""
-    hardware = parameters.hardware
+    layout, parameters, hardware = chain.layout, chain.parameters, chain.parameters.hardware
     x, xd = joint_coordinates(layout, q), v[: layout.dofs]
     xm, xmd = motor_side(layout, q, v)
     rate = jnp.where(_flexible(layout), xd - xmd, xd) if layout.motors else xd
     damper = hardware.damping * rate
     elastic = spring_forces(layout, parameters, q)
-    driven = to_v(layout, drive.effort(robot, now.t, now.piece_time, xm, xmd, now.memory))
+    driven = to_v(
+        layout, chain.drive.effort(chain.robot, now.t, now.piece_time, xm, xmd, now.memory)
+    )
     stopped = 0.0 if hardware.stops is None else hardware.stop_slopes(x)[1] * xd
     damped = _between(layout, -damper - stopped, damper)
     if hardware.coulomb is not None:
@@ -77,10 +76,7 @@ def joint_energy(layout: Layout, parameters: Parameters, q: Coordinates) -> Scal
 
 
 def joint_stiffness(
-    layout: Layout,
-    parameters: Parameters,
-    drive: Drive,
-    robot: Robot,
+    chain: "AbstractMovingChain",
     now: Instant,
     q: Coordinates,
     v: Velocities,
@@ -88,11 +84,11 @@ def joint_stiffness(
     cq: ScalarLike,
 ) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
     """-(cq dQ/dq + cv dQ/dv), (D,) each: of the joint, of the spring to its motor, of the motor."""
-    hardware = parameters.hardware
+    layout, hardware = chain.layout, chain.parameters.hardware
     flexible = _flexible(layout)
     x = joint_coordinates(layout, q)
     xm, xmd = motor_side(layout, q, v)
-    kp, kd = drive.slopes(robot, now.t, now.piece_time, xm, xmd, now.memory)
+    kp, kd = chain.drive.slopes(chain.robot, now.t, now.piece_time, xm, xmd, now.memory)
     controller = cq * kp + cv * kd
     if hardware.coulomb is not None:
         controller = controller + cv * hardware.friction_slope(xmd)

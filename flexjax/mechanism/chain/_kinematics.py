@@ -115,8 +115,8 @@ def _screw_poses(
     """
     shift = mv(screws[:, : space.LIN], x)
     if space.LIN == 2:
-        turn = screws[:, 2, 0] * x[:, 0]
-        c, s = jnp.cos(turn), jnp.sin(turn)
+        angle = screws[:, 2, 0] * x[:, 0]
+        c, s = jnp.cos(angle), jnp.sin(angle)
         return se3.Pose(jnp.stack([jnp.stack([c, -s], 1), jnp.stack([s, c], 1)], 1), shift)
     ax, ay, az = screws[:, 3:, 0].T
     zero = jnp.zeros_like(ax)
@@ -196,8 +196,8 @@ def tip_wrench(
     kin: Kinematics, W: Float[Array, "B dim"], rotors: Float[Array, "B dim"] | None
 ) -> Array:
     """Wrench of each body's tip section on the next stage and on the rotor at the tip."""
-    handed = mtv(kin.X, W) if rotors is None else mtv(kin.X, W) + rotors
-    return jnp.concatenate([handed[1:], jnp.zeros_like(handed[:1])])
+    passed_on = mtv(kin.X, W) if rotors is None else mtv(kin.X, W) + rotors
+    return jnp.concatenate([passed_on[1:], jnp.zeros_like(passed_on[:1])])
 
 
 def outward(kin: Kinematics, start: Array, own: Float[Array, "B dim"]) -> Array:

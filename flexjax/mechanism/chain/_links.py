@@ -98,10 +98,12 @@ class AbstractSections(eqx.Module):
         shape coordinates of all links before.
         """
         s, w = bent.quadrature()
-        _, _, bend = curve(s)
-        zero = jnp.zeros_like(bend[0])
+        _, _, curvature = curve(s)
+        zero = jnp.zeros_like(curvature[0])
         # Axial, shear y and z; torsion and curvatures times the length, for equal units.
-        wanted = jnp.stack([zero, zero, zero, zero, -bend[1], bend[0]], axis=1) / bent.length
+        wanted = (
+            jnp.stack([zero, zero, zero, zero, -curvature[1], curvature[0]], axis=1) / bent.length
+        )
         one = jnp.ones_like(bent.length)
         size = jnp.stack([one, one, one, bent.length, bent.length, bent.length])
 

@@ -132,9 +132,9 @@ class AbstractMovingChain(AbstractLagrangianTerm):
         acc = acc - jnp.pad(base.rotation.T @ parameters.gravity, (0, space.DIM - space.LIN))
         own = mv(kin.screw, to_joints(self.layout, v))
         eta, rate = to_shapes(self.layout, q), to_shapes(self.layout, v)
-        bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
-        z = outward(kin, twist, own + onto_next(kin, bend))
-        world, tips = poses(parameters, kin, base), at_tip(kin, z, bend)
+        deformation = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
+        z = outward(kin, twist, own + onto_next(kin, deformation))
+        world, tips = poses(parameters, kin, base), at_tip(kin, z, deformation)
         return KinematicState(kin, world, z, own, tips, eta, rate, q, v, twist, acc)
 
     # --- rotors
@@ -200,5 +200,5 @@ class AbstractMovingChain(AbstractLagrangianTerm):
         shape = force.shape
         if kin.tip is not None:
             shape = shape + mtv(kin.tip.S, tip_wrench(kin, W, rotors))
-        turning = None if spins is None else self._on_rotor_coordinates(spins)
-        return self._rows(from_joints(self.layout, mtv(kin.screw, W)), shape, turning), W, ground
+        on_rotors = None if spins is None else self._on_rotor_coordinates(spins)
+        return self._rows(from_joints(self.layout, mtv(kin.screw, W)), shape, on_rotors), W, ground

@@ -126,7 +126,7 @@ def _sections(term: ChainTerm, needs: InverseDynamics, s: ScalarLike):
     # The acceleration of the base contained gravity.
     acc = acc + ahead(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
     section = _unstressed(robot, s)
-    bend = bend_rate = jnp.zeros_like(z)
+    deformation = deformation_rate = jnp.zeros_like(z)
     deflection, strain = jnp.zeros_like(section.position), jnp.zeros_like(z)
     links = term.links
     if links is not None:
@@ -136,9 +136,11 @@ def _sections(term: ChainTerm, needs: InverseDynamics, s: ScalarLike):
             tip = links.section(eta, everywhere)
             return mv(tip.S, m.rate), tip
 
-        bend, bend_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
-        bend_rate = bend_rate + mv(tip.S, needs.shape_acceleration)
-        bend, bend_rate = (spatial_vector(pick(x, stage), planar) for x in (bend, bend_rate))
+        deformation, deformation_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
+        deformation_rate = deformation_rate + mv(tip.S, needs.shape_acceleration)
+        deformation, deformation_rate = (
+            spatial_vector(pick(x, stage), planar) for x in (deformation, deformation_rate)
+        )
         flexible = np.array(layout.shapes)[stage] > 0
         section = jax.tree.map(
             lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b),
@@ -148,9 +150,9 @@ def _sections(term: ChainTerm, needs: InverseDynamics, s: ScalarLike):
         deflection, strain = (pick(x, stage) for x in links.strain(m.eta, everywhere))
     back = jax.vmap(se3.adjoint_inverse)(section)
     carried = mv(back, z)
-    zs = carried + bend
-    turning = jax.vmap(lambda a, b: se3.ad(a) @ b)(carried, bend)
-    accs = mv(back, acc) + turning + bend_rate
+    zs = carried + deformation
+    transported = jax.vmap(lambda a, b: se3.ad(a) @ b)(carried, deformation)
+    accs = mv(back, acc) + transported + deformation_rate
     pose = jax.vmap(lambda a, b: se3.to_pose7(se3.compose(a, b)))(world, section)
     return pose, zs, point_acceleration(zs, accs), deflection, strain
 
@@ -162,8 +164,8 @@ def _wrenches(term: ChainTerm, needs: InverseDynamics) -> Array:
     if lent is None:
         return needs.W
     z = needs.motion.z
-    turning = jax.vmap(lambda z, p: term.parameters.space.ad_star(z) @ p)(z, mv(lent, z))
-    return needs.W + mv(lent, needs.acceleration) - turning
+    transported = jax.vmap(lambda z, p: term.parameters.space.ad_star(z) @ p)(z, mv(lent, z))
+    return needs.W + mv(lent, needs.acceleration) - transported
 
 
 def _reactions(term: ChainTerm, W: Float[Array, "B 6"], q: Coordinates) -> Array:

@@ -72,11 +72,11 @@ class ChainTerm(AbstractChainDynamics):
 
         def moving(v, base):
             rate, own = to_shapes(self.layout, v), mv(kin.screw, to_joints(self.layout, v))
-            bend = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
-            z = outward(kin, base, own + onto_next(kin, bend))
+            deformation = jnp.zeros_like(own) if kin.tip is None else mv(kin.tip.S, rate)
+            z = outward(kin, base, own + onto_next(kin, deformation))
             rotors = spins = None
             if self._rotors:
-                spin = self._spin(behind(at_tip(kin, z, bend), base), v)
+                spin = self._spin(behind(at_tip(kin, z, deformation), base), v)
                 rotors, spins = self._rotor_force(spin), self.parameters.rotor * spin
             slide = v[self.layout.slide_table()[0]] if self.layout.slides else z[:, 0]
             return self._times(mass, z, rate), rotors, spins, z, z - own, rate, slide
@@ -140,8 +140,8 @@ class ChainTerm(AbstractChainDynamics):
 
     def _kinetic_gradient(self, q: Coordinates, both: Momenta) -> Velocities:
         star = jax.vmap(jax.vmap(lambda z, p: self.parameters.space.ad_star(z) @ p))
-        turned = jnp.sum(star(both.arriving, both.W[::-1]), axis=0)
-        joints = from_joints(self.layout, 0.5 * mtv(self.parameters.screw, turned))
+        transported = jnp.sum(star(both.arriving, both.W[::-1]), axis=0)
+        joints = from_joints(self.layout, 0.5 * mtv(self.parameters.screw, transported))
         eta = to_shapes(self.layout, q)
         links = self.links
         if links is None:

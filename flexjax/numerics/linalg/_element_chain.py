@@ -90,8 +90,8 @@ def _solve_chain(f: ElementChainFactors, r: Unknowns) -> Unknowns:
     table = r.reshape(n, -1)
     own = mv(f.own_inverse, table[:, node:])
     # As dots: sums of products are slower here.
-    handed = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
-    b = table[:, :node] - _to_nodes(handed, node)
+    passed_on = jnp.einsum("nsi,ns->ni", f.own_coupling, table[:, node:])
+    b = table[:, :node] - _to_nodes(passed_on, node)
 
     def outward(previous, row):
         G, b = row

@@ -28,7 +28,7 @@ class _Search(eqx.Module):
     directions: Float[Array, "m n"]
     images: Float[Array, "m n"]  # orthonormal
     count: Int[Array, ""]  # of directions so far
-    turns: Int[Array, ""]
+    iterations: Int[Array, ""]
     goal: Float[Array, ""]  # size of ``r`` that is worth a check
     best: Float[Array, " n"]
     error: Float[Array, ""]  # size of the residual of ``best``
@@ -62,9 +62,9 @@ def residual_minimising(
         p, q = p - c @ s.directions, q - c @ s.images
         return p, q, _norm(q)
 
-    def turn(s: _Search) -> _Search:
+    def iterate(s: _Search) -> _Search:
         # Over a few iterations the updated residual is accurate; after many it is checked.
-        checking = (s.size <= s.goal) | (s.turns == last)
+        checking = (s.size <= s.goal) | (s.iterations == last)
         image = precondition(matvec(jnp.where(checking, s.x, s.p)))
         # Orthogonalise the image (or true residual), and the direction (or x) with it; twice if
         # the first pass removes much, because its rounding errors remain.
@@ -84,7 +84,7 @@ def residual_minimising(
         better = checking & (error < s.error)
         # An iteration that removes 99 % of the residual removes as much of the error.
         quick = (now <= eps**0.75 * size) & (now < 0.01 * s.size)
-        short = ~checking & ((now <= s.goal) | quick) & (s.turns < SHORT)
+        short = ~checking & ((now <= s.goal) | quick) & (s.iterations < SHORT)
         at = s.count % kept
         return _Search(
             x=x,
@@ -95,7 +95,7 @@ def residual_minimising(
             directions=s.directions.at[at].set(jnp.where(checking, 0.0, p)),
             images=s.images.at[at].set(jnp.where(checking, 0.0, q)),
             count=jnp.where(checking, s.count, s.count + 1),
-            turns=s.turns + 1,
+            iterations=s.iterations + 1,
             goal=jnp.where(checking, 0.01 * error, s.goal),
             best=jnp.where(short, x, jnp.where(better, s.x, s.best)),
             error=jnp.where(short, now, jnp.where(better, error, s.error)),
@@ -108,5 +108,5 @@ def residual_minimising(
     start = _Search(
         zero, rhs, size, rhs, zeros, zeros, none, none, 8 * eps * size, zero, size, size > 0
     )
-    end = lax.while_loop(lambda s: s.going & (s.turns <= last), turn, start)
+    end = lax.while_loop(lambda s: s.going & (s.iterations <= last), iterate, start)
     return jnp.where(end.error <= eps**0.5 * size, end.best, jnp.nan)

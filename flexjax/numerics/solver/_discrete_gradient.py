@@ -141,7 +141,7 @@ class DiscreteGradient(AbstractSecondOrderSolver):
         guess = stop(jnp.where(mask, v_p, v0))
         fixed, still, length = stop((term, now, dt))
         cv, cq = 0.5 * length, 0.25 * length**2
-        factors = fixed.preconditioner(still, *stop(midpoint(guess)), 1.0, cv, cq)
+        factors = fixed.preconditioner(still, *stop(midpoint(guess)), cv, cq)
         guess, precondition = first_guess(
             lambda v1: fixed.limits(still, *stop(midpoint(v1))),
             *(length, cv, cq, guess),

@@ -111,7 +111,7 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
         du = term.corrections(stage, u, batched[:2], size)
         now = speed(du)
         further, converged = _verdict(term.exact, eps, k, now, last, speed(u) + floor)
-        # Lanes that are done stand still.
+        # Runs that have converged stay as they are.
         u = jtu.tree_map(lambda x, dx: x - jnp.where(going, dx, 0.0), u, du)
         return (
             u,
@@ -125,8 +125,8 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
         _, _, k, going, _ = carry
         return jnp.any(going) & (k < MAX_ITERATIONS)
 
-    lanes = jnp.ones(size, floor.dtype)
-    start = (guess, lanes, jnp.zeros((), jnp.int32), lanes > 0, lanes < 0)
+    ones = jnp.ones(size, floor.dtype)
+    start = (guess, ones, jnp.zeros((), jnp.int32), ones > 0, ones < 0)
     u, _, _, _, ok = lax.while_loop(cond, body, start)
     return (jtu.tree_map(lambda x: jnp.moveaxis(x, -1, 0), u), ok), (
         jtu.tree_map(lambda _: True, u),

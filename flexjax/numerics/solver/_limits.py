@@ -31,7 +31,7 @@ def first_guess(
     """(guess with the limited efforts of the solution, ``precondition`` with their slopes there).
 
     ``precondition`` belongs to ``guess``; with it ``corrections`` are made. The residual has
-    ``weight`` times an effort, whose derivative by the unknown of its row is cv kd + cq kp."""
+    ``weight`` times an effort, whose derivative w.r.t. the unknown of its row is cv kd + cq kp."""
     first = limits(guess)
     if first is None:
         return guess, precondition

@@ -111,7 +111,7 @@ def _advance(
     def at(acc):
         return stop(advance(acc)[:2])
 
-    factors = fixed.preconditioner(still, *at(guess), 1.0, cv, cq)
+    factors = fixed.preconditioner(still, *at(guess), cv, cq)
     guess, precondition = first_guess(
         lambda acc: fixed.limits(still, *at(acc)),
         *(1.0, cv, cq, guess),

@@ -93,7 +93,7 @@ def _iterate(residual, precondition, guess, floor, noise):
         x, now = s.x + step, size(step)
         scale = size(x) + floor
         # Corrections below ``quiet`` may be round-off, and an error below ``still`` surely is:
-        # noise is told a few times too large.
+        # ``noise`` is a few times too large.
         unsure = jnp.minimum(noise, loose * scale)
         quiet, still = jnp.maximum(near * scale, unsure), jnp.maximum(tight * scale, unsure / 8)
         # A correction leaves an error of its own size times the rate at which they shrink, for
@@ -142,13 +142,12 @@ def implicit_solve(
     """Root of ``residual``, the number of iterations, and whether they converged.
 
     ``precondition(r)`` applies a symmetric approximate inverse of the Jacobian, so corrections are
-    in the units of the unknown and the tolerance knows the stiffness. ``floor`` is the size of the
-    unknown below which a correction is round-off whatever the unknown's own size; ``noise`` a few
-    times the size that corrections have by round-off of the residual, where more is known of it
-    than that it grows with the unknowns.
+    in the units of the unknown and the tolerance accounts for the stiffness. ``floor``: size of the
+    unknown below which a correction is round-off, whatever the unknown's own size. ``noise``: a few
+    times the corrections that round-off of the residual causes; None if it is of the usual size.
     """
     noise = jnp.zeros((), guess.dtype) if noise is None else noise
-    # What the functions close over becomes part of them, so that derivatives by it are found.
+    # What the functions close over becomes part of them, so that derivatives w.r.t. it are found.
     residual = eqx.filter_closure_convert(residual, guess)
     precondition = stop(eqx.filter_closure_convert(precondition, guess))
     x, count, close = _iterate(stop(residual), precondition, *stop((guess, floor, noise)))

@@ -147,6 +147,5 @@ class AbstractTerm(diffrax.AbstractTerm):
 
 
 def unwrap(terms: Any) -> Any:
-    """The flexjax term inside what ``diffeqsolve`` hands to a solver (it wraps terms in a private
-    class to run time backwards)."""
+    """The flexjax term that ``diffeqsolve`` passes to a solver, wrapped in a private class."""
     return terms.term if isinstance(terms, diffrax._term.WrapTerm) else terms

@@ -82,16 +82,10 @@ class AbstractSecondOrderTerm(AbstractTerm):
 
     @abc.abstractmethod
     def preconditioner(
-        self,
-        now: Instant,
-        q: Coordinates,
-        v: Velocities,
-        cm: ScalarLike,
-        cv: ScalarLike,
-        cq: ScalarLike,
+        self, now: Instant, q: Coordinates, v: Velocities, cv: ScalarLike, cq: ScalarLike
     ) -> PyTree:
-        """Factors of a symmetric approximation P of cm M - cv dQ/dv - cq dQ/dq, with unit rows
-        where prescribed."""
+        """Factors of a symmetric approximation P of M - cv dQ/dv - cq dQ/dq, with unit rows where
+        prescribed."""
 
     @abc.abstractmethod
     def precondition(self, factors: PyTree, r: Velocities) -> Velocities:
@@ -167,7 +161,7 @@ class AbstractSecondOrderTerm(AbstractTerm):
             return dataclasses.replace(y, mech=Mechanical(q, v + given))
         still = jax.tree.map(lax.stop_gradient, (self, Instant(t, piece_time, y.memory), q, v))
         frozen, *at = still
-        factors = frozen.preconditioner(*at, 1.0, 0.0, 0.0)
+        factors = frozen.preconditioner(*at, 0.0, 0.0)
 
         def mass(x):
             return jnp.where(mask, x, self.momentum(q, jnp.where(mask, 0.0, x)))
