@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from flexjax.simulate._compile import compiler_options
 
@@ -94,26 +95,7 @@ def check_gradients(
             f"args: {type(args).__name__}; expected a tuple of the function's arguments, e.g. "
             "(robot,)."
         )
-    floats, rest = eqx.partition(args, eqx.is_inexact_array)
-    paths, treedef = jax.tree_util.tree_flatten_with_path(floats)
-    shapes = [leaf.shape for _, leaf in paths]
-    sizes = [leaf.size for _, leaf in paths]
-    flat = (
-        np.concatenate([np.asarray(leaf, float).ravel() for _, leaf in paths])
-        if paths
-        else np.zeros(0)
-    )
-    names = tuple(
-        f"{jax.tree_util.keystr(p).lstrip('.')}{_component(i, leaf.shape)}"
-        for p, leaf in paths
-        for i in range(leaf.size)
-    )
-    dtypes = [leaf.dtype for _, leaf in paths]
-
-    def build(x):
-        parts = jnp.split(x, np.cumsum(sizes)[:-1]) if sizes else []
-        leaves = [p.reshape(s).astype(d) for p, s, d in zip(parts, shapes, dtypes, strict=True)]
-        return eqx.combine(jax.tree_util.tree_unflatten(treedef, leaves), rest)
+    flat, names, scale, build = _components(args)
 
     def scalar(x):
         return fn(*build(x))
@@ -124,20 +106,12 @@ def check_gradients(
         raise ValueError(
             f"fn: returns shape {value.shape}; expected a scalar. Sum or pick one component."
         )
-    # A number that is zero is changed by the size of its neighbours in the same array, or by a
-    # tenth where all are zero.
-    largest = [np.max(np.abs(np.asarray(leaf)), initial=0.0) or 0.1 for _, leaf in paths]
-    scale = (
-        np.concatenate([np.full(n, x) for n, x in zip(sizes, largest, strict=True)])
-        if sizes
-        else np.zeros(0)
-    )
     # Programs that run a few hundred times at most: what counts is how long they compile.
     options = compiler_options()
     reverse = np.asarray(jax.jit(jax.grad(scalar), compiler_options=options)(x0))
     eye = np.eye(flat.size)
     both = jax.jit(lambda x, v: jax.jvp(scalar, (x,), (v,)), compiler_options=options)
-    forward, begin = [], time.perf_counter()
+    forward, compiling, begin = [], 0.0, time.perf_counter()
     for k, e in enumerate(eye):
         forward.append(float(both(x0, jnp.asarray(e))[1]))
         if k == 0:
@@ -151,17 +125,48 @@ def check_gradients(
         else lambda x: both(x, jnp.zeros_like(x0))[0]
     )
 
-    def slope(e, s):
-        def central(h):
-            return (
-                float(alone(jnp.asarray(flat + h * e))) - float(alone(jnp.asarray(flat - h * e)))
-            ) / (2 * h)
+    def central(step):
+        ahead, behind = (float(alone(jnp.asarray(flat + sign * step))) for sign in (1, -1))
+        return ahead - behind
 
-        return extrapolate([central(step * s * RATIO**k) for k in range(levels)])
-
-    slopes = [slope(e, s) for e, s in zip(eye, scale, strict=True)]
+    sizes = [step * RATIO**k for k in range(levels)]
+    slopes = [
+        extrapolate([central(h * s * e) / (2 * h * s) for h in sizes])
+        for e, s in zip(eye, scale, strict=True)
+    ]
     finite, doubt = (np.array([x[i] for x in slopes]) for i in (0, 1))
     return GradientTable(names, np.array(forward), reverse, finite, doubt, scale)
+
+
+def _components(
+    args: tuple,
+) -> tuple[np.ndarray, tuple[str, ...], np.ndarray, Callable[[Array], tuple]]:
+    """All float components of ``args``, their names, the size of a change of each, and a function
+    that builds ``args`` from the components."""
+    floats, rest = eqx.partition(args, eqx.is_inexact_array)
+    paths, treedef = jax.tree_util.tree_flatten_with_path(floats)
+    leaves = [leaf for _, leaf in paths]
+    names = tuple(
+        f"{jax.tree_util.keystr(p).lstrip('.')}{_component(i, leaf.shape)}"
+        for p, leaf in paths
+        for i in range(leaf.size)
+    )
+
+    def build(x):
+        parts = jnp.split(x, np.cumsum([leaf.size for leaf in leaves])[:-1]) if leaves else []
+        made = [
+            part.reshape(leaf.shape).astype(leaf.dtype)
+            for part, leaf in zip(parts, leaves, strict=True)
+        ]
+        return eqx.combine(jax.tree_util.tree_unflatten(treedef, made), rest)
+
+    none = [np.zeros(0)]
+    flat = np.concatenate([np.asarray(leaf, float).ravel() for leaf in leaves] or none)
+    # A number that is zero is changed by the size of its neighbours in the same array, or by a
+    # tenth where all are zero.
+    largest = [np.max(np.abs(np.asarray(leaf)), initial=0.0) or 0.1 for leaf in leaves]
+    sizes = [np.full(leaf.size, x) for leaf, x in zip(leaves, largest, strict=True)]
+    return flat, names, np.concatenate(sizes or none), build
 
 
 def extrapolate(slopes: list[float]) -> tuple[float, float]:

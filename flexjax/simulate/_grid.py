@@ -1,6 +1,9 @@
 """The time grid: output times, even substeps between them, and a step boundary on every break of
 the drive."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import equinox as eqx
 import jax.numpy as jnp
 from jax import lax
@@ -55,7 +58,6 @@ def _with_breaks(
     stagger: Float[Array, ""] | float,
 ) -> TimeGrid:
     many, count = breaks.shape[0], ts.shape[0] - 1
-    rows = even.shape[0] - 1 + many
     fixed = lax.stop_gradient(even)
     step = jnp.diff(fixed)
     breaks = breaks[jnp.argsort(lax.stop_gradient(breaks))]
@@ -86,7 +88,32 @@ def _with_breaks(
     slots = jnp.concatenate([jnp.full(1 + many, count), slot])[order]
     value, needed, is_break = value[order], needed[order], (order >= 1) & (order <= many)
     is_break = is_break & needed
+    anchors = _Anchors(times, value, slots, needed, is_break)
+    return _divided(anchors, ts, fixed, step, many, ulp, distinct)
 
+
+class _Anchors(NamedTuple):
+    """Step boundaries in the order of time; those that are not needed come last."""
+
+    times: Float[Array, " m"]
+    value: Float[Array, " m"]  # of the times, without derivatives
+    slot: Int[Array, " m"]
+    needed: Bool[Array, " m"]
+    is_break: Bool[Array, " m"]
+
+
+def _divided(
+    anchors: _Anchors,
+    ts: Float[Array, " T"],
+    fixed: Float[Array, " n+1"],
+    step: Float[Array, " n"],
+    many: int,
+    ulp: Float[Array, ""],
+    distinct: Callable[[Array], Array],
+) -> TimeGrid:
+    """The rows between the anchors; ``many``: number of breaks."""
+    times, value, slots, needed, is_break = anchors
+    rows, count = step.shape[0] + many, ts.shape[0] - 1
     # A break very close to the one before it takes its value. Derivatives stay those of the break.
     whole = step[jnp.clip(jnp.searchsorted(fixed, value) - 1, 0, step.shape[0] - 1)][1:]
     apart = jnp.concatenate([jnp.ones(1, bool), jnp.diff(value) >= distinct(whole)])

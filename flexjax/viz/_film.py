@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.animation import FFMpegWriter, FuncAnimation, PillowWriter
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from mpl_toolkits.mplot3d.art3d import Line3D
 
@@ -34,27 +35,9 @@ def write_film(
     speed = film_speed(end - begin) if speed is None else speed
     times = np.linspace(begin, end, int(np.clip(round((end - begin) / speed * fps), 2, 600)))
     slowed = "" if speed == 1 else f" ({speed:g}x)"
-    every = np.concatenate([p.reshape(-1, 3) for p in points.values()])
-    low, high = np.nanmin(every, axis=0), np.nanmax(every, axis=0)
-    flat = high[2] - low[2] < 1e-9
-    margin = 0.08 * max(float(np.max(high - low)), 1e-9)
     with style():
-        # A fixed layout: solving it for every frame takes most of the time.
-        figure = Picture(figsize=(6.4, 4.8))
-        figure.set_layout_engine("none")
-        FigureCanvasAgg(figure)
-        axis = figure.add_subplot(projection=None if flat else "3d")
-        axis.set(
-            xlabel="x [m]",
-            ylabel="y [m]",
-            xlim=(low[0] - margin, high[0] + margin),
-            ylim=(low[1] - margin, high[1] + margin),
-        )
-        if flat:
-            axis.set_aspect("equal")
-        else:
-            axis.set(zlabel="z [m]", zlim=(low[2] - margin, high[2] + margin))
-            axis.set_aspect("equal")
+        figure, axis = _axes(np.concatenate([p.reshape(-1, 3) for p in points.values()]))
+        flat = axis.name != "3d"
         curves = {
             (name, link): axis.plot(
                 *([[]] * (2 if flat else 3)),
@@ -84,3 +67,25 @@ def write_film(
         film.save(
             str(path), writer=FFMpegWriter(fps=fps) if mp4 else PillowWriter(fps=fps), dpi=100
         )
+
+
+def _axes(points: np.ndarray) -> tuple[Picture, Axes]:
+    """A figure with axes around the points (n, 3), in the plane if they are."""
+    low, high = np.nanmin(points, axis=0), np.nanmax(points, axis=0)
+    flat = high[2] - low[2] < 1e-9
+    margin = 0.08 * max(float(np.max(high - low)), 1e-9)
+    # A fixed layout: solving it for every frame takes most of the time.
+    figure = Picture(figsize=(6.4, 4.8))
+    figure.set_layout_engine("none")
+    FigureCanvasAgg(figure)
+    axis = figure.add_subplot(projection=None if flat else "3d")
+    axis.set(
+        xlabel="x [m]",
+        ylabel="y [m]",
+        xlim=(low[0] - margin, high[0] + margin),
+        ylim=(low[1] - margin, high[1] + margin),
+    )
+    if not flat:
+        axis.set(zlabel="z [m]", zlim=(low[2] - margin, high[2] + margin))
+    axis.set_aspect("equal")
+    return figure, axis

@@ -28,6 +28,24 @@ def identification_report(result: Identification, notes: tuple[str, ...] = ()) -
         f"Identification of {result.robot.name}",
         f"{name}, {result.samples} samples. Status: {result.status} ({effort}).",
     )
+    report.heading("Estimates").table(*_estimates(result))
+    for note in notes:
+        report.text(note)
+    _excluded_values(result, report)
+    _uncertainty(result, report)
+    with style():
+        report.figure(
+            correlations(result),
+            "Correlation of the estimates; relative standard error of each combination of "
+            "parameters.",
+        )
+        _fits(result, report)
+    report.heading("Identified robot").code(str(result.robot)).code(str(result))
+    return report
+
+
+def _estimates(result: Identification) -> tuple[list[str], list[list]]:
+    """Head and rows of the table of estimates."""
     low_high, robust = result.intervals(), result.intervals(robust=True)
     white = result.white
     head = ["parameter", "unit", "start", "estimate", "standard error", "95 % interval"] + (
@@ -44,10 +62,10 @@ def identification_report(result: Identification, notes: tuple[str, ...] = ()) -
             f"{low_high[k, 0]:.6g} to {low_high[k, 1]:.6g}",
         ]
         rows.append(row + ([] if white else [f"{robust[k, 0]:.6g} to {robust[k, 1]:.6g}"]))
-    report.heading("Estimates").table(head, rows)
-    for note in notes:
-        report.text(note)
-    _excluded_values(result, report)
+    return head, rows
+
+
+def _uncertainty(result: Identification, report: Report) -> None:
     report.heading("Uncertainty")
     for text in result.unseen:
         report.verdict(False, f"determined by these data: {text}")
@@ -55,46 +73,39 @@ def identification_report(result: Identification, notes: tuple[str, ...] = ()) -
         report.verdict(True, "the data determine every combination of the free parameters")
     if any(c.whiteness for c in result.training):
         report.verdict(
-            white,
+            result.white,
             "the residuals are white: they contain nothing that the model does not explain"
-            if white
+            if result.white
             else "white residuals: some effect is not modelled; the plain intervals are too narrow",
         )
-    with style():
+
+
+def _fits(result: Identification, report: Report) -> None:
+    report.heading("Fit")
+    report.table(
+        ["data", "role", "channel", "fit [%]", "white"],
+        [
+            row
+            for label, cs in (("fitted", result.training), ("validation", result.validation))
+            for c in cs
+            for row in _fit_rows(c, label)
+        ],
+    )
+    for which, caption in (
+        ("training", "Fitted data."),
+        ("validation", "Validation data, which were not fitted."),
+    ):
+        if any(isinstance(c.data, Experiment) for c in getattr(result, which)):
+            report.figure(fits(result, which), caption)
+    if any(isinstance(c.data, FrequencyResponse) for c in (*result.training, *result.validation)):
+        report.figure(responses(result), "Frequency responses.")
+    if any(c.whiteness for c in result.training):
         report.figure(
-            correlations(result),
-            "Correlation of the estimates; relative standard error of each combination of "
-            "parameters.",
+            autocorrelation(result),
+            "Autocorrelation of the residuals; grey: 95 % band of white noise.",
         )
-        report.heading("Fit")
-        report.table(
-            ["data", "role", "channel", "fit [%]", "white"],
-            [
-                row
-                for label, cs in (("fitted", result.training), ("validation", result.validation))
-                for c in cs
-                for row in _fit_rows(c, label)
-            ],
-        )
-        for which, caption in (
-            ("training", "Fitted data."),
-            ("validation", "Validation data, which were not fitted."),
-        ):
-            if any(isinstance(c.data, Experiment) for c in getattr(result, which)):
-                report.figure(fits(result, which), caption)
-        if any(
-            isinstance(c.data, FrequencyResponse) for c in (*result.training, *result.validation)
-        ):
-            report.figure(responses(result), "Frequency responses.")
-        if any(c.whiteness for c in result.training):
-            report.figure(
-                autocorrelation(result),
-                "Autocorrelation of the residuals; grey: 95 % band of white noise.",
-            )
-        if len(result.history) > 1:
-            report.figure(history(result), "Loss of the search.")
-    report.heading("Identified robot").code(str(result.robot)).code(str(result))
-    return report
+    if len(result.history) > 1:
+        report.figure(history(result), "Loss of the search.")
 
 
 def _fit_rows(c: Comparison, label: str) -> list[list]:

@@ -1,13 +1,14 @@
 """Parameters of finite-element links: banded matrices and vectors over the unit interval."""
 
 import dataclasses
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from flexjax.mechanism import PLANAR, beam_properties, payload_inertia, rigid_inertia
 from flexjax.mechanism._grouping import vmap_groups
@@ -124,6 +125,81 @@ def _roots(
     return jnp.pad(Q, ((0, count - cubics.elements), (0, 0), (0, 0)))
 
 
+def _points(
+    link: Link, n: int
+) -> tuple[Int[Array, " p"], Float[Array, "p q"], Float[Array, "p q"]]:
+    """Elements, and Gauss points and weights in them, of all intervals of a link."""
+    dtype = link.length.dtype
+    nodes = jnp.asarray(np.arange(n + 1) / n, dtype)
+    if link.pieces:
+        # Borders between pieces cut elements, so that jumps of the section cost no accuracy.
+        starts = jnp.cumsum(jnp.stack([p.fraction for p in link.pieces]))[:-1]
+        nodes = jnp.sort(jnp.concatenate([nodes, starts.astype(dtype)]))
+    x, w = np.polynomial.legendre.leggauss(GAUSS)
+    span = jnp.diff(nodes)
+    element = jnp.clip(jnp.floor(0.5 * (nodes[1:] + nodes[:-1]) * n).astype(int), 0, n - 1)
+    xi = nodes[:-1, None] + span[:, None] * jnp.asarray(0.5 * (x + 1), dtype)[None, :]
+    return element, xi, span[:, None] * jnp.asarray(0.5 * w, dtype)[None, :]
+
+
+def _functions(
+    cubics: Cubics, element: Int[Array, " p"], xi: Float[Array, "p q"], size: int
+) -> tuple[Int[Array, "p 4"], tuple[Array, Array, Array]]:
+    """Coefficients of the functions in each interval (``size``: none), and value, slope and
+    curvature of the functions at the points."""
+    n = cubics.elements
+    powers, index = (
+        jnp.asarray(cubics.powers, xi.dtype)[element],
+        jnp.asarray(cubics.index)[element],
+    )
+    f = jax.vmap(lambda p, e, row: jax.vmap(lambda s: local_functions(p, s * n - e))(row))(
+        powers, element.astype(xi.dtype), xi
+    )
+    index = jnp.where(index < cubics.size, index, size)
+    return index, (f[:, :, 0], f[:, :, 1] * n, f[:, :, 2] * n**2)
+
+
+def _damping(link: Link) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Time constant of strain-rate damping, and rate of mass-proportional damping."""
+    given, zero = link.damping, jnp.zeros_like(link.length)
+    if given is None:
+        return zero, zero
+    tau, drag = (zero if x is None else x for x in (given.strain_rate, given.mass))
+    return tau, drag
+
+
+class _Folded(NamedTuple):
+    """Integrals to which payloads on the centreline add; as in ``LinkNumbers``."""
+
+    M: Float[Array, "m w"]
+    rotary: Float[Array, "m w"]
+    rotary_coupling: Float[Array, " m"]
+    a: Float[Array, " m"]
+    b: Float[Array, " m"]
+    rigid: Float[Array, "3 3"]
+
+
+def _with_payload(parts: _Folded, payload: Payload, cubics: Cubics, L: Float[Array, ""]) -> _Folded:
+    p, n, size = payload, cubics.elements, parts.a.shape[0]
+    at = jnp.clip(jnp.floor(p.s * n).astype(int), 0, n - 1)
+    f = local_functions(jnp.asarray(cubics.powers, L.dtype)[at], p.s * n - at)
+    where = jnp.asarray(np.where(cubics.index < cubics.size, cubics.index, size))[at][None]
+    inertia = payload_inertia(p, se3.identity(L.dtype))
+    m, J = inertia[0, 0], inertia[5, 5]
+    slopes = f[1][None, :, None] * f[1][None, None, :]
+    x = L * p.s
+    lever = jnp.stack([jnp.zeros_like(x), m * x])
+    own = jnp.diag(jnp.stack([m, m, m * x**2 + J]))
+    return _Folded(
+        parts.M + to_band(where, m / L * f[0][None, :, None] * f[0][None, None, :], size),
+        parts.rotary + to_band(where, J / L**2 * n**2 * slopes, size),
+        parts.rotary_coupling + to_vector(where, J / L * n * f[1][None], size),
+        parts.a + to_vector(where, m / L * f[0][None], size),
+        parts.b + to_vector(where, m * p.s / L * f[0][None], size),
+        parts.rigid + own.at[2, :2].add(lever).at[:2, 2].add(lever),
+    )
+
+
 def link_numbers(
     link: Link,
     folded: tuple[Payload, ...],
@@ -135,26 +211,10 @@ def link_numbers(
 ) -> LinkNumbers:
     """Integrals of one link with the payloads in its mass matrix, padded to ``size``."""
     L, n = link.length, cubics.elements
-    nodes = jnp.asarray(np.arange(n + 1) / n, L.dtype)
-    if link.pieces:
-        # Borders between pieces cut elements, so that jumps of the section cost no accuracy.
-        starts = jnp.cumsum(jnp.stack([p.fraction for p in link.pieces]))[:-1]
-        nodes = jnp.sort(jnp.concatenate([nodes, starts.astype(L.dtype)]))
-    x, w = np.polynomial.legendre.leggauss(GAUSS)
-    span = jnp.diff(nodes)
-    element = jnp.clip(jnp.floor(0.5 * (nodes[1:] + nodes[:-1]) * n).astype(int), 0, n - 1)
-    xi = nodes[:-1, None] + span[:, None] * jnp.asarray(0.5 * (x + 1), L.dtype)[None, :]
-    weight = span[:, None] * jnp.asarray(0.5 * w, L.dtype)[None, :]
-    powers, index = jnp.asarray(cubics.powers, L.dtype)[element], jnp.asarray(cubics.index)[element]
-    index = jnp.where(index < cubics.size, index, size)
-    f = jax.vmap(lambda p, e, row: jax.vmap(lambda s: local_functions(p, s * n - e))(row))(
-        powers, element.astype(L.dtype), xi
-    )
-    f0, f1, f2 = f[:, :, 0], f[:, :, 1] * n, f[:, :, 2] * n**2
-    shape = xi.shape
-    props = beam_properties(link, xi.reshape(-1))
+    element, xi, weight = _points(link, n)
+    index, (f0, f1, f2) = _functions(cubics, element, xi, size)
+    rest, shape, props = 1 - xi, xi.shape, beam_properties(link, xi.reshape(-1))
     mu, EI = weight * props.rhoA.reshape(shape), weight * props.EIz.reshape(shape)
-    rest = 1 - xi
 
     def band(c, left, right):
         return to_band(index, jnp.einsum("eq,eqa,eqb->eab", c, left, right), size)
@@ -166,26 +226,12 @@ def link_numbers(
     a, b = vector(mu, f0), vector(mu * xi, f0)
     # Slices have no rotary inertia (eq. 8 of the paper): nor must the rigid body.
     rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
-    rotary, rotary_coupling = jnp.zeros_like(M), jnp.zeros_like(a)
-    for p in folded:
-        at = jnp.clip(jnp.floor(p.s * n).astype(int), 0, n - 1)
-        f = local_functions(jnp.asarray(cubics.powers, L.dtype)[at], p.s * n - at)
-        where = jnp.asarray(np.where(cubics.index < cubics.size, cubics.index, size))[at][None]
-        inertia = payload_inertia(p, se3.identity(L.dtype))
-        m, J = inertia[0, 0], inertia[5, 5]
-        M = M + to_band(where, m / L * f[0][None, :, None] * f[0][None, None, :], size)
-        slopes = f[1][None, :, None] * f[1][None, None, :]
-        rotary = rotary + to_band(where, J / L**2 * n**2 * slopes, size)
-        rotary_coupling = rotary_coupling + to_vector(where, J / L * n * f[1][None], size)
-        a = a + to_vector(where, m / L * f[0][None], size)
-        b = b + to_vector(where, m * p.s / L * f[0][None], size)
-        x = L * p.s
-        lever = jnp.stack([jnp.zeros_like(x), m * x])
-        own = jnp.diag(jnp.stack([m, m, m * x**2 + J]))
-        rigid = rigid + own.at[2, :2].add(lever).at[:2, 2].add(lever)
+    parts = _Folded(M, jnp.zeros_like(M), jnp.zeros_like(a), a, b, rigid)
+    for payload in folded:
+        parts = _with_payload(parts, payload, cubics, L)
+    M, rotary, rotary_coupling, a, b, rigid = parts
     M = M.at[cubics.size :, 3].set(1.0)
-    nothing = jnp.zeros_like(M)
-    G = H = nothing
+    G = H = jnp.zeros_like(M)
     spread = jnp.eye(2, dtype=L.dtype)
     if stiffening:
         mass, moment = _beyond(link, folded + others, xi.reshape(-1))
@@ -193,10 +239,7 @@ def link_numbers(
         spread = L * jnp.sum(mu[None, None] * _powers(xi), axis=(2, 3)) + sum(
             p.mass * _powers(_ahead(link, p)) for p in folded + others
         )
-    damping = link.damping
-    zero = jnp.zeros_like(L)
-    tau = zero if damping is None or damping.strain_rate is None else damping.strain_rate
-    drag = zero if damping is None or damping.mass is None else damping.mass
+    tau, drag = _damping(link)
     return LinkNumbers(
         length=L,
         mu=jnp.sum(mu),

@@ -54,20 +54,9 @@ def factorise(
     """
     has_motor = free.shape[1] > diagonal.shape[1]
 
-    def body(IA, link):
-        """The inertia at a stage's frame with IA at its tip."""
-        if condensed is None:
-            return link[0] + IA, ()
-        P, Y, F, root = link
-        N = admittance(F, root, IA)
-        T = jnp.eye(IA.shape[0], dtype=IA.dtype) - mm(IA, N)
-        K = mm(T, IA)
-        K = 0.5 * (K + K.T)
-        return P + mm(Y.T, mm(K, Y)), (K, T)
-
     def inwards(IA, row):
         X, A, link, J_joint, J, n, axis, free, k, kj, km = row
-        Mh, kept = body(IA, link)
+        Mh, kept = _at_frame(IA, link)
         MhA = mm(Mh, A)
         D = mm(A.T, MhA) + jnp.diag(k) + n**2 * J_joint * (first[:, None] * first[None, :])
         U = mm(MhA.T, X) + n * J_joint * (first[:, None] * axis[None, :])
@@ -93,21 +82,26 @@ def factorise(
     )
     c = condensed
     link = (parameters.inertia,) if c is None else (c.P, c.Y, c.F, c.root)
-    stiffness = (diagonal, spring, motor)
-    rows = (
-        kin.X,
-        kin.screw,
-        link,
-        *rotors,
-        parameters.gear,
-        parameters.rotor_axis,
-        free,
-        *stiffness,
-    )
+    joints = (*rotors, parameters.gear, parameters.rotor_axis, free, diagonal, spring, motor)
+    rows = (kin.X, kin.screw, link, *joints)
     empty = jnp.zeros_like(parameters.inertia[0])
     _, (Mh, U, D_inverse, kept) = lax.scan(inwards, empty, rows, reverse=True)
     K, T = kept or (None, None)
     return Factors(kin.X, kin.screw, Mh, U, D_inverse, K, T, condensed)
+
+
+def _at_frame(
+    IA: Float[Array, "dim dim"], link: tuple[Array, ...]
+) -> tuple[Float[Array, "dim dim"], tuple[Array, ...]]:
+    """The inertia at a stage's frame with ``IA`` at its tip, and what the way back needs."""
+    if len(link) == 1:  # rigid
+        return link[0] + IA, ()
+    P, Y, F, root = link
+    N = admittance(F, root, IA)
+    T = jnp.eye(IA.shape[0], dtype=IA.dtype) - mm(IA, N)
+    K = mm(T, IA)
+    K = 0.5 * (K + K.T)
+    return P + mm(Y.T, mm(K, Y)), (K, T)
 
 
 class Loads(eqx.Module):

@@ -278,6 +278,8 @@ def solve_tree(
 ) -> tuple[Float[Array, "L n c"], Float[Array, "L K d c"]]:
     """y (L, n, c) and V (L, K, d, c) of the tree without borders; ``r_nodes[:, 0]`` is r_0."""
     L, d, c = m.X.shape[0], m.X.shape[1], r_nodes.shape[-1]
+    if L == 1:
+        return _solve_one(m, r_joints, r_nodes)
     order = jnp.array(m.order)
     parents = jnp.array([m.parents[i] if m.parents[i] >= 0 else L for i in m.order])
     rigid = jnp.array(m.base_attached)[order]
@@ -312,14 +314,6 @@ def solve_tree(
 
     acc = jnp.zeros((L + 1, d, d + c), r_nodes.dtype)
     tips = jnp.zeros((L + 1, d, c), r_nodes.dtype)
-    if L == 1:
-        # One link on the ground: no parent.
-        PQ, Mf = _condense(m.lower[0], m.diag[0], m.upper[0], r_nodes[0])
-        A, B = m.A[0], m.B[0]
-        y = solve_small(mm(A, mm(Mf[:, :d], B)) + m.T[0], r_joints[0] + mm(A, Mf[:, d:]))
-        V0 = mm(B, y)
-        V = _outwards_batch(V0, PQ)
-        return y[None], jnp.concatenate([V0[None], V])[None]
     rows = (
         order,
         parents,
@@ -335,6 +329,19 @@ def solve_tree(
     _, (y, V) = lax.scan(outwards, tips, (order, parents, rigid, PQ, Yy, m.X[order], m.B[order]))
     back = jnp.argsort(order)
     return y[back], V[back]
+
+
+def _solve_one(
+    m: LinkedBlocks, r_joints: Float[Array, "1 n c"], r_nodes: Float[Array, "1 K d c"]
+) -> tuple[Float[Array, "1 n c"], Float[Array, "1 K d c"]]:
+    """``solve_tree`` of one link on the ground, which has no parent."""
+    d = m.X.shape[1]
+    PQ, Mf = _condense(m.lower[0], m.diag[0], m.upper[0], r_nodes[0])
+    A, B = m.A[0], m.B[0]
+    y = solve_small(mm(A, mm(Mf[:, :d], B)) + m.T[0], r_joints[0] + mm(A, Mf[:, d:]))
+    V0 = mm(B, y)
+    V = _outwards_batch(V0, PQ)
+    return y[None], jnp.concatenate([V0[None], V])[None]
 
 
 def solve_linked(

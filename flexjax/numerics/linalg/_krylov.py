@@ -40,6 +40,15 @@ def _norm(x: Float[Array, " n"]) -> Float[Array, ""]:
     return jnp.sqrt(jnp.dot(x, x))
 
 
+def _orthogonal(
+    s: _Search, p: Float[Array, " n"], q: Float[Array, " n"]
+) -> tuple[Float[Array, " n"], Float[Array, " n"], Float[Array, ""]]:
+    """Direction and image less their parts along the former ones, and the size of the image."""
+    c = s.images @ q
+    p, q = p - c @ s.directions, q - c @ s.images
+    return p, q, _norm(q)
+
+
 def residual_minimising(
     precondition: Callable[[Array], Array], matvec: Callable[[Array], Array], b: Float[Array, " n"]
 ) -> Float[Array, " n"]:
@@ -57,11 +66,6 @@ def residual_minimising(
     kept = min(n, DIRECTIONS)
     last = ROUNDS * kept - 1
 
-    def orthogonal(s: _Search, p, q):
-        c = s.images @ q
-        p, q = p - c @ s.directions, q - c @ s.images
-        return p, q, _norm(q)
-
     def iterate(s: _Search) -> _Search:
         # Over a few iterations the updated residual is accurate; after many it is checked.
         checking = (s.size <= s.goal) | (s.iterations == last)
@@ -70,8 +74,10 @@ def residual_minimising(
         # the first pass removes much, because its rounding errors remain.
         p, q = jnp.where(checking, 0.0, s.p), jnp.where(checking, rhs - image, image)
         error = _norm(q)
-        p, q, left = orthogonal(s, p, q)
-        p, q, left = lax.cond(left < 0.7 * error, orthogonal, lambda s, p, q: (p, q, left), s, p, q)
+        p, q, left = _orthogonal(s, p, q)
+        p, q, left = lax.cond(
+            left < 0.7 * error, _orthogonal, lambda s, p, q: (p, q, left), s, p, q
+        )
         scale = jnp.where(checking | (left == 0), 1.0, 1 / left)
         p, q = scale * p, scale * q
         step = jnp.dot(q, s.r)

@@ -33,46 +33,54 @@ def check_link(faults: Faults, path: str, link: dict) -> None:
             "Only a rigid link given by its body may have zero length.",
         )
     if "body" in link:
-        if link.get("rigid", False) is False:
-            faults.add(
-                f"{path}.rigid",
-                False,
-                "true for a link given by its body",
-                "Set rigid = true, or give section and material.",
-            )
-        for key in ("section_end", "curvature", "damping", "material"):
-            if key in link:
-                faults.add(
-                    f"{path}.{key}",
-                    link[key],
-                    f"no {key} for a link given by its body",
-                    f"Remove {key}.",
-                )
-        _check_inertia(faults, f"{path}.body.inertia", link["body"])
+        _check_body(faults, path, link)
     pieces = link.get("pieces")
     if isinstance(pieces, list):
-        for key in ("section_end", "material"):
-            if key in link:
-                faults.add(
-                    f"{path}.{key}",
-                    link[key],
-                    f"no {key} for a link made of pieces",
-                    f"Give {key} in the pieces.",
-                )
-        for i, piece in enumerate(pieces):
-            if isinstance(piece, dict):
-                _check_piece(faults, f"{path}.pieces.{i}", piece)
-        fractions = [
-            number(piece.get("fraction")) if isinstance(piece, dict) else None for piece in pieces
-        ]
-        known = [f for f in fractions if f is not None]
-        if len(known) == len(pieces) and abs(sum(known) - 1) > 1e-6:
+        _check_pieces(faults, path, link, pieces)
+
+
+def _check_body(faults: Faults, path: str, link: dict) -> None:
+    if link.get("rigid", False) is False:
+        faults.add(
+            f"{path}.rigid",
+            False,
+            "true for a link given by its body",
+            "Set rigid = true, or give section and material.",
+        )
+    for key in ("section_end", "curvature", "damping", "material"):
+        if key in link:
             faults.add(
-                f"{path}.pieces",
-                sum(known),
-                "fractions that sum to 1",
-                "Each piece has a fraction of the link's length.",
+                f"{path}.{key}",
+                link[key],
+                f"no {key} for a link given by its body",
+                f"Remove {key}.",
             )
+    _check_inertia(faults, f"{path}.body.inertia", link["body"])
+
+
+def _check_pieces(faults: Faults, path: str, link: dict, pieces: list) -> None:
+    for key in ("section_end", "material"):
+        if key in link:
+            faults.add(
+                f"{path}.{key}",
+                link[key],
+                f"no {key} for a link made of pieces",
+                f"Give {key} in the pieces.",
+            )
+    for i, piece in enumerate(pieces):
+        if isinstance(piece, dict):
+            _check_piece(faults, f"{path}.pieces.{i}", piece)
+    fractions = [
+        number(piece.get("fraction")) if isinstance(piece, dict) else None for piece in pieces
+    ]
+    known = [f for f in fractions if f is not None]
+    if len(known) == len(pieces) and abs(sum(known) - 1) > 1e-6:
+        faults.add(
+            f"{path}.pieces",
+            sum(known),
+            "fractions that sum to 1",
+            "Each piece has a fraction of the link's length.",
+        )
 
 
 def _check_piece(faults: Faults, path: str, piece: dict) -> None:

@@ -406,22 +406,7 @@ def measure_data(
         values.append(jnp.asarray(np.where(gaps, 0.0, y), dtype))
         weights.append(jnp.asarray(np.where(gaps, 0.0, w), dtype))
         if band is not None:
-            ts = np.asarray(group.ts[0])
-            f = np.fft.rfftfreq(len(ts), (ts[-1] - ts[0]) / (len(ts) - 1))
-            lines.append(
-                jnp.asarray(
-                    ((f >= band[0]) & (f <= band[1]))
-                    * np.where(
-                        (f == 0) | (2 * f >= 1 / (ts[1] - ts[0]) * (1 - 1e-9)), 0.5**0.5, 1.0
-                    ),
-                    dtype,
-                )
-            )
-            if not np.any(np.asarray(lines[-1])):
-                raise ValueError(
-                    f"band: {band} Hz contains no line of a recording of {len(ts)} samples, which "
-                    f"has {f[1]:g} to {f[-1]:g} Hz."
-                )
+            lines.append(jnp.asarray(_spectral_lines(np.asarray(group.ts[0]), band), dtype))
     ov, ow = [], []
     for d in problem.others:
         v, sd = d.measured()
@@ -437,6 +422,19 @@ def measure_data(
         tuple(ow),
         tuple(lines) if band is not None else None,
     ), known
+
+
+def _spectral_lines(ts: np.ndarray, band: tuple[float, float]) -> np.ndarray:
+    """Weights of the lines of a spectrum: one within ``band``, half the power at the ends."""
+    f = np.fft.rfftfreq(len(ts), (ts[-1] - ts[0]) / (len(ts) - 1))
+    ends = (f == 0) | (2 * f >= 1 / (ts[1] - ts[0]) * (1 - 1e-9))
+    weights = ((f >= band[0]) & (f <= band[1])) * np.where(ends, 0.5**0.5, 1.0)
+    if not np.any(weights):
+        raise ValueError(
+            f"band: {band} Hz contains no line of a recording of {len(ts)} samples, which "
+            f"has {f[1]:g} to {f[-1]:g} Hz."
+        )
+    return weights
 
 
 def _common_size(experiments: list[Experiment], sensor: str) -> float:
