@@ -22,7 +22,7 @@ from flexjax.simulate.trajectory import Trajectory
 class Row(eqx.Module):
     """One formulation in a comparison; differences are the largest over time against the reference.
 
-    ``status`` is that of the run, or "error" where there is no run; ``reason`` says why it failed.
+    ``status`` is that of the run, or "error" where there is no run; ``reason`` is why it failed.
     Differences of a failed run are those before its failure."""
 
     name: str = eqx.field(static=True)
@@ -40,7 +40,7 @@ class Row(eqx.Module):
 
 class Comparison(eqx.Module):
     """Agreement, frequencies and cost of the formulations that support a robot and its drive;
-    ``refused`` says why the others do not."""
+    ``refused`` gives the reasons of the others."""
 
     robot: Robot
     reference: str = eqx.field(static=True)
@@ -123,8 +123,8 @@ def compare(
             progress(name)
         try:
             runs[name] = _run(formulation.bind(robot), drive, ts, n_modes, options)
-        # What a formulation says about these numbers is part of the result; a fault of the program
-        # (a TypeError, say) is not.
+        # A formulation's error about these parameters is part of the result; a fault of the program
+        # (such as a TypeError) is not.
         except (ValueError, ArithmeticError, RuntimeError) as error:
             if options.get("throw"):
                 raise

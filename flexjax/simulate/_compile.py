@@ -6,9 +6,8 @@ import functools
 import jax
 from jax.extend.core import get_opaque_trace_state
 
-# XLA has two ways to write the fused kernels of a CPU. The newer one, its default, compiles for
-# nearly twice the time (8.8 against 5.0 s for the metal link in FiniteElement), and the run is no
-# faster for it (65 against 57 ms).
+# XLA has two emitters of fused CPU kernels. The newer one, its default, compiles for nearly twice
+# the time, and the programs are not faster.
 COMPILER_OPTIONS = {"xla_cpu_use_fusion_emitters": False}
 
 
@@ -30,9 +29,9 @@ def _outermost():
 
 
 def under_transformation() -> bool:
-    """Whether this call is being differentiated, batched or compiled by somebody else.
+    """Whether somebody else differentiates, batches or compiles this call.
 
-    jax takes compiler options only outside of that. Looking for tracers among the arguments is not
-    enough: the function of a controller may close over one.
+    jax accepts compiler options only at the outermost level. Looking for tracers among the
+    arguments is not enough: the function of a controller may close over one.
     """
     return get_opaque_trace_state() != _outermost()

@@ -26,7 +26,7 @@ from flexjax.simulate._tangent import (
 )
 
 LARGEST_STEP = 0.5  # rad or m of a joint in one iteration
-LEAST_SHARE = 0.02  # of a step: below it the joints give way to the forces, or the search ends
+LEAST_SHARE = 0.02  # of a step: below it the joints follow the forces, or the search ends
 TINY = 1e-30  # N m/rad, against a division by zero where nothing acts
 BALANCED = 1e-9  # remaining effort, relative to the efforts that act
 
@@ -148,9 +148,9 @@ class _Linear(eqx.Module):
     efforts: Float[Array, " m"]
     flexibility: Float[Array, "m m"]  # of the joints, in those units
 
-    def give_way(self, effort: Float[Array, " m"]) -> Float[Array, " m"]:
-        """Change of the joints along the forces that ``effort`` (N m, N) holds: downhill, also
-        where the joints have no stiffness or a negative one."""
+    def descend(self, effort: Float[Array, " m"]) -> Float[Array, " m"]:
+        """Change of the joints along the forces that ``effort`` (N m, N) holds: downhill, also if
+        the joints have no stiffness or a negative one."""
         n = self.rows.shape[0]
         K = self.efforts[:, None] * self.inverse[n:, n:]
         values, axes = jnp.linalg.eigh(0.5 * (K + K.T))
@@ -162,7 +162,7 @@ class _Linear(eqx.Module):
         return self.inverse[:, : r.shape[0]] @ (-r / self.rows)
 
     def defect(self, r: Float[Array, " n"]) -> Float[Array, " n"]:
-        """What no change of the coordinates and no effort removes of the residual."""
+        """The part of the residual that no change of the coordinates and no effort removes."""
         n = r.shape[0]
         return self.matrix[:n] @ self.relaxation(r) + r / self.rows
 
@@ -278,7 +278,8 @@ class _Point(eqx.Module):
 
     @property
     def stiff(self) -> Bool[Array, ""]:
-        """The joints have a stiffness against what holds them: Newton's step removes it."""
+        """Whether the joints have a stiffness against the efforts that hold them: then Newton's
+        step removes these."""
         n = self.linear.rows.shape[0]
         K = self.linear.efforts[:, None] * self.linear.inverse[n:, n:]
         effort = jnp.where(jnp.abs(self.effort) > self.limit, self.effort, 0.0)
@@ -286,9 +287,9 @@ class _Point(eqx.Module):
         return ~self.moving | (left <= 0.5 * _largest(effort, None))
 
     def step(self, downhill: Bool[Array, ""]) -> tuple[Float[Array, " n"], Float[Array, " m"]]:
-        """Changes of the coordinates and of the joints. Joints take a way of at most LARGEST_STEP,
-        and the links with them."""
-        joints = jnp.where(downhill, self.linear.give_way(self.effort), self.joints)
+        """Changes of the coordinates and of the joints. Joints move by at most LARGEST_STEP, and
+        the links with them."""
+        joints = jnp.where(downhill, self.linear.descend(self.effort), self.joints)
         share = LARGEST_STEP / jnp.maximum(_largest(joints, None), LARGEST_STEP)
         return share * (self.held + self.linear.follow(joints)), share * joints
 
@@ -307,7 +308,7 @@ def _point(problem: _Problem, y: State, linear: _Linear, r: Float[Array, " n"]) 
     limit = 10 * jnp.finfo(r.dtype).eps * (linear.efforts + acting)
     held, joints = linear.correction(r, limit)
     effort = linear.relaxation(r)[r.shape[0] :] * linear.efforts
-    # Only links at rest tell which effort holds a joint.
+    # The effort that holds a joint is known only once the links are at rest.
     moving = _largest(held, None) < _close(r.dtype)
     joints = jnp.where(moving, joints, 0.0)
     size = _largest(jnp.concatenate([held, joints]), None)
@@ -315,9 +316,9 @@ def _point(problem: _Problem, y: State, linear: _Linear, r: Float[Array, " n"]) 
 
 
 def _iterate(problem: _Problem, y: State, iterations: int) -> _Point:
-    """Newton's iteration. A step must make the correction with the same matrix smaller, which no
-    units enter; otherwise it is halved. Where that ends nowhere, and where the joints have no
-    stiffness, they follow the forces as long as these do not turn round."""
+    """Newton's iteration. A step must reduce the correction with the same matrix, which is
+    independent of units; otherwise it is halved. If no such step exists, or the joints have no
+    stiffness, the joints follow the forces until these change sign."""
     close = _close(problem.t.dtype)
 
     def body(s: _Iteration) -> _Iteration:

@@ -24,7 +24,7 @@ def failure_of(traj: Trajectory) -> SimulationError:
 
 
 def _busiest(traj: Trajectory) -> str | None:
-    """Where to look when a step failed as a whole: the fastest joint and the most bent link at the
+    """Where to look if a whole step failed: the fastest joint and the most deflected link at the
     last good output."""
     robot, traj = traj.robot, traj.whole()
     good = np.flatnonzero(np.isfinite(np.asarray(traj.tip)).all(axis=1))
@@ -46,8 +46,6 @@ def _busiest(traj: Trajectory) -> str | None:
         [float(link.length) for link in robot.links]
     )
     if np.max(bent) > 0:
-        parts.append(
-            f"link {robot.links[int(np.argmax(bent))].name!r} (the most bent, {np.max(bent):.2g} "
-            "of its length)"
-        )
-    return f"{' or '.join(parts)}, as seen at t = {float(traj.ts[k]):.6g} s" if parts else None
+        link = robot.links[int(np.argmax(bent))].name
+        parts.append(f"link {link!r} (the most deflected, {np.max(bent):.2g} of its length)")
+    return f"{' or '.join(parts)}, at t = {float(traj.ts[k]):.6g} s" if parts else None

@@ -17,21 +17,19 @@ RATIO = 3  # of one step of the differences to the last
 
 
 class GradientTable(eqx.Module):
-    """Per float leaf (and component): forward, reverse, finite difference, and the largest relative
-    disagreement."""
+    """Forward, reverse and finite-difference derivative of every component of the float leaves."""
 
     names: tuple[str, ...] = eqx.field(static=True)
     forward: np.ndarray
     reverse: np.ndarray
     finite: np.ndarray
-    doubt: np.ndarray  # the differences' own estimate of their error
-    scale: np.ndarray  # what one would call a change of size one in that component
+    doubt: np.ndarray  # estimated error of the differences
+    scale: np.ndarray  # a typical size of that component
 
     @property
     def error(self) -> np.ndarray:
-        """Disagreement per component, relative to the derivative there, or to a thousandth of the
-        largest scaled derivative of all where that is more (below it, round-off of the differences
-        rules)."""
+        """Disagreement per component, relative to the derivative, or to a thousandth of the largest
+        scaled derivative if that is larger: below it, round-off dominates the differences."""
         size = np.maximum(
             np.abs(self.finite),
             np.max(np.abs(self.finite * self.scale), initial=0.0) / self.scale * 1e-3,
@@ -170,12 +168,12 @@ def _components(
 
 
 def extrapolate(slopes: list[float]) -> tuple[float, float]:
-    """(Central differences with steps h, 3 h, 9 h, ... extrapolated to none, estimate of the
+    """(Central differences with steps h, 3 h, 9 h, ... extrapolated to zero, estimate of the
     error).
 
-    Three neighbouring steps give a value of sixth order, and two of fourth order whose gap says
-    what round-off and curvature are worth there. The gap may be small by chance, so the value of
-    the next larger steps is asked too.
+    Three neighbouring steps give a value of sixth order, and two of fourth order. The gap of these
+    estimates round-off and curvature. It may be small by chance, so the value of the next larger
+    steps counts too.
     """
     a, b = RATIO**2, RATIO**4
     fourth = [(a * x - y) / (a - 1) for x, y in itertools.pairwise(slopes)]

@@ -28,7 +28,7 @@ from flexjax.simulate._tangent import (
 
 class Modes(eqx.Module):
     """Vibration about a state: frequencies [Hz], damping ratios, and complex shapes in retract
-    coordinates (columns; no derivative)."""
+    coordinates (columns, without derivative)."""
 
     frequencies: Float[Array, " n"]
     damping: Float[Array, " n"]

@@ -121,8 +121,8 @@ def _cast(tree: Tree, dtype: DTypeLike) -> Tree:
 
 
 def _output_times(ts: NumbersLike) -> np.ndarray | Float[Array, " T"]:
-    """Checked, and on the host where they can be: inside a compiled function even constants would
-    become tracers."""
+    """Checked output times, on the host if they are concrete: inside a compiled function even
+    constants would become tracers."""
     ts = ts if is_traced(ts) else np.asarray(ts, float)
     if ts.ndim != 1 or ts.shape[0] < 2:
         raise ValueError(

@@ -42,8 +42,8 @@ def read_start(
 
 
 def origin_of(model: AbstractModel, start: Start | State) -> str:
-    """The mark of states that follow from ``start``: which formulation gives their numbers a
-    meaning. A state without a mark stays so, and a scan over states keeps its structure."""
+    """The mark of states that follow from ``start``: the formulation to which their numbers belong.
+    A state without a mark stays so, because a scan over states keeps its structure."""
     return start.origin if isinstance(start, State) else type(model.formulation).__name__
 
 
@@ -52,7 +52,7 @@ def marked(y: State, origin: str) -> State:
 
 
 def first_state(model: AbstractModel, drive: Drive, t0: ScalarLike, start: Start | State) -> State:
-    """The state at ``t0``, without a mark: solvers make states of their parts."""
+    """The state at ``t0``, without a mark, because solvers build states from their parts."""
     if isinstance(start, State):
         return marked(start, "")
     return model.initial_state(drive, t0, start)
@@ -86,7 +86,7 @@ def _refuse_foreign(y: State, model: AbstractModel) -> None:
 
 @eqx.filter_jit
 def _refuse_unlike(y: State, model: AbstractModel, drive: Drive) -> None:
-    # Compiled only for jit's memory: the initial state is traced once, not at every call.
+    # Compiled so that the initial state is traced once, not at every call.
     zero = jnp.zeros((), model.robot.gravity.dtype)
     like = jax.eval_shape(lambda: model.initial_state(drive, zero, Start()))
     if jtu.tree_structure(y.memory) != jtu.tree_structure(like.memory):

@@ -231,8 +231,7 @@ def link_numbers(
         parts = _with_payload(parts, payload, cubics, L)
     M, rotary, rotary_coupling, a, b, rigid = parts
     M = M.at[cubics.size :, 3].set(1.0)
-    G = H = jnp.zeros_like(M)
-    spread = jnp.eye(2, dtype=L.dtype)
+    G, H, spread = jnp.zeros_like(M), jnp.zeros_like(M), jnp.eye(2, dtype=L.dtype)
     if stiffening:
         mass, moment = _beyond(link, folded + others, xi.reshape(-1))
         G, H = (band(weight * y.reshape(shape), f1, f1) for y in (mass, moment))

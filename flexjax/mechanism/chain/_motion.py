@@ -48,7 +48,7 @@ else:
 
 
 class AbstractMovingChain(AbstractLagrangianTerm):
-    """A chain whose coordinates, twists and momenta are known; the dynamics build on it."""
+    """Coordinates, twists and inertia of a chain; the dynamics build on it."""
 
     robot: AbstractVar[Robot]
     parameters: AbstractVar[Parameters]

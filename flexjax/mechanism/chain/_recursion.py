@@ -93,7 +93,7 @@ def factorise(
 def _at_frame(
     IA: Float[Array, "dim dim"], link: tuple[Array, ...]
 ) -> tuple[Float[Array, "dim dim"], tuple[Array, ...]]:
-    """The inertia at a stage's frame with ``IA`` at its tip, and what the way back needs."""
+    """The inertia at a stage's frame with ``IA`` at its tip, and factors for the sweep outwards."""
     if len(link) == 1:  # rigid
         return link[0] + IA, ()
     P, Y, F, root = link

@@ -35,7 +35,7 @@ class ChainNewmark(AbstractStepSolver):
         made_jump: Jump,
     ):
         carried = solver_state
-        # Static: without breaks nothing jumps, and the second sweep need not be compiled.
+        # Static: without breaks nothing jumps, and the second sweep is not compiled.
         if term.drive.breaks().shape[0]:
             carried = lax.cond(made_jump, lambda: self.begin(term, step, y0), lambda: solver_state)
         at = (step.t0, step.t1, y0, carried, step.piece_time)

@@ -41,9 +41,8 @@ def _subtract(a, b):
 def _verdict(exact: bool, eps, k, now, last, scale):
     """(whether Newton goes on, whether it has converged) after the k-th correction, of size
     ``now``."""
-    # Newton's next correction is about now^3/last^2 if the matrix is exact, now^2/last if it is
-    # not: stop when that is below rounding, of which corrections that are nothing else have 50 to
-    # 100 eps.
+    # Newton's next correction is about now^3/last^2 if the matrix is exact, otherwise now^2/last.
+    # Stop when it is below round-off; corrections of pure round-off have 50 to 100 eps.
     ahead = now * (now / last) ** (2 if exact else 1)
     done = (now <= 4 * eps * scale) | ((k > 0) & (ahead <= 16 * eps * scale) & (now < 1e-3 * scale))
     stalled = (k > 3) & (now > 0.5 * last) & (now < eps**0.5 * scale)
@@ -51,7 +50,7 @@ def _verdict(exact: bool, eps, k, now, last, scale):
 
 
 def _speed(u):
-    # Multipliers of loops have other units: velocities say when to stop.
+    # Multipliers of loops have other units: convergence is measured in velocities.
     return _size((u.joints, u.nodes))
 
 
@@ -91,8 +90,8 @@ _iterate = jax.custom_batching.custom_vmap(_newton)
 
 @_iterate.def_vmap
 def _iterate_batch(size, batched, term, stage, guess, floor):
-    """With the batch last from the first iteration to the last, where the term has corrections for
-    that: copied once per step and not in every iteration."""
+    """The batch stays in the last axis in all iterations, if the term has corrections for that: one
+    copy per step, not one per iteration."""
     args = (term, stage, guess, floor)
     if not term.batches:
         leaves, tree = jtu.tree_flatten(args)
@@ -151,7 +150,7 @@ def _within_limits(term, stage, guess):
 
 
 class _Residual(eqx.Module):
-    """Of a stage, in its unknowns as one vector."""
+    """The residual of a stage, as a function of one vector."""
 
     term: AbstractPortHamiltonianTerm
     stage: PyTree
@@ -162,8 +161,8 @@ class _Residual(eqx.Module):
 
 
 class _StageMatrix(AbstractJacobianSolve):
-    """Newton's matrix at the root. Where it leaves something out, it only stands in front of an
-    iteration with the exact one."""
+    """Newton's matrix at the root. If it omits something, it preconditions an iteration with the
+    exact matrix."""
 
     recompute = False
     term: AbstractPortHamiltonianTerm
@@ -187,7 +186,7 @@ class _StageMatrix(AbstractJacobianSolve):
 
 
 def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
-    """Unknowns of a stage, and whether Newton converged. The iteration runs on values without
+    """Unknowns of a stage, and whether Newton's iteration converged. It runs on values without
     derivatives."""
     quiet, quiet_stage = stop(term), stop(stage)
     dtype = jtu.tree_leaves(guess)[0].dtype
@@ -200,9 +199,8 @@ def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree,
     return restore(differentiable_root(_Residual(term, stage, restore), solve, flat)), ok
 
 
-# Reverse mode keeps the roots of a step and evaluates the rest of it once more, instead of keeping
-# all that its derivative needs: the gradient of 2000 steps of a link of four elements took 2.05
-# simulations instead of 3.04.
+# Reverse mode stores the roots of a step and evaluates the rest of it once more: two thirds of the
+# time of storing all that the derivative needs.
 _recomputed = functools.partial(
     eqx.filter_checkpoint,
     prevent_cse=False,
@@ -237,18 +235,21 @@ class _AbstractStageSolver(AbstractStepSolver):
 
 
 class ImplicitMidpoint(_AbstractStageSolver):
-    """Implicit midpoint on the group: second order, no numerical damping; energy, work of the drive
-    and dissipation balance to rounding at any dt.
+    """Implicit midpoint rule on the group: second order, without numerical damping. Energy, work of
+    the drive and dissipation balance to round-off at any dt.
 
-    Waves that a jump of the drive excites are never damped by it: there use :class:`TRBDF2`, or
+    It does not damp the waves that a jump of the drive excites: use :class:`TRBDF2` there, or
     smaller steps.
+
+    >>> import flexjax as fx
+    >>> solver = fx.ImplicitMidpoint()
     """
 
     def stages(self, term, step, y0, before):
         t1, dt, piece_time = step.t1, step.dt, step.piece_time
         stage = term.prepare(step.middle, y0.mech, 0.5 * dt, (t1, 2.0), piece_time, y0.memory)
         here = term.guess(y0.mech)
-        # Straight on from the last midpoint through the present state.
+        # Extrapolated from the last midpoint through the present state.
         guess = stop(jtu.tree_map(lambda now, before: 2 * now - before, here, before))
         guess = eqx.tree_at(lambda u: u.loops, guess, stop(before.loops))
         u, ok = solve_stage(term, stage, guess, lax.stop_gradient(1e-3 / dt))
@@ -259,9 +260,15 @@ class ImplicitMidpoint(_AbstractStageSolver):
 
 
 class TRBDF2(_AbstractStageSolver):
-    """Midpoint to the inner time, then the second-order backward difference: second order and
-    L-stable, so that the stiff waves which step inputs excite die out within a few steps. The
-    energy that this takes is not in the books: the balance falls."""
+    """Midpoint rule to an inner time, then the second-order backward difference: second order and
+    L-stable.
+
+    It damps the stiff waves that jumps of the drive excite within a few steps. The energy balance
+    falls by the energy that this dissipates.
+
+    >>> import flexjax as fx
+    >>> solver = fx.TRBDF2()
+    """
 
     def stages(self, term, step, y0, before):
         t0, t1, dt, piece_time = step.t0, step.t1, step.dt, step.piece_time
@@ -287,7 +294,7 @@ class TRBDF2(_AbstractStageSolver):
         )
         mech, power2, loss2 = term.arrive(second, u, 1.0)
         mech = term.settle(t1, mech, piece_time)
-        # The same formula on the books.
+        # The same formula for the work and the dissipated energy.
         work = (1 - weight) * inner * power1 + h * power2
         loss = (1 - weight) * inner * loss1 + h * loss2
         y1 = State(mech, y0.work + work, y0.dissipated + loss, y0.memory)

@@ -1,7 +1,7 @@
 """Efforts with limits in an implicit step: which of them are at their limits in its solution.
 
-A limited effort has a kink. An iteration that starts on the wrong side of it may jump to and fro
-across the kink for ever. With the rest of the step linear, P dx = -r + E f with efforts f on the
+A limited effort has a kink. An iteration that starts on the wrong side of it may alternate across
+the kink without end. With the rest of the step linear, P dx = -r + E f with efforts f on the
 rows E, the efforts follow from a small problem: f_i = clip(f_i(guess) - s_i dx_i) within +-bound_i.
 It has one solution (it minimises a convex function), which coordinate-wise projection finds.
 """
@@ -42,7 +42,7 @@ def first_guess(
     def slopes(at: Limits):
         return jnp.maximum(cv * at.kd + cq * at.kp, 0.0)
 
-    # As in the preconditioner; without them, rows answer to efforts by ``response``.
+    # The preconditioner contains them; without them, rows respond to efforts by ``response``.
     steep = jnp.where(jnp.abs(first.effort) < first.bound, slopes(first), 0.0)
     loose = jnp.linalg.inv(one - columns[rows] * steep[None, :])
     response = loose @ columns[rows]
@@ -62,7 +62,7 @@ def first_guess(
 
     cut = jnp.any(jnp.abs(first.effort) >= first.bound)
     limited, slope, cut = lax.fori_loop(0, corrections, correct, (guess, steep, cut))
-    # Where no limit acts the iteration starts as it does without.
+    # Without an active limit the iteration starts from the original guess.
     guess, change = jnp.where(cut, limited, guess), jnp.where(cut, slope - steep, 0.0)
     correction = jnp.linalg.inv(one + change[:, None] * columns[rows]) * change[None, :]
 
@@ -95,7 +95,7 @@ def _efforts(effort, slope, bound, response, start, first):
     going = lambda c: (c[1] > 1e-6) & (c[2] < (1 if n == 1 else SWEEPS))
     force, _, _ = lax.while_loop(going, sweep, carry)
     inside = jnp.abs(force) < bound * (1 - 1e-9)
-    # Those within their limits exactly, the others at them.
+    # Solve exactly for the efforts within their limits; the others are at their limits.
     held = jnp.where(inside, 0.0, jnp.clip(force, -bound, bound))
     s = jnp.where(inside, slope, 0.0)
     known = jnp.where(inside, effort - slope * (start + response @ held), held)

@@ -24,13 +24,13 @@ SECANTS = 8
 
 
 class _Secants(eqx.Module):
-    """What the iteration has learnt of the preconditioned Jacobian: steps and the changes of the
-    residual that they made, the latter orthonormal.
+    """Secants of the preconditioned Jacobian: steps, and the changes of the residual that they
+    caused (orthonormal).
 
-    Where the approximate matrix neglects much (velocity products on an axis of little inertia,
-    unresolved modes) plain iterations contract slowly or not at all; on what the secants span the
-    correction is that of the exact matrix. This is Anderson's acceleration, equal to GMRES where
-    the residual is linear.
+    If the approximate matrix neglects much (velocity products on an axis of little inertia,
+    unresolved modes), plain iterations contract slowly or not at all. In the span of the secants
+    the correction is that of the exact matrix. This is Anderson acceleration, equal to GMRES for a
+    linear residual.
     """
 
     steps: Float[Array, "m n"]
@@ -49,8 +49,8 @@ class _Secants(eqx.Module):
     def learn(
         self, step: Float[Array, " n"], change: Float[Array, " n"], count: Int[Array, ""]
     ) -> "_Secants":
-        """With the ``count``-th step and what it changed; the oldest makes room. Nothing before the
-        first step, nor from a change already known."""
+        """Add the ``count``-th step and its change, in place of the oldest. Nothing is added before
+        the first step, nor for a change in the span of the others."""
         here = (jnp.arange(self.steps.shape[0]) == (count - 1) % self.steps.shape[0])[:, None]
         steps, changes = jnp.where(here, 0.0, self.steps), jnp.where(here, 0.0, self.changes)
         known = changes @ change
@@ -78,9 +78,8 @@ class _Iteration(eqx.Module):
 def _iterate(residual, precondition, guess, floor, noise):
     """(root, number of iterations, whether they converged). Never differentiated."""
     eps = jnp.finfo(guess.dtype).eps
-    # Round-off of a residual grows with the number of terms that it sums: corrections of 100 links
-    # in space (500 unknowns) end in noise of 2e4 eps, and waiting for less took them half as many
-    # iterations again. In single precision 4096 eps would be above what counts as converged.
+    # Round-off of a residual grows with its number of terms: corrections of 100 links in space (500
+    # unknowns) end in noise of 2e4 eps. In single precision 4096 eps would exceed ``loose``.
     tight, near, loose = 16 * eps, min(max(4096, 64 * guess.shape[0]) * eps, eps**0.5), eps**0.5
 
     def size(x):
@@ -96,10 +95,9 @@ def _iterate(residual, precondition, guess, floor, noise):
         # ``noise`` is a few times too large.
         unsure = jnp.minimum(noise, loose * scale)
         quiet, still = jnp.maximum(near * scale, unsure), jnp.maximum(tight * scale, unsure / 8)
-        # A correction leaves an error of its own size times the rate at which they shrink, for
-        # which the worse of the last two is taken. Near round-off slow shrinking is noise; further
-        # away it takes three corrections that do not shrink, for accelerated ones do not do so one
-        # by one.
+        # A correction leaves an error of its size times the rate of convergence, for which the
+        # worse of the last two counts. Near round-off, slow convergence is noise. Elsewhere three
+        # corrections must fail to shrink, because accelerated ones need not shrink one by one.
         rate = jnp.where(s.count > 0, now / s.best, jnp.inf)
         stalled = jnp.where(rate < 0.7, 0, s.stalled + 1)
         reached = (now <= still) | (now * jnp.maximum(rate, s.rate) <= still)

@@ -21,10 +21,9 @@ else:
 
 
 class State(eqx.Module):
-    """State of a simulation: the formulation's own ``mech``, the work done by the drive and the
-    energy dissipated since the start, and what sampled controllers remember. ``traj.final`` is one;
-    pass it as ``start`` to go on. ``origin`` names the formulation of ``mech`` where it is
-    known."""
+    """State of a simulation: the formulation's own ``mech``, the work of the drive and the energy
+    dissipated since the start, and the memory of sampled controllers. ``traj.final`` is one; pass
+    it as ``start`` to continue. ``origin`` names the formulation of ``mech``, if known."""
 
     mech: PyTree
     work: Float[Array, ""]
@@ -49,8 +48,8 @@ class Mechanical(eqx.Module):
 
 
 class Limits(eqx.Module):
-    """Efforts (n,) that are cut off at ``bound``, as they would be without, and their slopes in the
-    coordinate and the rate of their ``rows`` (static), taken positive where they resist."""
+    """Efforts (n,) before they are cut off at ``bound``, and their slopes w.r.t. the coordinate and
+    the rate of their ``rows`` (static), positive where they resist."""
 
     effort: Float[Array, " n"]
     bound: Float[Array, " n"]
@@ -108,13 +107,13 @@ class AbstractTerm(diffrax.AbstractTerm):
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
     def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
-        """``y`` with the rates of a Motion itself, after a jump at ``t`` in the piece
-        ``piece_time``; as it is where the term reads them from the drive."""
+        """``y`` with the rates of a Motion, after a jump at ``t`` in the piece ``piece_time``;
+        unchanged if the term reads these rates from the drive."""
         return y
 
     def held(self, t: ScalarLike, dx: PyTree) -> PyTree:
-        """Masks like the tangent ``dx``: coordinates in the state that a Motion holds or that
-        follow from others. They depend on static facts only."""
+        """Masks like the tangent ``dx``: coordinates of the state that a Motion prescribes or that
+        follow from others. They are static."""
         return jtu.tree_map(lambda x: jnp.zeros(x.shape, bool), dx)
 
     def complete(self, t: ScalarLike, mech: PyTree, piece_time: PieceTime) -> PyTree:
@@ -122,8 +121,8 @@ class AbstractTerm(diffrax.AbstractTerm):
         return mech
 
     def relative_rate(self, t: ScalarLike, y: State, piece_time: PieceTime, about: State) -> PyTree:
-        """``rate`` less that with which ``about`` follows the base and the joints that a Motion
-        moves: zero at an equilibrium. Only terms with absolute coordinates need to subtract it."""
+        """``rate`` less the rate with which ``about`` follows the base and the prescribed joints:
+        zero at an equilibrium. Only terms with absolute coordinates subtract it."""
         return self.rate(t, y, piece_time)
 
     def imbalance(self, t: ScalarLike, y: State, piece_time: PieceTime) -> PyTree:

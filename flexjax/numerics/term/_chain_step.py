@@ -10,9 +10,8 @@ from flexjax.numerics.term._base import AbstractTerm, State
 
 
 class AbstractChainStepTerm(AbstractTerm):
-    """Mechanics whose implicit step is one sweep along a chain. ``carried`` is what a step hands to
-    the next besides the state (accelerations, powers): the solver keeps it and never looks
-    inside."""
+    """Mechanics whose implicit step is one sweep along a chain. ``carried`` is what a step passes
+    to the next besides the state (accelerations, powers); the solver only stores it."""
 
     @abc.abstractmethod
     def start(self, t0, t1, y: State, piece_time) -> Any:
