@@ -27,13 +27,14 @@ from flexjax.simulate._tangent import (
 
 
 class Modes(eqx.Module):
-    """Vibration about a state: frequencies [Hz], damping ratios, and complex shapes in retract
-    coordinates (columns, without derivative)."""
+    """Vibration about a state under a drive: frequencies [Hz], damping ratios, and complex shapes
+    in retract coordinates (columns, without derivative)."""
 
     frequencies: Float[Array, " n"]
     damping: Float[Array, " n"]
     shapes: Array
     at: State
+    drive: Drive = eqx.field(default_factory=Drive)
 
     def __str__(self) -> str:
         if len(self.frequencies) == 0:
@@ -168,7 +169,7 @@ def modes(
     if not is_traced(frequency):
         keep = np.flatnonzero(np.isfinite(np.asarray(frequency)))
         frequency, damping, shapes = frequency[keep], damping[keep], shapes[:, keep]
-    return Modes(frequency, damping, jax.lax.stop_gradient(shapes), y)
+    return Modes(frequency, damping, jax.lax.stop_gradient(shapes), y, drive)
 
 
 def linearise(

@@ -17,9 +17,11 @@ from flexjax.viz._time_plots import above_zero
 
 
 @eqx.filter_jit
-def _mode_displacements(model: AbstractModel, y: State, shapes: Array, stations: Array):
+def _mode_displacements(
+    model: AbstractModel, drive: Drive, y: State, shapes: Array, stations: Array
+):
     """Positions (L, S, 3) at rest and complex displacements (n, L, S, 3) of the modes."""
-    term = model.term(Drive())
+    term = model.term(drive)
     flat, unravel = ravel(
         jax.tree.map(
             lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(lambda: term.rate(0.0, y, None))
@@ -28,7 +30,7 @@ def _mode_displacements(model: AbstractModel, y: State, shapes: Array, stations:
 
     def positions(x):
         moved = State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
-        return model.observe(jnp.zeros((), x.dtype), moved, Drive(), stations).frames[..., :3]
+        return model.observe(jnp.zeros((), x.dtype), moved, drive, stations).frames[..., :3]
 
     rest, tangent = jax.linearize(positions, flat)
     displace = jax.vmap(tangent)
@@ -43,7 +45,9 @@ def mode_shapes(modes: Modes, *, model: AbstractModel) -> Figure:
         raise ValueError("plot: no vibration modes; expected elastic links or flexible joints.")
     rest, moved = (
         np.asarray(x)
-        for x in _mode_displacements(model, modes.at, modes.shapes, jnp.linspace(0.0, 1.0, 21))
+        for x in _mode_displacements(
+            model, modes.drive, modes.at, modes.shapes, jnp.linspace(0.0, 1.0, 21)
+        )
     )
     size = float(np.max(np.ptp(rest.reshape(-1, 3), axis=0)))
     columns = min(n, 3)

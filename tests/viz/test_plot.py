@@ -14,6 +14,7 @@ import flexjax as fx
 from flexjax.simulate import Comparison, Linear, Modes
 from flexjax.simulate._compare import Row
 from tests._sample import sample_model, sample_trajectory
+from tests.contract_parts import pendulum
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,19 @@ def test_spectrum_peaks_where_the_signal_vibrates(runs):
         abs(np.nanmax(amplitude) - 20.0) < 0.5
     )  # in mm: the window does not change the size of a sine
     assert [line[0, 0] for line in lines(figure.axes[0])[1:]] == [37.0, 80.0]
+
+
+def test_modes_are_drawn_under_their_own_drive():
+    """On a base that is moved and rotated."""
+    model = fx.RigidArm().bind(pendulum())
+    to = fx.stack([fx.constant(x) for x in (0.3, 0.2, 0.0)])
+    base = fx.Base(translation=to, angle=fx.constant(0.5))
+    drive = fx.Drive(joints={"root": fx.PD(30.0, 0.0, fx.constant(0.0))}, base=base)
+    rest = lines(fx.plot(fx.modes(model, drive=drive), model=model).axes[0])[0]
+    length = float(model.robot.links[0].length)
+    np.testing.assert_allclose(rest[0], [0.3, 0.2], atol=1e-12)
+    tip = rest[0] + length * np.array([np.cos(0.5), np.sin(0.5)])
+    np.testing.assert_allclose(rest[-1], tip, atol=1e-12)
 
 
 def test_modes_frequency_response_comparison_convergence(runs):
