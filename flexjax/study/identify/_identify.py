@@ -121,6 +121,7 @@ def identify(
         fit = search(
             problem, measured, z0, history=history, bar=bar, grow=starts == 1 and not history
         )
+        _refuse_failed_starts(problem, data, fit)
         sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
         noise = dict.fromkeys(rows.names, 1.0)
         rounds = reweight if sum(not k for k in known.values()) > 1 else 0
@@ -141,6 +142,15 @@ def identify(
         if bar is not None:
             bar.finish(fit.status)
     return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
+
+
+def _refuse_failed_starts(problem: Problem, data: list[Data], fit: _fit.Fit) -> None:
+    """Without its first reading an experiment gives no information: the search stands still."""
+    names = [d.name for d in data if isinstance(d, Experiment)]
+    for group, run in zip(problem.groups, fit.predicted[0], strict=True):
+        for row, k in enumerate(group.members):
+            if not np.all(np.isfinite(np.asarray(run[row, 0]))):
+                problem.refuse_failed_start(jnp.asarray(fit.z), group, row, names[k])
 
 
 def _listed(field: str, data: Data | Sequence[Data]) -> list:

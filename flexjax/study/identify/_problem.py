@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._results import EquilibriumError, SimulationError
 from flexjax._types import ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.robot import Robot
+from flexjax.simulate import equilibrium, simulate
 from flexjax.study.free import FreeLike, Parameters, as_free, listed, parameters
 from flexjax.study.identify._readings import readings, stations_for
 from flexjax.study.identify.records._data import Data
@@ -98,6 +100,19 @@ class Problem(eqx.Module):
             factor = lambda d, joint=joint: d.joints[joint].signal.factor
             drive = eqx.tree_at(factor, drive, constant)
         return drive
+
+    def refuse_failed_start(self, z: Float[Array, " p"], group: Group, k: int, name: str) -> None:
+        """Raise where the run of a group's k-th experiment cannot start."""
+        model, values = self.rebound(z), self.parameters.values(z)
+        drive = self.drive_of(model, values, group, k)
+        start = self.parameters.place(group.starts[k], "start", values, group.members[k])
+        ts = group.ts[k]
+        try:
+            at = equilibrium(model, drive, start, t=ts[0]) if group.rest else start
+            simulate(model, drive, ts[:2], substeps=1, solver=self.solver, start=at)
+        except (EquilibriumError, SimulationError) as error:
+            what = "start = 'rest'" if group.rest else "the run"
+            raise ValueError(f"{name}: {what} fails at the best estimate: {error}") from error
 
     def readings_of(
         self,

@@ -8,11 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from flexjax._rules import derivative_where
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
-from flexjax.simulate import equilibrium, simulate
+from flexjax.simulate import find_equilibrium, simulate
 from flexjax.simulate.trajectory import measure
 
 
@@ -46,9 +47,14 @@ def readings(
     rest: bool = False,
     intervals: Int[Array, ""] | None = None,
 ):
-    """Readings (T, S) of the named sensors; NaN after a failure or the last interval."""
+    """Readings (T, S) of the named sensors; NaN after a failure or the last interval.
+
+    ``rest``: from the equilibrium next to ``start``; all are NaN where none is found.
+    """
+    found = None
     if rest:
-        start = equilibrium(model, drive, start, t=ts[0])
+        at = find_equilibrium(model, drive, start, t=ts[0])
+        found, start = at.ok, derivative_where(at.ok, at.state)
     traj = simulate(
         model,
         drive,
@@ -62,4 +68,5 @@ def readings(
     )
     recorded = tuple(s for s in model.robot.sensors if s.name in sensors)
     values = measure(traj, eqx.tree_at(lambda r: r.sensors, model.robot, recorded))
-    return jnp.stack([values[name] for name in sensors], axis=-1)
+    table = jnp.stack([values[name] for name in sensors], axis=-1)
+    return table if found is None else jnp.where(found, table, jnp.nan)
