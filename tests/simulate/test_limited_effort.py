@@ -63,6 +63,17 @@ def test_other_solvers_find_it(solver):
     assert np.isclose(traj.q[-1, 0], STIFF[200.0], rtol=0.02)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("linearisation", ["newton", "extrapolated"])
+def test_the_published_transfer_matrices_find_it(linearisation):
+    segments = {"segments": 4, "half_springs": False, "rotary": False, "beta": 0.3025, "gamma": 0.6}
+    published = fx.TransferMatrix(variant="paper", linearisation=linearisation, **segments)
+    wanted = run(fx.TransferMatrix(**segments).bind(pendulum()), 200.0, LIMIT)
+    traj = run(published.bind(pendulum()), 200.0, LIMIT)
+    assert traj.ok
+    assert np.isclose(traj.q[-1, 0], wanted.q[-1, 0], rtol=0.02)
+
+
 @pytest.mark.parametrize(
     "formulation",
     [fx.RigidArm(), pytest.param(fx.TransferMatrix(segments=2), marks=pytest.mark.slow)],

@@ -16,7 +16,7 @@ from flexjax.formulation.transfer_matrix._laws import (
     on_connections,
     targets,
 )
-from flexjax.formulation.transfer_matrix._series import bend_of, moved, with_bend
+from flexjax.formulation.transfer_matrix._series import bend_of, moved, passes, with_bend
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
 from flexjax.formulation.transfer_matrix._term import (
     Carried,
@@ -144,47 +144,51 @@ class PaperTerm(AbstractChainStepTerm):
         small = self.reduced(predicted)
         ahead = moved(y.mech, q0 + dt * v0 + 0.5 * dt**2 * a0, v0 + dt * a0)
         star = inner.impose(t1, piece_time, self.reduced(ahead), ground)
-        laws = self._positions(
-            joint_laws(
-                inner,
+        th_old, w_old = inner.split(q0[: self.angles])[0], inner.split(v0[: self.angles])[0]
+        th, held, fixed = inner.split(star.q)[0], None, star
+        newton = self.linearisation == "newton"
+        # The paper has linear laws only; others are expanded about the pass before.
+        for term in passes(inner, self.passes if newton else 1):
+            laws = self._positions(
+                joint_laws(
+                    term,
+                    t1,
+                    piece_time,
+                    y.memory,
+                    inner.point(fixed, ground),
+                    inner.point(small, ground),
+                    beta * dt**2,
+                    gamma * dt,
+                    inner.bend_step(y.mech, carried, dt),
+                ),
                 t1,
                 piece_time,
-                y.memory,
-                inner.point(star, ground),
-                inner.point(small, ground),
-                beta * dt**2,
-                gamma * dt,
-                inner.bend_step(y.mech, carried, dt),
-            ),
-            t1,
-            piece_time,
-            small,
-            ground,
-            A,
-        )
-        th_old, w_old = inner.split(q0[: self.angles])[0], inner.split(v0[: self.angles])[0]
-        th, held = inner.split(star.q)[0], None
-        for _ in range(self.passes if self.linearisation == "newton" else 1):
+                small,
+                ground,
+                A,
+            )
             el, to_com = self._elements(
                 t1, piece_time, laws, predicted, th, held, th_old, dt * w_old, A
             )
             sol = SWEEPS[inner.sweep](el, jnp.concatenate([ground.point, ground.angle[None]]))
-            th, held = sol.e[:, 2], (el, sol)
-        centre = sol.e[:, :2] + to_com[0] * th[:, None] + to_com[1]
-        turn_acc = A * (sol.turn - inner.relative(small.q, ground.angle))
-        parent = before(A * (th - small.q[:n]), ground.acceleration)
-        motors = laws.motor_acceleration(turn_acc, parent)
-        q1 = jnp.concatenate(
-            [
-                th,
-                predicted.q[n : self.angles] + beta * dt**2 * motors,
-                sol.e[:, :2].reshape(-1),
-                centre.reshape(-1),
-            ]
-        )
-        a1 = A * (q1 - predicted.q)
-        v1 = predicted.v + gamma * dt * a1
-        fixed = inner.impose(t1, piece_time, self.reduced(moved(y.mech, q1, v1)), ground)
+            angle = sol.e[:, 2]
+            centre = sol.e[:, :2] + to_com[0] * angle[:, None] + to_com[1]
+            turn_acc = A * (sol.turn - inner.relative(small.q, ground.angle))
+            parent = before(A * (angle - small.q[:n]), ground.acceleration)
+            motors = laws.motor_acceleration(turn_acc, parent)
+            q1 = jnp.concatenate(
+                [
+                    angle,
+                    predicted.q[n : self.angles] + beta * dt**2 * motors,
+                    sol.e[:, :2].reshape(-1),
+                    centre.reshape(-1),
+                ]
+            )
+            a1 = A * (q1 - predicted.q)
+            v1 = predicted.v + gamma * dt * a1
+            fixed = inner.impose(t1, piece_time, self.reduced(moved(y.mech, q1, v1)), ground)
+            if newton:
+                th, held = angle, (el, sol)
         mech = moved(
             y.mech,
             jnp.concatenate([fixed.q, q1[self.angles :]]),
