@@ -49,8 +49,8 @@ _MESSAGES = {
     ),
     Status.constraint_drift: "a loop-closing constraint drifted; try a smaller dt",
     Status.invalid_parameter: "a parameter of the robot or the drive is not finite or outside "
-    "its range (a negative modulus, a station beyond the tip); give it bounds, "
-    "or vary its logarithm",
+    "its range (a negative modulus, a station beyond the tip, times that do not increase); give "
+    "it bounds, or vary its logarithm",
 }
 
 

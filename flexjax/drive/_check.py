@@ -4,10 +4,9 @@ Values are checked at construction and again at use, because a leaf may have bee
 are checked at use only, because a batch has one axis more.
 """
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,38 +16,15 @@ from jaxtyping import Array, Bool, PyTree
 
 from flexjax._types import NumbersLike
 from flexjax.drive.signal import AbstractSignal
-from flexjax.drive.signal._check import POSITIVE, as_concrete
+from flexjax.drive.signal._check import Range as Range, as_concrete
 from flexjax.robot import paths
 
 POSITION = "a position on the link, from 0 (base) to 1 (tip)"
 
 
-class Range(NamedTuple):
-    """The range of one parameter, checked on the host, or by the program where it is traced."""
-
-    field: str
-    value: Array | None
-    good: Callable[[Any], Any]  # elementwise, for numpy and traced arrays
-    expected: str
-
-    def faults(self, where: str) -> list[str]:
-        return value_fault(f"{where}.{self.field}", self.value, self.good, self.expected)
-
-    def holds(self) -> Bool[Array, ""]:
-        return jnp.asarray(True) if self.value is None else jnp.all(self.good(self.value))
-
-
 def is_finite(x: Any) -> Any:
     """``isfinite`` for numpy and traced arrays."""
     return abs(x) < np.inf
-
-
-def value_fault(where: str, value: NumbersLike | None, good: Callable, expected: str) -> list[str]:
-    """A fault unless every entry of ``value`` is good; none where it is absent or traced."""
-    known = None if value is None else as_concrete(value)
-    if known is None or np.all(good(known)):
-        return []
-    return [f"{where}: {known.tolist()}; expected {expected}."]
 
 
 def number_fault(where: str, value: NumbersLike | None, remedy: str) -> list[str]:
@@ -99,15 +75,24 @@ def leaves_hold(tree: PyTree, infinite: tuple[str, ...] = ()) -> list[Bool[Array
     return [jnp.all(good(leaf)) for _, leaf, good in _leaves(tree, infinite)]
 
 
+def _signals(tree: PyTree, where: str) -> Iterator[tuple[str, AbstractSignal]]:
+    """Path and value of every signal in a tree, and of those that signals are made of."""
+    inner = lambda x: x is not tree and isinstance(x, AbstractSignal)
+    for path, x in jtu.tree_leaves_with_path(tree, is_leaf=inner):
+        if inner(x):
+            name = f"{where}.{jtu.keystr(path, simple=True, separator='.')}"
+            yield name, x
+            yield from _signals(x, name)
+
+
+def signal_faults(where: str, tree: PyTree) -> list[str]:
+    """Faults of the values of all signals in a tree."""
+    return [f for name, x in _signals(tree, where) for r in x.ranges() for f in r.faults(name)]
+
+
 def signals_hold(tree: PyTree) -> list[Bool[Array, ""]]:
-    """Durations and periods of the signals in a tree are positive."""
-    is_signal = lambda x: isinstance(x, AbstractSignal)
-    found, conditions = [x for x in jtu.tree_leaves(tree, is_leaf=is_signal) if is_signal(x)], []
-    for signal in found:
-        fields = {f.name: getattr(signal, f.name) for f in dataclasses.fields(signal)}
-        times = [x for name, x in fields.items() if name in POSITIVE and isinstance(x, jax.Array)]
-        conditions += [jnp.all(x > 0) for x in times] + signals_hold(list(fields.values()))
-    return conditions
+    """``signal_faults`` inside a program: conditions that must hold."""
+    return [r.holds() for _, x in _signals(tree, "") for r in x.ranges()]
 
 
 def refuse_any(faults: list[str]) -> None:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive._base import Base, Load
-from flexjax.drive._check import finite_faults, leaves_hold, signals_hold
+from flexjax.drive._check import finite_faults, leaves_hold, signal_faults, signals_hold
 from flexjax.drive._controllers import PD, AbstractActuation, ActuationState, Feedback, Sampled
 from flexjax.robot import Robot
 
@@ -102,6 +102,7 @@ class Drive(eqx.Module):
             faults += load.faults(f"drive.loads.{i}")
         if self.base is not None:
             faults += self.base.faults("drive.base")
+        faults += signal_faults("drive", self)
         reported = {fault.partition(":")[0] for fault in faults}
         more = finite_faults("drive", self, infinite=INFINITE)
         return faults + [fault for fault in more if fault.partition(":")[0] not in reported]

@@ -12,7 +12,7 @@ from flexjax.simulate._arguments import Run
 from flexjax.simulate._assemble import assemble, choose_rows
 from flexjax.simulate._controller import stopping_at
 from flexjax.simulate._march import RunState, all_finite
-from flexjax.simulate._range import guarded
+from flexjax.simulate._range import guarded, increasing
 from flexjax.simulate._start import first_state
 from flexjax.simulate.trajectory import Trajectory
 
@@ -26,8 +26,8 @@ def run_adaptive(
     max_steps: int,
 ) -> Trajectory:
     """The trajectory of an adaptive run; ``dt`` is its first step."""
-    ts = run.ts
     holds, given, start = guarded(run.model, run.drive, run.start)
+    in_order, ts = increasing(run.ts)
     drive = given = prepare_signals(given)
     # StepTo has all its steps: it takes no first one, and the user puts the breaks among them.
     fixed = isinstance(controller, diffrax.StepTo)
@@ -52,9 +52,9 @@ def run_adaptive(
         max_steps=max_steps,
         throw=False,
     )
-    ys, end = _outcome(run, solution, holds)
+    ys, end = _outcome(run, solution, holds & in_order)
     mean = (ts[-1] - ts[0]) / jnp.maximum(end.steps, 1)
-    return assemble(run, given, ys, ts, end, mean)
+    return assemble(run, given, ys, run.ts, end, mean)
 
 
 def _outcome(run: Run, solution: diffrax.Solution, holds: jax.Array):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, Bool, Float, PyTree
 
+from flexjax._results import Status
 from flexjax._types import ScalarLike
 from flexjax.drive import Drive
 from flexjax.numerics.term import State
@@ -37,7 +38,8 @@ def assemble(
     that a Motion has there, and the reactions that belong to them.
     """
     model, ts = run.model, run.ts
-    good = ~(ts > end.t_fail - 1e-12) | (end.status == 0)
+    begun = end.status != int(Status.invalid_parameter)
+    good = (~(ts > end.t_fail - 1e-12) | (end.status == 0)) & begun
     if run.intervals is not None:
         late = jnp.arange(ts.shape[0]) > run.intervals
         good = good & ~late

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax.ad_checkpoint import checkpoint_name
-from jaxtyping import Array, Bool
+from jaxtyping import Array, Bool, Float
 
 from flexjax._results import Status
 from flexjax._rules import derivative_where
@@ -32,6 +32,12 @@ def guarded(model: AbstractModel, drive: Drive, tree: Tree) -> tuple[Bool[Array,
     one is not, because results may be NaN there."""
     holds = in_range(model, drive)
     return holds, *derivative_where(holds, (drive, tree))
+
+
+def increasing(ts: Float[Array, " T"]) -> tuple[Bool[Array, ""], Float[Array, " T"]]:
+    """Whether traced output times increase, and times that do."""
+    good = jnp.all(ts[1:] > ts[:-1])
+    return good, jnp.where(good, ts, jnp.arange(ts.shape[0], dtype=ts.dtype))
 
 
 def refuse_outside_range(what: str, model: AbstractModel) -> None:

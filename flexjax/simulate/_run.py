@@ -14,7 +14,7 @@ from flexjax.simulate._arguments import Run
 from flexjax.simulate._assemble import assemble
 from flexjax.simulate._compile import compiler_options, under_transformation
 from flexjax.simulate._march import march
-from flexjax.simulate._range import guarded
+from flexjax.simulate._range import guarded, increasing
 from flexjax.simulate._start import first_state
 from flexjax.simulate.trajectory import Trajectory
 
@@ -34,20 +34,21 @@ def run_on_grid(run: Run, progress: bool) -> Trajectory:
 def _integrate(run: Run, report: Callable[[Array, int], None] | None = None) -> Trajectory:
     assert run.substeps is not None  # simulate always sets them here
     holds, drive, start = guarded(run.model, run.drive, run.start)
+    in_order, ts = increasing(run.ts)
     drive = prepare_signals(drive)
-    y0 = first_state(run.model, drive, run.ts[0], start)
+    y0 = first_state(run.model, drive, ts[0], start)
     size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
     marched = march(
         run.model,
         drive,
         run.solver,
-        run.ts,
+        ts,
         run.substeps,
         y0,
         checkpoint=20 * size * (run.ts.shape[0] - 1) * run.substeps > STORE_LIMIT,
         report=report,
         intervals=run.intervals,
-        holds=holds,
+        holds=holds & in_order,
     )
     return assemble(run, drive, *marched, jnp.max(jnp.diff(run.ts)) / run.substeps)
 

@@ -66,6 +66,14 @@ BAD = {
         lambda: fx.Drive(joints={"elbow": pd(limit=0.0)}),
         "limit: 0.0; expected a positive effort",
     ),
+    "times replaced by others out of order": (
+        lambda: eqx.tree_at(
+            lambda d: d.joints["elbow"].signal.signals[0].times,
+            fx.Drive(joints={"elbow": fx.Effort(fx.stack([fx.bang_bang(1.0, [0.0, 1.0])]))}),
+            jnp.array([1.0, 0.5]),
+        ),
+        "drive.joints.elbow.signal.signals.0.times: [1.0, 0.5]; expected increasing times",
+    ),
     "vector gain": (
         lambda: fx.Drive(joints={"elbow": pd(kp=[1.0, 2.0])}),
         "drive.joints.elbow.kp: numbers of shape (2,); expected one number",

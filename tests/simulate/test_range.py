@@ -55,6 +55,51 @@ def test_a_bad_drive_is_found_too():
     assert int(run(jnp.nan, 1.0)) == Status.invalid_parameter
 
 
+@pytest.mark.parametrize("name", [n if n == "RigidArm" else slow(n) for n in SMALLEST])
+def test_times_out_of_order_are_found(name):
+    """In one run of a batch; in the order of time they may coincide."""
+    model = SMALLEST[name]().bind(pendulum())
+
+    def tip(times):
+        drive = fx.Drive(joints={"root": fx.Effort(fx.bang_bang(0.1, times))})
+        traj = fx.simulate(model, drive, TS, dt=5e-3, stations=2, throw=False)
+        return jnp.where(traj.status == 0, traj.tip[-1, 1], 0.0), traj.status
+
+    rows = jnp.array([[0.0, 2e-3, 8e-3], [0.0, 8e-3, 2e-3], [0.0, 4e-3, 4e-3]])
+    slopes, status = jax.jit(jax.vmap(jax.grad(tip, has_aux=True)))(rows)
+    assert status.tolist() == [0, Status.invalid_parameter, 0]
+    assert np.isfinite(np.asarray(slopes)).all() and not np.any(slopes[1])
+
+
+@pytest.mark.parametrize(
+    "signal",
+    [
+        lambda t: fx.piecewise_constant(jnp.stack([0.0, t]), [1.0, 2.0]),
+        lambda t: fx.recorded(jnp.stack([0.0, t]), [1.0, 2.0]),
+        lambda t: fx.recorded(jnp.stack([0.0, t]), [1.0, 2.0], "linear"),
+        lambda t: fx.shift(2.0 * fx.bang_bang(1.0, jnp.stack([0.0, t])), 0.1),
+        lambda t: fx.trapezoid(0.0, 1.0, 0.35 + t, 0.1),
+    ],
+)
+def test_every_signal_has_its_times_checked(signal):
+    holds = lambda t: fx.Drive(joints={"root": fx.Effort(signal(t))}).holds()
+    assert jax.vmap(holds)(jnp.array([0.2, -0.2])).tolist() == [True, False]
+
+
+def test_output_times_out_of_order_are_found():
+    model = fx.RigidArm().bind(pendulum())
+
+    def run(ts):
+        traj = fx.simulate(model, None, ts, substeps=1, stations=2, throw=False)
+        return jnp.sum(jnp.where(traj.status == 0, traj.tip, 0.0)), (traj.status, traj.tip)
+
+    rows = jnp.array([[0.0, 5e-3, 1e-2], [0.0, 1e-2, 5e-3], [0.0, -5e-3, -1e-2]])
+    slopes, (status, tip) = jax.jit(jax.vmap(jax.grad(run, has_aux=True)))(rows)
+    assert status.tolist() == [0, Status.invalid_parameter, Status.invalid_parameter]
+    assert np.isfinite(np.asarray(slopes)).all() and np.isfinite(np.asarray(tip[0])).all()
+    assert np.isnan(np.asarray(tip[1:])).all()
+
+
 def test_the_failure_names_the_parameter():
     """Replaced without a check, as ``eqx.tree_at`` does."""
     robot = eqx.tree_at(lambda r: r.links[0].material.rho, pendulum(), jnp.asarray(-1200.0))

@@ -16,7 +16,7 @@ from flexjax._types import (
     as_float,
     hash_by_leaves,
 )
-from flexjax.drive.signal._check import check_finite
+from flexjax.drive.signal._check import Range, check_finite, positive_times
 
 Motion = tuple[Value, Value, Value]
 
@@ -43,6 +43,10 @@ class AbstractSignal(eqx.Module):
     @abc.abstractmethod
     def breaks(self) -> Times:
         """Times at which value, velocity or acceleration jump; their number is static."""
+
+    def ranges(self) -> list[Range]:
+        """The ranges of its parameters; every leaf must be finite anyway."""
+        return positive_times(self)
 
     def __call__(self, t: NumbersLike) -> Value:
         """The value at t; an array of times gives values of shape t.shape + value.shape."""

@@ -1,18 +1,59 @@
-"""Checks of signals at construction; the compiled program checks traced times."""
+"""Checks of signals at construction, and of values that were replaced or traced later."""
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Bool
 
 from flexjax._types import NumbersLike, is_traced
 
-# Fields of signals that are positive times: ``check_positive`` refuses others on the host, and the
-# program itself checks them where they are traced.
-POSITIVE = ("duration", "ramp", "period")
+POSITIVE = ("duration", "ramp", "period")  # fields of signals that are positive times
 
 
 def as_concrete(x: NumbersLike) -> np.ndarray | None:
     return None if is_traced(x) else np.asarray(x)
+
+
+class Range(NamedTuple):
+    """The range of one parameter, checked on the host, or by the program where it is traced."""
+
+    field: str
+    value: Array | None
+    good: Callable[[Any], Any]  # elementwise, for numpy and traced arrays
+    expected: str
+
+    def faults(self, where: str) -> list[str]:
+        return value_fault(f"{where}.{self.field}", self.value, self.good, self.expected)
+
+    def holds(self) -> Bool[Array, ""]:
+        return jnp.asarray(True) if self.value is None else jnp.all(self.good(self.value))
+
+
+def value_fault(where: str, value: NumbersLike | None, good: Callable, expected: str) -> list[str]:
+    """A fault unless every entry of ``value`` is good; none where it is absent or traced."""
+    known = None if value is None else as_concrete(value)
+    if known is None or np.all(good(known)):
+        return []
+    long = known.size > 8
+    shown = np.array2string(known, threshold=8, separator=", ") if long else known.tolist()
+    return [f"{where}: {shown}; expected {expected}."]
+
+
+def positive_times(signal: Any) -> list[Range]:
+    expected = "a positive time in seconds"
+    given = [(name, getattr(signal, name, None)) for name in POSITIVE]
+    return [Range(name, x, lambda x: x > 0, expected) for name, x in given]
+
+
+def increasing(times: Array) -> Range:
+    return Range("times", times, lambda t: t[1:] > t[:-1], "increasing times")
+
+
+def in_order(times: Array) -> Range:
+    """Neighbours may be equal: a piece without length."""
+    return Range("times", times, lambda t: t[1:] >= t[:-1], "increasing times")
 
 
 def refuse(owner: str, field: str, value: Any, expected: str, remedy: str) -> NoReturn:

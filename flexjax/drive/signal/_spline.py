@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from flexjax._types import NumbersLike, PieceTime, ScalarLike, Times, Value, as_float
 from flexjax.drive.signal._base import AbstractSignal, Motion
-from flexjax.drive.signal._check import check_same_length, check_times, refuse
+from flexjax.drive.signal._check import Range, check_same_length, check_times, increasing, refuse
 from flexjax.drive.signal._switched import parabolas, pick
 
 Ends = Literal["not-a-knot", "natural", "clamped"]
@@ -76,6 +76,9 @@ class Spline(AbstractSignal):
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         return self.prepared().evaluate(t, piece_time)
 
+    def ranges(self) -> list[Range]:
+        return [increasing(self.times)]
+
     def breaks(self) -> Times:
         return jnp.stack([self.times[0], self.times[-1]])
 
@@ -99,6 +102,9 @@ class Polyline(AbstractSignal):
         velocity = jnp.concatenate([zero, jnp.diff(self.values, axis=0) / widths, zero])
         position = jnp.concatenate([self.values[:1], self.values])
         return parabolas(t, piece_time, self.times, position, velocity, jnp.zeros_like(velocity))
+
+    def ranges(self) -> list[Range]:
+        return [increasing(self.times)]
 
     def breaks(self) -> Times:
         return self.times

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from flexjax._types import NumbersLike, PieceTime, Scalar, ScalarLike, Times, Value, as_float
 from flexjax.drive.signal._base import AbstractSignal, Motion
 from flexjax.drive.signal._check import (
+    Range,
     as_concrete,
     check_broadcast,
     check_finite,
@@ -15,6 +16,7 @@ from flexjax.drive.signal._check import (
     check_same_length,
     check_scalar,
     check_times,
+    in_order,
     refuse,
 )
 from flexjax.drive.signal._ties import distinct
@@ -95,6 +97,12 @@ class Trapezoid(AbstractSignal):
         acceleration = rows(zero, a, zero, -a, zero)
         return parabolas(t, piece_time, self.breaks(), position, velocity, acceleration)
 
+    def ranges(self) -> list[Range]:
+        share = self.ramp / self.duration
+        expected = "at most 1/2: a shorter ramp or a longer duration"
+        limit = Range("ramp / duration", share, lambda x: x <= 0.5 * (1 + 1e-6), expected)
+        return [*super().ranges(), limit]
+
     def breaks(self) -> Times:
         zero = jnp.zeros_like(self.duration)
         times = rows(zero, self.ramp, self.duration - self.ramp, self.duration)
@@ -141,6 +149,9 @@ class PiecewiseConstant(AbstractSignal):
         zero = jnp.zeros_like(value)
         return value, zero, zero
 
+    def ranges(self) -> list[Range]:
+        return [in_order(self.times)]
+
     def breaks(self) -> Times:
         return distinct(self.times)
 
@@ -161,6 +172,9 @@ class BangBang(AbstractSignal):
         sign = jnp.where(outside, 0.0, jnp.where(k % 2 == 1, 1.0, -1.0))
         zero = jnp.zeros_like(self.amplitude)
         return sign.astype(self.amplitude.dtype) * self.amplitude, zero, zero
+
+    def ranges(self) -> list[Range]:
+        return [in_order(self.times)]
 
     def breaks(self) -> Times:
         return distinct(self.times)
