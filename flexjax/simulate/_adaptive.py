@@ -8,9 +8,11 @@ import jax.tree_util as jtu
 
 from flexjax._results import Status
 from flexjax.drive.signal import prepare as prepare_signals, separate
+from flexjax.numerics.term import State
 from flexjax.simulate._arguments import Run
 from flexjax.simulate._assemble import assemble, choose_rows
 from flexjax.simulate._controller import stopping_at
+from flexjax.simulate._jump import AfterJumps, rates_jump
 from flexjax.simulate._march import RunState, all_finite
 from flexjax.simulate._range import guarded, increasing
 from flexjax.simulate._start import first_state
@@ -38,9 +40,13 @@ def run_adaptive(
     breaks = drive.breaks()
     if breaks.shape[0] and not fixed:
         controller = stopping_at(controller, breaks)
+    solver = run.solver
+    if rates_jump(drive):
+        begin = jnp.asarray(-jnp.inf if isinstance(start, State) else ts[0], ts.dtype)
+        solver = AfterJumps(run.solver, run.model, drive, begin, jnp.max(jnp.abs(ts)))
     solution = diffrax.diffeqsolve(
         run.model.term(drive),
-        run.solver,
+        solver,
         ts[0],
         ts[-1],
         None if fixed else jnp.asarray(dt, ts.dtype),
@@ -53,6 +59,10 @@ def run_adaptive(
         throw=False,
     )
     ys, end = _outcome(run, solution, holds & in_order)
+    if isinstance(solver, AfterJumps):
+        # Steps end before a break, and the last output is behind one at its time.
+        shown = solver.begun(ts[-1], end.y)[0]
+        ys = jtu.tree_map(lambda x, last: x.at[-1].set(last), ys, shown)
     mean = (ts[-1] - ts[0]) / jnp.maximum(end.steps, 1)
     return assemble(run, given, ys, run.ts, end, mean)
 

@@ -76,7 +76,7 @@ def assemble(
         t_fail=end.t_fail,
         where=end.where,
         stats=Statistics(end.steps, jnp.asarray(dt, ts.dtype), *names),
-        final=marked(end.y, origin_of(model, run.start)),
+        final=marked(end.end, origin_of(model, run.start)),
         stations=kept,
         robot=model.robot,
         ends=ends,

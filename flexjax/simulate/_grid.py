@@ -16,6 +16,7 @@ class TimeGrid(eqx.Module):
     t0: Float[Array, " n"]
     t1: Float[Array, " n"]
     piece: Float[Array, " n"]  # a time that picks the piece of every signal
+    before: Float[Array, " n"]  # that of the row before; of the first row its own
     jump: Bool[Array, " n"]  # whether the row begins on a break
     # Between two times that coincide (breaks, or a break and an output): no length, so the state
     # stays, but its derivative with respect to either time is that of a step.
@@ -46,7 +47,7 @@ def time_grid(
     if breaks.shape[0] == 0:
         no = jnp.zeros(even.shape[0] - 1, bool)
         middle = lax.stop_gradient(0.5 * (even[:-1] + even[1:]))
-        return TimeGrid(even[:-1], even[1:], middle, no, no, slot)
+        return TimeGrid(even[:-1], even[1:], middle, middle, no, no, slot)
     return _with_breaks(ts, even, slot, breaks, stagger)
 
 
@@ -140,7 +141,8 @@ def _divided(
     pad = jnp.minimum(ulp, 0.25 * (upper - lower))
     piece = jnp.clip(0.5 * (v0 + v1), lower + pad, upper - pad)
     slot = jnp.where(used & (j + 1 == n), slots[k + 1], count)
-    return TimeGrid(t0, t1, piece, jump, used & ~(v1 > v0), slot)
+    before = jnp.concatenate([piece[:1], piece[:-1]])
+    return TimeGrid(t0, t1, piece, before, jump, used & ~(v1 > v0), slot)
 
 
 def _between(

@@ -21,11 +21,13 @@ from flexjax.drive.signal import separate
 from flexjax.formulation import AbstractModel
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.simulate._grid import TimeGrid, time_grid
+from flexjax.simulate._jump import after_jump, rates_jump
 
 
 class RunState(eqx.Module):
     """What the time loop carries. The first failure freezes it: a run of a batch that failed does
-    not disturb the others. ``where`` is the index of the joint concerned, or -1."""
+    not disturb the others. ``where`` is the index of the joint concerned, or -1. ``before``: where
+    rates may jump, the state before an impulse at its time."""
 
     y: State
     solver_state: object
@@ -33,6 +35,12 @@ class RunState(eqx.Module):
     t_fail: Float[Array, ""]
     where: Int[Array, ""]
     steps: Int[Array, ""]
+    before: State | None = None
+
+    @property
+    def end(self) -> State:
+        """The state from which another run goes on."""
+        return self.y if self.before is None else self.before
 
 
 def _choose(pick: Bool[Array, ""], a: PyTree, b: PyTree) -> PyTree:
@@ -61,20 +69,33 @@ def march(
     report: Callable[[Array, int], None] | None = None,
     intervals: Int[Array, ""] | None = None,
     holds: Bool[Array, ""] | bool = True,
+    resumed: bool = False,
 ) -> tuple[State, Float[Array, " T"], RunState]:
     """States at ``ts`` (stacked), a time in the piece of the signals before each, and the end.
 
     ``checkpoint``: reverse mode recomputes chunks of steps instead of storing every one.
     ``intervals``: a traced number of output intervals after which the run ends (with breaks of the
     drive: in forward mode only). ``holds``: whether the parameters are in their ranges; otherwise
-    the run fails before its first step.
+    the run fails before its first step. ``resumed``: the start is the end of another run, and has
+    the rates before a break at its time.
     """
     drive, stagger = separate(drive, jnp.max(jnp.abs(ts)))
     broken = drive.breaks().shape[0] > 0
     grid = time_grid(ts, substeps, drive.breaks(), stagger)
+    jumping = rates_jump(drive)
+    if jumping and not resumed:
+        begun = jnp.where(grid.t0 > ts[0], grid.before, grid.piece)
+        grid = eqx.tree_at(lambda g: g.before, grid, begun)
     spare = broken or intervals is not None or checkpoint
     step = _stepper(model, drive, solver, ts, substeps, spare)
     run = _begin(model.term(drive), solver, ts, substeps, y0, grid.piece[0], holds)
+    if jumping:
+        run = eqx.tree_at(lambda r: r.before, run, run.y, is_leaf=lambda x: x is None)
+    if jumping and resumed:
+        # The first output, like all others, is behind a break at its time.
+        after = grid.piece[jnp.argmax(grid.t1 > grid.t0)]
+        impulse = lambda: after_jump(model, drive, ts[0], run.y, grid.piece[0], after)
+        y0 = lax.cond(grid.tie[0], impulse, lambda: run.y)
     pieces = ts
     if broken:
         last = jnp.zeros(ts.shape, ts.dtype).at[grid.slot].set(grid.piece)[:-1]
@@ -115,7 +136,7 @@ def _stepper(
     spare: bool,
 ) -> Callable[[RunState, TimeGrid], RunState]:
     """The function that advances a run by one row of the grid; ``spare``: some have no length."""
-    term, broken = model.term(drive), drive.breaks().shape[0] > 0
+    term, broken, jumping = model.term(drive), drive.breaks().shape[0] > 0, rates_jump(drive)
     nominal = (ts[-1] - ts[0]) / ((ts.shape[0] - 1) * substeps)
     # Long enough to be computed with, and too short to change anything.
     moment = jnp.maximum(1e-6 * nominal, 1e3 * jnp.finfo(ts.dtype).eps * jnp.max(jnp.abs(ts)))
@@ -133,6 +154,12 @@ def _stepper(
             memory = drive.sample(t0, t1, *term.motor_coordinates(run.y), memory)
         y = State(run.y.mech, run.y.work, run.y.dissipated, memory)
         jump = row.jump if broken else False
+        if jumping:
+            y = lax.cond(
+                row.jump,
+                lambda: after_jump(model, drive, t0, y, row.before, row.piece),
+                lambda: y,
+            )
         y1, _, _, solver_state, result = solver.step(
             term, t0, t1, y, row.piece, run.solver_state, jump
         )
@@ -142,7 +169,7 @@ def _stepper(
         # derivative.
         stay = run.y
         if broken:
-            stay = _choose(running & row.tie & (code == 0), _derivative_of(y1, stay), stay)
+            stay = _choose(running & row.tie & (code == 0), _derivative_of(y1, y), stay)
         return RunState(
             _choose(good, y1, stay),
             _choose(good, solver_state, run.solver_state),
@@ -150,6 +177,7 @@ def _stepper(
             jnp.where(bad, t1, run.t_fail),
             jnp.where(bad, where, run.where),
             run.steps + going,
+            _choose(good, y1, run.before) if jumping else None,
         )
 
     return step
@@ -270,7 +298,7 @@ def _chunks(grid: TimeGrid, outputs: int) -> TimeGrid:
     missing = size * chunks - count
     end = grid.t1[-1]
     no = jnp.asarray(False)
-    spare = TimeGrid(end, end, end, no, no, jnp.asarray(outputs - 1))
+    spare = TimeGrid(end, end, end, end, no, no, jnp.asarray(outputs - 1))
     filled = jtu.tree_map(
         lambda x, fill: jnp.concatenate([x, jnp.full(missing, fill, x.dtype)]), grid, spare
     )

@@ -10,6 +10,7 @@ import jax.tree_util as jtu
 from jaxtyping import Array
 
 from flexjax.drive.signal import prepare as prepare_signals
+from flexjax.numerics.term import State
 from flexjax.simulate._arguments import Run
 from flexjax.simulate._assemble import assemble
 from flexjax.simulate._compile import compiler_options, under_transformation
@@ -49,6 +50,7 @@ def _integrate(run: Run, report: Callable[[Array, int], None] | None = None) -> 
         report=report,
         intervals=run.intervals,
         holds=holds & in_order,
+        resumed=isinstance(start, State),
     )
     return assemble(run, drive, *marched, jnp.max(jnp.diff(run.ts)) / run.substeps)
 

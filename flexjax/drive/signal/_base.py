@@ -44,6 +44,11 @@ class AbstractSignal(eqx.Module):
     def breaks(self) -> Times:
         """Times at which value, velocity or acceleration jump; their number is static."""
 
+    @property
+    def rate_jumps(self) -> bool:
+        """Static: whether the velocity may jump at a break."""
+        return self.breaks().shape[0] > 0
+
     def ranges(self) -> list[Range]:
         """The ranges of its parameters; every leaf must be finite anyway."""
         return positive_times(self)
@@ -113,6 +118,10 @@ class Sum(AbstractSignal):
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         return jax.tree.map(jnp.add, self.a.evaluate(t, piece_time), self.b.evaluate(t, piece_time))
 
+    @property
+    def rate_jumps(self) -> bool:
+        return self.a.rate_jumps or self.b.rate_jumps
+
     def breaks(self) -> Times:
         return jnp.concatenate([self.a.breaks(), self.b.breaks()])
 
@@ -128,6 +137,10 @@ class Scaled(AbstractSignal):
 
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         return jax.tree.map(lambda x: self.factor * x, self.signal.evaluate(t, piece_time))
+
+    @property
+    def rate_jumps(self) -> bool:
+        return self.signal.rate_jumps
 
     def breaks(self) -> Times:
         return self.signal.breaks()

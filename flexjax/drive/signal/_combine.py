@@ -25,6 +25,10 @@ class Shifted(AbstractSignal):
             t - self.delay, None if piece_time is None else piece_time - self.delay
         )
 
+    @property
+    def rate_jumps(self) -> bool:
+        return self.signal.rate_jumps
+
     def breaks(self) -> Times:
         return self.signal.breaks() + self.delay
 
@@ -44,6 +48,10 @@ class Stacked(AbstractSignal):
         return jax.tree.map(
             lambda *x: jnp.stack(x), *(s.evaluate(t, piece_time) for s in self.signals)
         )
+
+    @property
+    def rate_jumps(self) -> bool:
+        return any(s.rate_jumps for s in self.signals)
 
     def breaks(self) -> Times:
         return jnp.concatenate([s.breaks() for s in self.signals])

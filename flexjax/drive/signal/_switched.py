@@ -65,6 +65,10 @@ class StepAcceleration(AbstractSignal):
         velocity = rows(zero, zero, 2.0 * way / self.duration, zero)
         return parabolas(t, piece_time, self.breaks(), position, velocity, rows(zero, a, -a, zero))
 
+    @property
+    def rate_jumps(self) -> bool:
+        return False  # only the acceleration does
+
     def breaks(self) -> Times:
         return self.begin + self.duration * jnp.asarray([0.0, 0.5, 1.0], self.duration.dtype)
 
@@ -96,6 +100,10 @@ class Trapezoid(AbstractSignal):
         velocity = rows(zero, zero, cruise, cruise, zero)
         acceleration = rows(zero, a, zero, -a, zero)
         return parabolas(t, piece_time, self.breaks(), position, velocity, acceleration)
+
+    @property
+    def rate_jumps(self) -> bool:
+        return False  # only the acceleration does
 
     def ranges(self) -> list[Range]:
         share = self.ramp / self.duration

@@ -25,6 +25,10 @@ class Delayed(AbstractSignal):
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         return self.signal.evaluate(t, (t if piece_time is None else piece_time) - self.lag)
 
+    @property
+    def rate_jumps(self) -> bool:
+        return self.signal.rate_jumps
+
     def breaks(self) -> Times:
         return self.signal.breaks() + self.lag
 

@@ -43,6 +43,10 @@ class Cosine(AbstractSignal):
         )
         return between(t, piece_time, self.breaks(), inside, 2.0 * self.amplitude)
 
+    @property
+    def rate_jumps(self) -> bool:
+        return False  # only the acceleration does
+
     def breaks(self) -> Times:
         return jnp.stack([self.begin, self.begin + 0.5 * self.period])
 

@@ -9,6 +9,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from flexjax._types import ravel
 from flexjax.formulation.port_hamiltonian import _joint, _loops
 from flexjax.formulation.port_hamiltonian._algebra import (
     ad,
@@ -283,19 +284,20 @@ def accelerations(arm: Assembly, t, mech: PortState, piece_time, memory) -> Acce
     )
     full_rows, r_joint = _pass_on(blocks, rows, r_joint)
 
-    def matvec(x):
-        return apply_linked(blocks, *x)
-
-    right = (r_joint, full_rows[:, 1:], loop_sides)
+    # One vector: jax has no derivative of the solve where a part of several has none.
+    right, restore = ravel((r_joint, full_rows[:, 1:], loop_sides))
     quiet = lax.stop_gradient(blocks)
 
+    def matvec(x):
+        return ravel(apply_linked(blocks, *restore(x)))[0]
+
     def solve(_, b):
-        return solve_linked(quiet, *b)
+        return ravel(solve_linked(quiet, *restore(b)))[0]
 
     def solve_transposed(_, b):
-        return solve_linked(quiet.transpose(), *b)
+        return ravel(solve_linked(quiet.transpose(), *restore(b)))[0]
 
-    yd, Vd, multipliers = lax.custom_linear_solve(matvec, right, solve, solve_transposed)
+    yd, Vd, multipliers = restore(lax.custom_linear_solve(matvec, right, solve, solve_transposed))
     parent_rate, V0d = _base_rates(arm, X, B, C0, ground_rate, yd, Vd)
     Vdot = jnp.concatenate([V0d[:, None], Vd], axis=1)
     # What node 0 lacks is the joint's wrench.

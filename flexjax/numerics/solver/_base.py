@@ -4,7 +4,6 @@ import abc
 from typing import Any, ClassVar
 
 import diffrax
-from jax import lax
 from jaxtyping import Array, Bool, PyTree
 
 from flexjax._types import PieceTime, ScalarLike
@@ -31,10 +30,6 @@ class AbstractStepSolver(diffrax.AbstractSolver):
     ) -> tuple[State, State | None, PyTree, Bool[Array, ""]]:
         """(state at the end, estimate of its error, own state, whether the step converged)."""
 
-    def enter(self, term: Any, step: Step, y0: State, made_jump: Jump) -> State:
-        """The state at the start of a step, after a jump of the drive."""
-        return y0
-
     def init(
         self, terms: PyTree, t0: ScalarLike, t1: ScalarLike, y0: State, args: PieceTime
     ) -> PyTree:
@@ -51,7 +46,6 @@ class AbstractStepSolver(diffrax.AbstractSolver):
         made_jump: Jump,
     ):
         term, step = unwrap(terms), Step(t0, t1, args)
-        y0 = self.enter(term, step, y0, made_jump)
         y1, error, state, ok = self.advance(term, step, y0, solver_state, made_jump)
         return y1, error, dict(y0=y0, y1=y1), state, outcome(ok)
 
@@ -60,17 +54,6 @@ class AbstractStepSolver(diffrax.AbstractSolver):
 
     def func(self, terms: PyTree, t0: ScalarLike, y0: State, args: PieceTime) -> State:
         return terms.vf(t0, y0, args)
-
-
-class AbstractSecondOrderSolver(AbstractStepSolver):
-    """A method for second-order terms: at a jump, prescribed rates change by an impulse."""
-
-    def enter(self, term: Any, step: Step, y0: State, made_jump: Jump) -> State:
-        # A grid without breaks passes a plain False, which saves the code for it.
-        if made_jump is False or not term.prescribed(step.t0, step.piece_time)[0].any():
-            return y0
-        impulse = lambda: term.with_prescribed_rates(step.t0, y0, step.piece_time)
-        return lax.cond(made_jump, impulse, lambda: y0)
 
 
 def outcome(ok: Bool[Array, ""]) -> diffrax.RESULTS:

@@ -26,7 +26,7 @@ from jax import lax
 from jaxtyping import Array, Float, Int
 
 from flexjax._types import Velocities
-from flexjax.numerics.solver._base import AbstractSecondOrderSolver, Jump
+from flexjax.numerics.solver._base import AbstractStepSolver, Jump
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
 from flexjax.numerics.term import AbstractLagrangianTerm, Instant, Mechanical, State, Step
@@ -91,7 +91,7 @@ def _path(
     return gap, p1 - p0, driven, damped, taken
 
 
-class DiscreteGradient(AbstractSecondOrderSolver):
+class DiscreteGradient(AbstractStepSolver):
     """Energy-conserving method of second order without numerical damping: energy, work of the drive
     and dissipation balance to round-off.
 

@@ -16,7 +16,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from flexjax._types import ScalarLike, Velocities, as_float
-from flexjax.numerics.solver._base import AbstractSecondOrderSolver, Jump
+from flexjax.numerics.solver._base import AbstractStepSolver, Jump
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import implicit_solve, stop
 from flexjax.numerics.term import (
@@ -53,7 +53,7 @@ class Coefficients(NamedTuple):
     alpha_f: ScalarLike = 0.0
 
 
-class _AbstractNewmark(AbstractSecondOrderSolver):
+class _AbstractNewmark(AbstractStepSolver):
     """The step of Newmark's method and of its generalisation."""
 
     term_structure: ClassVar = AbstractSecondOrderTerm

@@ -107,8 +107,8 @@ class AbstractTerm(diffrax.AbstractTerm):
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
     def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
-        """``y`` with the rates of a Motion, after a jump at ``t`` in the piece ``piece_time``;
-        unchanged if the term reads these rates from the drive."""
+        """``y`` with the rates of a Motion, not those that a solver integrates; unchanged if the
+        term reads these rates from the drive."""
         return y
 
     def held(self, t: ScalarLike, dx: PyTree) -> PyTree:

@@ -5,10 +5,8 @@ import abc
 import dataclasses
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Bool, Float, PyTree
 
 from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
@@ -150,28 +148,6 @@ class AbstractSecondOrderTerm(AbstractTerm):
         return self.energy_flow(now, q, v, self.accelerate(now, q, v)).powers()
 
     def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
-        """An impulse acts on the prescribed coordinates alone. The momenta of the others stay, so
-        their rates jump too. The drive does the work of the impulse."""
         mask, _, rate, _ = self.prescribed(t, piece_time)
-        q, v = y.mech.q, y.mech.v
-        if not mask.any():
-            return y
-        given = jnp.where(mask, rate - v, 0.0)
-        if not self.drive.breaks().shape[0]:  # static: nothing jumps, and this is round-off
-            return dataclasses.replace(y, mech=Mechanical(q, v + given))
-        still = jax.tree.map(lax.stop_gradient, (self, Instant(t, piece_time, y.memory), q, v))
-        frozen, *at = still
-        factors = frozen.preconditioner(*at, 0.0, 0.0)
-
-        def mass(x):
-            return jnp.where(mask, x, self.momentum(q, jnp.where(mask, 0.0, x)))
-
-        rest = lax.custom_linear_solve(
-            mass,
-            jnp.where(mask, 0.0, -self.momentum(q, given)),
-            lambda _, b: frozen.precondition(factors, b),
-            symmetric=True,
-        )
-        change = given + rest
-        work = y.work + jnp.sum((v + 0.5 * change) * self.momentum(q, change))
-        return dataclasses.replace(y, mech=Mechanical(q, v + change), work=work)
+        mech = Mechanical(y.mech.q, jnp.where(mask, rate, y.mech.v))
+        return dataclasses.replace(y, mech=mech) if mask.any() else y
