@@ -141,17 +141,18 @@ def test_a_jump_of_the_base_keeps_the_momentum_of_all_joints(formulation, option
 
 
 def test_a_run_in_two_parts_has_the_impulse_once():
-    """The second part starts on the break."""
-    model, drive = fx.RigidArm().bind(planar_pair()), ramp("joint1")
-    whole = fx.simulate(model, drive, TS, dt=1e-3, start={"joint2": 0.8})
-    corner = int(np.argmin(np.abs(np.asarray(TS) - BEGIN)))
-    first = fx.simulate(model, drive, TS[: corner + 1], dt=1e-3, start={"joint2": 0.8})
-    second = fx.simulate(model, drive, TS[corner:], dt=1e-3, start=first.final)
-    np.testing.assert_allclose(second.qd, whole.qd[corner:], atol=1e-9)
+    """The second part starts on the break, after a run under the same or another drive."""
+    model, ts = fx.RigidArm().bind(planar_pair()), BEGIN * jnp.array([0.0, 0.8, 1.0])
     held = fx.Drive(joints={"joint1": fx.Motion(fx.constant(0.0))})
-    first = fx.simulate(model, held, TS[: corner + 1], dt=1e-3, start={"joint2": 0.8})
-    second = fx.simulate(model, drive, TS[corner:], dt=1e-3, start=first.final)
-    np.testing.assert_allclose(second.qd, whole.qd[corner:], atol=1e-9)
+    seconds = []
+    for drive in (ramp("joint1"), held):
+        first = fx.simulate(model, drive, ts, dt=1e-3, start={"joint2": 0.8})
+        then = fx.simulate(model, ramp("joint1"), BEGIN + ts, dt=1e-3, start=first.final)
+        seconds.append(then.qd)
+        if drive is not held:
+            np.testing.assert_allclose(then.qd[0], first.qd[-1], rtol=1e-9)
+            assert np.max(np.abs(np.diff(then.qd[:, 1]))) < 0.5 < abs(then.qd[0, 1])
+    np.testing.assert_allclose(*seconds, atol=1e-9)
 
 
 def test_gradient_through_a_jump():
