@@ -298,13 +298,8 @@ def test_gradients_forward_reverse_differences(name, record_number):
     print(table)
     assert np.all(np.isfinite(table.reverse)) and np.all(np.isfinite(table.forward))
     assert not unexplained(table.zero, case)
-    compared = np.array(
-        [not n.startswith(tuple(f"[0].{path}" for path in case.one_sided)) for n in table.names]
-    )
     record_number(
-        f"{name}: gradients, forward = reverse = differences, relative",
-        np.max(table.error[compared]),
-        case.gradient,
+        f"{name}: gradients, forward = reverse = differences, relative", table.worst, case.gradient
     )
 
 

@@ -49,3 +49,14 @@ def test_bad_arguments_are_told():
         fx.check_gradients(lambda x: x, (jnp.ones(2),))
     with pytest.raises(ValueError, match="expected a tuple"):
         fx.check_gradients(jnp.sum, jnp.ones(2))
+
+
+def test_differences_at_an_end_of_the_range():
+    """A parameter at its bound, or nearer to it than the largest step, is still compared."""
+
+    def inside(s):
+        return jnp.sum(jnp.where(s <= 1.0, s**3, jnp.nan))
+
+    table = fx.check_gradients(inside, (jnp.array([1.0, 0.995, 0.5]),))
+    np.testing.assert_allclose(table.finite, [3.0, 3 * 0.995**2, 0.75], rtol=1e-6)
+    assert table.worst < 1e-6
