@@ -30,8 +30,6 @@ class Case:
     rigid_robot: Callable[[fx.Robot], fx.Robot] = lambda robot: robot
     # How many times shorter steps are there: the limits are compared, not the errors in time.
     finer: int = 1
-    # Parameters at the end of their range, where differences step outside it.
-    one_sided: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

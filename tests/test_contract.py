@@ -102,10 +102,14 @@ class Programs:
 
     @functools.cached_property
     def directions(self):
-        """Two random directions in the space of parameters, within the range of each."""
-        _, size, _ = self.parameters
-        ends = tuple(f"[0].{path}" for path in self.case.one_sided)
-        inside = np.array([not path.startswith(ends) for path in self.paths]) if ends else 1.0
+        """Two random directions in the space of parameters. They leave out positions at an end of
+        their link, which have differences to one side only; the table of every parameter has
+        these."""
+        x, size, _ = self.parameters
+        inside = [
+            not (path.endswith(".s") and s in (0.0, 1.0))
+            for path, s in zip(self.paths, x, strict=True)
+        ]
         return np.random.default_rng(0).normal(size=(2, size.size)) * size * inside
 
     @functools.cached_property

@@ -141,7 +141,6 @@ CONTRACT = Contract(
             pair_drive,
             {},
             balance=1e-12,
-            one_sided=("payloads[0].s",),
             finer=4,
             zero={"gravity[2]": ACROSS, "sensors[0].position[1]": ACROSS},
         ),

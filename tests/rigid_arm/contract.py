@@ -161,7 +161,6 @@ CONTRACT = Contract(
         {"turntable": 0.05},
         balance=1e-12,
         rigid=None,
-        one_sided=("payloads[0].s",),
         zero={
             "links[0].material.E": _ELASTIC,
             "links[0].material.nu": _ELASTIC,
@@ -178,7 +177,6 @@ CONTRACT = Contract(
             {"turntable": 0.05},
             balance=1e-12,
             rigid=None,
-            one_sided=("payloads[0].s",),
             zero={
                 **{f"links[{i}].material.{k}": _ELASTIC for i in (1, 3) for k in ("E", "nu")},
                 **{
