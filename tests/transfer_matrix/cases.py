@@ -86,7 +86,7 @@ def marcher(method, robot, drive, end):
             return y, carried
 
         y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, dt, y0, None)))
-        tip = inner.points(reduced(y), inner.ground(end, None))[0][-1]
+        tip = inner.points(inner.instant(end, None), reduced(y))[0][-1]
         return tip, model.energy(t0, y0, drive), model.energy(end, y, drive)
 
     return run
@@ -110,7 +110,7 @@ def extended_sweep(el, root):
         d = g * (x["torque"][i] - p[2]) + x["given"][i]
         S, p = (
             S - g * np.outer(col, row) + x["inertia"][i] * np.outer(third, third),
-            p + col * d - x["pull"][i] * third,
+            p + col * d - x["rotor_torque"][i] * third,
         )
     e, out_e, out_n = np.asarray(root).astype(np.longdouble), [], []
     for i in range(n):
@@ -156,7 +156,7 @@ def dense_solve(el, root):
             A[r + 3 : r + 6, F + 7 : F + 10] -= left
             A[r + 5, D + 7] -= x["coupling"][j] - x["inertia"][j]
             A[r + 5, E + 9] -= x["inertia"][j]
-            b[r + 5] -= x["pull"][j]
+            b[r + 5] -= x["rotor_torque"][j]
         if x["free"][i] > 0:
             A[r + 6, F + 2], A[r + 6, D] = 1.0, x["stiffness"][i] - x["coupling"][i]
             A[r + 6, E + 2] += x["coupling"][i]

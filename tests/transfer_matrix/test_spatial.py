@@ -87,7 +87,7 @@ def _march(method, robot, drive, start, dt, steps):
             return y, carried
 
         y, _ = jax.lax.fori_loop(0, steps, step, (y0, term.start(t0, dt, y0, None)))
-        place = term.points(y.mech, term.ground(t0, None)) if robot.planar else term.points(y.mech)
+        place = term.points(term.instant(t0, None), y.mech)
         first, last = model.energy(t0, y0, drive), model.energy(dt * steps, y, drive)
         return place[0][-1], place[1][-1], first, last
 
@@ -319,3 +319,15 @@ def test_order_in_the_segment_length_in_space(record_number):
         (1.85, 2.15),
         "in",
     )
+
+
+def test_start_of_a_flexible_joint_under_a_motion():
+    """The start stretches the spring of a joint whose motor a Motion holds, as in the plane."""
+    start, t = Start(joints={"j1": 0.4}, rates={"j1": 0.2}), jnp.asarray(0.0)
+    flat, space = (
+        fx.TransferMatrix(segments=2).bind(flat_arm(p)).initial_state(flat_drive(), t, start).mech
+        for p in (True, False)
+    )
+    quat = space.q.reshape(-1, 4)
+    np.testing.assert_allclose(2 * jnp.arctan2(quat[:, 3], quat[:, 0]), flat.q[:4], atol=1e-14)
+    np.testing.assert_allclose(space.v.reshape(-1, 3)[:, 2], flat.v[:4], atol=1e-14)

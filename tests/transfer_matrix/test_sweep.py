@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.transfer_matrix._lanes import Segments, riccati_segments
+from flexjax.formulation.transfer_matrix._batched_sweep import Segments, riccati_segments
 from flexjax.formulation.transfer_matrix._paper import PaperTerm
+from flexjax.formulation.transfer_matrix._plane import connection_laws
 from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
 from flexjax.numerics.term import Mechanical
 from tests.transfer_matrix.cases import bent_state, dense_solve, extended_sweep, single_drive
@@ -26,7 +27,7 @@ def random_elements(n=7, seed=0, springs_only=False) -> tuple[Elements, jax.Arra
     table[:, 1, 2] = table[:, 2, 1] = mass * com[:, 0]
     table[:, 2, 2] = inertia + mass * np.sum(com**2, 1)
     table[:, :, 3] = rng.normal(size=(n, 3))
-    stiffness, free, given, coupling, rotor, pull = (
+    stiffness, free, given, coupling, rotor, rotor_torque = (
         1 + rng.random(n),
         np.ones(n),
         np.zeros(n),
@@ -35,7 +36,7 @@ def random_elements(n=7, seed=0, springs_only=False) -> tuple[Elements, jax.Arra
         np.zeros(n),
     )
     free[2], given[2] = 0.0, 0.7
-    rotor[4], coupling[4], pull[4] = 0.3, 0.2, 0.4
+    rotor[4], coupling[4], rotor_torque[4] = 0.3, 0.2, 0.4
     if not springs_only:
         stiffness[5] = 0.0
     arrays = (
@@ -49,7 +50,7 @@ def random_elements(n=7, seed=0, springs_only=False) -> tuple[Elements, jax.Arra
         given,
         coupling,
         rotor,
-        pull,
+        rotor_torque,
     )
     return Elements(*map(jnp.asarray, arrays)), jnp.asarray(rng.normal(size=3))
 
@@ -78,7 +79,8 @@ def test_runs_side_by_side(record_number):
     )
     angle = rng.normal(size=(runs, n))
     laws = {
-        k: getattr(el, k) for k in ("stiffness", "free", "given", "coupling", "inertia", "pull")
+        k: getattr(el, k)
+        for k in ("stiffness", "free", "given", "coupling", "inertia", "rotor_torque")
     }
     common = dict(
         zip(
@@ -87,7 +89,7 @@ def test_runs_side_by_side(record_number):
             strict=True,
         )
     )
-    common |= laws | dict(mass=1 + rng.random(n), spin=20 + rng.random(n))
+    common |= laws | dict(mass=1 + rng.random(n), rotary=20 + rng.random(n))
     of_run |= dict(
         cos=np.cos(angle),
         sin=np.sin(angle),
@@ -122,38 +124,32 @@ def test_runs_side_by_side(record_number):
 def _acceleration_elements(model, dt):
     drive = single_drive()
     y, a = bent_state(model, drive)
-    term = model.sweeps(drive)
-    ground = term.ground(jnp.asarray(0.1), None)
+    term = model.chain_term(drive)
+    at = term.instant(jnp.asarray(0.1), None)
     predicted = Mechanical(y.mech.q + dt * y.mech.v, y.mech.v + dt * a)
-    seg, _ = term.segments(
-        jnp.asarray(0.1), None, (), y.mech, predicted, ground, 0.25 * dt**2, 0.5 * dt
-    )
-    return seg.elements(), jnp.zeros(3).at[2].set(ground.acceleration)
+    seg, _ = term.segments(at, y.mech, predicted, 0.25 * dt**2, 0.5 * dt)
+    return seg.elements(), jnp.zeros(3).at[2].set(at.ground.acceleration)
 
 
 @eqx.filter_jit
 def _position_elements(model, dt):
-    from flexjax.formulation.transfer_matrix._laws import joint_laws
-
     drive = single_drive()
     y, a = bent_state(model, drive)
-    term = PaperTerm(model.sweeps(drive), "newton", 2)
-    t, n = jnp.asarray(0.1), model.layout.n
-    mech = term.extended(t, None, y.mech)
-    ground = term.inner.ground(t, None)
+    term = PaperTerm(model.chain_term(drive), "newton", 2)
+    at, n = term.inner.instant(jnp.asarray(0.1), None), model.layout.n
+    mech = term.extended(at, y.mech)
     A, beta = 1 / (0.3 * dt**2), 0.3
     acc = jnp.concatenate([a, jnp.zeros(4 * n)])
     predicted = Mechanical(
         mech.q + dt * mech.v + (0.5 - beta) * dt**2 * acc, mech.v + 0.5 * dt * acc
     )
     small = term.reduced(predicted)
-    p = term.inner.point(small, ground)
-    laws = term._positions(
-        joint_laws(term.inner, t, None, (), p, p, beta * dt**2, 0.5 * dt), t, None, small, ground, A
-    )
+    p = term.inner.point(small, at.ground)
+    laws = connection_laws(term.inner, at, p, p, beta * dt**2, 0.5 * dt)
+    laws = term._positions(at, laws, small, A)
     th = mech.q[:n]
-    el, _ = term._elements(t, None, laws, predicted, th, None, th, dt * mech.v[:n], A)
-    return el, jnp.concatenate([ground.point, ground.angle[None]])
+    el, _ = term._elements(at, laws, predicted, th, None, th, dt * mech.v[:n], A)
+    return el, jnp.concatenate([at.ground.point, at.ground.orientation[None]])
 
 
 def _errors(el, root, kind="riccati"):

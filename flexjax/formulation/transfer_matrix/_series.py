@@ -1,78 +1,80 @@
 """Torques at the joints, with the half segments beside a joint in series.
 
-Such a joint has no inertia of its own. Its angle is that of the bodies beside it, x, plus the
-``bend`` of the half segments between them. Where the torque depends on the joint's rate (PD
-controller, damper, friction) the bend is a state: the torque of the joint bends Kelvin-Voigt
+Such a joint has no inertia of its own. Its angle is the relative angle x of the bodies beside it
+plus the ``deflection`` of the half segments between them. Where the torque depends on the joint's
+rate (PD controller, damper, friction) the deflection is a state. The half segments are Kelvin-Voigt
 springs,
 
-    torque(x + bend, x' + bend') = (bend + retardation bend') / compliance,
+    torque(x + deflection, x' + deflection') = (deflection + lag deflection') / compliance,
 
-which gives the rate of the bend. It relaxes within damping * compliance + retardation: milliseconds
-beside a strong controller, below any step beside a weak damper."""
+which gives the rate of the deflection. It relaxes within damping * compliance + lag: milliseconds
+beside a strong controller, less than any step beside a weak damper.
+"""
 
 import dataclasses
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
-from flexjax.drive import PD, Drive
+from flexjax._types import PieceTime, Scalar, ScalarLike
+from flexjax.drive import Drive
+from flexjax.formulation.transfer_matrix._layout import JointAxes
 from flexjax.mechanism import JointHardware
 from flexjax.numerics.term import Mechanical
 from flexjax.robot import Robot
 
+if TYPE_CHECKING:
+    from flexjax.formulation.transfer_matrix._chain import AbstractTransferTerm
 
-class BentMechanical(Mechanical):
-    """Mechanics of a chain with joints in series: ``joint_bend`` (k,) of the half segments beside
-    them."""
-
-    joint_bend: Float[Array, " k"]
+PerDof: TypeAlias = Float[Array, " D"]
+Term = TypeVar("Term", bound="AbstractTransferTerm")
 
 
-def with_bend(series: np.ndarray, mech: Mechanical, bend=None) -> Mechanical:
-    """``mech`` with the bend (D,) of the joints in ``series`` (D,), unbent unless given; as it is
-    where there are none."""
+class DeflectedMechanical(Mechanical):
+    """Mechanics of a chain with joints in series: deflections of the half segments beside them."""
+
+    joint_deflection: Float[Array, " k"] | Bool[Array, " k"]
+
+
+def with_deflection(
+    series: np.ndarray, mech: Mechanical, deflection: PerDof | np.ndarray | None = None
+) -> Mechanical:
+    """``mech`` with the deflections of the joints in ``series`` (D,), zero unless given; ``mech``
+    itself where there are none."""
     if not series.any():
         return mech
-    bend = jnp.zeros(series.size, mech.v.dtype) if bend is None else bend
-    return BentMechanical(mech.q, mech.v, bend[series])
+    if deflection is None:
+        deflection = jnp.zeros(series.size, mech.v.dtype)
+    return DeflectedMechanical(mech.q, mech.v, jnp.asarray(deflection)[series])
 
 
-def bend_of(series: np.ndarray, mech: Mechanical) -> Float[Array, " D"]:
-    """The bend of all joints, zero where it is no state."""
+def deflection_of(series: np.ndarray, mech: Mechanical) -> PerDof:
+    """Deflections beside all joints, zero where they are no state."""
     if not series.any():
         return jnp.zeros(series.size, mech.v.dtype)
-    assert isinstance(mech, BentMechanical)  # a chain with joints in series
+    assert isinstance(mech, DeflectedMechanical)  # a chain with joints in series
     index = np.full(series.size, series.sum())
     index[series] = np.arange(series.sum())
-    return jnp.concatenate([mech.joint_bend, jnp.zeros(1, mech.v.dtype)])[index]
+    return jnp.concatenate([mech.joint_deflection, jnp.zeros(1, mech.v.dtype)])[index]
 
 
-def moved(mech: Mechanical, q, v) -> Mechanical:
-    """``mech`` at other angles and rates, with the same bends."""
+def moved(mech: Mechanical, q: Array, v: Array) -> Mechanical:
+    """``mech`` at other angles and rates, with the same deflections."""
     return dataclasses.replace(mech, q=q, v=v)
 
 
-def series_joints(robot: Robot, drive: Drive, free, soft) -> np.ndarray:
-    """(D,) static: joints ``free`` to turn between half segments (``soft``) whose torque depends on
-    their rate."""
-    mask, slices = np.zeros(len(free), bool), robot.dof_slices()
-    for joint in robot.tree_joints:
-        # The damper of a flexible joint lies beside its spring.
-        damped = joint.damping is not None and not joint.flexible
-        servo = isinstance(drive.joints.get(joint.name), PD)
-        mask[slices[joint.name]] = damped or joint.friction is not None or servo
-    return mask & free & soft
+def passes(term: Term, count: int) -> list[Term]:
+    """The term of each of ``count`` passes over a step.
 
-
-def passes(term, count: int) -> list:
-    """The term of each of ``count`` passes over a step. Where efforts have limits a pass without
-    them comes first: an effort that is beyond its limit there is so in the solution, where the one
-    at a first guess may be beyond the opposite limit. One more pass serves several such joints."""
+    Where efforts have limits, a pass without limits comes first: an effort beyond its limit there
+    is so in the solution, whereas the effort at a first guess may be beyond the opposite limit. One
+    more pass serves several such joints.
+    """
     if not term.drive.limited(term.robot):
         return [term] * count
     drive, robot = term.drive.unlimited(term.robot)
@@ -80,97 +82,101 @@ def passes(term, count: int) -> list:
 
 
 class JointLaw(eqx.Module):
-    """Effort and losses (D,) at the joints at one instant. ``compliance`` (D,) of the half segments
-    beside each joint, ``lag`` (D,) that times their retardation time.
+    """Effort and losses (D,) at the joints at one instant.
 
-    A PD controller measures the joint. Other controllers measure the bodies beside it: their gains
-    are unknown, so that what they measure cannot depend on their own torque."""
+    ``compliance`` is that of the half segments beside each joint. A PD controller measures the
+    joint. Other controllers measure the bodies beside it: their gains are unknown, so their
+    measurement cannot depend on their own torque.
+    """
 
     robot: Robot
     drive: Drive
-    t: Array
-    piece_time: Array | None
-    memory: object
-    damping: Float[Array, " D"]
+    t: ScalarLike
+    piece_time: PieceTime
+    memory: PyTree
+    damping: PerDof
     hardware: JointHardware
-    compliance: Float[Array, " D"]
-    lag: Float[Array, " D"]
-    series: tuple[bool, ...] = eqx.field(static=True)
+    compliance: PerDof
+    compliance_times_lag: PerDof
+    tables: JointAxes = eqx.field(static=True)
 
     @property
-    def inside(self) -> np.ndarray:
-        """(D,) static: joints whose bend is a state."""
-        return np.array(self.series, bool)
+    def series(self) -> np.ndarray:
+        """(D,) static: joints whose deflection is a state."""
+        return self.tables.series
 
     @property
-    def spring(self) -> Array:
-        """(D,) stiffness of the half segments, one where the bend is no state."""
-        return 1 / jnp.where(self.inside, self.compliance, 1.0)
+    def spring(self) -> PerDof:
+        """Stiffness of the half segments; one where the deflection is no state."""
+        return 1 / jnp.where(self.series, self.compliance, 1.0)
 
     @property
-    def damper(self) -> Array:
-        """(D,) of the half segments."""
-        return self.spring**2 * self.lag
+    def damper(self) -> PerDof:
+        """Damping of the half segments."""
+        return self.spring**2 * self.compliance_times_lag
 
     @property
     def linear(self) -> bool:
-        """Static: no friction and no limit, so that one Newton step gives the rate of the bend."""
+        """Static: neither friction nor limits, so that one Newton step gives the rate."""
         return not self.drive.limited(self.robot) and self.hardware.coulomb is None
 
-    def torques(self, x, xd, bend, bend_rate) -> tuple[Array, Array]:
-        """(effort, torque lost) where the bodies have turned by ``x``, and the joints by ``bend``
-        (D,) more."""
-        servo = np.zeros(len(self.series), bool)
-        slices = self.robot.dof_slices()
-        for name, actuation in self.drive.joints.items():
-            servo[slices[name]] = isinstance(actuation, PD)
-        seen = servo & self.inside
-        rate = xd + bend_rate
+    def torques(
+        self, x: PerDof, xd: PerDof, deflection: PerDof, rate: PerDof
+    ) -> tuple[PerDof, PerDof]:
+        """Effort and resistance where the bodies have rotated by ``x``, and the joints by
+        ``deflection`` more."""
+        measured = self.tables.controlled & self.series
+        own = xd + rate
         effort = self.drive.effort(
             self.robot,
             self.t,
             self.piece_time,
-            jnp.where(seen, x + bend, x),
-            jnp.where(seen, rate, xd),
+            jnp.where(measured, x + deflection, x),
+            jnp.where(measured, own, xd),
             self.memory,
         )
-        return effort, self.damping * rate + self.hardware.friction(rate)
+        return effort, self.damping * own + self.hardware.friction(own)
 
-    def near(self, x, xd, bend, bend_rate) -> "NearJoint":
+    def near(self, x: PerDof, xd: PerDof, deflection: PerDof, rate: PerDof) -> "NearJoint":
         """Torque and its slopes at one point."""
-        one, zero = jnp.where(self.inside, jnp.ones_like(x), 0.0), jnp.zeros_like(x)
-        (effort, lost), slope = jax.linearize(lambda *at: self.torques(x, xd, *at), bend, bend_rate)
-        (e_x, l_x), (e_v, l_v) = slope(one, zero), slope(zero, one)
-        return NearJoint(effort, lost, l_x - e_x, l_v - e_v)
+        one, zero = jnp.where(self.series, jnp.ones_like(x), 0.0), jnp.zeros_like(x)
+        (effort, resistance), slope = jax.linearize(
+            lambda *at: self.torques(x, xd, *at), deflection, rate
+        )
+        (e_x, r_x), (e_v, r_v) = slope(one, zero), slope(zero, one)
+        return NearJoint(effort, resistance, r_x - e_x, r_v - e_v)
 
 
 class NearJoint(NamedTuple):
-    """(D,) effort, torque lost, and the slopes (taken positive) of their difference in the angle
-    and the rate of joints in series."""
+    """Effort and resistance (D,), and the slopes (taken positive) of their difference with respect
+    to the angle and the rate of joints in series."""
 
-    effort: Array
-    lost: Array
-    of_angle: Array
-    of_rate: Array
+    effort: PerDof
+    resistance: PerDof
+    of_angle: PerDof
+    of_rate: PerDof
 
-    def gap(self, law: JointLaw, bend, rate, b) -> tuple[Array, Array]:
+    def gap(
+        self, law: JointLaw, deflection: PerDof, rate: PerDof, b: PerDof
+    ) -> tuple[PerDof, PerDof]:
         """Torque of the law less that of the half segments, and how fast it falls with the rate
-        where the bend is a + b rate."""
-        gap = self.effort - self.lost - law.spring * bend - law.damper * rate
+        where the deflection is a + b rate."""
+        gap = self.effort - self.resistance - law.spring * deflection - law.damper * rate
         slope = self.of_rate + law.damper + b * (self.of_angle + law.spring)
-        return jnp.where(law.inside, gap, 0.0), jnp.where(law.inside, slope, 1.0)
+        return jnp.where(law.series, gap, 0.0), jnp.where(law.series, slope, 1.0)
 
 
-def bend_rate(law: JointLaw, x, xd, a, b) -> Array:
-    """(D,) the rate r of the bend at which the law gives the torque of half segments bent by a + b
-    r; zero elsewhere.
+def deflection_rate(law: JointLaw, x: PerDof, xd: PerDof, a: PerDof, b: PerDof) -> PerDof:
+    """The rate r at which the law gives the torque of half segments deflected by a + b r; zero for
+    joints that are not in series.
 
-    The gap between both falls with r at least as fast as the half segments' share: a bracket for
-    Newton's iteration."""
+    The gap between both falls with r at least as fast as the share of the half segments. This gives
+    a bracket for Newton's iteration.
+    """
 
     def corrected(law, x, xd, a, b, rate):
-        bend = a + b * rate
-        gap, slope = law.near(x, xd, bend, rate).gap(law, bend, rate, b)
+        deflection = a + b * rate
+        gap, slope = law.near(x, xd, deflection, rate).gap(law, deflection, rate, b)
         return rate + gap / slope, gap
 
     zero = jnp.zeros_like(x)
@@ -191,9 +197,9 @@ def bend_rate(law: JointLaw, x, xd, a, b) -> Array:
         return new, low, high, going, count + 1
 
     still = fixed[0]
-    least = jnp.where(law.inside, still.damper + fixed[4] * still.spring, 1.0)
-    reach = jnp.abs(corrected(*fixed, zero)[1]) / least
-    first = (zero, -reach, reach, jnp.asarray(True), jnp.zeros((), jnp.int32))
+    least = jnp.where(law.series, still.damper + fixed[4] * still.spring, 1.0)
+    width = jnp.abs(corrected(*fixed, zero)[1]) / least
+    first = (zero, -width, width, jnp.asarray(True), jnp.zeros((), jnp.int32))
     rate = lax.while_loop(lambda c: c[3] & (c[4] < 60), body, first)[0]
     # Each Newton step at the root gives one more order of derivative.
     for _ in range(2):
@@ -202,82 +208,88 @@ def bend_rate(law: JointLaw, x, xd, a, b) -> Array:
 
 
 class SeriesTorque(eqx.Module):
-    """(D,) effort of the drive, torque lost, slopes (taken positive) of effort less loss in the
-    angle of the bodies and its rate; bend of the half segments and its rate, zero where the bend is
-    no state."""
+    """Effort of the drive and resistance (D,), slopes (taken positive) of their difference with
+    respect to the angle of the bodies and its rate; deflection of the half segments and its rate,
+    zero where the deflection is no state."""
 
-    effort: Array
-    lost: Array
-    of_angle: Array
-    of_rate: Array
-    bend: Array
-    bend_rate: Array
+    effort: PerDof
+    resistance: PerDof
+    of_angle: PerDof
+    of_rate: PerDof
+    deflection: PerDof
+    deflection_rate: PerDof
 
     @property
-    def torque(self) -> Array:
-        return self.effort - self.lost
+    def torque(self) -> PerDof:
+        return self.effort - self.resistance
 
 
-class BendStep(eqx.Module):
-    """A step of length ``dt`` from ``bend`` (D,) and its ``rate``.
+class JointHistory(eqx.Module):
+    """Start of a step of length ``dt``: deflections beside the joints, and their rates.
 
-    bend1 = bend0 + dt ((1 - theta) rate0 + theta rate1): the trapezoidal rule, which is that of the
-    bodies, where dt resolves the relaxation of the bend, backward Euler where it does not."""
+    deflection1 = deflection0 + dt ((1 - theta) rate0 + theta rate1). This is the trapezoidal rule,
+    as for the bodies, where dt resolves the relaxation, and backward Euler where it does not.
+    """
 
-    dt: Array
-    bend: Array
-    rate: Array
+    dt: Scalar
+    deflection: PerDof
+    rate: PerDof
 
 
-def _theta(resolution):
-    """Weight of the end of a step, from the relaxation time divided by the step: what is left of a
+def _theta(resolution: PerDof) -> PerDof:
+    """Weight of the end of a step, from the relaxation time divided by the step. The remainder of a
     relaxation after the step differs from the exact exponential by less than 0.05."""
     return 0.5 + 1 / (2 + 24 * resolution**2)
 
 
-def _relaxation(law: JointLaw, near: NearJoint) -> tuple[Array, Array]:
-    """(D,) time constant of the bend, and stiffness of half segments and controller together."""
+def _relaxation(law: JointLaw, near: NearJoint) -> tuple[PerDof, PerDof]:
+    """Time constant of the deflection, and stiffness of half segments and controller together."""
     whole = law.spring + near.of_angle
     return (near.of_rate + law.damper) / whole, whole
 
 
-def joint_torques(law: JointLaw, x, xd, bend, step: BendStep | None = None) -> SeriesTorque:
-    """At bodies turned by ``x`` (D,): those of a state with ``bend`` (D,), or those at the end of
-    ``step``."""
+def joint_torques(
+    law: JointLaw, x: PerDof, xd: PerDof, deflection: PerDof, history: JointHistory | None = None
+) -> SeriesTorque:
+    """Torques at bodies rotated by ``x``: of a state with ``deflection``, or at the end of the step
+    that ``history`` starts."""
     kp, kd = law.drive.slopes(law.robot, law.t, law.piece_time, x, xd, law.memory)
     kd = kd + law.damping + law.hardware.friction_slope(xd)
     zero = jnp.zeros_like(x)
-    if not law.inside.any():
+    if not law.series.any():
         return SeriesTorque(*law.torques(x, xd, zero, zero), kp, kd, zero, zero)
-    if step is None:
+    if history is None:
         b = zero
-        rate = bend_rate(law, x, xd, bend, b)
+        rate = deflection_rate(law, x, xd, deflection, b)
     else:
-        tau, _ = _relaxation(law, law.near(x, xd, step.bend, step.rate))
-        b = _theta(tau / step.dt) * step.dt
-        a = step.bend + (step.dt - b) * step.rate
-        rate = bend_rate(law, x, xd, a, b)
-        bend = jnp.where(law.inside, a + b * rate, 0.0)
-    near = law.near(x, xd, bend, rate)
-    share = (law.damper + b * law.spring) / near.gap(law, bend, rate, b)[1]
+        tau, _ = _relaxation(law, law.near(x, xd, history.deflection, history.rate))
+        b = _theta(tau / history.dt) * history.dt
+        a = history.deflection + (history.dt - b) * history.rate
+        rate = deflection_rate(law, x, xd, a, b)
+        deflection = jnp.where(law.series, a + b * rate, 0.0)
+    near = law.near(x, xd, deflection, rate)
+    share = (law.damper + b * law.spring) / near.gap(law, deflection, rate, b)[1]
     return SeriesTorque(
         near.effort,
-        near.lost,
-        jnp.where(law.inside, share * near.of_angle, kp),
-        jnp.where(law.inside, share * near.of_rate, kd),
-        bend,
+        near.resistance,
+        jnp.where(law.series, share * near.of_angle, kp),
+        jnp.where(law.series, share * near.of_rate, kd),
+        deflection,
         rate,
     )
 
 
-def relaxed_bend(law: JointLaw, x, xd, bend, rate, dt) -> Array:
-    """(D,) the bend with which a first step of length ``dt`` starts the accelerations.
+def relaxed_deflection(
+    law: JointLaw, x: PerDof, xd: PerDof, deflection: PerDof, rate: PerDof, dt: Scalar
+) -> PerDof:
+    """The deflection from which a first step of length ``dt`` computes its accelerations.
 
-    Where dt resolves the relaxation it is ``bend``; where it does not, the bend that follows the
-    bodies. The mean of the torques at both ends is then the mean torque of the relaxation."""
-    tau, whole = _relaxation(law, law.near(x, xd, bend, rate))
-    effort, lost = law.torques(x, xd, bend, jnp.zeros_like(x))
-    slow = bend + (effort - lost - law.spring * bend) / whole
+    Where dt resolves the relaxation it is ``deflection``; where it does not, the one that follows
+    the bodies. The mean of the torques at both ends is then the mean torque of the relaxation.
+    """
+    tau, whole = _relaxation(law, law.near(x, xd, deflection, rate))
+    effort, resistance = law.torques(x, xd, deflection, jnp.zeros_like(x))
+    settled = deflection + (effort - resistance - law.spring * deflection) / whole
     theta = _theta(tau / dt)
     share = (tau + (1 - theta) * dt) / (tau + theta * dt)
-    return jnp.where(law.inside, slow + share * (bend - slow), 0.0)
+    return jnp.where(law.series, settled + share * (deflection - settled), 0.0)

@@ -1,5 +1,4 @@
-"""Solving a chain of elements whose size does not grow with their number: Riccati sweep, plain
-product of transfer matrices, scan in parallel.
+"""Solve a planar chain of elements: Riccati sweep, product of transfer matrices, parallel scan.
 
 Unknowns at a cut: e = (ax, ay, al), or positions and angle in the published form, and f = (qx, qy,
 n): force and torque of the inboard on the outboard part (n = -m of the paper). With f instead of
@@ -8,7 +7,7 @@ level. Element i is a connection (hinge, spring, motor) followed by a rigid body
 
     connection   e += (0, 0, D)
                  n = torque - stiffness D - coupling al_I  where D is free,  D = given  where rigid
-                 n_I = n + coupling D + inertia al_I - pull  (rotor of a motor on the inboard side)
+                 n_I = n + coupling D + inertia al_I - rotor_torque  (of a motor, inboard)
     body         e_O = e_I + column al_I + shift
                  q_I = q_O + ...,   n_I = n_O + row . q_O + ...,   both + [mass | bias] (e_I, 1)
 """
@@ -25,11 +24,11 @@ from jaxtyping import Array, Float
 from flexjax._rules import ruled
 from flexjax.numerics.linalg import inverse3
 
-KEPT = "transfer_matrix_sweep"  # what reverse mode stores of a step; the rest it computes again
+KEPT = "transfer_matrix_sweep"  # what reverse mode stores of a step; it recomputes the rest
 
 
 class Elements(eqx.Module):
-    """One step's numbers, stacked over the n elements from root to tip."""
+    """Coefficients of one step, stacked over the n elements from root to tip."""
 
     column: Float[Array, "n 2"]
     row: Float[Array, "n 2"]
@@ -41,21 +40,21 @@ class Elements(eqx.Module):
     given: Float[Array, " n"]  # D of rigid connections
     coupling: Float[Array, " n"]
     inertia: Float[Array, " n"]
-    pull: Float[Array, " n"]
+    rotor_torque: Float[Array, " n"]
 
 
 class Solution(eqx.Module):
-    """What a sweep gives: e inboard of each body (behind its connection), D of each connection, and
-    the torque n on the body."""
+    """Result of a sweep: e at the inboard point of each body (behind its connection), D of each
+    connection, and the torque n on the body."""
 
     e: Float[Array, "n 3"]
-    turn: Float[Array, " n"]
+    rotation: Float[Array, " n"]
     torque: Float[Array, " n"]
 
 
 def _maps(el: Elements) -> tuple[Array, Array]:
-    """Bodies as matrices: (e, 1)_O = right (e, 1)_I as (n, 4, 4), and what carries f_O inboard (n,
-    3, 3)."""
+    """Bodies as matrices: (n, 4, 4) with (e, 1)_O = right (e, 1)_I, and (n, 3, 3) that takes f_O
+    inboard."""
     zero, one = jnp.zeros_like(el.torque), jnp.ones_like(el.torque)
 
     def matrix(rows):
@@ -70,10 +69,11 @@ def _maps(el: Elements) -> tuple[Array, Array]:
 
 def _swept(el: Elements, root) -> tuple[Array, Array]:
     """(n, 3, 4) [S | p] behind each connection, by a scan from the tip, and (n, 3) e in front of
-    it, by a scan from the root. All arrays may have one more axis, the last: runs side by side.
+    it, by a scan from the root. All arrays may have the runs of a batch as last axis.
 
-    The carry is one array [S | p] and the body three products and one division, which XLA fuses
-    into few kernels (0.4 us per element; ten times as much for the same algebra on scalars)."""
+    The carry is one array [S | p], and the body three products and one division, which XLA fuses
+    into few kernels.
+    """
     right, left = _maps(el)
     dtype = root.dtype
 
@@ -86,7 +86,7 @@ def _swept(el: Elements, root) -> tuple[Array, Array]:
     # zeros.
     after = (
         third[None, :, None]
-        * (el.inertia[:, None] * unit[None] - el.pull[:, None] * last[None])[:, None]
+        * (el.inertia[:, None] * unit[None] - el.rotor_torque[:, None] * last[None])[:, None]
     )
 
     def inwards(Z, x):
@@ -101,10 +101,10 @@ def _swept(el: Elements, root) -> tuple[Array, Array]:
 
     start = jnp.zeros((3, 4, *root.shape[1:]), dtype)
     _, X = lax.scan(inwards, start, (right, left, el.mass, hinge, after), reverse=True)
-    turn = _turn(el, X[:, 2])
+    rotation = _rotation(el, X[:, 2])
     # Outwards: connection and body as one affine map, made outside the scan.
-    step = right[:, :3, :3] + right[:, :3, 2:3] * turn[:, None, :3]
-    shift = right[:, :3, 3] + right[:, :3, 2] * turn[:, 3:]
+    step = right[:, :3, :3] + right[:, :3, 2:3] * rotation[:, None, :3]
+    shift = right[:, :3, 3] + right[:, :3, 2] * rotation[:, 3:]
 
     def outwards(e, x):
         A, b = x
@@ -120,8 +120,7 @@ def _sweep_one(el: Elements, root) -> tuple[Array, Array]:
 
 @_sweep_one.def_vmap
 def _sweep_many(size, batched, el: Elements, root):
-    """Runs side by side behind the small matrices, where the processor's vectors are filled: vmap
-    by itself puts them in front. The sweep gains a factor of two by it."""
+    """The runs as last axis, which fills the vectors of the processor; vmap puts them in front."""
 
     def behind(x, is_batched):
         return (
@@ -139,75 +138,81 @@ def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
     """f = S e + p swept from the tip, e from the root: linear cost, no loss of digits.
 
     Its derivative is the same linear system with another right-hand side: the matrices S are those
-    of the value, and only vectors are swept again."""
+    of the value, and only vectors are swept again.
+    """
     X, e = _sweep_one(el, root)
-    return _finish(X[:, 2], _turn(el, X[:, 2]), e)
+    return _finish(X[:, 2], _rotation(el, X[:, 2]), e)
 
 
 class Swept(NamedTuple):
     """A sweep with what its derivative needs: [S | p] behind each connection, D as a row on (e, 1)
-    in front of it, al there, and the force (n, 2) on what stands outboard of each body."""
+    in front of it, al there, and the force (n, 2) on the part outboard of each body."""
 
     solution: Solution
     X: Array
-    turn: Array
+    rotation: Array
     al: Array
     behind: Array
 
 
 def swept(el: Elements, root) -> Swept:
     X, e_in = checkpoint_name(_sweep_one(el, root), KEPT)
-    turn = _turn(el, X[:, 2])
-    sol = _finish(X[:, 2], turn, e_in)
+    rotation = _rotation(el, X[:, 2])
+    sol = _finish(X[:, 2], rotation, e_in)
     force = jnp.sum(X[1:, :2, :3] * sol.e[1:, None], axis=2) + X[1:, :2, 3]
-    return Swept(sol, X, turn, e_in[:, 2], jnp.concatenate([force, jnp.zeros((1, 2), root.dtype)]))
+    return Swept(
+        sol, X, rotation, e_in[:, 2], jnp.concatenate([force, jnp.zeros((1, 2), root.dtype)])
+    )
 
 
 @riccati.def_jvp
 def _riccati_jvp(primals, tangents):
     (el, root), (d, d_root) = primals, tangents
     known = swept(el, root)
-    e, D, al = known.solution.e, known.solution.turn, known.al
-    # What the perturbed coefficients add to the right-hand sides, at the solution.
+    e, D, al = known.solution.e, known.solution.rotation, known.al
+    # Changes of the right-hand sides by the perturbed coefficients, at the solution.
     shift = d.shift + d.column * e[:, 2:]
     bias = jnp.sum(d.mass[:, :, :3] * e[:, None], axis=2) + d.mass[:, :, 3]
     bias = bias + jnp.stack(
         [jnp.zeros_like(D), jnp.zeros_like(D), jnp.sum(d.row * known.behind, axis=1)], -1
     )
     torque = d.torque - d.stiffness * D - d.coupling * al
-    pull = d.pull - d.coupling * D - d.inertia * al
-    return known.solution, swept_again(el, known, shift, bias, torque, d.given, pull, d_root)
+    rotor_torque = d.rotor_torque - d.coupling * D - d.inertia * al
+    return known.solution, swept_again(
+        el, known, shift, bias, torque, d.given, rotor_torque, d_root
+    )
 
 
-def swept_again(el: Elements, known: Swept, shift, bias, torque, given, pull, root) -> Solution:
-    """The sweep with the matrices [S | .] of a former one and other right-hand sides: linear in
-    these."""
-    X, turn = known.X, known.turn
+def swept_again(
+    el: Elements, known: Swept, shift, bias, torque, given, rotor_torque, root
+) -> Solution:
+    """The sweep with the matrices [S | .] of an earlier one and other right-hand sides."""
+    X, rotation = known.X, known.rotation
     zero = jnp.zeros_like(el.torque)
     S = X[:, :, :3]
-    push = S[:, :, 2] + el.coupling[:, None] * jnp.stack([zero, zero, zero + 1], -1)
+    response = S[:, :, 2] + el.coupling[:, None] * jnp.stack([zero, zero, zero + 1], -1)
     soft = el.free / (el.stiffness + S[:, 2, 2])
-    inboard = S + push[:, :, None] * turn[:, None, :3]
+    inboard = S + response[:, :, None] * rotation[:, None, :3]
     inboard = inboard.at[:, 2, 2].add(el.inertia)
     outer = jnp.concatenate([inboard[1:], jnp.zeros_like(inboard[:1])])
     right, left = _maps(el)
     carried = jnp.sum(outer[:, :, :2] * shift[:, None], axis=2)
-    told = jnp.sum(left * carried[:, None], axis=2) + bias
-    # p_i = close (left p_(i+1) + told) + push (soft torque + given) - pull, with close = 1 - soft
-    # push (0, 0, 1)
-    drop = soft[:, None] * push
+    source = jnp.sum(left * carried[:, None], axis=2) + bias
+    # p_i = close (left p_(i+1) + source) + response (soft torque + given) - rotor_torque, with
+    # close = 1 - soft response (0, 0, 1)
+    drop = soft[:, None] * response
     A = left - drop[:, :, None] * left[:, 2:]
-    c = told - drop * told[:, 2:] + push * (soft * torque + given)[:, None]
-    c = c - jnp.stack([zero, zero, pull], -1)
+    c = source - drop * source[:, 2:] + response * (soft * torque + given)[:, None]
+    c = c - jnp.stack([zero, zero, rotor_torque], -1)
 
     def inwards(p, x):
         A, c = x
         return jnp.sum(A * p[None], axis=1) + c, p
 
     _, p = lax.scan(inwards, jnp.zeros(3, root.dtype), (A, c), reverse=True)
-    n = jnp.sum(left[:, 2] * p, axis=1) + told[:, 2]
+    n = jnp.sum(left[:, 2] * p, axis=1) + source[:, 2]
     start = soft * (torque - n) + given  # D where e in front of the connection is zero
-    step = right[:, :3, :3] + right[:, :3, 2:3] * turn[:, None, :3]
+    step = right[:, :3, :3] + right[:, :3, 2:3] * rotation[:, None, :3]
     move = jnp.concatenate([shift, zero[:, None]], axis=1) + right[:, :3, 2] * start[:, None]
 
     def outwards(e, x):
@@ -215,21 +220,21 @@ def swept_again(el: Elements, known: Swept, shift, bias, torque, given, pull, ro
         return jnp.sum(A * e[None], axis=1) + b, e
 
     _, e = lax.scan(outwards, root, (step, move))
-    D = jnp.sum(turn[:, :3] * e, axis=1) + start
+    D = jnp.sum(rotation[:, :3] * e, axis=1) + start
     e = jnp.concatenate([e[:, :2], (e[:, 2] + D)[:, None]], axis=1)
     return Solution(e, D, jnp.sum(S[:, 2] * e, axis=1) + n)
 
 
-def _turn(el: Elements, rows) -> Array:
-    """(n, 4): D = turn . (e, 1), from the rows of n behind the connections."""
+def _rotation(el: Elements, rows) -> Array:
+    """(n, 4): D = rotation . (e, 1), from the rows of n behind the connections."""
     soft = el.free / (el.stiffness + rows[:, 2])
     known = jnp.stack([rows[:, 2] + el.coupling, rows[:, 3] - el.torque], 1)
     w = -soft[:, None] * jnp.concatenate([rows[:, :2], known], axis=1)
     return jnp.concatenate([w[:, :3], (w[:, 3] + el.given)[:, None]], axis=1)
 
 
-def _finish(rows, turn, e) -> Solution:
-    D = jnp.sum(turn[:, :3] * e, axis=1) + turn[:, 3]
+def _finish(rows, rotation, e) -> Solution:
+    D = jnp.sum(rotation[:, :3] * e, axis=1) + rotation[:, 3]
     e = jnp.concatenate([e[:, :2], (e[:, 2] + D)[:, None]], axis=1)
     return Solution(e, D, jnp.sum(rows[:, :3] * e, axis=1) + rows[:, 3])
 
@@ -248,13 +253,13 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
     De = -g[:, None] * (M[:, 2] + el.coupling[:, None] * third)
     Df = -g[:, None] * left[:, 2]
     D1 = g * (el.torque - b[:, 2]) + el.given
-    push = M[:, :, 2] + el.coupling[:, None] * third
+    response = M[:, :, 2] + el.coupling[:, None] * third
     A = T + T[:, :, 2:] * De[:, None]
     B = T[:, :, 2:] * Df[:, None]
     c = t + T[:, :, 2] * D1[:, None]
-    C = M + push[:, :, None] * De[:, None] + el.inertia[:, None, None] * (third.T * third)[None]
-    F = left + push[:, :, None] * Df[:, None]
-    d = b + push * D1[:, None] - el.pull[:, None] * third
+    C = M + response[:, :, None] * De[:, None] + el.inertia[:, None, None] * (third.T * third)[None]
+    F = left + response[:, :, None] * Df[:, None]
+    d = b + response * D1[:, None] - el.rotor_torque[:, None] * third
 
     def mul(x, y):
         return jnp.sum(x[..., :, :, None] * y[..., None, :, :], axis=-2)
@@ -264,7 +269,7 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
 
     eye = jnp.eye(3, dtype=root.dtype)[None]
 
-    def star(outer, inner):  # reverse=True hands over the outboard part first
+    def star(outer, inner):  # reverse=True passes the outboard part first
         A2, B2, c2, C2, F2, d2 = outer
         A1, B1, c1, C1, F1, d1 = inner
         inv = inverse3(eye - mul(B1, C2))
@@ -287,8 +292,8 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
     rows = jnp.concatenate(
         [rows, (b[:, 2] + jnp.sum(left[:, 2] * (vec(S1, t) + p1), axis=1))[:, None]], axis=1
     )
-    turn = _turn(el, rows)
-    step, shift = T + T[:, :, 2:] * turn[:, None, :3], t + T[:, :, 2] * turn[:, 3:]
+    rotation = _rotation(el, rows)
+    step, shift = T + T[:, :, 2:] * rotation[:, None, :3], t + T[:, :, 2] * rotation[:, 3:]
 
     def then(first, second):
         (A1, b1), (A2, b2) = first, second
@@ -296,7 +301,7 @@ def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
 
     A, b = lax.associative_scan(then, (step, shift))
     e = jnp.concatenate([root[None], jnp.sum(A[:-1] * root[None, None], axis=-1) + b[:-1]])
-    return _finish(rows, turn, e)
+    return _finish(rows, rotation, e)
 
 
 def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array, "n 7 7"]]:
@@ -305,20 +310,20 @@ def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array,
     n, dtype = el.column.shape[0], el.column.dtype
     right, left = _maps(el)
     eye = jnp.broadcast_to(jnp.eye(7, dtype=dtype), (n, 7, 7))
-    # f_O = left^-1 (f_I - mass (e_I, 1)); left^-1 only turns the sign of its row.
+    # f_O = left^-1 (f_I - mass (e_I, 1)); left^-1 only changes the sign of its row.
     back = left.at[:, 2, :2].set(-el.row)
     body = eye.at[:, :3, :3].set(right[:, :3, :3]).at[:, :3, 6].set(right[:, :3, 3])
-    pushed = jnp.sum(back[:, :, :, None] * el.mass[:, None], axis=2)
+    inertial = jnp.sum(back[:, :, :, None] * el.mass[:, None], axis=2)
     body = (
         body.at[:, 3:6, 3:6]
         .set(back)
         .at[:, 3:6, :3]
-        .set(-pushed[:, :, :3])
+        .set(-inertial[:, :, :3])
         .at[:, 3:6, 6]
-        .set(-pushed[:, :, 3])
+        .set(-inertial[:, :, 3])
     )
-    # D = (torque - n - coupling al) / stiffness; n is what the body gets: n_I less the rotor's
-    # share.
+    # D = (torque - n - coupling al) / stiffness with the torque n on the body: n_I less that of
+    # the rotor.
     soft = el.free / jnp.where(el.free > 0, el.stiffness, 1.0)
     bend = (
         jnp.zeros((n, 7), dtype)
@@ -327,23 +332,30 @@ def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array,
         .at[:, 2]
         .set(el.inertia - el.coupling)
         .at[:, 6]
-        .set(el.torque - el.pull)
+        .set(el.torque - el.rotor_torque)
     )
     D = bend * (soft / (1 - soft * el.coupling))[:, None]
     D = D.at[:, 6].add(el.given)
     n_row = (
-        jnp.zeros((n, 7), dtype).at[:, 5].set(1.0).at[:, 2].add(-el.inertia).at[:, 6].add(el.pull)
+        jnp.zeros((n, 7), dtype)
+        .at[:, 5]
+        .set(1.0)
+        .at[:, 2]
+        .add(-el.inertia)
+        .at[:, 6]
+        .add(el.rotor_torque)
         - el.coupling[:, None] * D
     )
     return eye.at[:, 2].add(D).at[:, 5].set(n_row), body
 
 
 def product(el: Elements, root: Float[Array, "3"]) -> Solution:
-    """The published way: one product of all transfer matrices, a 3 x 3 system for the root's f, and
-    multiplication outwards.
+    """The published method: the product of all transfer matrices, a 3 x 3 system for f at the root,
+    and multiplication outwards.
 
-    Loses digits with e^Lam, Lam = L (rhoA / (EI beta dt^2))^(1/4) / sqrt 2, whatever the number of
-    elements: kept to show that."""
+    It loses digits with e^Lam, Lam = L (rhoA / (EI beta dt^2))^(1/4) / sqrt 2, for any number of
+    elements, and serves to show that.
+    """
     conn, body = transfer_matrices(el)
 
     def mul(x, y):

@@ -4,3 +4,4 @@ A kinematic chain is written once and runs with either module.
 """
 
 from flexjax.numerics.screw import se2 as se2, se3 as se3
+from flexjax.numerics.screw._dimension import Plane as Plane, Space as Space, along as along

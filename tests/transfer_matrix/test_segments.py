@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
+from flexjax.formulation.transfer_matrix._batched_sweep import cos_sin
 from flexjax.formulation.transfer_matrix._link import segment_bodies
-from flexjax.formulation.transfer_matrix._turns import cos_sin
 from flexjax.mechanism import rigid_inertia
 
 
@@ -45,16 +45,16 @@ def test_mass_of_a_curved_link(record_number):
         material=fx.Material.named("aluminium"),
         curvature=(0.0, 0.0, 0.8),
     )
-    bodies = segment_bodies(link, 3, True)
+    bodies = segment_bodies(link, 3, rotary=True, planar=True)
     angle, point, total = 0.0, np.zeros(2), np.zeros(4)
     for k in range(3):
-        angle += float(bodies.turn_in[k])
+        angle += float(bodies.rest_angle[k, 0])
         turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
         m, first = float(bodies.mass[k]), turn @ np.asarray(bodies.moment[k])
         about = float(bodies.inertia[k]) + 2 * point @ first + m * point @ point
         total += [m, *(m * point + first), about]
-        point = point + turn @ np.asarray(bodies.lever[k])
-        angle += float(bodies.turn_out[k])
+        point = point + turn @ np.asarray(bodies.reach[k])
+        angle += float(bodies.rest_angle[k, 1])
     M = np.asarray(rigid_inertia(link))
     want = np.array([M[0, 0], M[1, 5], -M[0, 5], M[5, 5]])
     record_number(
@@ -62,3 +62,14 @@ def test_mass_of_a_curved_link(record_number):
         np.max(np.abs(total / want - 1)),
         1e-6,
     )
+
+
+def test_gradient_of_sections_without_rotary_inertia():
+    """The time in which a half segment bends contains the root of its inertia, here zero."""
+
+    def total(constants):
+        link = fx.Link("a", 0.5, constants=constants)
+        return jnp.sum(segment_bodies(link, 2, rotary=True, planar=False).compliance_times_lag)
+
+    slope = jax.jit(jax.grad(total))(fx.BeamConstants(EA=1e5, EIy=2.0, EIz=3.0, GJ=1.0, rhoA=0.5))
+    assert all(np.isfinite(x) for x in jax.tree.leaves(slope))
