@@ -1,9 +1,22 @@
 """What every formulation shares: the tree, joints and their hardware, sections, rigid bodies."""
 
+from flexjax.mechanism._coordinates import (
+    ambient_rate as ambient_rate,
+    joint_coordinates as joint_coordinates,
+    locked as locked,
+    motor_side as motor_side,
+    move as move,
+    to_v as to_v,
+)
 from flexjax.mechanism._describe import describe as describe
 from flexjax.mechanism._hardware import (
     JointHardware as JointHardware,
     joint_hardware as joint_hardware,
+)
+from flexjax.mechanism._joint_forces import (
+    JointForces as JointForces,
+    joint_energy as joint_energy,
+    joint_forces as joint_forces,
 )
 from flexjax.mechanism._joints import (
     PLANAR as PLANAR,
@@ -32,6 +45,7 @@ from flexjax.mechanism._start import (
     Shape as Shape,
     Start as Start,
     directions as directions,
+    joint_start as joint_start,
     least_rotation as least_rotation,
     untwisted as untwisted,
 )

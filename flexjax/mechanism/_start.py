@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import NumbersLike, as_float, is_traced
+from flexjax._types import NumbersLike, ScalarLike, as_float, is_traced
+from flexjax.drive import Drive
 from flexjax.robot import Robot
 
 Curve = Callable[[Array | np.ndarray], Float[Array, "3 2 S"]]
@@ -291,6 +292,11 @@ class Start(eqx.Module):
                 )
         return found
 
+    def names(self, robot: Robot, field: str) -> np.ndarray:
+        """Mask (D,) of the coordinates whose joint is named in ``field``."""
+        named = getattr(self, field)
+        return np.array([j.name in named for j in robot.tree_joints for _ in range(j.dofs)], bool)
+
     def vectors(
         self, robot: Robot
     ) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
@@ -308,6 +314,23 @@ class Start(eqx.Module):
             qd.append(full(self.rates.get(j.name, 0.0), j.dofs))
             motor.append(full(self.motors.get(j.name, q[-1]), j.dofs))
         return jnp.concatenate(q), jnp.concatenate(qd), jnp.concatenate(motor)
+
+
+def joint_start(
+    robot: Robot, drive: Drive, t0: ScalarLike, start: Start
+) -> tuple[Float[Array, " D"], Float[Array, " D"], Float[Array, " D"], Float[Array, " D"]]:
+    """(coordinates, rates, motor coordinates, motor rates), (D,) each, at ``t0``.
+
+    A Motion prescribes the motor. A flexible joint under a Motion starts unstretched unless
+    ``start`` names it.
+    """
+    x, xd, xm = start.vectors(robot)
+    target, rate, _ = drive.motion(robot, t0, None)
+    prescribed = drive.prescribed(robot)
+    sprung = np.array([j.flexible for j in robot.tree_joints for _ in range(j.dofs)], bool)
+    x = jnp.where(prescribed & ~(sprung & start.names(robot, "joints")), target, x)
+    link_rate = jnp.where(prescribed & ~(sprung & start.names(robot, "rates")), rate, xd)
+    return x, link_rate, jnp.where(prescribed, target, xm), jnp.where(prescribed, rate, xd)
 
 
 def directions(slope: Float[Array, "2 S"]) -> Float[Array, "S 3"]:

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.port_hamiltonian._algebra import ad, cayley_screw
-from flexjax.formulation.port_hamiltonian._forces import _on_the_arc
-from flexjax.formulation.port_hamiltonian._inertia import element_table
-from flexjax.formulation.port_hamiltonian._parameters import _station_weights
+from flexjax.formulation.port_hamiltonian._link import element_table, station_weights
+from flexjax.formulation.port_hamiltonian._nodes import place_on_arc
 from flexjax.mechanism import beam_properties, centreline_pose, link_quadrature
 from flexjax.numerics.screw import se3
+from flexjax.numerics.screw._components_first import ad, cayley_screw
 
 SOFT = fx.Material(E=2e9, nu=0.3, rho=1200.0)
 TAPER = dict(
@@ -89,11 +88,11 @@ def test_an_undeformed_link_is_the_rigid_one(name, record_number):
 
 def test_a_wrench_on_the_arc_has_its_resultant():
     link, n, s = LINKS["curved"], 3, jnp.asarray(0.45)
-    share = _station_weights(s, n)[:, None]
-    turn, lever = _on_the_arc(link, s, share, 3)
+    share = station_weights(s, n)
+    turn, lever = (jnp.moveaxis(x, -1, 0) for x in place_on_arc(link, s, share, 3))
     wrench = jnp.array([1.0, -2.0, 0.5, 0.1, 0.3, -0.2])
     nodes = jax.vmap(lambda k: centreline_pose(link, k / n))(jnp.arange(n + 1.0))
-    on_nodes = share * jax.vmap(lambda R, c: se3.transport_wrench(se3.Pose(R, c), wrench))(
+    on_nodes = share[:, None] * jax.vmap(lambda R, c: se3.transport_wrench(se3.Pose(R, c), wrench))(
         turn, lever
     )
     found = jnp.sum(jax.vmap(se3.transport_wrench)(nodes, on_nodes), axis=0)

@@ -33,7 +33,7 @@ def test_a_step_ends_on_the_joint(kind, record_number):
     ball = {"spherical": eye, "free": jnp.concatenate([0 * eye, eye], axis=1)}.get(
         kind, jnp.zeros((3, k))
     )
-    joint = _joint.JointNumbers(
+    joint = _joint.JointParameters(
         se3.rotation_exp(normal(3)),
         normal(3),
         *turns,

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
-from flexjax.numerics.linalg import mv
+from flexjax.numerics.linalg._components_first import mv
+from flexjax.numerics.screw._components_first import orientation_matrix
 from tests.port_hamiltonian import zoo
 
 SPAN, STEPS = 0.2, 50
@@ -29,10 +29,11 @@ def _flyer(elements):
 
 def _momenta(model, mech):
     """(linear, angular about the origin) in world axes."""
-    P = model.assembly(fx.Drive()).momentum(mech.V)[0]
-    R, x = turn_matrix(mech.turn)[0], mech.x[0]
-    force, spin = mv(R, P[:, :3]), mv(R, P[:, 3:])
-    return jnp.sum(force, axis=0), jnp.sum(jnp.cross(x, force) + spin, axis=0)
+    P = model.assembly(fx.Drive()).momentum(mech.V)
+    R = orientation_matrix(mech.orientation)
+    force, spin = mv(R, P[:3]), mv(R, P[3:])
+    about = jnp.cross(mech.x, force, axis=0) + spin
+    return jnp.sum(force, axis=(1, 2)), jnp.sum(about, axis=(1, 2))
 
 
 def _gains(elements, refinements):

@@ -35,14 +35,14 @@ def random_state(model, drive, scale=0.3, seed=0):
     key = jax.random.key(seed)
     y = model.initial_state(drive, jnp.zeros(()), Start())
     term = model.term(drive)
-    st = model.st
+    structure = model.structure
     dx = term.rate(jnp.zeros(()), y, None)
     leaves, tree = jax.tree_util.tree_flatten(dx)
     keys = jax.random.split(key, len(leaves))
     moved = [scale * jax.random.normal(k, x.shape) for k, x in zip(keys, leaves, strict=True)]
     dx = jax.tree_util.tree_unflatten(tree, moved)
-    live = ~np.array(st.rigid)[:, None, None]
-    small = 0.1 if st.loops else 1.0
+    live = ~np.array(structure.rigid)[None, :, None]
+    small = 0.1 if structure.loops else 1.0
     dx = type(dx)(dx.q * small, dx.v, jnp.where(live, dx.V, 0.0), jnp.where(live, 0.1 * dx.Q, 0.0))
     return type(y)(term.retract(y.mech, dx), y.work, y.dissipated, y.memory)
 

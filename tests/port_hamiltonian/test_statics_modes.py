@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.port_hamiltonian import PaperElement
 from flexjax.robot import Mechanism
+from tests.port_hamiltonian.paper_element import PaperElement
 from tests.port_hamiltonian.test_step import REFERENCE
 
 DENSITY = dict(
@@ -41,7 +41,7 @@ def cantilever(constants, length=1.0, planar=True, **link):
 
 def rest(model, force):
     y = fx.equilibrium(model, fx.Drive(loads=[fx.Load("link", fx.constant(force))]))
-    return np.asarray(y.mech.x[0, -1])
+    return np.asarray(y.mech.x[:, 0, -1])
 
 
 def test_roll_up_closes(record_number):
@@ -186,11 +186,13 @@ def test_paper_element_power_and_frequencies(record_number):
             jnp.eye(6),
             jnp.asarray(alpha),
         )
-        Q, P, F = (jnp.asarray(rng.normal(size=(4, 6))) for _ in range(3))
+        Q, P, F = (jnp.asarray(rng.normal(size=(6, 4))) for _ in range(3))
         t, w = element.ports(Q, P, jnp.asarray(rng.normal(size=6)), jnp.asarray(rng.normal(size=6)))
         gain = jax.jvp(element.energy, (Q, P), element.rates(Q, P, t, w, F))[1]
         given = (
-            jnp.sum(w[-1] * t[-1]) - jnp.sum(w[0] * t[0]) + jnp.sum(element.efforts(Q, P)[1] * F)
+            jnp.sum(w[:, -1] * t[:, -1])
+            - jnp.sum(w[:, 0] * t[:, 0])
+            + jnp.sum(element.efforts(Q, P)[1] * F)
         )
         worst = max(worst, float(abs(gain - given) / (abs(gain) + jnp.sum(jnp.abs(w * t)))))
     record_number("power balance of the paper's element, any alpha", worst, 1e-12)
@@ -239,16 +241,16 @@ def test_an_element_of_half_a_turn_is_refused():
     assert (
         fx.PortHamiltonian(elements=3).refusals(robot)
         == []
-        == fx.PortHamiltonian(elements=2, scheme="paper").refusals(robot)
+        == fx.PortHamiltonian(elements=2, variant="paper").refusals(robot)
     )
 
 
 def test_station_on_a_node_has_a_one_sided_derivative():
-    from flexjax.formulation.port_hamiltonian._parameters import _station_weights
+    from flexjax.formulation.port_hamiltonian._link import station_weights
 
-    slope = jax.jacfwd(lambda s: _station_weights(s, 4))
+    slope = jax.jacfwd(lambda s: station_weights(s, 4))
     np.testing.assert_array_equal(slope(jnp.asarray(1.0)), [0, 0, 0, -4, 4])
     np.testing.assert_array_equal(slope(jnp.asarray(0.5)), [0, 0, -4, 4, 0])
     np.testing.assert_allclose(
-        _station_weights(jnp.asarray(0.6), 4), [0, 0, 0.6, 0.4, 0], atol=1e-15
+        station_weights(jnp.asarray(0.6), 4), [0, 0, 0.6, 0.4, 0], atol=1e-15
     )

@@ -127,10 +127,10 @@ def test_loops_close_with_bent_links():
     mech = jax.jit(lambda start: model.initial_state(fx.Drive(), jnp.zeros(()), start).mech)(start)
     (closure,) = robot.loop_joints
     ends = [robot.link_index(closure.parent), robot.link_index(closure.child)]
-    cos, sin = jnp.cos(mech.turn[..., 0]), jnp.sin(mech.turn[..., 0])
-    u, v = mech.V[..., 0], mech.V[..., 1]
+    cos, sin = jnp.cos(mech.orientation[0]), jnp.sin(mech.orientation[0])
+    u, v = mech.V[0], mech.V[1]
     moving = np.stack([cos * u - sin * v, sin * u + cos * v], -1)[ends]
-    places = np.asarray(mech.x)[ends]
+    places = np.moveaxis(np.asarray(mech.x), 0, -1)[ends]
     at = min(
         ((i, j) for i in (0, -1) for j in (0, -1)),
         key=lambda k: np.linalg.norm(places[0, k[0]] - places[1, k[1]]),

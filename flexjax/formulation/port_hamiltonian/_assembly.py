@@ -1,42 +1,47 @@
-"""A mechanism under a drive: where its coordinates stand, where its nodes are, what they weigh."""
+"""A mechanism under a drive: coordinates, poses of its nodes, forces in its joints, energies."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Float, PyTree
 
+from flexjax import mechanism
+from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.drive import Drive
 from flexjax.formulation.port_hamiltonian import _joint
-from flexjax.formulation.port_hamiltonian._algebra import (
+from flexjax.formulation.port_hamiltonian._joint import JointStage, pick
+from flexjax.formulation.port_hamiltonian._loops import LoopParameters, LoopPlan, Side, sides
+from flexjax.formulation.port_hamiltonian._nodes import momentum
+from flexjax.formulation.port_hamiltonian._parameters import MechanismParameters, Structure
+from flexjax.mechanism import PLANAR, JointForces
+from flexjax.numerics.linalg._components_first import mm, mv
+from flexjax.numerics.screw import se3
+from flexjax.numerics.screw._components_first import (
+    orientation_matrix,
+    orientation_of,
     rotate_by,
     space_of,
-    turn_from_matrix,
-    turn_matrix,
 )
-from flexjax.formulation.port_hamiltonian._joint import JointStage
-from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
-from flexjax.formulation.port_hamiltonian._loops import LoopNumbers, LoopPlan
-from flexjax.formulation.port_hamiltonian._nodes import momentum
-from flexjax.formulation.port_hamiltonian._parameters import Numbers
-from flexjax.formulation.port_hamiltonian._structure import Structure, stacked
-from flexjax.numerics.linalg import mm, mv
-from flexjax.numerics.screw import se3
-from flexjax.numerics.term import PortState, PortTangent
+from flexjax.numerics.term import Instant, PortState, PortTangent
 from flexjax.robot import Robot
+
+# Rotation, position and twist of the ground.
+Ground = tuple[Float[Array, "lin lin"], Float[Array, " lin"], Float[Array, " d"]]
 
 
 class Assembly(eqx.Module):
-    """Numbers (traced) and structure (static) of a mechanism, and the drive that acts on it."""
+    """Parameters (traced) and structure (static) of a mechanism, and its drive."""
 
     robot: Robot
-    num: Numbers
-    loops: tuple[LoopNumbers, ...]
+    parameters: MechanismParameters
+    loops: tuple[LoopParameters, ...]
     drive: Drive
-    st: Structure = eqx.field(static=True)
+    structure: Structure = eqx.field(static=True)
     plans: tuple[LoopPlan, ...] = eqx.field(static=True)
 
+    # --- static facts
     @property
     def rotors(self) -> bool:
         return any(
@@ -54,239 +59,276 @@ class Assembly(eqx.Module):
 
     @property
     def joint_hardware(self) -> bool:
-        """Whether anything acts in a joint that depends on its motion."""
+        """Whether a force in a joint depends on its motion."""
         return bool(self.drive.joints) or self.passive_hardware
 
-    def masks(self):
-        """(L, n) static: live unknowns, and those that a Motion fixes (the motor of a flexible
-        joint, else the joint)."""
-        st = self.st
-        table = st.rate_table()
-        locked = np.zeros(st.nv + 1, bool)
-        locked[: st.total_dofs] = self.drive.prescribed(self.robot)
-        for k, i in enumerate(st.motors):
-            dof = st.v_start[i]
-            locked[st.total_dofs + k], locked[dof] = locked[dof], False
-        return table < st.nv, locked[table]
+    @property
+    def locked(self) -> Bool[np.ndarray, " nv"]:
+        """Rates that a Motion fixes: the motor of a flexible joint, or the joint."""
+        return mechanism.locked(self.structure, self.drive.prescribed(self.robot))
 
-    def spread(self, per_v):
-        """(L, n) from (nv,), zero where there is no unknown."""
-        return jnp.concatenate([per_v, jnp.zeros(1, per_v.dtype)])[self.st.rate_table()]
+    def masks(self) -> tuple[Bool[np.ndarray, "L n"], Bool[np.ndarray, "L n"]]:
+        """Unknowns of the joints that exist (not padded), and those that a Motion fixes."""
+        table = self.structure.rate_table()
+        return table < self.structure.nv, np.append(self.locked, False)[table]
 
-    def collect(self, y):
-        """(nv,) from (L, n)."""
-        return y.reshape(-1)[self.st.collect_table()]
+    # --- coordinates
+    def move(self, q: Coordinates, dv: Velocities) -> Coordinates:
+        """``q`` displaced by ``dv``."""
+        return mechanism.move(self.structure, q, dv)
 
-    def move_q(self, q, dv):
-        moved = q + jnp.concatenate([dv, jnp.zeros(1, dv.dtype)])[self.st.v_of_q()]
-        for _, at, v in self.st.balls():
-            moved = moved.at[at : at + 4].set(se3.quat_retract(q[at : at + 4], dv[v : v + 3]))
-        return moved
+    def coordinates(self, q: Coordinates) -> Float[Array, " D"]:
+        """Link-side joint coordinates: rotation vectors for balls."""
+        return mechanism.joint_coordinates(self.structure, q)
 
-    def coordinates(self, q):
-        """Link-side joint coordinates (D,): rotation vectors for balls."""
-        out = q[np.maximum(self.st.q_of_v()[: self.st.total_dofs], 0)]
-        for _, at, v in self.st.balls():
-            out = out.at[v : v + 3].set(se3.quat_log(q[at : at + 4]))
-        return out
+    def motor_side(
+        self, q: Coordinates, v: Velocities
+    ) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
+        """Motor-side joint coordinates and rates."""
+        return mechanism.motor_side(self.structure, q, v)
 
-    def motor_side(self, q, v):
-        st = self.st
-        motors = np.array([st.v_start[i] for i in st.motors], int)
-        x, xd = self.coordinates(q), v[: st.total_dofs]
-        return x.at[motors].set(q[st.nq - len(motors) :]), xd.at[motors].set(v[st.total_dofs :])
+    def to_v(self, per_dof: Float[Array, " D"]) -> Velocities:
+        """Motor-side values per rate; those of flexible joints at their motors."""
+        return mechanism.to_v(self.structure, per_dof)
 
-    def to_v(self, per_dof):
-        """(nv,) from motor-side numbers (D,): flexible joints' at their motors."""
-        st = self.st
-        motors = np.array([st.v_start[i] for i in st.motors], int)
-        full = jnp.zeros(st.nv, per_dof.dtype).at[: st.total_dofs].set(per_dof)
-        return full.at[motors].set(0.0).at[st.total_dofs :].set(per_dof[motors])
+    def prescribed(
+        self, t: ScalarLike, piece_time: PieceTime
+    ) -> tuple[Velocities, Velocities, Velocities]:
+        """Coordinates, rates and accelerations of all Motions; zero elsewhere."""
+        x, xd, xdd = self.drive.motion(self.robot, t, piece_time)
+        return self.to_v(x), self.to_v(xd), self.to_v(xdd)
 
-    def held_joints(self):
-        """(nv,) mask of the joint coordinates that a Motion holds."""
-        return self.to_v(jnp.asarray(self.drive.prescribed(self.robot), self.num.gravity.dtype)) > 0
-
-    def held(self, dx: PortTangent) -> PortTangent:
-        """Masks like the tangent ``dx``: what a Motion holds."""
-        mask = self.held_joints()
-        return PortTangent(mask, mask, jnp.zeros(dx.V.shape, bool), jnp.zeros(dx.Q.shape, bool))
-
-    def plain_v(self, q):
-        """(nv,) coordinates as numbers, zero at balls (which no Motion fixes)."""
-        table = self.st.q_of_v()
+    def plain(self, q: Coordinates) -> Velocities:
+        """Coordinates in the order of v; zero at balls, which no Motion fixes."""
+        table = self.structure.q_of_v()
         return jnp.where(table >= 0, q[np.maximum(table, 0)], 0.0)
 
-    def ground(self, t, piece_time):
-        """Rotation, position and twist of the ground frame."""
-        st, dtype = self.st, self.num.gravity.dtype
-        if self.drive.base is None:
-            return jnp.eye(st.lin, dtype=dtype), jnp.zeros(st.lin, dtype), jnp.zeros(st.dim, dtype)
-        pose, twist, _ = self.drive.base.motion(t, piece_time)
-        if st.planar:
-            return pose.rotation[:2, :2], pose.position[:2], twist[np.array([0, 1, 5])]
-        return pose.rotation, pose.position, twist
+    def held(self, dx: PortTangent) -> PortTangent:
+        """Masks of the tangent ``dx``: coordinates that a Motion holds."""
+        mask = jnp.asarray(self.locked)
+        return PortTangent(mask, mask, jnp.zeros(dx.V.shape, bool), jnp.zeros(dx.Q.shape, bool))
 
-    def joint_q(self, q):
-        """Plain coordinates (L, k) and rotations of balls (L, D, D) of all joints."""
-        st = self.st
-        plain = jnp.concatenate([q, jnp.zeros(1, q.dtype)])[st.plain_table()]
-        balls = jnp.broadcast_to(jnp.eye(st.lin, dtype=q.dtype), (st.links, st.lin, st.lin))
-        for i, at, _ in st.balls():
+    def _joint_coordinates(
+        self, q: Coordinates
+    ) -> tuple[Float[Array, "L k"], Float[Array, "L D D"]]:
+        """Plain coordinates and rotations of balls of all joints."""
+        structure = self.structure
+        lin = structure.lin
+        plain = jnp.concatenate([q, jnp.zeros(1, q.dtype)])[structure.plain_table()]
+        balls = jnp.broadcast_to(jnp.eye(lin, dtype=q.dtype), (structure.links, lin, lin))
+        for i, at, _ in structure.balls:
             balls = balls.at[i].set(se3.quat_to_matrix(q[at : at + 4]))
         return plain, balls
 
-    def attached(self, per_node, i):
-        """What the children of link i hang on."""
-        return per_node[i, 0 if self.st.rigid[i] else -1]
+    # --- ground, joints, loops
+    def ground(self, t: ScalarLike, piece_time: PieceTime) -> Ground:
+        """Rotation, position and twist of the ground frame."""
+        structure, dtype = self.structure, self.parameters.gravity.dtype
+        lin = structure.lin
+        if self.drive.base is None:
+            zero = jnp.zeros(structure.dim, dtype)
+            return jnp.eye(lin, dtype=dtype), zero[:lin], zero
+        pose, twist, _ = self.drive.base.motion(t, piece_time)
+        twist = twist[PLANAR] if structure.planar else twist
+        return pose.rotation[:lin, :lin], pose.position[:lin], twist
 
-    def parents_of(self, per_node, ground):
-        """(L, ...) values at the attachment nodes of the parents."""
-        st = self.st
-        tips = jnp.where(
-            np.array(st.rigid).reshape((-1,) + (1,) * (per_node.ndim - 2)),
-            per_node[:, 0],
-            per_node[:, -1],
-        )
-        return jnp.concatenate([tips, ground[None]])[np.array(st.parents)]
+    def ground_rate(self, t: ScalarLike, piece_time: PieceTime) -> Float[Array, " d"]:
+        """Time derivative of the ground's twist."""
+        if self.drive.base is None:
+            return jnp.zeros(self.structure.dim, self.parameters.gravity.dtype)
+        rate = self.drive.base.motion(t, piece_time)[2]
+        return rate[PLANAR] if self.structure.planar else rate
 
-    def settle(self, t, mech: PortState, piece_time) -> PortState:
-        st = self.st
+    def at_parents(self, per_node: Float[Array, "*c L K"], ground: Array) -> Float[Array, "*c L"]:
+        """Values at the nodes that carry the joints of all links."""
+        rigid, tips = np.array(self.structure.rigid), per_node[..., -1]
+        if rigid.any():
+            mask = rigid.reshape((1,) * (tips.ndim - 1) + (-1,))
+            tips = jnp.where(mask, per_node[..., 0], tips)
+        return jnp.concatenate([tips, ground[..., None]], axis=-1)[
+            ..., np.array(self.structure.parents)
+        ]
+
+    def joint_stage(
+        self,
+        mech: PortState,
+        R: Float[Array, "lin lin L K"],
+        h: Scalar,
+        t: ScalarLike,
+        piece_time: PieceTime,
+    ) -> tuple[JointStage, Float[Array, " d"]]:
+        """(joints at the start of a stage, twist of the ground)."""
+        ground_R, _, ground_V = self.ground(t, piece_time)
+        start_R = rotate_by(ground_R, -h * ground_V[self.structure.lin :])
+        plain, balls = self._joint_coordinates(mech.q)
+        parents = jnp.moveaxis(self.at_parents(R, start_R), -1, 0)
+        children = jnp.moveaxis(R[..., 0], -1, 0)
+        spin = jnp.zeros(self.structure.links, R.dtype)
+        if self.rotors:
+            spin = self.spins(self.at_parents(mech.V, ground_V), mech.v)
+        return JointStage(plain, balls, parents, children, spin), ground_V
+
+    def spins(self, parents: Float[Array, "d L"], v: Velocities) -> Float[Array, " L"]:
+        """Angular momenta of the rotors."""
+        each = jax.vmap(_joint.spin_of, in_axes=(0, 1, 0))
+        return each(self.parameters.joints, parents, self.structure.to_joints(v))
+
+    def base_twists(
+        self,
+        joint: JointStage,
+        h: Scalar,
+        ground: Float[Array, " d"],
+        y: Float[Array, "L n"],
+        ends: Float[Array, "d L"],
+    ) -> tuple[Float[Array, "d L"], Float[Array, "d L"]]:
+        """(twists of the base nodes, twists of the nodes that carry the joints), from the unknowns
+        of the joints and the twists of the last nodes."""
+        structure = self.structure
+        if any(structure.rigid):
+            tip = lambda V0, rigid, end: jnp.where(rigid, V0, end)
+            return self.outward(joint, h, ground, y, tip, ends.T)
+        parents = jnp.concatenate([ends, ground[:, None]], axis=1)[:, np.array(structure.parents)]
+        each = jax.vmap(_joint.base_twist, in_axes=(0, 0, None, 1, 0), out_axes=1)
+        return each(self.parameters.joints, joint, h, parents, y), parents
+
+    def outward(
+        self, joint: JointStage, h: Scalar, ground: Array, y: Float[Array, "L n"], tip, *rows: Array
+    ) -> tuple[Float[Array, "d L"], Float[Array, "d L"]]:
+        """:func:`_joint.outward` for the links of this mechanism."""
+        s, joints = self.structure, self.parameters.joints
+        return _joint.outward(s.parents, s.order, s.rigid, joints, joint, h, ground, y, tip, *rows)
+
+    def loop_sides(
+        self,
+        k: int,
+        V: Float[Array, "d L K"],
+        R: Float[Array, "lin lin L K"],
+        x: Float[Array, "lin L K"],
+        ground: Ground,
+    ) -> tuple[Side, Side]:
+        """Both sides of loop ``k``."""
+        return sides(self.plans[k], self.loops[k], V, R, x, ground)
+
+    # --- poses
+    def _placements(
+        self, q: Coordinates
+    ) -> list[tuple[Float[Array, "lin lin"], Float[Array, " lin"]]]:
+        """Per link (rotation, position) of its base in the axes of the parent's node."""
+        plain, balls = self._joint_coordinates(q)
+        joints, links = self.parameters.joints, range(self.structure.links)
+        if self.structure.planar:
+            return [_joint.relative(pick(joints, i), plain[i], balls[i]) for i in links]
+        # All at once: their exponentials are compiled once.
+        R, x = jax.vmap(_joint.relative)(joints, plain, balls)
+        return [(R[i], x[i]) for i in links]
+
+    def settle(self, t: ScalarLike, mech: PortState, piece_time: PieceTime) -> PortState:
+        """``mech`` with the base nodes placed on their joints."""
+        structure = self.structure
         ground_R, ground_x, _ = self.ground(t, piece_time)
-        plain, balls = self.joint_q(mech.q)
-        turn, x = mech.turn, mech.x
-        seen = self._seen(plain, balls)
+        orientation, x, placed = mech.orientation, mech.x, self._placements(mech.q)
         R: dict[int, Array] = {}
-        for i in st.order:
-            p = st.parents[i]
-            Rp, xp = (
-                (ground_R, ground_x)
-                if p < 0
-                else (R[p] if st.rigid[p] else turn_matrix(turn[p, -1]), self.attached(x, p))
-            )
-            R[i] = mm(Rp, seen[i][0])
-            x = x.at[i, 0].set(xp + mv(Rp, seen[i][1]))
-        base = jax.vmap(lambda R, before: _near(turn_from_matrix(R), before))(
-            stacked(R), turn[:, 0]
-        )
-        return PortState(mech.q, mech.v, mech.V, mech.Q, turn.at[:, 0].set(base), x)
+        for i in structure.order:
+            p = structure.parents[i]
+            if p < 0:
+                Rp, xp = ground_R, ground_x
+            else:
+                Rp = R[p] if structure.rigid[p] else orientation_matrix(orientation[:, p, -1])
+                xp = x[:, p, structure.attachment(p)]
+            R[i] = mm(Rp, placed[i][0])
+            x = x.at[:, i, 0].set(xp + mv(Rp, placed[i][1]))
+        near = jax.vmap(lambda R, before: _near(orientation_of(R), before), -1, -1)
+        base = near(_joint.stack_links(R), orientation[:, :, 0])
+        return PortState(mech.q, mech.v, mech.V, mech.Q, orientation.at[:, :, 0].set(base), x)
 
-    def _seen(self, plain, balls):
-        """Per link (rotation, position) of its base from the parent's node. In space all at once:
-        its exponentials are compiled once."""
-        if self.st.planar:
-            return [
-                _joint.relative(pick(self.num.joints, i), plain[i], balls[i])
-                for i in range(self.st.links)
-            ]
-        R, x = jax.vmap(_joint.relative)(self.num.joints, plain, balls)
-        return [(R[i], x[i]) for i in range(self.st.links)]
-
-    def shape(self, t, q, Q, piece_time):
+    def shape(
+        self, t: ScalarLike, q: Coordinates, Q: Float[Array, "d L N"], piece_time: PieceTime
+    ) -> tuple[Float[Array, "r L K"], Float[Array, "lin L K"]]:
         """(orientations, positions) of all nodes from joint coordinates and strains: products of
         exp(Q + n_hat l)."""
-        st, space = self.st, space_of(self.st.dim)
+        structure, space = self.structure, space_of(self.structure.dim)
         ground_R, ground_x, _ = self.ground(t, piece_time)
-        plain, balls = self.joint_q(q)
-        steps = jax.vmap(jax.vmap(space.exp))(Q + self.num.elements.shape)
-        poses: list = [None] * st.links
-        seen = self._seen(plain, balls)
-        for i in st.order:
-            p = st.parents[i]
-            at = (
-                space.Pose(ground_R, ground_x)
-                if p < 0
-                else pick(poses[p], 0 if st.rigid[p] else -1)
-            )
-            base = space.compose(at, space.Pose(*seen[i]))
+        strains = Q + self.parameters.elements.shape
+        # Poses (L, N): a scan runs along the nodes.
+        steps = jax.vmap(jax.vmap(space.exp, in_axes=-1), in_axes=1)(strains)
+        placed, poses = self._placements(q), {}
+        for i in structure.order:
+            p = structure.parents[i]
+            at = space.Pose(ground_R, ground_x)
+            if p >= 0:
+                at = pick(poses[p], structure.attachment(p))
+            base = space.compose(at, space.Pose(*placed[i]))
 
             def along(pose, step):
                 new = space.compose(pose, step)
                 return new, new
 
             rest = lax.scan(along, base, pick(steps, i))[1]
-            poses[i] = jax.tree_util.tree_map(
-                lambda a, b: jnp.concatenate([a[None], b]), base, rest
-            )
-        R, x = jnp.stack([p.rotation for p in poses]), jnp.stack([p.position for p in poses])
-        turn = jax.vmap(jax.vmap(turn_from_matrix))(R)
-        if st.planar:
-            # Angles add up along the link, so that they are continuous beyond half a turn.
-            kz = jnp.cumsum(Q[..., 2:] + self.num.elements.shape[..., 2:], axis=1)
-            turn = turn.at[:, 1:].set(turn[:, :1] + kz)
-        return turn, x
-
-    def between(self, V):
-        """Twists (L, N, d) at which the elements take the twists of their ends: the mean, or as
-        alpha says."""
-        a = 0.5 if self.num.alpha is None else self.num.alpha
-        return a * V[:, :-1] + (1 - a) * V[:, 1:]
-
-    def momentum(self, V):
-        return unlanes(
-            momentum(
-                lanes(self.num.mass, 2),
-                lanes(self.num.mass_off, self.num.mass_off.ndim - 2),
-                lanes(V),
-            )
+            poses[i] = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), base, rest)
+        R, x = (
+            jnp.stack([getattr(poses[i], part) for i in range(structure.links)])
+            for part in ("rotation", "position")
         )
+        orientation = jnp.moveaxis(jax.vmap(jax.vmap(orientation_of))(R), -1, 0)
+        if structure.planar:
+            # Angles add up along the link, so that they are continuous beyond half a revolution.
+            orientation = orientation.at[:, :, 1:].set(
+                orientation[:, :, :1] + jnp.cumsum(strains[2:], axis=2)
+            )
+        return orientation, jnp.moveaxis(x, -1, 0)
 
-    def joint_stage(self, mech: PortState, R, h, t, piece_time) -> tuple[JointStage, Array]:
-        ground_R, _, ground_V = self.ground(t, piece_time)
-        start_R = rotate_by(ground_R, -h * ground_V[self.st.lin :])
-        plain, balls = self.joint_q(mech.q)
-        spin = jnp.zeros(self.st.links, R.dtype)
-        if self.rotors:
-            twists = self.parents_of(mech.V, ground_V)
-            spin = jax.vmap(_joint.spin_of)(self.num.joints, twists, self.spread(mech.v))
-        return JointStage(plain, balls, self.parents_of(R, start_R), R[:, 0], spin), ground_V
+    # --- forces and energies
+    def between(self, V: Float[Array, "d L K"]) -> Float[Array, "d L N"]:
+        """Twists of the elements: the mean of both ends, or weighted by alpha."""
+        a = 0.5 if self.parameters.alpha is None else self.parameters.alpha
+        return a * V[:, :, :-1] + (1 - a) * V[:, :, 1:]
 
-    def energies(self, y: PortState):
+    def momentum(self, V: Float[Array, "d L K"]) -> Float[Array, "d L K"]:
+        return momentum(self.parameters.mass, self.parameters.mass_coupling, V)
+
+    def joint_forces(
+        self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree
+    ) -> JointForces:
+        """Generalised forces of springs and stops, motors, dampers and friction."""
+        structure, robot, drive = self.structure, self.robot, self.drive
+        if self.passive_hardware:
+            hardware = self.parameters.hardware
+            now = Instant(t, piece_time, memory)
+            return mechanism.joint_forces(structure, hardware, drive, robot, now, q, v)
+        driven = zero = jnp.zeros_like(v)
+        if drive.joints:
+            x, xd = self.motor_side(q, v)
+            driven = self.to_v(drive.effort(robot, t, piece_time, x, xd, memory))
+        return JointForces(zero, driven, zero)
+
+    def energies(self, y: PortState) -> tuple[Scalar, Scalar, Scalar]:
         """(kinetic, elastic, gravity)."""
-        num, st = self.num, self.st
+        parameters, structure = self.parameters, self.structure
         kinetic = 0.5 * jnp.sum(y.V * self.momentum(y.V))
-        if num.inertia is not None:
-            kinetic = kinetic + 0.5 * jnp.sum(num.inertia * self.between(y.V) ** 2)
-        rigid = np.array(st.rigid)
+        if parameters.inertia is not None:
+            kinetic = kinetic + 0.5 * jnp.sum(parameters.inertia * self.between(y.V) ** 2)
+        rigid = np.array(structure.rigid)
         if rigid.any():
-            kinetic = kinetic - 0.5 * jnp.sum(jnp.where(rigid[:, None, None], y.V[:, 1:] ** 2, 0.0))
+            # Further nodes of rigid links have unit inertia.
+            unused = jnp.where(rigid[None, :, None], y.V[:, :, 1:] ** 2, 0.0)
+            kinetic = kinetic - 0.5 * jnp.sum(unused)
         if self.rotors:
-            ground = jnp.zeros(st.dim, y.V.dtype)
-            spin = jax.vmap(_joint.spin_of)(
-                self.num.joints, self.parents_of(y.V, ground), self.spread(y.v)
-            )
-            rotor = num.joints.rotor
-            kinetic = kinetic + 0.5 * jnp.sum(
-                jnp.where(rotor > 0, spin**2 / jnp.where(rotor > 0, rotor, 1.0), 0.0)
-            )
-        elastic = num.elements.energy(y.Q) + self._joint_energy(y.q)
-        at = num.weight[..., None] * y.x
-        if num.moment is not None:
-            at = at + mv(turn_matrix(y.turn), num.moment)
-        return kinetic, elastic, -jnp.sum(at * num.gravity[None, None])
-
-    def _joint_energy(self, q):
-        """Energy in joint springs and end stops."""
-        hardware = self.num.hardware
-        x = self.coordinates(q)
-        xm, _ = self.motor_side(q, jnp.zeros(self.st.nv, q.dtype))
-        return jnp.sum(0.5 * hardware.stiffness * (x - xm) ** 2 + hardware.stop_energy(x))
+            ground = jnp.zeros(structure.dim, y.V.dtype)
+            spin, rotor = self.spins(self.at_parents(y.V, ground), y.v), parameters.joints.rotor
+            each = jnp.where(rotor > 0, spin**2 / jnp.where(rotor > 0, rotor, 1.0), 0.0)
+            kinetic = kinetic + 0.5 * jnp.sum(each)
+        joints = mechanism.joint_energy(structure, parameters.hardware, y.q)
+        moment = parameters.weight[None] * y.x
+        if parameters.moment is not None:
+            moment = moment + mv(orientation_matrix(y.orientation), parameters.moment)
+        gravity = -jnp.sum(moment * parameters.gravity[:, None, None])
+        return kinetic, parameters.elements.energy(y.Q) + joints, gravity
 
 
-def pick(tree, i):
-    return jax.tree_util.tree_map(lambda x: x[i], tree)
-
-
-def pad_back(x):
-    return jnp.concatenate([x, jnp.zeros_like(x[:, :1])], axis=1)
-
-
-def pad_front(x):
-    return jnp.concatenate([jnp.zeros_like(x[:, :1]), x], axis=1)
-
-
-def _near(turn, before):
-    """The same orientation, written as close to ``before`` as it can be."""
-    if turn.shape[-1] == 1:
-        return turn + 2 * jnp.pi * lax.stop_gradient(jnp.round((before - turn) / (2 * jnp.pi)))
-    return turn * jnp.where(jnp.sum(turn * before) < 0, -1.0, 1.0)
+def _near(orientation: Float[Array, " r"], before: Float[Array, " r"]) -> Float[Array, " r"]:
+    """The same orientation, written as close to ``before`` as possible."""
+    if orientation.shape[0] == 1:
+        return orientation + 2 * jnp.pi * lax.stop_gradient(
+            jnp.round((before - orientation) / (2 * jnp.pi))
+        )
+    return orientation * jnp.where(jnp.sum(orientation * before) < 0, -1.0, 1.0)

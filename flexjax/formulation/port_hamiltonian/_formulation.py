@@ -7,30 +7,35 @@ from typing import ClassVar
 import diffrax
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array
+import numpy as np
+from jaxtyping import Array, Float
 
 from flexjax._results import Status
+from flexjax._types import PieceTime, ScalarLike, is_traced
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
-from flexjax.formulation.port_hamiltonian._chain import PortTerm
+from flexjax.formulation.port_hamiltonian._chain import (
+    AbstractMechanismTerm,
+    PlanarPortTerm,
+    PortTerm,
+)
 from flexjax.formulation.port_hamiltonian._loops import (
-    LoopNumbers,
+    LoopParameters,
     LoopPlan,
-    loop_numbers,
+    loop_parameters,
     loop_plans,
 )
 from flexjax.formulation.port_hamiltonian._observe import snapshot
-from flexjax.formulation.port_hamiltonian._paper_chain import PaperTerm, paper_refusals
-from flexjax.formulation.port_hamiltonian._parameters import Numbers, mechanism_numbers
-from flexjax.formulation.port_hamiltonian._start import first_state
-from flexjax.formulation.port_hamiltonian._structure import (
+from flexjax.formulation.port_hamiltonian._paper import PaperTerm, paper_refusals
+from flexjax.formulation.port_hamiltonian._parameters import (
+    MechanismParameters,
     Structure,
-    curvature_refusals,
-    refusals,
-    structure,
+    mechanism_parameters,
+    structure_of,
 )
-from flexjax.mechanism import Energy, Start
+from flexjax.formulation.port_hamiltonian._start import initial_state
+from flexjax.mechanism import Energy, Snapshot, Start, flexible_joint_refusals
 from flexjax.numerics.solver import ImplicitMidpoint
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
@@ -40,13 +45,18 @@ class PortHamiltonian(AbstractFormulation):
     """Geometrically exact links with ``elements`` elements each: strains and momenta as states,
     joints as power-conserving interconnections.
 
-    ``mass``: 1 for the consistent inertia of the elements, 0 for lumped (better in high modes), or
-    between. ``drag``: six viscous coefficients per length [linear; angular] on the absolute twist,
-    the damping port of the paper. ``coupling``: 3 x 3 compliance C_c between linear and angular
-    strain. ``scheme``: "staggered" (twists on nodes, strains on elements) or "paper" (Fig. 3 of the
-    paper, with ``alpha`` in (0, 1); dense algebra and massless nodes, for comparisons).
-    ``strain_energy``: your own density U(q, stiffness) of the strain q [linear; angular] (planar
-    robots: three components).
+    Arguments:
+        elements: number of elements of every link.
+        mass: 1 for the consistent inertia of the elements, 0 for the lumped one (better in high
+            modes), or a value between.
+        drag: six viscous coefficients per length [linear; angular] on the absolute twist, the
+            damping port of the paper.
+        coupling: 3 x 3 compliance C_c between linear and angular strain.
+        strain_energy: a density U(q, stiffness) of the strain q [linear; angular] (three components
+            in planar robots) in place of the quadratic one.
+        variant: "staggered" (twists on nodes, strains on elements) or "paper" (Fig. 3 of the paper;
+            dense algebra and massless nodes, for comparisons).
+        alpha: weight of the first node in the twist of an element, for variant="paper"; in (0, 1).
 
     >>> import flexjax as fx
     >>> model = fx.PortHamiltonian(elements=8).bind(fx.load_robot("metal-link"))
@@ -61,7 +71,7 @@ class PortHamiltonian(AbstractFormulation):
     drag: tuple[float, ...] | None = eqx.field(static=True, default=None)
     coupling: tuple[tuple[float, ...], ...] | None = eqx.field(static=True, default=None)
     strain_energy: Callable | None = eqx.field(static=True, default=None)
-    scheme: str = eqx.field(static=True, default="staggered")
+    variant: str = eqx.field(static=True, default="staggered")
     alpha: float = eqx.field(static=True, default=0.5)
 
     def __check_init__(self):
@@ -73,66 +83,132 @@ class PortHamiltonian(AbstractFormulation):
             )
         if self.drag is not None and len(self.drag) != 6:
             raise ValueError(f"drag: {len(self.drag)} numbers; expected six, [linear; angular].")
-        if self.scheme not in ("staggered", "paper"):
-            raise ValueError(f"scheme: {self.scheme!r}; expected 'staggered' or 'paper'.")
+        if self.variant not in ("staggered", "paper"):
+            raise ValueError(f"variant: {self.variant!r}; expected 'staggered' or 'paper'.")
         if not 0 < self.alpha < 1:
             raise ValueError(
                 f"alpha: {self.alpha}; expected a number between 0 and 1, ends excluded."
             )
 
     def refusals(self, robot: Robot) -> list[str]:
-        return refusals(robot) + (
-            paper_refusals(robot)
-            if self.scheme == "paper"
-            else curvature_refusals(robot, self.elements)
-        )
+        faults = [*_joint_refusals(robot), *flexible_joint_refusals(robot), *_link_refusals(robot)]
+        if self.variant == "paper":
+            return faults + paper_refusals(robot)
+        return faults + _curvature_refusals(robot, self.elements)
 
     def build(self, robot: Robot) -> "PortHamiltonianModel":
-        st = structure(robot, self.elements)
-        alpha = self.alpha if self.scheme == "paper" else None
-        numbers = mechanism_numbers(
+        structure = structure_of(robot, self.elements)
+        parameters = mechanism_parameters(
             robot,
-            st,
+            structure,
             blend=self.mass,
             coupling=self.coupling,
             drag=self.drag,
             density=self.strain_energy,
-            alpha=alpha,
+            alpha=self.alpha if self.variant == "paper" else None,
         )
-        return PortHamiltonianModel(
-            robot, self, st, loop_plans(robot, st), numbers, loop_numbers(robot, st)
-        )
+        plans, loops = loop_plans(robot, structure), loop_parameters(robot, structure)
+        return PortHamiltonianModel(robot, self, structure, plans, parameters, loops)
 
 
 class PortHamiltonianModel(AbstractModel):
     robot: Robot
     formulation: PortHamiltonian
-    st: Structure = eqx.field(static=True)
+    structure: Structure = eqx.field(static=True)
     plans: tuple[LoopPlan, ...] = eqx.field(static=True)
-    numbers: Numbers
-    loops: tuple[LoopNumbers, ...]
+    parameters: MechanismParameters
+    loops: tuple[LoopParameters, ...]
 
     def assembly(self, drive: Drive) -> Assembly:
-        return Assembly(self.robot, self.numbers, self.loops, drive, self.st, self.plans)
+        return Assembly(self.robot, self.parameters, self.loops, drive, self.structure, self.plans)
 
-    def term(self, drive: Drive) -> PortTerm | PaperTerm:
+    def term(self, drive: Drive) -> AbstractMechanismTerm:
         arm = self.assembly(drive)
-        return PortTerm(arm) if arm.num.alpha is None else PaperTerm(arm)
+        if arm.parameters.alpha is not None:
+            return PaperTerm(arm)
+        quadratic = arm.parameters.elements.density is None
+        return PlanarPortTerm(arm) if arm.structure.planar and quadratic else PortTerm(arm)
 
-    def initial_state(self, drive: Drive, t0, start: Start) -> State:
-        mech = first_state(self.assembly(drive), t0, start)
+    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
+        mech = initial_state(self.assembly(drive), t0, start)
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
-    def observe(self, t, y: State, drive: Drive, s, piece_time=None):
-        return snapshot(
-            self.assembly(drive), y, s, self.term(drive).instant(t, y.mech, piece_time, y.memory)
-        )
+    def observe(
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Float[Array, " S"],
+        piece_time: PieceTime = None,
+    ) -> Snapshot:
+        now = self.term(drive).instant(t, y.mech, piece_time, y.memory)
+        return snapshot(self.assembly(drive), y, s, now)
 
-    def energy(self, t, y: State, drive: Drive, piece_time=None) -> Energy:
+    def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
         return Energy(*self.assembly(drive).energies(y.mech), y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ImplicitMidpoint()
 
-    def failure(self, t, y: State, drive: Drive) -> tuple[Array, Array]:
+    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
+
+
+def _joint_refusals(robot: Robot) -> list[str]:
+    faults = []
+    for j in robot.joints:
+        if j.type == "sliding" or j.telescopes:
+            faults.append(
+                f"joints.{j.name}: a {j.type} joint that travels along a flexible link; expected "
+                "a fixed axis, or another formulation"
+            )
+    for j in robot.loop_joints:
+        if j.type not in ("revolute", "spherical", "fixed"):
+            faults.append(
+                f"joints.{j.name}: a {j.type} joint closes a loop; expected a revolute, "
+                "spherical or fixed joint"
+            )
+        for field in ("stiffness", "damping", "friction", "hub", "mass", "motor", "stops"):
+            if getattr(j, field) is not None:
+                faults.append(
+                    f"joints.{j.name}.{field}: hardware on a joint that closes a loop; put it on "
+                    "a joint of the tree"
+                )
+    return faults
+
+
+def _link_refusals(robot: Robot) -> list[str]:
+    faults = []
+    for link in robot.links:
+        if link.damping is not None and link.damping.modal is not None:
+            faults.append(
+                f"links.{link.name}.damping.modal: damping by modes; expected strain_rate or mass"
+            )
+        if link.body is not None and not link.rigid:
+            faults.append(
+                f"links.{link.name}.body: mass properties of a rigid link; expected rigid = "
+                "true, or a section"
+            )
+    return faults
+
+
+def _curvature_refusals(robot: Robot, elements: int) -> list[str]:
+    """An arc of half a revolution or more is no single element: the tangent of half its angle is
+    infinite. Traced parameters are not checked."""
+    faults = []
+    for link in robot.links:
+        if link.curvature is None or link.rigid:
+            continue
+        if is_traced(link.curvature) or is_traced(link.length):
+            continue
+        curvature = np.linalg.norm(np.asarray(link.curvature), axis=-1)
+        angle = float(np.max(curvature * np.asarray(link.length)))
+        if angle / elements >= np.pi:
+            least = int(angle / np.pi) + 1
+            faults.append(
+                f"links.{link.name}.curvature: rotates by {angle:.4g} rad along the link, "
+                f"{angle / elements:.4g} rad in each of {elements} elements; "
+                "expected less than half a revolution (3.1416 rad): use "
+                f"PortHamiltonian(elements={least}) or more"
+            )
+    return faults

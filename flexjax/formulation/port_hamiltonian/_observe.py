@@ -1,45 +1,53 @@
-"""What a mechanism shows at one instant."""
+"""Observations of a mechanism at one instant."""
+
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.formulation.port_hamiltonian._algebra import turn_matrix
+from flexjax._types import Scalar
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
-from flexjax.formulation.port_hamiltonian._dynamics import Accelerations
-from flexjax.formulation.port_hamiltonian._inertia import without_shear
+from flexjax.formulation.port_hamiltonian._chain import Accelerations
+from flexjax.formulation.port_hamiltonian._link import without_shear
 from flexjax.mechanism import Snapshot, centreline_pose
 from flexjax.mechanism.chain._observe import point_acceleration, spatial_pose, spatial_vector
+from flexjax.numerics.linalg._components_first import components_last
 from flexjax.numerics.screw import se3
+from flexjax.numerics.screw._components_first import orientation_matrix
 from flexjax.numerics.term import State
 
+# Frames (S, 7), velocities, accelerations, deflections (S, 3), strains of the stations of a link.
+Stations = tuple[Array, Array, Array, Array, Array]
 
-def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], a: Accelerations) -> Snapshot:
-    st, robot, mech = arm.st, arm.robot, y.mech
+
+def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], now: Accelerations) -> Snapshot:
+    """The state ``y`` at the stations ``s`` of all links."""
+    structure, robot, mech = arm.structure, arm.robot, y.mech
     xm, _ = arm.motor_side(mech.q, mech.v)
-    D = st.total_dofs
-    motors = np.array([st.v_start[i] for i in st.motors], int)
-    effort = a.effort[:D].at[motors].set(a.effort[D:])
-    R = turn_matrix(mech.turn)
-    parts = jax.vmap(
-        lambda R, x, V, V_rate, Q, l, rest: _flexible(arm, R, x, V, V_rate, Q, l, rest, s)
-    )(R, mech.x, a.V, a.rate, mech.Q, arm.num.elements.length, arm.num.elements.shape[:, 0])
-    for i in np.flatnonzero(st.rigid):
-        parts = jax.tree_util.tree_map(
-            lambda whole, part, i=i: whole.at[i].set(part), parts, _rigid(arm, i, R, mech, a, s)
-        )
+    dofs = structure.dofs
+    effort = now.effort[:dofs].at[np.array(structure.motors, int)].set(now.effort[dofs:])
+    planar, elements = structure.planar, arm.parameters.elements
+    R = components_last(orientation_matrix(mech.orientation), 2)
+    # Per link: nodes and elements in front, as the stations are computed.
+    x, V, rate, Q = (components_last(z) for z in (mech.x, now.V, now.rate, mech.Q))
+    each = jax.vmap(functools.partial(_flexible, s, planar))
+    rest = components_last(elements.shape)[:, 0]
+    parts = each(R, x, V, rate, Q, elements.length, rest)
+    for i in np.flatnonzero(structure.rigid).tolist():
+        own = _rigid(arm, i, R[i, 0], x[i, 0], V[i, 0], rate[i, 0], s)
+        parts = jax.tree.map(lambda all, one, i=i: all.at[i].set(one), parts, own)
     frames, velocity, acceleration, deflection, strain = parts
-    # Of a link without shear the element's own bending is no shear.
+    # In a link without shear, the strain across it is the element's own bending.
     shear = np.array([[0, *without_shear(link), 0, 0, 0] for link in robot.links], bool)
     strain = jnp.where(shear[:, None], 0.0, strain)
     reaction = jnp.zeros((len(robot.joints), 6), mech.v.dtype)
-    for i, j in enumerate(st.joint_of):
-        reaction = reaction.at[j].set(spatial_vector(a.reaction[i], st.planar))
+    reaction = reaction.at[np.array(structure.joint_of)].set(spatial_vector(now.reaction.T, planar))
     return Snapshot(
         q=arm.coordinates(mech.q),
-        qd=mech.v[:D],
-        qdd=a.tangent.v[:D],
+        qd=mech.v[:dofs],
+        qdd=now.tangent.v[:dofs],
         motor=xm,
         effort=effort,
         frames=frames,
@@ -51,19 +59,17 @@ def snapshot(arm: Assembly, y: State, s: Float[Array, " S"], a: Accelerations) -
     )
 
 
-def _pose(arm: Assembly, R, x):
-    return spatial_pose(se3.Pose(R, x), arm.st.planar)
-
-
-def _rigid(arm: Assembly, i, R, mech, a: Accelerations, s):
-    planar = arm.st.planar
-    pose = _pose(arm, R[i, 0], mech.x[i, 0])
-    V, V_rate = spatial_vector(a.V[i, 0], planar), spatial_vector(a.rate[i, 0], planar)
+def _rigid(
+    arm: Assembly, i: int, R: Array, x: Array, V: Array, rate: Array, s: Float[Array, " S"]
+) -> Stations:
+    planar = arm.structure.planar
+    pose = spatial_pose(se3.Pose(R, x), planar)
+    V, rate = spatial_vector(V, planar), spatial_vector(rate, planar)
 
     def station(s):
         section = centreline_pose(arm.robot.links[i], s)
         back = se3.adjoint_inverse(section)
-        v, r = back @ V, back @ V_rate
+        v, r = back @ V, back @ rate
         return se3.to_pose7(se3.compose(pose, section)), v, point_acceleration(v, r)
 
     frames, velocity, acceleration = jax.vmap(station)(s)
@@ -71,33 +77,39 @@ def _rigid(arm: Assembly, i, R, mech, a: Accelerations, s):
     return frames, velocity, acceleration, zero[:, :3], zero
 
 
-def _flexible(arm: Assembly, R, x, V, V_rate, Q, length, rest, s):
-    """Between nodes along the screw that leads from one to the next; strains linear between the
-    centres of the elements, and on to the ends of the link (a gauge at a clamp would read half an
-    element's share too little otherwise: 2.5 % of a tip load's strain with 20 elements)."""
-    planar, n = arm.st.planar, arm.st.elements
-    poses = jax.vmap(lambda r, x: _pose(arm, r, x))(R, x)
-    between = jax.vmap(lambda p, q: se3.log(se3.compose(se3.inverse(p), q)))(
-        jax.tree_util.tree_map(lambda x: x[:-1], poses),
-        jax.tree_util.tree_map(lambda x: x[1:], poses),
-    )
-    V, V_rate, rest = (spatial_vector(z, planar) for z in (V, V_rate, rest))
-    base = se3.Pose(poses.rotation[0], poses.position[0])
+def _flexible(
+    s: Float[Array, " S"],
+    planar: bool,
+    R: Float[Array, "K lin lin"],
+    x: Float[Array, "K lin"],
+    V: Float[Array, "K d"],
+    rate: Float[Array, "K d"],
+    Q: Float[Array, "N d"],
+    length: Scalar,
+    rest: Float[Array, " d"],
+) -> Stations:
+    """Between nodes along the screw from one to the next. Strains are linear between the centres of
+    the elements, and extrapolated to the ends of the link."""
+    n = Q.shape[0]
+    poses = jax.vmap(lambda R, x: spatial_pose(se3.Pose(R, x), planar))(R, x)
+    behind, ahead = (jax.tree.map(lambda z, k=k: z[k : k + n], poses) for k in (0, 1))
+    screws = jax.vmap(lambda p, q: se3.log(se3.compose(se3.inverse(p), q)))(behind, ahead)
+    V, rate, rest = (spatial_vector(z, planar) for z in (V, rate, rest))
+    base = se3.inverse(se3.Pose(poses.rotation[0], poses.position[0]))
     element = jnp.clip(jnp.floor(s * n), 0, n - 1).astype(jnp.int32)
 
     def station(s, e):
         part = s * n - e
         node = se3.Pose(poses.rotation[e], poses.position[e])
-        pose = se3.compose(node, se3.exp(part * between[e]))
-        v, r = (1 - part) * V[e] + part * V[e + 1], (1 - part) * V_rate[e] + part * V_rate[e + 1]
-        here = se3.compose(se3.inverse(base), pose).position
-        undeformed = se3.exp(s * n * rest).position
-        return se3.to_pose7(pose), v, point_acceleration(v, r), here - undeformed
+        pose = se3.compose(node, se3.exp(part * screws[e]))
+        v, r = ((1 - part) * z[e] + part * z[e + 1] for z in (V, rate))
+        deflection = se3.compose(base, pose).position - se3.exp(s * n * rest).position
+        return se3.to_pose7(pose), v, point_acceleration(v, r), deflection
 
     frames, velocity, acceleration, deflection = jax.vmap(station)(s, element)
     q = spatial_vector(Q / length, planar)
     centres = (jnp.arange(n, dtype=s.dtype) + 0.5) / n
     beyond = None if n == 1 else "extrapolate"
-    between_centres = lambda column: jnp.interp(s, centres, column, left=beyond, right=beyond)
-    strain = jax.vmap(between_centres, in_axes=1, out_axes=1)(q)
+    between = lambda column: jnp.interp(s, centres, column, left=beyond, right=beyond)
+    strain = jax.vmap(between, in_axes=1, out_axes=1)(q)
     return frames, velocity, acceleration, deflection, strain

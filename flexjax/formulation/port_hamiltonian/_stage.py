@@ -1,23 +1,28 @@
-"""A stage z = z* + h f(z) of a mechanism: its unknowns, one pass over the mechanism, what vanishes
-at the solution, where the stage leads."""
+"""A stage z = z* + h f(z) of a mechanism: its unknowns, its residual, the structured Newton matrix
+(block-tridiagonal links, joints eliminated in passing, loops as borders), and its result."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jax import lax
+from jaxtyping import Array, Float, PyTree
 
+from flexjax._types import PieceTime, Scalar, ScalarLike
 from flexjax.formulation.port_hamiltonian import _joint, _loops
-from flexjax.formulation.port_hamiltonian._algebra import rotate_by, turn_matrix, turn_move
-from flexjax.formulation.port_hamiltonian._assembly import Assembly, pick
-from flexjax.formulation.port_hamiltonian._forces import JointForces, joint_forces, node_forces
-from flexjax.formulation.port_hamiltonian._joint import JointStage
-from flexjax.formulation.port_hamiltonian._lanes import lanes, unlanes
-from flexjax.formulation.port_hamiltonian._loops import Side
-from flexjax.formulation.port_hamiltonian._nodes import Nodes, momentum
-from flexjax.formulation.port_hamiltonian._structure import stacked
-from flexjax.numerics.linalg import mv
-from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, solve_linked
+from flexjax.formulation.port_hamiltonian._assembly import Assembly, Ground
+from flexjax.formulation.port_hamiltonian._joint import JointStage, pick, stack_links
+from flexjax.formulation.port_hamiltonian._loops import LoopPlan, Side
+from flexjax.formulation.port_hamiltonian._nodes import Nodes, node_forces
+from flexjax.mechanism import JointForces
+from flexjax.numerics.linalg._batch_last import vmap_last, widened
+from flexjax.numerics.linalg._block_tridiagonal import LinkedBlocks, solve_grounded, solve_linked
+from flexjax.numerics.linalg._components_first import components_first, components_last, mv
+from flexjax.numerics.screw._components_first import (
+    move_orientation,
+    orientation_matrix,
+    rotate_by,
+)
 from flexjax.numerics.term import Limits, PortState
 
 
@@ -25,7 +30,7 @@ class Unknowns(eqx.Module):
     """Joint rates, twists of nodes 1..N, multipliers of loops. Residuals have the same form."""
 
     joints: Float[Array, "L n"]
-    nodes: Float[Array, "L N d"]
+    nodes: Float[Array, "d L N"]
     loops: Float[Array, " m"]
 
 
@@ -33,276 +38,491 @@ class NewtonMatrix(eqx.Module):
     blocks: LinkedBlocks
 
     def solve(self, r: Unknowns) -> Unknowns:
-        return Unknowns(*solve_linked(self.blocks, r.joints, r.nodes, r.loops))
+        nodes = components_last(r.nodes)
+        joints, nodes, loops = solve_linked(self.blocks, r.joints, nodes, r.loops)
+        return Unknowns(joints, components_first(nodes), loops)
 
     def transpose(self) -> "NewtonMatrix":
         return NewtonMatrix(self.blocks.transpose())
 
 
 class Stage(eqx.Module):
-    """What a stage starts from and what does not change in its iteration."""
+    """Start of a stage, and all that its iteration does not change."""
 
-    t: Array
-    h: Array
-    factor: Array
+    t: ScalarLike
+    h: Scalar
+    factor: Scalar
     start: PortState
-    rotation: Float[Array, "L K D D"]
     joint: JointStage
     ground: Float[Array, " d"]
     target: Float[Array, "L n"]
     nodes: Nodes
-    piece_time: Array | None
-    memory: dict
+    piece_time: PieceTime
+    memory: PyTree
 
 
 class Evaluation(eqx.Module):
     """One pass over the mechanism."""
 
-    V: Float[Array, "L K d"]
-    parent: Float[Array, "L d"]  # twist of what each joint hangs on
-    rows: Float[Array, "L K d"]  # wrench that each node lacks, children included
-    given: Float[Array, "L d"]  # wrench that the parent gives through each joint
-    taken: Float[Array, "L n"]
+    V: Float[Array, "d L K"]
+    parent: Float[Array, "d L"]  # twist of the node that carries each joint
+    rows: Float[Array, "d L K"]  # wrench that balances each node, with its children
+    on_parent: Float[Array, "d L"]  # wrench of the parent on each joint
+    on_joint: Float[Array, "L n"]  # generalised force on the unknowns of each joint
     forces: JointForces
-    Q: Float[Array, "L N d"]
-    loss: Array
+    Q: Float[Array, "d L N"]
+    loss: Scalar
 
 
-def prepare(arm: Assembly, t, mech: PortState, h, arrival, piece_time, memory) -> Stage:
-    R = turn_matrix(mech.turn)
-    when, factor = arrival
-    target = arm.spread(
-        arm.to_v(arm.drive.motion(arm.robot, when, piece_time)[0]) - arm.plain_v(mech.q)
-    ) / (factor * h)
-    joint, ground = arm.joint_stage(mech, R, h, t, piece_time)
-    return Stage(
-        t,
-        h,
-        jnp.asarray(factor, R.dtype),
-        mech,
-        R,
-        joint,
-        ground,
-        target,
-        nodes_of(arm, t, mech, R, h, piece_time),
-        piece_time,
-        memory,
+# Residual of the nodes, their strains, power dissipated.
+LinkRows = tuple[Float[Array, "d L K"], Float[Array, "d L N"], Scalar]
+
+
+def nodes_of(
+    arm: Assembly,
+    t: ScalarLike,
+    mech: PortState,
+    R: Float[Array, "lin lin L K"],
+    h: Scalar,
+    piece_time: PieceTime,
+) -> Nodes:
+    """Nodes and elements at the start of a stage."""
+    parameters = arm.parameters
+    return Nodes(
+        h=jnp.reshape(h, (1, 1, 1)),
+        Q=mech.Q,
+        momentum=arm.momentum(mech.V),
+        rotation=R,
+        mass=parameters.mass,
+        coupling=parameters.mass_coupling,
+        elements=parameters.elements,
+        forces=node_forces(arm, t, mech, R, piece_time),
     )
 
 
-def nodes_of(arm: Assembly, t, mech: PortState, R, h, piece_time) -> Nodes:
-    num = arm.num
-    mass, off = lanes(num.mass, 2), lanes(num.mass_off, num.mass_off.ndim - 2)
-    return Nodes(
-        h=jnp.reshape(h, (1, 1, 1)),
-        Q=lanes(mech.Q),
-        momentum=momentum(mass, off, lanes(mech.V)),
-        rotation=lanes(R, 2),
-        mass=mass,
-        off=off,
-        elements=num.elements.lanes(),
-        pull=node_forces(arm, t, mech, R, piece_time),
+def prepare(
+    arm: Assembly,
+    t: ScalarLike,
+    mech: PortState,
+    h: Scalar,
+    arrival: tuple[ScalarLike, float],
+    piece_time: PieceTime,
+    memory: PyTree,
+) -> Stage:
+    R = orientation_matrix(mech.orientation)
+    when, factor = arrival
+    way = arm.prescribed(when, piece_time)[0] - arm.plain(mech.q)
+    joint, ground = arm.joint_stage(mech, R, h, t, piece_time)
+    return Stage(
+        t=t,
+        h=h,
+        factor=jnp.asarray(factor, R.dtype),
+        start=mech,
+        joint=joint,
+        ground=ground,
+        target=arm.structure.to_joints(way) / (factor * h),
+        nodes=nodes_of(arm, t, mech, R, h, piece_time),
+        piece_time=piece_time,
+        memory=memory,
     )
 
 
 def guess(arm: Assembly, mech: PortState) -> Unknowns:
-    return Unknowns(
-        arm.spread(mech.v), mech.V[:, 1:], jnp.zeros(_loops.total(arm.plans), mech.v.dtype)
+    multipliers = jnp.zeros(_loops.multiplier_count(arm.plans), mech.v.dtype)
+    return Unknowns(arm.structure.to_joints(mech.v), mech.V[:, :, 1:], multipliers)
+
+
+def sides(arm: Assembly, stage: Stage, V: Float[Array, "d L K"], k: int) -> tuple[Side, Side]:
+    """Both sides of loop ``k`` at the start of the stage."""
+    R, x, W = arm.ground(stage.t, stage.piece_time)
+    lin = arm.structure.lin
+    ground: Ground = (
+        rotate_by(R, -stage.h * W[lin:]),
+        x - stage.h * mv(R, W[:lin]),
+        W,
     )
+    return arm.loop_sides(k, V, stage.nodes.rotation, stage.start.x, ground)
 
 
-def sides(arm: Assembly, stage: Stage, V, k):
-    plan, numbers = arm.plans[k], arm.loops[k]
-
-    def side(link, end, lever):
-        if link < 0:
-            R, x, W = arm.ground(stage.t, stage.piece_time)
-            return Side(
-                W,
-                rotate_by(R, -stage.h * W[arm.st.lin :]),
-                x - stage.h * mv(R, W[: arm.st.lin]),
-                lever,
-            )
-        at = 0 if end == 0 else -1
-        return Side(V[link, at], stage.rotation[link, at], stage.start.x[link, at], lever)
-
-    return side(plan.parent, plan.parent_end, numbers.parent_lever), side(
-        plan.child, plan.child_end, numbers.child_lever
-    )
+def base_twists(
+    arm: Assembly, stage: Stage, joints: Float[Array, "L n"], ends: Float[Array, "d L"]
+) -> tuple[Float[Array, "d L"], Float[Array, "d L"]]:
+    """(twists of the base nodes, twists of the nodes that carry the joints)."""
+    return arm.base_twists(stage.joint, stage.h, stage.ground, joints, ends)
 
 
-def outwards(arm: Assembly, stage: Stage, u: Unknowns):
-    """(twists of all nodes, twists that the joints hang on)."""
-    V0, parents = bases(arm, stage, u.joints, u.nodes[:, -1])
-    return jnp.concatenate([V0[:, None], u.nodes], axis=1), parents
+def node_twists(
+    arm: Assembly, stage: Stage, u: Unknowns
+) -> tuple[Float[Array, "d L K"], Float[Array, "d L"]]:
+    """(twists of all nodes, twists of the nodes that carry the joints)."""
+    V0, parents = base_twists(arm, stage, u.joints, u.nodes[:, :, -1])
+    return jnp.concatenate([V0[:, :, None], u.nodes], axis=2), parents
 
 
-def bases(arm: Assembly, stage: Stage, joints, ends):
-    """(twists of the base nodes (L, d), twists that the joints hang on (L, d)) from the rates of
-    the joints and the twists of the last nodes (L, d)."""
-    return _joint.base_twists(
-        arm.st, arm.num.joints, stage.joint, stage.h, stage.ground, joints, ends
-    )
-
-
-def node_needs(arm: Assembly, stage: Stage, V, multipliers):
-    """(wrenches that nodes lack because of weight, loads, drag and loops, power that drag
-    takes)."""
-    rows, lost = stage.nodes.needs(lanes(V))
-    return loop_needs(arm, stage, V, multipliers, unlanes(rows)), lost
-
-
-def loop_needs(arm: Assembly, stage: Stage, V, multipliers, rows):
-    """Wrenches that the nodes lack because of loops added to ``rows``."""
+def add_loops(
+    arm: Assembly,
+    stage: Stage,
+    V: Float[Array, "d L K"],
+    multipliers: Float[Array, " m"],
+    rows: Float[Array, "d L K"],
+) -> Float[Array, "d L K"]:
+    """``rows`` with the wrenches of the nodes on the loop joints."""
     for k, plan in enumerate(arm.plans):
-        parent, child = sides(arm, stage, V, k)
-        wp, wc = _loops.wrenches(
-            plan,
-            arm.loops[k],
-            stage.h,
-            parent,
-            child,
-            multipliers[plan.start : plan.start + plan.count],
-        )
-        rows = rows.at[plan.child, 0 if plan.child_end == 0 else -1].add(wc)
+        wp, wc = _loop_wrenches(arm, stage, V, multipliers, k)
+        rows = rows.at[:, plan.child, plan.child_node].add(wc)
         if plan.parent >= 0:
-            rows = rows.at[plan.parent, 0 if plan.parent_end == 0 else -1].add(wp)
+            rows = rows.at[:, plan.parent, plan.parent_node].add(wp)
     return rows
 
 
+def _loop_wrenches(
+    arm: Assembly, stage: Stage, V: Float[Array, "d L K"], multipliers: Array, k: int
+) -> tuple[Array, Array]:
+    plan = arm.plans[k]
+    return _loops.constraint_wrenches(
+        plan, arm.loops[k], stage.h, *sides(arm, stage, V, k), multipliers[plan.own]
+    )
+
+
 def evaluate(arm: Assembly, stage: Stage, u: Unknowns) -> Evaluation:
-    V, parents = outwards(arm, stage, u)
-    return complete(arm, stage, u, V, parents, stage.nodes.rows(lanes(V)))
+    V, parents = node_twists(arm, stage, u)
+    rows = stage.nodes.residual(V, stage.nodes.kinematics(V))
+    return complete(arm, stage, u, V, parents, rows)
 
 
-def complete(arm: Assembly, stage: Stage, u: Unknowns, V, parents, along) -> Evaluation:
-    """The pass over the mechanism, once the links have told ``along``: their rows, strains and
-    losses."""
-    rows, Q, loss = along
-    rows, given, taken = inwards(
-        arm, stage, loop_needs(arm, stage, V, u.loops, unlanes(rows)), parents, u.joints
-    )
-    v = arm.collect(u.joints)
-    forces = joint_forces(
-        arm, stage.t, arm.move_q(stage.start.q, stage.h * v), v, stage.piece_time, stage.memory
-    )
-    return Evaluation(V, parents, rows, given, taken, forces, unlanes(Q), loss)
+def complete(
+    arm: Assembly,
+    stage: Stage,
+    u: Unknowns,
+    V: Float[Array, "d L K"],
+    parents: Float[Array, "d L"],
+    link_rows: LinkRows,
+) -> Evaluation:
+    """The pass over the mechanism, for known rows of the links."""
+    rows, Q, loss = link_rows
+    rows = add_loops(arm, stage, V, u.loops, rows)
+    rows, on_parent, on_joint = inward(arm, stage, rows, parents, u.joints)
+    forces = stage_forces(arm, stage, u.joints)
+    return Evaluation(V, parents, rows, on_parent, on_joint, forces, Q, loss)
 
 
-def inwards(arm: Assembly, stage: Stage, rows, parents, y):
-    """Hand the wrenches of the joints to the parents, tips first."""
-    st = arm.st
-    rotors = arm.rotors
+def stage_forces(arm: Assembly, stage: Stage, joints: Float[Array, "L n"]) -> JointForces:
+    """Forces in the joints at the stage."""
+    v = arm.structure.from_joints(joints)
+    q = arm.move(stage.start.q, stage.h * v)
+    return arm.joint_forces(stage.t, q, v, stage.piece_time, stage.memory)
 
-    def one(j, s, Vp, y, F):
-        return _joint.transmit(j, s, stage.h, Vp, y, F, rotors)[1:]
 
-    if not any(st.rigid):
-        given, taken = jax.vmap(one)(arm.num.joints, stage.joint, parents, y, rows[:, 0])
-        inner = [i for i in range(st.links) if st.parents[i] >= 0]
-        if inner:
-            rows = rows.at[np.array([st.parents[i] for i in inner]), -1].add(given[np.array(inner)])
-        return rows, given, taken
-    X, A = jax.vmap(lambda j, s, Vp, y: _joint.maps(j, s, stage.h, Vp, y))(
-        arm.num.joints, stage.joint, parents, y
-    )
-    gives: dict[int, Array] = {}
-    takes: dict[int, Array] = {}
-    for i in reversed(st.order):
-        j, s = pick((arm.num.joints, stage.joint), i)
-        gives[i], takes[i] = _joint.hand_on(
-            j, s, stage.h, parents[i], y[i], rows[i, 0], (X[i], A[i]), rotors
+def inward(
+    arm: Assembly,
+    stage: Stage,
+    rows: Float[Array, "d L K"],
+    parents: Float[Array, "d L"],
+    y: Float[Array, "L n"],
+) -> tuple[Float[Array, "d L K"], Float[Array, "d L"], Float[Array, "L n"]]:
+    """Add the wrenches of the joints to their parents' rows, from the tips inwards.
+
+    Returns (rows, wrenches of the parents on the joints, generalised forces on the unknowns).
+    """
+    structure, joints, h = arm.structure, arm.parameters.joints, stage.h
+    if not any(structure.rigid):
+
+        def one(j, s, Vp, y, F):
+            return _joint.transmit(j, s, h, Vp, y, F, arm.rotors)[1:]
+
+        each = jax.vmap(one, in_axes=(0, 0, 1, 0, 1), out_axes=(1, 0))
+        on_parent, on_joint = each(joints, stage.joint, parents, y, rows[:, :, 0])
+        inner = np.flatnonzero(~structure.roots)
+        if inner.size:
+            places = np.array(structure.parents)[inner]
+            rows = rows.at[:, places, -1].add(on_parent[:, inner])
+        return rows, on_parent, on_joint
+    each = jax.vmap(_joint.maps, in_axes=(0, 0, None, 1, 0))
+    XA = each(joints, stage.joint, h, parents, y)
+    on_parent, on_joint = {}, {}
+    for i in reversed(structure.order):
+        j, s, maps = pick((joints, stage.joint, XA), i)
+        on_parent[i], on_joint[i] = _joint.joint_wrenches(
+            j, s, h, parents[:, i], y[i], rows[:, i, 0], maps, arm.rotors
         )
-        p = st.parents[i]
+        p = structure.parents[i]
         if p >= 0:
-            rows = rows.at[p, 0 if st.rigid[p] else -1].add(gives[i])
-    return rows, stacked(gives), stacked(takes)
+            rows = rows.at[:, p, structure.attachment(p)].add(on_parent[i])
+    return rows, stack_links(on_parent), stack_links(on_joint).T
 
 
 def residual(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation | None = None) -> Unknowns:
-    """What vanishes at the solution; ``e`` if the pass over the mechanism was made already."""
+    """Zero at the solution; ``e`` if the pass over the mechanism is known."""
     e = evaluate(arm, stage, u) if e is None else e
     joints, loops = interconnection(arm, stage, u, e)
-    return Unknowns(joints, e.rows[:, 1:], loops)
+    return Unknowns(joints, e.rows[:, :, 1:], loops)
 
 
-def interconnection(arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation):
+def interconnection(
+    arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation
+) -> tuple[Float[Array, "L n"], Float[Array, " m"]]:
     """Residuals of the joints and of the loops."""
     live, locked = arm.masks()
-    free = e.taken - arm.spread(e.forces.total)
+    free = e.on_joint - arm.structure.to_joints(e.forces.total)
     joints = jnp.where(locked, u.joints - stage.target, jnp.where(live, free, u.joints))
     loops = [
-        _loops.rows(plan, arm.loops[k], stage.h, stage.factor, *sides(arm, stage, e.V, k))
+        _loops.closure(plan, arm.loops[k], stage.h, stage.factor, *sides(arm, stage, e.V, k))
         for k, plan in enumerate(arm.plans)
     ]
     return joints, jnp.concatenate(loops) if loops else u.loops
 
 
-def arrive(arm: Assembly, stage: Stage, u: Unknowns, factor, e: Evaluation):
+def arrive(
+    arm: Assembly, stage: Stage, u: Unknowns, factor: float, e: Evaluation
+) -> tuple[PortState, Scalar, Scalar]:
     """(z* + factor h f, power of the drive, power dissipated)."""
-    start, h, lin = stage.start, stage.h, arm.st.lin
+    start, h, lin = stage.start, stage.h, arm.structure.lin
     step = factor * h
-    v = arm.collect(u.joints)
-    w = e.V[..., lin:]
-    R = rotate_by(stage.rotation, h * w)
+    v = arm.structure.from_joints(u.joints)
+    w = e.V[lin:]
+    R = rotate_by(stage.nodes.rotation, h * w)
     mech = PortState(
-        q=arm.move_q(start.q, step * v),
+        q=arm.move(start.q, step * v),
         v=start.v + factor * (v - start.v),
         V=start.V + factor * (e.V - start.V),
         Q=start.Q + factor * (e.Q - start.Q),
-        turn=turn_move(start.turn, step * w),
-        x=start.x + step * mv(R, e.V[..., :lin]),
+        orientation=move_orientation(start.orientation, step * w),
+        x=start.x + step * mv(R, e.V[:lin]),
     )
+    power = jnp.sum(v * e.forces.driven) + stage.nodes.forces.power(R, stage.nodes.h, e.V)
+    # Wrenches only where they do work: otherwise XLA drops the rows of the nodes.
     _, locked = arm.masks()
-    power = jnp.sum(v * e.forces.driven) + stage.nodes.pull.power(
-        lanes(R, 2), stage.nodes.h, lanes(e.V)
-    )
-    # Wrenches only where they do work: without them nothing asks for the rows of the nodes, and XLA
-    # leaves them out.
     if locked.any():
-        power = power + jnp.sum(
-            jnp.where(locked, e.taken - arm.spread(e.forces.total), 0.0) * u.joints
-        )
+        effort = e.on_joint - arm.structure.to_joints(e.forces.total)
+        power = power + jnp.sum(jnp.where(locked, effort, 0.0) * u.joints)
     if arm.drive.base is not None:
-        roots = np.array([p < 0 for p in arm.st.parents])
-        power = power + jnp.sum(jnp.where(roots[:, None], e.given, 0.0) * stage.ground[None])
-    for k, plan in enumerate(arm.plans):
-        if plan.parent < 0 and arm.drive.base is not None:
-            parent, child = sides(arm, stage, e.V, k)
-            wp, _ = _loops.wrenches(
-                plan, arm.loops[k], h, parent, child, u.loops[plan.start : plan.start + plan.count]
-            )
-            power = power + jnp.sum(wp * stage.ground)
+        power = power + ground_power(arm, e.on_parent, stage.ground)
+        for k, plan in enumerate(arm.plans):
+            if plan.parent < 0:
+                wp, _ = _loop_wrenches(arm, stage, e.V, u.loops, k)
+                power = power + jnp.sum(wp * stage.ground)
     return mech, power, e.loss - jnp.sum(v * e.forces.damped)
 
 
+def ground_power(
+    arm: Assembly, on_parent: Float[Array, "d L"], ground: Float[Array, " d"]
+) -> Scalar:
+    """Power of the moving ground through the joints on it."""
+    return jnp.sum(jnp.where(arm.structure.roots[None], on_parent, 0.0) * ground[:, None])
+
+
 def limits(arm: Assembly, stage: Stage, u: Unknowns) -> Limits | None:
-    """Efforts that are cut off, by the rates of the joints that they act on."""
-    v = arm.collect(u.joints)
-    side = arm.motor_side(arm.move_q(stage.start.q, stage.h * v), v)
+    """Efforts with a limit, as functions of the rates of their joints."""
+    structure = arm.structure
+    v = structure.from_joints(u.joints)
+    side = arm.motor_side(arm.move(stage.start.q, stage.h * v), v)
     found = arm.drive.limits(arm.robot, stage.t, stage.piece_time, *side, stage.memory)
     if found is None:
         return None
     dofs, effort, bound, kp, kd = found
-    rate = np.arange(arm.st.total_dofs)
-    rate[[arm.st.v_start[i] for i in arm.st.motors]] = np.arange(arm.st.total_dofs, arm.st.nv)
-    rows = tuple(int(i) for i in arm.st.collect_table()[rate[dofs]])
+    rate = np.arange(structure.dofs)
+    rate[list(structure.motors)] = np.arange(structure.dofs, structure.nv)
+    rows = tuple(int(i) for i in structure.joint_table()[rate[dofs]])
     return Limits(effort, bound, jnp.zeros_like(kp), kd + stage.h * kp, rows)
 
 
-def blend(arm: Assembly, a: PortState, b: PortState, weight, step, unknowns) -> PortState:
-    st = arm.st
-    V = 0.5 * (a.V + b.V)  # of the midpoint stage that led from a to b
-    v = arm.collect(unknowns.joints)
+def blend(
+    arm: Assembly, a: PortState, b: PortState, weight: float, step: ScalarLike, unknowns: Unknowns
+) -> PortState:
+    V = 0.5 * (a.V + b.V)  # of the midpoint stage from a to b
+    v = arm.structure.from_joints(unknowns.joints)
 
     def mix(p, q):
         return q + weight * (p - q)
 
     return PortState(
-        q=arm.move_q(b.q, -weight * step * v),
+        q=arm.move(b.q, -weight * step * v),
         v=mix(a.v, b.v),
         V=mix(a.V, b.V),
         Q=mix(a.Q, b.Q),
-        turn=turn_move(b.turn, -weight * step * V[..., st.lin :]),
+        orientation=move_orientation(b.orientation, -weight * step * V[arm.structure.lin :]),
         x=mix(a.x, b.x),
     )
+
+
+# --- Newton's matrix
+def linearise(arm: Assembly, stage: Stage, u: Unknowns) -> tuple[Unknowns, NewtonMatrix]:
+    """The residual and its derivative."""
+    V, parents = node_twists(arm, stage, u)
+    shared = stage.nodes.kinematics(V)
+    rows, blocks = stage.nodes.residual(V, shared), stage.nodes.blocks(V, shared)
+    return _linearised(arm, stage, u, V, parents, rows, blocks)
+
+
+def corrections(
+    arm: Assembly, stage: Stage, u: Unknowns, batched: tuple[PyTree, PyTree], size: int
+) -> Unknowns:
+    """Newton's corrections of a batch of stages in the plane.
+
+    The batch is the last axis of all of ``u``, and of those leaves of (arm, stage) that ``batched``
+    marks. XLA vectorises nodes and elements along it on CPU. Joints go through vmap, and so do the
+    rows of mechanisms of several links.
+    """
+
+    def each(fn, *args):
+        every = jax.tree.map(lambda _: True, args)
+        return vmap_last(fn, (*batched, *every), arm, stage, *args)
+
+    V0, parents = each(base_twists, u.joints, u.nodes[:, :, -1])
+    # The barrier makes XLA copy once, instead of in every kernel.
+    V = lax.optimization_barrier(jnp.concatenate([V0[:, :, None], u.nodes], axis=2))
+    nodes = widened(stage.nodes, batched[1].nodes, size)
+    shared = nodes.kinematics(V)
+    rows, blocks = nodes.residual(V, shared), nodes.blocks(V, shared)
+    if arm.structure.links > 1 or arm.plans or any(arm.structure.rigid):
+        return each(lambda *args: _solved(*_linearised(*args)), u, V, parents, rows, blocks)
+    lower, diagonal, upper = (jnp.moveaxis(x[:, :, 0], 2, 0) for x in blocks)
+    joint = each(_ground_joint, u.joints, V0, parents, rows[0][:, :, 0])
+    y, twists = solve_grounded(lower, diagonal, upper, jnp.moveaxis(rows[0][:, 0], 1, 0), *joint)
+    return Unknowns(y[None], jnp.moveaxis(twists, 0, 1)[:, None], u.loops)
+
+
+def _solved(r: Unknowns, matrix: NewtonMatrix) -> Unknowns:
+    return matrix.solve(r)
+
+
+def _ground_joint(
+    arm: Assembly,
+    stage: Stage,
+    y: Float[Array, "1 n"],
+    V0: Float[Array, "d 1"],
+    parents: Float[Array, "d 1"],
+    F: Float[Array, "d 1"],
+) -> tuple[Array, Array, Array, Array]:
+    """(B, A, T) and the residual of the joint on the ground, for one link."""
+    d = V0.shape[0]
+    alone = Unknowns(y, jnp.zeros((d, 1, 0), y.dtype), jnp.zeros(0, y.dtype))
+    rows = F[:, :, None], jnp.zeros((d, 1, 0), y.dtype), jnp.zeros((), y.dtype)
+    e = complete(arm, stage, alone, V0[:, :, None], parents, rows)
+    _, B, A, T, *_ = joint_blocks(arm, stage, alone, e)
+    return B[0], A[0], T[0], interconnection(arm, stage, alone, e)[0][0]
+
+
+def _linearised(
+    arm: Assembly,
+    stage: Stage,
+    u: Unknowns,
+    V: Float[Array, "d L K"],
+    parents: Float[Array, "d L"],
+    rows: LinkRows,
+    blocks: tuple[Array, Array, Array],
+) -> tuple[Unknowns, NewtonMatrix]:
+    structure = arm.structure
+    e = complete(arm, stage, u, V, parents, rows)
+    lower, diagonal, upper = (components_last(x, 2) for x in blocks)
+    columns, border_rows, diagonal = loop_blocks(arm, stage, u, V, diagonal)
+    X, B, A, T, S, Y, Z, E = joint_blocks(arm, stage, u, e)
+    matrix = LinkedBlocks(
+        lower=lower,
+        diag=diagonal,
+        upper=upper,
+        X=X,
+        B=B,
+        A=A,
+        T=T,
+        S=S,
+        Y=Y,
+        Z=Z,
+        E=E,
+        border_columns=columns,
+        border_rows=border_rows,
+        corner=jnp.zeros((u.loops.shape[0],) * 2, V.dtype),
+        parents=structure.parents,
+        order=structure.order,
+        base_attached=structure.rigid,
+    )
+    return residual(arm, stage, u, e), NewtonMatrix(matrix)
+
+
+def joint_blocks(
+    arm: Assembly, stage: Stage, u: Unknowns, e: Evaluation
+) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
+    """(X, B, A, T, S, Y, Z, E) of all joints; unit rows where a Motion fixes an unknown."""
+    structure, rotors = arm.structure, arm.rotors
+
+    def one(j, s, Vp, y, F):
+        return _joint.derivatives(j, s, stage.h, Vp, y, F, rotors)
+
+    each = jax.vmap(one, in_axes=(0, 0, 1, 0, 1))
+    (X, B), (E, Z, Y), (S, T, A) = each(
+        arm.parameters.joints, stage.joint, e.parent, u.joints, e.rows[:, :, 0]
+    )
+    if arm.joint_hardware:
+
+        def slope(c):
+            along = jnp.broadcast_to(jnp.asarray(c, T.dtype)[None], u.joints.shape)
+            force = lambda y: structure.to_joints(stage_forces(arm, stage, y).total)
+            return jax.jvp(force, (u.joints,), (along,))[1]
+
+        unit = np.eye(structure.unknowns)
+        # One by one they fuse with their neighbours. Many would be most of the program.
+        if structure.unknowns < 3:
+            T = T - jnp.stack([slope(c) for c in unit], axis=-1)
+        else:
+            T = T - jax.vmap(slope, out_axes=-1)(unit)
+    live, locked = arm.masks()
+    free = (live & ~locked)[..., None]
+    A, S = jnp.where(free, A, 0.0), jnp.where(free, S, 0.0)
+    eye = jnp.eye(structure.unknowns, dtype=T.dtype)[None]
+    return X, B, A, jnp.where(free, T, eye), S, Y, Z, E
+
+
+def loop_blocks(
+    arm: Assembly,
+    stage: Stage,
+    u: Unknowns,
+    V: Float[Array, "d L K"],
+    diagonal: Float[Array, "L K d d"],
+) -> tuple[Float[Array, "L 2 d m"], Float[Array, "L 2 m d"], Float[Array, "L K d d"]]:
+    """(columns, rows) of the borders, and the diagonal blocks with the loops' own derivatives."""
+    structure, count = arm.structure, u.loops.shape[0]
+    columns = jnp.zeros((structure.links, 2, structure.dim, count), V.dtype)
+    rows = jnp.zeros((structure.links, 2, count, structure.dim), V.dtype)
+    for k, plan in enumerate(arm.plans):
+        parent, child = sides(arm, stage, V, k)
+        (rp, rc), (pp, _, cp), (_, cc, cl) = _loop_derivatives(
+            arm, stage, plan, k, parent, child, u.loops[plan.own]
+        )
+        for link, node, row, own, column in (
+            (plan.parent, plan.parent_node, rp, pp, cp),
+            (plan.child, plan.child_node, rc, cc, cl),
+        ):
+            if link >= 0:
+                rows = rows.at[link, -node, plan.own].add(row)
+                columns = columns.at[link, -node, :, plan.own].add(column)
+                diagonal = diagonal.at[link, node].add(own)
+    return columns, rows, diagonal
+
+
+def _loop_derivatives(
+    arm: Assembly,
+    stage: Stage,
+    plan: LoopPlan,
+    k: int,
+    parent: Side,
+    child: Side,
+    multipliers: Array,
+):
+    """Derivatives of the closure with respect to (Vp, Vc), and of the wrenches on parent and child
+    with respect to (Vp, Vc, multipliers)."""
+
+    def with_twists(Vp, Vc):
+        return (
+            Side(Vp, parent.R, parent.x, parent.lever),
+            Side(Vc, child.R, child.x, child.lever),
+        )
+
+    def closing(Vp, Vc):
+        return _loops.closure(plan, arm.loops[k], stage.h, stage.factor, *with_twists(Vp, Vc))
+
+    def holding(Vp, Vc, value):
+        both = with_twists(Vp, Vc)
+        return _loops.constraint_wrenches(plan, arm.loops[k], stage.h, *both, value)
+
+    on_parent, on_child = jax.jacfwd(holding, argnums=(0, 1, 2))(parent.V, child.V, multipliers)
+    return jax.jacfwd(closing, argnums=(0, 1))(parent.V, child.V), on_parent, on_child

@@ -1,161 +1,228 @@
-"""The first state: joints and links as told, loops closed by the joints that nothing else fixes,
-rates that open no loop."""
+"""States from independent values: poses from coordinates and strains, twists from rates, and the
+initial state with its loops closed."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jaxtyping import Array, Bool, Float
 
+from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocities
 from flexjax.formulation.port_hamiltonian import _loops
-from flexjax.formulation.port_hamiltonian._algebra import rotate_by, turn_matrix
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
-from flexjax.formulation.port_hamiltonian._dynamics import assemble, node_twists
-from flexjax.formulation.port_hamiltonian._structure import Structure
-from flexjax.mechanism import Curve, Start, directions, untwisted
+from flexjax.formulation.port_hamiltonian._parameters import Structure
+from flexjax.mechanism import Curve, Start, ambient_rate, directions, joint_start, untwisted
+from flexjax.numerics.linalg._components_first import eye_like, mm, mv
 from flexjax.numerics.screw import se3
-from flexjax.numerics.term import PortState
+from flexjax.numerics.screw._components_first import (
+    ad,
+    orientation_matrix,
+    orientation_rate,
+    resolvent,
+)
+from flexjax.numerics.term import PortState, PortTangent
 
 # Newton's method on the closure of loops: quadratic, and a start is close to closed.
 _CLOSURE_ITERATIONS = 12
 
+Strains = Float[Array, "d L N"]
 
-def first_state(arm: Assembly, t0, start: Start) -> PortState:
-    st, robot = arm.st, arm.robot
-    x, xd, xm = start.vectors(robot)
-    motors = np.array([st.v_start[i] for i in st.motors], int)
-    target, rate, _ = arm.drive.motion(robot, t0, None)
-    prescribed = arm.drive.prescribed(robot)
-    # Under a Motion a flexible joint starts unstretched on its motor unless the start names it.
-    named = {field: np.zeros(st.total_dofs, bool) for field in ("joints", "rates")}
-    for field, mask in named.items():
-        for joint, sl in robot.dof_slices().items():
-            mask[sl] = joint in getattr(start, field)
-    flexible = np.zeros(st.total_dofs, bool)
-    flexible[motors] = True
-    x = jnp.where(prescribed & ~(flexible & named["joints"]), target, x)
-    xd = jnp.where(prescribed & ~(flexible & named["rates"]), rate, xd)
-    xm = jnp.where(prescribed, target, xm)
-    motor_rates = jnp.where(prescribed, rate, xd)
 
-    q = jnp.zeros(st.nq, x.dtype)
-    for v, at in enumerate(st.q_of_v()[: st.total_dofs]):
-        if at >= 0:
-            q = q.at[at].set(x[v])
-    for _, at, v in st.balls():
+def assemble(
+    arm: Assembly,
+    t: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    nodes: Float[Array, "d L N"],
+    Q: Strains,
+    piece_time: PieceTime,
+) -> PortState:
+    """The state with poses from coordinates and strains, and base twists from the joints."""
+    orientation, x = arm.shape(t, q, Q, piece_time)
+    probe = PortState(q, v, jnp.concatenate([nodes[:, :, :1], nodes], axis=2), Q, orientation, x)
+    zero = jnp.zeros((), q.dtype)
+    joint, ground = arm.joint_stage(probe, orientation_matrix(orientation), zero, t, piece_time)
+    V0, _ = arm.base_twists(joint, zero, ground, arm.structure.to_joints(v), nodes[:, :, -1])
+    return PortState(q, v, jnp.concatenate([V0[:, :, None], nodes], axis=2), Q, orientation, x)
+
+
+def complete(arm: Assembly, t: ScalarLike, mech: PortState, piece_time: PieceTime) -> PortState:
+    """The state with prescribed joints, base and poses of the drive at time ``t``."""
+    value, rate, _ = arm.prescribed(t, piece_time)
+    q = arm.move(mech.q, jnp.where(arm.locked, value - arm.plain(mech.q), 0.0))
+    v = jnp.where(arm.locked, rate, mech.v)
+    return assemble(arm, t, q, v, mech.V[:, :, 1:], mech.Q, piece_time)
+
+
+def ambient(arm: Assembly, mech: PortState, dx: PortTangent) -> PortState:
+    """Time derivative of the state along ``dx``; poses move with their twists."""
+    structure = arm.structure
+    lin = structure.lin
+    R, zero = orientation_matrix(mech.orientation), jnp.zeros((), mech.v.dtype)
+    joint, ground = arm.joint_stage(mech, R, zero, zero, None)
+
+    def base(v, ends, time):
+        return arm.base_twists(joint, time, ground, structure.to_joints(v), ends)[0]
+
+    at, along = (mech.v, mech.V[:, :, -1], zero), (dx.v, dx.V[:, :, -1], jnp.ones_like(zero))
+    V0 = jax.jvp(base, at, along)[1]
+    return PortState(
+        q=ambient_rate(structure, mech.q, dx.q),
+        v=dx.v,
+        V=jnp.concatenate([V0[:, :, None], dx.V], axis=2),
+        Q=dx.Q,
+        orientation=orientation_rate(mech.orientation, mech.V[lin:]),
+        x=mv(R, mech.V[:lin]),
+    )
+
+
+def node_twists(
+    arm: Assembly,
+    t: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    Q: Strains,
+    Q_rate: Strains,
+    piece_time: PieceTime,
+) -> Float[Array, "d L N"]:
+    """Twists of nodes 1..N for joint rates v and strain rates ``Q_rate``.
+
+    Along each link E+ V_k = E- V_{k-1} + Q'.
+    """
+    structure = arm.structure
+    orientation, x = arm.shape(t, q, Q, piece_time)
+    still = jnp.zeros((structure.dim, structure.links, structure.elements + 1), q.dtype)
+    probe, zero = PortState(q, v, still, Q, orientation, x), jnp.zeros((), q.dtype)
+    joint, ground = arm.joint_stage(probe, orientation_matrix(orientation), zero, t, piece_time)
+    kappa = Q + arm.parameters.elements.rest
+    a = 0.5 if arm.parameters.alpha is None else arm.parameters.alpha
+    # In closed form: the reverse mode of a batched LAPACK solve fails to run in some programs
+    # (jaxlib 0.10.1, "untyped custom call to lapack_dtrsm_ffi").
+    inverse, cross = resolvent((1 - a) * kappa), ad(kappa)
+    maps, strained = mm(inverse, eye_like(cross) - a * cross), mv(inverse, Q_rate)
+    # Rows (L, N, ...): scans run along links and nodes.
+    rows = jnp.moveaxis(maps, (2, 3), (0, 1)), jnp.moveaxis(strained, 0, -1)
+
+    def along(V0, maps, strained):
+        def step(V, row):
+            V = mv(row[0], V) + row[1]
+            return V, V
+
+        return lax.scan(step, V0, (maps, strained))[1]
+
+    def tip(V0, rigid, maps, strained):
+        return jnp.where(rigid, V0, along(V0, maps, strained)[-1])
+
+    V0, _ = arm.outward(joint, zero, ground, structure.to_joints(v), tip, *rows)
+    nodes = jnp.moveaxis(jax.vmap(along, in_axes=(1, 0, 0))(V0, *rows), -1, 0)
+    return jnp.where(np.array(structure.rigid)[None, :, None], 0.0, nodes)
+
+
+# --- the initial state
+def initial_state(arm: Assembly, t0: ScalarLike, start: Start) -> PortState:
+    """The state at ``t0``, with loops closed by the joints that nothing else fixes."""
+    structure, robot = arm.structure, arm.robot
+    x, xd, xm, xmd = joint_start(robot, arm.drive, t0, start)
+    motors = np.array(structure.motors, int)
+    table = structure.q_of_v()[: structure.dofs]
+    plain = table >= 0
+    q = jnp.zeros(structure.nq, x.dtype).at[table[plain]].set(x[plain])
+    for _, at, v in structure.balls:
         q = q.at[at : at + 4].set(se3.quat_exp(x[v : v + 3]))
-    q = q.at[st.nq - len(motors) :].set(xm[motors]) if len(motors) else q
-    v = jnp.concatenate([xd, motor_rates[motors]])
+    q = q.at[structure.q_motors].set(xm[motors])
+    v = jnp.concatenate([xd, xmd[motors]])
     Q, Q_rate = _strains(arm, start)
     if arm.plans:
-        q, v = _close(arm, t0, q, v, Q, Q_rate, prescribed, named)
+        q = _close(arm, t0, q, Q, start.names(robot, "joints"))
+        v = _close_rates(arm, t0, q, v, Q, Q_rate, start.names(robot, "rates"))
     return assemble(arm, t0, q, v, node_twists(arm, t0, q, v, Q, Q_rate, None), Q, None)
 
 
-def _strains(arm: Assembly, start: Start):
-    """(L, N, d) strains of the elements and their rates: of the links that ``start`` names,
-    rotations alone."""
-    st = arm.st
-    Q = Q_rate = jnp.zeros((st.links, st.elements, st.dim), arm.robot.gravity.dtype)
-    for i, shape in start.shapes(arm.robot, lambda i: not st.rigid[i], "PortHamiltonian").items():
+def _strains(arm: Assembly, start: Start) -> tuple[Strains, Strains]:
+    """Strains of the elements and their rates: rotations of the links that ``start`` names."""
+    structure, lin = arm.structure, arm.structure.lin
+    shape = (structure.dim, structure.links, structure.elements)
+    Q = Q_rate = jnp.zeros(shape, arm.robot.gravity.dtype)
+    elastic = lambda i: not structure.rigid[i]
+    for i, bent in start.shapes(arm.robot, elastic, "PortHamiltonian").items():
         length = arm.robot.links[i].length
-        turn, rate = shape.push(lambda curve, length=length: _turns(curve, st, length))
-        Q, Q_rate = Q.at[i, :, st.lin :].set(turn), Q_rate.at[i, :, st.lin :].set(rate)
+        angles, rate = bent.push(lambda curve, length=length: _rotations(curve, structure, length))
+        Q, Q_rate = Q.at[lin:, i].set(angles), Q_rate.at[lin:, i].set(rate)
     return Q, Q_rate
 
 
-def _turns(curve: Curve, st: Structure, length):
-    """(N, 1 or 3) rotation from node to node of a deflected link, in the axes of the former."""
-    slope = curve(np.arange(st.elements + 1) / st.elements)[1] / length
-    if st.planar:
-        return jnp.diff(jnp.arcsin(slope[0]))[:, None]
+def _rotations(curve: Curve, structure: Structure, length: Scalar) -> Float[Array, "a N"]:
+    """Rotation from node to node of a deflected link, in the axes of the former."""
+    slope = curve(np.arange(structure.elements + 1) / structure.elements)[1] / length
+    if structure.planar:
+        return jnp.diff(jnp.arcsin(slope[0]))[None]
     R = untwisted(directions(slope))
-    return jax.vmap(lambda a, b: se3.rotation_log(a.T @ b))(R[:-1], R[1:])
+    return jax.vmap(lambda a, b: se3.rotation_log(a.T @ b), out_axes=1)(R[:-1], R[1:])
 
 
-def _close(arm: Assembly, t0, q, v, Q, Q_rate, prescribed, named):
-    """Move joints that neither a Motion nor the start fixes (all but the prescribed ones if that
-    leaves none) until the loops close."""
-    st = arm.st
-    movable = ~prescribed & ~named["joints"]
-    if not movable.any():
-        movable = ~prescribed
-    free = np.zeros(st.nv, bool)
-    free[: st.total_dofs] = movable
+def _movable(arm: Assembly, named: Bool[np.ndarray, " D"]) -> np.ndarray:
+    """Indices of the coordinates that close the loops: those that neither a Motion nor the start
+    fixes; all but the prescribed ones if that leaves none."""
+    prescribed = arm.drive.prescribed(arm.robot)
+    free = ~prescribed & ~named
+    return np.flatnonzero(free if free.any() else ~prescribed)
 
-    def gaps(dv, q=q):
-        moved = arm.move_q(q, dv)
-        turn, x = arm.shape(t0, moved, Q, None)
-        R = turn_matrix(turn)
-        ground_R, ground_x, _ = arm.ground(t0, None)
+
+def _close(
+    arm: Assembly, t0: ScalarLike, q: Coordinates, Q: Strains, named: Bool[np.ndarray, " D"]
+) -> Coordinates:
+    """``q`` with movable joints moved until the loops close."""
+    structure = arm.structure
+    columns, zero = _movable(arm, named), jnp.zeros(structure.nv, q.dtype)
+    ground = arm.ground(t0, None)
+
+    def gaps(dv: Velocities, q: Coordinates) -> Float[Array, " m"]:
+        orientation, x = arm.shape(t0, arm.move(q, dv), Q, None)
+        R = orientation_matrix(orientation)
+        V = jnp.zeros((structure.dim, *x.shape[1:]), q.dtype)
         found = []
-        for plan, n in zip(arm.plans, arm.loops, strict=True):
-            ends = []
-            for link, end in ((plan.parent, plan.parent_end), (plan.child, plan.child_end)):
-                at = 0 if end == 0 else -1
-                ends += [ground_R, ground_x] if link < 0 else [R[link, at], x[link, at]]
-            found.append(_loops.gap(plan, n, *ends))
+        for k, plan in enumerate(arm.plans):
+            parent, child = arm.loop_sides(k, V, R, x, ground)
+            found.append(_loops.gap(plan, arm.loops[k], parent.R, parent.x, child.R, child.x))
         return jnp.concatenate(found)
 
-    zero = jnp.zeros(st.nv, q.dtype)
-    columns = np.flatnonzero(free)
-
     def correct(q, _):
-        J = jax.jacfwd(lambda dv: gaps(dv, q))(zero)[:, columns]
+        J = jax.jacfwd(gaps)(zero, q)[:, columns]
         step = jnp.linalg.lstsq(J, gaps(zero, q), rcond=1e-10)[0]
-        return arm.move_q(q, zero.at[columns].set(-step)), None
+        return arm.move(q, zero.at[columns].set(-step)), None
 
     # Newton on values, then one differentiable correction: the derivative of the closed position.
     closed = lax.scan(correct, lax.stop_gradient(q), None, length=_CLOSURE_ITERATIONS)[0]
-    if st.balls():
-        closed, _ = correct(closed, None)
-    else:
-        closed, _ = correct(jnp.where(_touched(st, columns), closed, q), None)
-    opening, J = _opening(arm, t0, closed, v, Q, Q_rate)
-    rates = np.zeros(st.nv, bool)
-    rates[: st.total_dofs] = ~prescribed & ~named["rates"]
-    if not rates.any():
-        rates[: st.total_dofs] = ~prescribed
-    columns = np.flatnonzero(rates)
-    step = jnp.linalg.lstsq(J[:, columns], opening, rcond=1e-10)[0]
-    return closed, v - zero.at[columns].set(step)
+    if not structure.balls:
+        moved = np.zeros(structure.nq, bool)
+        moved[structure.q_of_v()[columns]] = True
+        closed = jnp.where(moved, closed, q)
+    return correct(closed, None)[0]
 
 
-def _opening(arm: Assembly, t0, q, v, Q, Q_rate):
-    """Rates at which the loops open, from the twists of the nodes, and their derivative with
-    respect to v."""
-    turn, x = arm.shape(t0, q, Q, None)
-    R = turn_matrix(turn)
-    ground_R, ground_x, ground_V = arm.ground(t0, None)
-    zero, lin = jnp.zeros((), q.dtype), arm.st.lin
+def _close_rates(
+    arm: Assembly,
+    t0: ScalarLike,
+    q: Coordinates,
+    v: Velocities,
+    Q: Strains,
+    Q_rate: Strains,
+    named: Bool[np.ndarray, " D"],
+) -> Velocities:
+    """``v`` with movable rates changed so that no loop opens."""
+    orientation, x = arm.shape(t0, q, Q, None)
+    R, ground = orientation_matrix(orientation), arm.ground(t0, None)
+    zero = jnp.zeros((), q.dtype)
 
-    def opening(v):
+    def opening(v: Velocities) -> Float[Array, " m"]:
         V = assemble(arm, t0, q, v, node_twists(arm, t0, q, v, Q, Q_rate, None), Q, None).V
-        found = []
-        for plan, n in zip(arm.plans, arm.loops, strict=True):
-            ends = []
-            for link, end in ((plan.parent, plan.parent_end), (plan.child, plan.child_end)):
-                at = 0 if end == 0 else -1
-                ends.append(
-                    (ground_R, ground_x, ground_V)
-                    if link < 0
-                    else (R[link, at], x[link, at], V[link, at])
-                )
-
-            def moved(time, plan=plan, n=n, ends=ends):
-                poses = [
-                    part
-                    for R, x, W in ends
-                    for part in (rotate_by(R, time * W[lin:]), x + time * (R @ W[:lin]))
-                ]
-                return _loops.gap(plan, n, *poses)
-
-            found.append(jax.jvp(moved, (zero,), (jnp.ones_like(zero),))[1])
+        found: list[Array] = []
+        for k, plan in enumerate(arm.plans):
+            parent, child = arm.loop_sides(k, V, R, x, ground)
+            found.append(_loops.opening(plan, arm.loops[k], parent, child, zero))
         return jnp.concatenate(found)
 
-    return opening(v), jax.jacfwd(opening)(v)
-
-
-def _touched(st, columns):
-    mask = np.zeros(st.nq, bool)
-    mask[st.q_of_v()[columns]] = True
-    return mask
+    columns = _movable(arm, named)
+    J = jax.jacfwd(opening)(v)[:, columns]
+    step = jnp.linalg.lstsq(J, opening(v), rcond=1e-10)[0]
+    return v.at[columns].add(-step)

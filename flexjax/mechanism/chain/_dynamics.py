@@ -6,12 +6,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from flexjax._types import Coordinates, Scalar, ScalarLike, Velocities
-from flexjax.mechanism.chain import _coordinates as coordinates
+from flexjax.mechanism import _coordinates as coordinates
+from flexjax.mechanism._joint_forces import joint_forces, joint_stiffness
 from flexjax.mechanism.chain._condense import condense
-from flexjax.mechanism.chain._hardware import (
-    joint_forces,
-    joint_stiffness,
-)
 from flexjax.mechanism.chain._kinematics import (
     Kinematics,
     at_tip,
@@ -44,7 +41,9 @@ class AbstractChainDynamics(AbstractMovingChain):
         self, now: Instant, q: Coordinates, v: Velocities
     ) -> tuple[Velocities, Velocities, Velocities]:
         """Generalised forces (nv,) with a potential; of the drive; of dampers."""
-        elastic, driven, damped = joint_forces(self, now, q, v)
+        hardware = self.parameters.hardware
+        forces = joint_forces(self.layout, hardware, self.drive, self.robot, now, q, v)
+        elastic, driven, damped = forces.elastic, forces.driven, forces.damped
         if self.links is not None:
             eta, rate = to_shapes(self.layout, q), to_shapes(self.layout, v)
             elastic = elastic - from_shapes(self.layout, self.links.elastic_force(eta))
@@ -258,7 +257,10 @@ class AbstractChainDynamics(AbstractMovingChain):
     def preconditioner(
         self, now: Instant, q: Coordinates, v: Velocities, cv: ScalarLike, cq: ScalarLike
     ) -> Factors:
-        stiffness = joint_stiffness(self, now, q, v, cv, cq)
+        hardware = self.parameters.hardware
+        stiffness = joint_stiffness(
+            self.layout, hardware, self.drive, self.robot, now, q, v, cv, cq
+        )
         kin = kinematics(self.layout, self.parameters, q, self.links)
         return self._factor(kin, to_shapes(self.layout, q), *stiffness, cv, cq)
 

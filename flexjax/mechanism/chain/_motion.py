@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
-from flexjax.mechanism.chain import _coordinates as coordinates
+from flexjax.mechanism import _coordinates as coordinates
 from flexjax.mechanism.chain._kinematics import (
     Kinematics,
     at_tip,

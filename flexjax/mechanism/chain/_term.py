@@ -8,11 +8,8 @@ from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates, Scalar, ScalarLike, Velocities
 from flexjax.drive import Drive
+from flexjax.mechanism._joint_forces import joint_energy, spring_forces
 from flexjax.mechanism.chain._dynamics import AbstractChainDynamics
-from flexjax.mechanism.chain._hardware import (
-    joint_energy,
-    spring_forces,
-)
 from flexjax.mechanism.chain._kinematics import (
     Kinematics,
     at_tip,
@@ -183,7 +180,7 @@ class ChainTerm(AbstractChainDynamics):
         eta = to_shapes(self.layout, q)
         shapes = jnp.zeros_like(eta) if self.links is None else self.links.elastic_force(eta)
         joints = jnp.zeros(self.layout.dofs, q.dtype)
-        return self._rows(joints, shapes) - spring_forces(self.layout, self.parameters, q)
+        return self._rows(joints, shapes) - spring_forces(self.layout, self.parameters.hardware, q)
 
     def gyration(self, v: Velocities, p: Velocities) -> Velocities:
         out = jnp.zeros_like(p)
@@ -203,7 +200,7 @@ class ChainTerm(AbstractChainDynamics):
 
     # --- energies
     def elastic_energy(self, q: Coordinates) -> Scalar:
-        joints = joint_energy(self.layout, self.parameters, q)
+        joints = joint_energy(self.layout, self.parameters.hardware, q)
         if self.links is None:
             return joints
         return joints + jnp.sum(self.links.elastic_energy(to_shapes(self.layout, q)))

@@ -25,7 +25,13 @@ from flexjax.numerics.solver._base import AbstractStepSolver, Jump
 from flexjax.numerics.solver._limits import first_guess
 from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.solver._root import AbstractJacobianSolve, differentiable_root
-from flexjax.numerics.term import AbstractPortHamiltonianTerm, State, Step
+from flexjax.numerics.term import (
+    AbstractBatchedTerm,
+    AbstractMultistageTerm,
+    AbstractPortHamiltonianTerm,
+    State,
+    Step,
+)
 
 MAX_ITERATIONS = 25
 
@@ -93,7 +99,7 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
     """The batch stays in the last axis in all iterations, if the term has corrections for that: one
     copy per step, not one per iteration."""
     args = (term, stage, guess, floor)
-    if not term.batches:
+    if not isinstance(term, AbstractBatchedTerm):
         leaves, tree = jtu.tree_flatten(args)
         axes = [0 if here else None for here in jtu.tree_leaves(batched)]
         out = jax.vmap(lambda leaves: _newton(*jtu.tree_unflatten(tree, leaves)), in_axes=(axes,))(
@@ -269,6 +275,8 @@ class TRBDF2(_AbstractStageSolver):
     >>> import flexjax as fx
     >>> solver = fx.TRBDF2()
     """
+
+    term_structure: ClassVar = AbstractMultistageTerm
 
     def stages(self, term, step, y0, before):
         t0, t1, dt, piece_time = step.t0, step.t1, step.dt, step.piece_time

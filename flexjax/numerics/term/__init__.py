@@ -14,6 +14,8 @@ from flexjax.numerics.term._lagrangian import (
     OnGround as OnGround,
 )
 from flexjax.numerics.term._port_hamiltonian import (
+    AbstractBatchedTerm as AbstractBatchedTerm,
+    AbstractMultistageTerm as AbstractMultistageTerm,
     AbstractPortHamiltonianTerm as AbstractPortHamiltonianTerm,
     PortState as PortState,
     PortTangent as PortTangent,

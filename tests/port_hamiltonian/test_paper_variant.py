@@ -42,28 +42,28 @@ def pair():
 @pytest.mark.slow
 @pytest.mark.parametrize("alpha", [0.3, 0.5])
 def test_power_and_energy_balance(alpha, record_number):
-    model = fx.PortHamiltonian(elements=3, scheme="paper", alpha=alpha).bind(pair())
+    model = fx.PortHamiltonian(elements=3, variant="paper", alpha=alpha).bind(pair())
     drive = fx.Drive(joints=JOINTS, loads=LOADS)
     record_number(
-        f"paper's scheme, alpha = {alpha}: power balance, random state",
+        f"paper's variant, alpha = {alpha}: power balance, random state",
         power_gap(model, drive),
         1e-12,
     )
     traj = fx.simulate(model, drive, jnp.array([0.0, 0.05, 0.1]), substeps=50)
     b = np.asarray(traj.energy.balance)
     record_number(
-        f"paper's scheme, alpha = {alpha}: energy balance over 100 steps",
+        f"paper's variant, alpha = {alpha}: energy balance over 100 steps",
         np.max(np.abs(b - b[0])) / np.max(np.abs(traj.energy.work)),
         1e-11,
     )
 
 
 def test_frequencies_are_those_of_the_element(record_number):
-    model = fx.PortHamiltonian(elements=10, scheme="paper").bind(cantilever(DENSITY))
+    model = fx.PortHamiltonian(elements=10, variant="paper").bind(cantilever(DENSITY))
     found = 2 * np.pi * np.asarray(fx.modes(model, n=3).frequencies)
     wanted = np.array(REFERENCE["linear"]["density"]["N10"]["first"][:3])
     record_number(
-        "paper's scheme: modes against the element's frequencies, N = 10",
+        "paper's variant: modes against the element's frequencies, N = 10",
         np.max(np.abs(found / wanted - 1)),
         1e-8,
     )
@@ -75,7 +75,7 @@ def test_step_response_of_the_paper(record_number):
     implementation, to the error in time of either.
     """
     ref = REFERENCE["cases"]["step_density"]
-    model = fx.PortHamiltonian(elements=20, scheme="paper").bind(
+    model = fx.PortHamiltonian(elements=20, variant="paper").bind(
         fx.load_robot("macchelli-single-link")
     )
     drive = fx.Drive(joints={"joint": fx.PD(15.0, 3.0, fx.constant(1.0))})
@@ -83,13 +83,13 @@ def test_step_response_of_the_paper(record_number):
     traj = fx.simulate(model, drive, ts, dt=5e-5, stations=2, throw=False)
     wanted = np.array(ref["theta"])[: len(ts) - 1]
     record_number(
-        "paper's scheme: step response against an independent implementation [rad]",
+        "paper's variant: step response against an independent implementation [rad]",
         np.max(np.abs(np.asarray(traj.q[1:, 0]) - wanted)),
         2e-5,
     )
     b = np.asarray(traj.energy.balance)
     record_number(
-        "paper's scheme: energy balance of the step response over the work",
+        "paper's variant: energy balance of the step response over the work",
         np.max(np.abs(b)) / float(traj.energy.work[-1]),
         1e-11,
     )
@@ -103,7 +103,7 @@ import jax
 jax.config.update("jax_enable_x64", True)
 import jax.numpy as jnp
 import flexjax as fx
-model = fx.PortHamiltonian(elements=1, scheme="paper").bind(fx.load_robot("macchelli-single-link"))
+model = fx.PortHamiltonian(elements=1, variant="paper").bind(fx.load_robot("macchelli-single-link"))
 print(fx.simulate(model, None, jnp.array([0.0, 1e-3])).ok)
 """
 
@@ -118,9 +118,9 @@ def test_the_first_program_of_a_process_on_one_core():
 
 
 def test_bodies_on_massless_nodes_are_refused():
-    told = " ".join(fx.PortHamiltonian(scheme="paper").refusals(zoo.planar()))
+    told = " ".join(fx.PortHamiltonian(variant="paper").refusals(zoo.planar()))
     assert "joints.elbow.stiffness" in told and "payloads.p" in told
-    with pytest.raises(ValueError, match="scheme"):
-        fx.PortHamiltonian(scheme="papre")
+    with pytest.raises(ValueError, match="variant"):
+        fx.PortHamiltonian(variant="papre")
     with pytest.raises(ValueError, match="alpha"):
-        fx.PortHamiltonian(scheme="paper", alpha=1.0)
+        fx.PortHamiltonian(variant="paper", alpha=1.0)
