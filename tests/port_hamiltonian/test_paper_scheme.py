@@ -45,14 +45,14 @@ def test_power_and_energy_balance(alpha, record_number):
     model = fx.PortHamiltonian(elements=3, variant="paper", alpha=alpha).bind(pair())
     drive = fx.Drive(joints=JOINTS, loads=LOADS)
     record_number(
-        f"paper's variant, alpha = {alpha}: power balance, random state",
+        f"paper's scheme, alpha = {alpha}: power balance, random state",
         power_gap(model, drive),
         1e-12,
     )
     traj = fx.simulate(model, drive, jnp.array([0.0, 0.05, 0.1]), substeps=50)
     b = np.asarray(traj.energy.balance)
     record_number(
-        f"paper's variant, alpha = {alpha}: energy balance over 100 steps",
+        f"paper's scheme, alpha = {alpha}: energy balance over 100 steps",
         np.max(np.abs(b - b[0])) / np.max(np.abs(traj.energy.work)),
         1e-11,
     )
@@ -63,7 +63,7 @@ def test_frequencies_are_those_of_the_element(record_number):
     found = 2 * np.pi * np.asarray(fx.modes(model, n=3).frequencies)
     wanted = np.array(REFERENCE["linear"]["density"]["N10"]["first"][:3])
     record_number(
-        "paper's variant: modes against the element's frequencies, N = 10",
+        "paper's scheme: modes against the element's frequencies, N = 10",
         np.max(np.abs(found / wanted - 1)),
         1e-8,
     )
@@ -83,13 +83,13 @@ def test_step_response_of_the_paper(record_number):
     traj = fx.simulate(model, drive, ts, dt=5e-5, stations=2, throw=False)
     wanted = np.array(ref["theta"])[: len(ts) - 1]
     record_number(
-        "paper's variant: step response against an independent implementation [rad]",
+        "paper's scheme: step response against an independent implementation [rad]",
         np.max(np.abs(np.asarray(traj.q[1:, 0]) - wanted)),
         2e-5,
     )
     b = np.asarray(traj.energy.balance)
     record_number(
-        "paper's variant: energy balance of the step response over the work",
+        "paper's scheme: energy balance of the step response over the work",
         np.max(np.abs(b)) / float(traj.energy.work[-1]),
         1e-11,
     )
