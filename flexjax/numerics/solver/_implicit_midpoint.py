@@ -279,6 +279,7 @@ class TRBDF2(_AbstractStageSolver):
     term_structure: ClassVar = AbstractMultistageTerm
 
     def stages(self, term, step, y0, before):
+        assert isinstance(term, AbstractMultistageTerm)  # ``term_structure`` requires it
         t0, t1, dt, piece_time = step.t0, step.t1, step.dt, step.piece_time
         gamma = 2.0 - 2.0**0.5  # the inner time that gives both stages the same h
         inner = gamma * dt
