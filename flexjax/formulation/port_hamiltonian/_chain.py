@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float, PyTree
 
-from flexjax._types import PieceTime, Scalar, ScalarLike, Velocities
+from flexjax._types import PieceTime, Scalar, ScalarLike, Velocities, ravel
 from flexjax.drive import Drive, Feedback
 from flexjax.formulation.port_hamiltonian import _joint, _loops, _stage, _start
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, Ground
@@ -252,13 +252,20 @@ def _solve(
         if p >= 0:
             node = 0 if blocks.base_attached[p] else -1
             rows = rows.at[:, p, node].add(mv(blocks.Y[i], r0))
+    # One vector: jax has no derivative of the solve if one of several parts has none.
+    right, restore = ravel((joints, components_last(rows[:, :, 1:]), loops))
     frozen = lax.stop_gradient(blocks)
-    yd, Vd, multipliers = lax.custom_linear_solve(
-        lambda x: apply_linked(blocks, *x),
-        (joints, components_last(rows[:, :, 1:]), loops),
-        lambda _, b: solve_linked(frozen, *b),
-        lambda _, b: solve_linked(frozen.transpose(), *b),
+
+    def flat(fn, blocks, x):
+        return ravel(fn(blocks, *restore(x)))[0]
+
+    found = lax.custom_linear_solve(
+        lambda x: flat(apply_linked, blocks, x),
+        right,
+        lambda _, b: flat(solve_linked, frozen, b),
+        lambda _, b: flat(solve_linked, frozen.transpose(), b),
     )
+    yd, Vd, multipliers = restore(found)
     return yd, components_first(Vd), multipliers
 
 
