@@ -237,7 +237,7 @@ def test_an_element_of_half_a_turn_is_refused():
     )
     robot = fx.Robot.serial([ring])
     (told,) = fx.PortHamiltonian(elements=2).refusals(robot)
-    assert told.startswith("links.ring.curvature: turns by 6.283 rad") and "elements=3" in told
+    assert told.startswith("links.ring.curvature: rotates by 6.283 rad") and "elements=3" in told
     assert (
         fx.PortHamiltonian(elements=3).refusals(robot)
         == []
