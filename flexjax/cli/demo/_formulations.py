@@ -15,7 +15,6 @@ AGREE = 0.02
 
 
 def show(tour: Any) -> None:
-    import jax
     import jax.numpy as jnp
 
     from flexjax.drive import Drive, Motion
@@ -24,13 +23,11 @@ def show(tour: Any) -> None:
     from flexjax.io import save_trajectory
     from flexjax.mechanism import describe
     from flexjax.robot import load_robot
-    from flexjax.simulate import simulate
-    from flexjax.viz import animate, plot
 
     robot = tour.robot = load_robot(ROBOT)
     joint = robot.tree_joints[0].name
     end, duration = (0.2, 0.15) if tour.quick else (0.6, 0.45)
-    drive = tour.drive = Drive(joints={joint: Motion(quintic(0.0, 1.2, duration))})
+    tour.drive = Drive(joints={joint: Motion(quintic(0.0, 1.2, duration))})
     ts = jnp.linspace(0.0, end, 41 if tour.quick else 121)
     report = tour.report
     report.heading("The arm").text(
@@ -43,55 +40,60 @@ def show(tour: Any) -> None:
     if tour.quick:
         supported = dict(list(supported.items())[:2])
     rows = []
+    for name, (traj, seconds) in _runs(tour, supported, ts).items():
+        tour.runs[name] = traj
+        balance, e = np.asarray(traj.energy.balance), traj.energy
+        scale = max(float(np.max(np.abs(np.asarray(x)))) for x in (e.kinetic, e.work, e.gravity))
+        error = float(np.max(np.abs(balance - balance[0]))) / scale
+        rows.append([name, unknowns_of(traj), error, *seconds])
+        save_trajectory(traj, tour.folder / f"{name}.nc")
+    flexible = {name: traj for name, traj in tour.runs.items() if supported[name].deforms}
+    _agreement(tour, rows, flexible)
+    for name, why in refused.items():
+        report.text(f"{name} does not support this arm: {'; '.join(why)}.")
+    if tour.runs:
+        _figures(tour, flexible)
 
-    def timed(run):
+
+def _runs(tour: Any, supported: dict, ts: Any) -> dict[str, tuple[Any, list[float]]]:
+    """Trajectories, with the times of the first and the second run [s]; the report shows a failure,
+    and the tour continues."""
+    import jax
+
+    from flexjax.simulate import simulate
+
+    def timed(model):
         begin = time.perf_counter()
-        return jax.block_until_ready(run()), time.perf_counter() - begin
+        traj = jax.block_until_ready(simulate(model, tour.drive, ts, dt=1e-3))
+        return traj, time.perf_counter() - begin
 
     def first(item):
-        """Bind, compile and run; the report shows a failure, and the tour continues."""
         name, formulation = item
-        _common.log(f"{name}: compiling and simulating {end:g} s")
+        _common.log(f"{name}: compiling and simulating {float(ts[-1]):g} s")
         try:
-            model = formulation.bind(robot)
-            return model, timed(lambda: simulate(model, drive, ts, dt=1e-3))[1]
+            model = formulation.bind(tour.robot)
+            return model, timed(model)[1]
         except Exception as error:
             return error, 0.0
 
     # Two at a time: most of the tour is compilation, which releases Python's lock.
     with ThreadPoolExecutor(2) as pool:
         firsts = dict(zip(supported, pool.map(first, supported.items()), strict=True))
+    runs = {}
     for name, (model, compiled) in firsts.items():
         if isinstance(model, Exception):
-            tour.check(
-                False,
-                f"{name} simulates the arm ({type(model).__name__}: {str(model).splitlines()[0]})",
-            )
+            what = f"{type(model).__name__}: {str(model).splitlines()[0]}"
+            tour.check(False, f"{name} simulates the arm ({what})")
             continue
-        traj, again = timed(lambda model=model: simulate(model, drive, ts, dt=1e-3))
-        seconds = [compiled, again]
-        tour.runs[name] = traj
-        balance = np.asarray(traj.energy.balance)
-        scale = max(
-            float(np.max(np.abs(np.asarray(x))))
-            for x in (traj.energy.kinetic, traj.energy.work, traj.energy.gravity)
-        )
-        rows.append(
-            [
-                name,
-                unknowns_of(traj),
-                float(np.max(np.abs(balance - balance[0]))) / scale,
-                seconds[0],
-                seconds[1],
-            ]
-        )
-        save_trajectory(traj, tour.folder / f"{name}.nc")
-    flexible = {name: traj for name, traj in tour.runs.items() if supported[name].deforms}
-    _agreement(tour, rows, flexible)
-    for name, why in refused.items():
-        report.text(f"{name} does not support this arm: {'; '.join(why)}.")
-    if not tour.runs:
-        return
+        traj, again = timed(model)
+        runs[name] = traj, [compiled, again]
+    return runs
+
+
+def _figures(tour: Any, flexible: dict) -> None:
+    from flexjax.viz import animate, plot
+
+    report = tour.report
     caption = (
         "Path of the tip in all formulations. The flexible ones coincide; only the rigid arm, "
         "which does not vibrate, is visibly different."

@@ -13,7 +13,7 @@ def show(tour: Any) -> None:
     from flexjax.drive import Drive, Motion
     from flexjax.drive.signal import quintic
     from flexjax.formulation import formulations_for
-    from flexjax.robot import paths
+    from flexjax.robot import get_path, paths
     from flexjax.simulate import check_gradients, simulate
 
     robot = tour.robot
@@ -41,8 +41,6 @@ def show(tour: Any) -> None:
         drive = Drive(joints={joint: Motion(quintic(0.0, angle, 0.05))})
         return simulate(formulation.bind(arm), drive, ts, dt=2.5e-3, throw=False).tip[-1, 1]
 
-    from flexjax.robot import get_path
-
     start = ({p: jnp.asarray(get_path(robot, p)) for p in free}, jnp.asarray(0.1))
     _common.log(f"{name}: compiling and checking gradients")
     table = check_gradients(tip, start)
@@ -52,17 +50,9 @@ def show(tour: Any) -> None:
         f"angle of the motion, through the whole simulation in {name}: by jax's forward mode, by "
         "its reverse mode, and by finite differences of the simulation. All three must agree."
     )
-    rows = [
-        list(row)
-        for row in zip(
-            [*free, "angle of the motion"],
-            table.forward.tolist(),
-            table.reverse.tolist(),
-            table.finite.tolist(),
-            table.error.tolist(),
-            strict=True,
-        )
-    ]
+    names = [*free, "angle of the motion"]
+    columns = (table.forward, table.reverse, table.finite, table.error)
+    rows = [list(row) for row in zip(names, *(x.tolist() for x in columns), strict=True)]
     tour.report.table(
         ["parameter", "forward", "reverse", "finite differences", "relative error"],
         [[r[0], *(f"{x:.8g}" for x in r[1:4]), f"{r[4]:.1e}"] for r in rows],
