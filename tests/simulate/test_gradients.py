@@ -60,3 +60,8 @@ def test_differences_at_an_end_of_the_range():
     table = fx.check_gradients(inside, (jnp.array([1.0, 0.995, 0.5]),))
     np.testing.assert_allclose(table.finite, [3.0, 3 * 0.995**2, 0.75], rtol=1e-6)
     assert table.worst < 1e-6
+
+
+def test_arguments_without_floats_give_an_empty_table():
+    table = fx.check_gradients(lambda n: jnp.asarray(float(n)), (3,))
+    assert table.names == () and table.worst == 0.0 and "worst" in str(table)
