@@ -200,7 +200,7 @@ class AbstractLinks(AbstractSections, AbstractElasticity):
 class AbstractSlidingLinks(AbstractLinks):
     """Links along which a joint may slide, or which may run through their joint.
 
-    A chain with such joints asks for it (:func:`sliding_links`).
+    A chain with such joints requires it (:func:`sliding_links`).
     """
 
     def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:

@@ -22,5 +22,5 @@ class AbstractChainStepTerm(AbstractTerm):
     def advance(
         self, t0, t1, y: State, carried, piece_time, beta, gamma
     ) -> tuple[State, Any, Array]:
-        """(state at t1, carried, whether all is well), by Newmark's rule with ``beta`` and
+        """(state at t1, carried, whether it succeeded), by Newmark's rule with ``beta`` and
         ``gamma``."""

@@ -16,8 +16,8 @@ Prescribed = tuple[Bool[np.ndarray, " nv"], Velocities, Velocities, Velocities]
 
 
 class Instant(eqx.Module):
-    """A time, the time that picks the piece of a piecewise signal (None: the same), and what
-    sampled controllers remember."""
+    """A time, the time that picks the piece of a piecewise signal (None: the same), and
+    the memory of sampled controllers."""
 
     t: ScalarLike
     piece_time: PieceTime = None
