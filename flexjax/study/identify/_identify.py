@@ -4,7 +4,7 @@ import contextlib
 import functools
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import diffrax
@@ -92,22 +92,9 @@ def identify(
         raise ValueError(
             "experiments: none; expected fx.Experiment, fx.Modal or fx.FrequencyResponse."
         )
-    problem = build(model, data, free, dt=dt, solver=solver)
-    checked = (
-        build(model, checks, free, dt=dt, solver=solver, like=problem.parameters)
-        if checks
-        else None
-    )
-    if checked is not None and any(
-        t.root == "start" for row in problem.parameters.targets for t in row
-    ):
-        raise ValueError(
-            "validation: the starts of the experiments are free, so validation data have none; "
-            "leave validation out."
-        )
+    problem, checked = _problems(model, data, checks, free, dt, solver)
     measured, known = measure_data(problem, data, band=band)
-    rows = rows_of(problem, measured)
-    if not np.any(rows.channel >= 0):
+    if not np.any(rows_of(problem, measured).channel >= 0):
         raise ValueError(
             "experiments: no measured sample is left; expected at least one reading "
             "that is not NaN."
@@ -118,27 +105,10 @@ def identify(
         z0, finals = _multi_start(problem, measured, starts, spread, seed, max_steps)
     search = _searcher(method, max_steps, rtol, atol, batch, seed, checkpoint)
     with _bar(progress, max_steps, model.robot.name) as bar:
-        fit = search(
-            problem, measured, z0, history=history, bar=bar, grow=starts == 1 and not history
-        )
+        run = functools.partial(search, problem, bar=bar)
+        fit = run(measured, z0, history=history, grow=starts == 1 and not history)
         _refuse_failed_starts(problem, data, fit)
-        sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
-        noise = dict.fromkeys(rows.names, 1.0)
-        rounds = reweight if sum(not k for k in known.values()) > 1 else 0
-        for _ in range(rounds if fit.status == "converged" else 0):
-            # Weight each sensor by its own noise once a fit has shown it. Rounding is no noise.
-            factors = noise_factors(fit.residual, rows, problem.parameters.size)
-            new = {s: noise[s] * (1.0 if known[s] else max(factors[s], 1e-7)) for s in rows.names}
-            if all(f < 1e-6 for f in factors.values()) or all(
-                abs(new[s] / noise[s] - 1) < 0.02 for s in rows.names
-            ):
-                break
-            noise = new
-            measured, _ = measure_data(
-                problem, data, noise={s: noise[s] * sizes[s] for s in noise}, band=band
-            )
-            again = search(problem, measured, fit.z, history=fit.history, bar=bar, grow=False)
-            fit = again._replace(evaluations=fit.evaluations + again.evaluations)
+        measured, fit = _reweighted(run, problem, data, measured, known, fit, band, reweight)
         if bar is not None:
             bar.finish(fit.status)
     return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
@@ -151,6 +121,58 @@ def _refuse_failed_starts(problem: Problem, data: list[Data], fit: _fit.Fit) -> 
         for row, k in enumerate(group.members):
             if not np.all(np.isfinite(np.asarray(run[row, 0]))):
                 problem.refuse_failed_start(jnp.asarray(fit.z), group, row, names[k])
+
+
+def _problems(
+    model: AbstractModel,
+    data: list[Data],
+    checks: list[Data],
+    free: FreeLike,
+    dt: float,
+    solver: diffrax.AbstractSolver | None,
+) -> tuple[Problem, Problem | None]:
+    """The problem of the data, and that of the validation data, if there are any."""
+    problem = build(model, data, free, dt=dt, solver=solver)
+    if not checks:
+        return problem, None
+    if any(t.root == "start" for row in problem.parameters.targets for t in row):
+        raise ValueError(
+            "validation: the starts of the experiments are free, so validation data have none; "
+            "leave validation out."
+        )
+    return problem, build(model, checks, free, dt=dt, solver=solver, like=problem.parameters)
+
+
+def _reweighted(
+    search: Callable[..., Any],
+    problem: Problem,
+    data: list[Data],
+    measured: Measured,
+    known: dict[str, bool],
+    fit: Any,
+    band: tuple[float, float] | None,
+    rounds: int,
+):
+    """Data and fit after rounds that weight each sensor by the noise that the last fit shows."""
+    rows = rows_of(problem, measured)
+    sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
+    noise = dict.fromkeys(rows.names, 1.0)
+    unknown = sum(not k for k in known.values())
+    for _ in range(rounds if unknown > 1 and fit.status == "converged" else 0):
+        factors = noise_factors(fit.residual, rows, problem.parameters.size)
+        # Rounding is no noise.
+        new = {s: noise[s] * (1.0 if known[s] else max(factors[s], 1e-7)) for s in rows.names}
+        if all(f < 1e-6 for f in factors.values()) or all(
+            abs(new[s] / noise[s] - 1) < 0.02 for s in rows.names
+        ):
+            break
+        noise = new
+        measured, _ = measure_data(
+            problem, data, noise={s: noise[s] * sizes[s] for s in noise}, band=band
+        )
+        again = search(measured, fit.z, history=fit.history, grow=False)
+        fit = again._replace(evaluations=fit.evaluations + again.evaluations)
+    return measured, fit
 
 
 def _listed(field: str, data: Data | Sequence[Data]) -> list:
