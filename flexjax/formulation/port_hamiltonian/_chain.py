@@ -458,8 +458,15 @@ class PortTerm(AbstractMechanismTerm):
     ) -> Accelerations:
         return accelerations(self.arm, t, mech, piece_time, memory)
 
+    def vf(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
+        # Base nodes follow the base too, which ``ambient`` does not have.
+        now = self.instant(t, y.mech, piece_time, y.memory)
+        mech = dataclasses.replace(self.ambient(y.mech, now.tangent), V=now.rate)
+        still = jax.tree.map(jnp.zeros_like, y.memory)
+        return State(mech, now.power, now.loss, still, y.origin)
+
     def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
-        # The midpoint rule prescribes the mean rate of a step; after a jump, rates alternate.
+        # The midpoint rule prescribes the mean rate of a step.
         rate = self.arm.prescribed(t, piece_time)[1]
         mech = dataclasses.replace(y.mech, v=jnp.where(self.arm.locked, rate, y.mech.v))
         return dataclasses.replace(y, mech=mech)
