@@ -416,8 +416,8 @@ class AbstractTransferTerm(AbstractChainStepTerm):
         root, tip = g[:1], g[-1:]
         if link.curvature is not None:
             rest = self.chain.bodies.rest_angle[span.segments]
-            root = space.turned(root, -space.about_z(rest[:1, 0]))
-            tip = space.turned(tip, space.about_z(rest[-1:, 1]))
+            root = space.rotated(root, -space.about_z(rest[:1, 0]))
+            tip = space.rotated(tip, space.about_z(rest[-1:, 1]))
         ends = jnp.concatenate([root, g, tip])
         j, share = section_between(span.count, s)
         return where, arm, space.between(ends[j], ends[j + 1], share)
@@ -573,9 +573,9 @@ def _stations(
         after = jnp.concatenate([elastic, jnp.zeros_like(elastic[:1])])
         after = after[span.start : span.start + span.count + 1]
         moment = space.unrotate_axial(jnp.concatenate([g, g[-1:]]), after)
-        bent, rest = term.layout.half * b.compliance[own], b.rest_angle[own]
-        root = space.turned(g[0], bent[0, 0] * moment[0] - space.about_z(rest[0, 0]))
-        tip = space.turned(g[-1], space.about_z(rest[-1, 1]) - bent[-1, 1] * moment[-1])
+        half, rest = term.layout.half * b.compliance[own], b.rest_angle[own]
+        root = space.rotated(g[0], half[0, 0] * moment[0] - space.about_z(rest[0, 0]))
+        tip = space.rotated(g[-1], space.about_z(rest[-1, 1]) - half[-1, 1] * moment[-1])
         ends = jnp.concatenate([root[None], g, tip[None]])
         j, share = section_between(span.count, s)
         section = space.between(ends[j], ends[j + 1], share)

@@ -192,8 +192,8 @@ def _payload(link: Link, count: int, payload: Payload) -> Float[Array, "count 6 
     where, distance = locate(count, payload.s, link.length)
     x, y, tilt = on_segment(link, count, distance)
     zero = jnp.zeros_like(x)
-    turned = jax.vmap(se3.rotation_exp)(jnp.stack([zero, zero, tilt], -1))
-    pose = se3.Pose(turned, jnp.stack([x, y, zero], -1))
+    rotation = jax.vmap(se3.rotation_exp)(jnp.stack([zero, zero, tilt], -1))
+    pose = se3.Pose(rotation, jnp.stack([x, y, zero], -1))
     return where[:, None, None] * jax.vmap(lambda p: payload_inertia(payload, p))(pose)
 
 

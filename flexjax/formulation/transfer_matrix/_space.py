@@ -104,10 +104,10 @@ def bending(
         axes, joint, joint_tau = own.axes, own.joint_compliance, own.joint_compliance_times_tau
         first, second = (se3.rotation_exp(axes[j] * angle[j]) for j in (0, 1))
         rotation = mm(first, second)
-        bend = se3.rotation_log(mm(rotation.T, Q))
-        back = se3.so3_dexp_inv(bend)
+        vector = se3.rotation_log(mm(rotation.T, Q))
+        back = se3.so3_dexp_inv(vector)
         in_child = jnp.stack([mv(second.T, axes[0]), axes[1]])
-        A = mm(se3.rotation_exp(-bend), in_child.T)  # body axes
+        A = mm(se3.rotation_exp(-vector), in_child.T)  # body axes
         across = mm(own.rest, rotation)
 
         def of_parent(half):
@@ -124,17 +124,17 @@ def bending(
         K = K - mm(KE, mm(inverse2(mm(E, KE) + absent), KE.T))
         taken = mm(back, A)  # what the joint's rates take from the rate of bending
         of_angle = mm(inverse2(mm(E, taken * free[None]) + absent), mm(E, back)) * free[:, None]
-        of_bend = back - mm(taken, of_angle)
-        of_angle, of_bend = mm(of_angle, R.T), mm(of_bend, R.T)
-        moment = mv(K, bend)
+        of_vector = back - mm(taken, of_angle)
+        of_angle, of_vector = mm(of_angle, R.T), mm(of_vector, R.T)
+        moment = mv(K, vector)
         held = rate * (1 - free)
         lag = in_series(own.compliance_times_lag, joint_tau)
         return Bending(
             angle=angle,
             angle_rate=held + mv(of_angle, w_rel),
-            bending=bend,
-            bending_rate=mv(of_bend, w_rel) - mv(taken, held),
-            of_bending=of_bend,
+            bending=vector,
+            bending_rate=mv(of_vector, w_rel) - mv(taken, held),
+            of_bending=of_vector,
             of_angle=of_angle,
             axes=mm(R, A),
             stiffness=K,
@@ -162,8 +162,8 @@ def spatial_laws(
     ``rotation`` and ``spin`` across the connections are known before the acceleration.
     """
     torque, of_angle, of_rate = laws
-    bend, rate = b.bending + mv(b.of_bending, rotation), b.bending_rate + mv(b.of_bending, spin)
-    elastic = mv(b.stiffness, bend) + mv(b.damping, rate)
+    vector, rate = b.bending + mv(b.of_bending, rotation), b.bending_rate + mv(b.of_bending, spin)
+    elastic = mv(b.stiffness, vector) + mv(b.damping, rate)
     known = torque - b.drag - of_angle * mv(b.of_angle, rotation) - of_rate * mv(b.of_angle, spin)
     soft = mm(transpose(b.of_bending), mm(c2 * b.stiffness + c1 * b.damping, b.of_bending))
     held = (c2 * of_angle + c1 * of_rate)[:, :, None] * b.of_angle
@@ -265,8 +265,8 @@ class SpatialTerm(AbstractTransferTerm):
 
     def moved(self, q: Array, rotation: Array) -> Array:
         """``q`` moved by rotation vectors in world axes."""
-        turn = jax.vmap(se3.quat_exp)(rotation.reshape(-1, 3))
-        quat = jax.vmap(se3.quat_multiply)(turn, q.reshape(-1, 4))
+        step = jax.vmap(se3.quat_exp)(rotation.reshape(-1, 3))
+        quat = jax.vmap(se3.quat_multiply)(step, q.reshape(-1, 4))
         return (quat / jnp.sqrt(jnp.sum(quat**2, axis=1))[:, None]).reshape(-1)
 
     def retract(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
@@ -494,8 +494,8 @@ class SpatialTerm(AbstractTransferTerm):
         derivatives along the motion."""
         connections, tables = self.connections, self.tables
 
-        def spring(stiffness: Array, bend: Array) -> Array:
-            torque = jnp.sum(mv(stiffness, bend) * connections.axes[:, 0], axis=1)
+        def spring(stiffness: Array, vector: Array) -> Array:
+            torque = jnp.sum(mv(stiffness, vector) * connections.axes[:, 0], axis=1)
             angle = connections.joint_compliance * torque
             return jnp.stack([angle, jnp.zeros_like(angle)], -1)
 

@@ -325,7 +325,7 @@ def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array,
     # D = (torque - n - coupling al) / stiffness with the torque n on the body: n_I less that of
     # the rotor.
     soft = el.free / jnp.where(el.free > 0, el.stiffness, 1.0)
-    bend = (
+    row = (
         jnp.zeros((n, 7), dtype)
         .at[:, 5]
         .set(-1.0)
@@ -334,7 +334,7 @@ def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array,
         .at[:, 6]
         .set(el.torque - el.rotor_torque)
     )
-    D = bend * (soft / (1 - soft * el.coupling))[:, None]
+    D = row * (soft / (1 - soft * el.coupling))[:, None]
     D = D.at[:, 6].add(el.given)
     n_row = (
         jnp.zeros((n, 7), dtype)

@@ -42,7 +42,7 @@ class Plane:
     unrotate_axial = rotate_axial
 
     @staticmethod
-    def turned(angle: Orientations, rotation: Axials) -> Orientations:
+    def rotated(angle: Orientations, rotation: Axials) -> Orientations:
         """Orientations after a further rotation about body axes."""
         return angle + rotation
 
@@ -114,7 +114,7 @@ class Space:
     unrotate_axial = staticmethod(mtv)
 
     @staticmethod
-    def turned(R: Orientations, rotation: Axials) -> Orientations:
+    def rotated(R: Orientations, rotation: Axials) -> Orientations:
         exp = jnp.vectorize(se3.rotation_exp, signature="(i)->(i,i)")
         return mm(R, exp(rotation))
 
@@ -137,7 +137,7 @@ class Space:
     @staticmethod
     def between(first: Orientations, second: Orientations, share: Float[Array, "*n"]):
         log = jnp.vectorize(se3.rotation_log, signature="(i,i)->(i)")
-        return Space.turned(first, share[..., None] * log(mm(jnp.swapaxes(first, -1, -2), second)))
+        return Space.rotated(first, share[..., None] * log(mm(jnp.swapaxes(first, -1, -2), second)))
 
     @staticmethod
     def rotary_energy(R: Orientations, inertia: Array, w: Axials) -> Float[Array, ""]:
