@@ -178,6 +178,24 @@ def test_the_check_finds_traffic_in_both_directions():
     assert both_ways([load, whole]) == []
 
 
+def test_interfaces_are_narrow():
+    """An interface has at most seven abstract methods (CONTRIBUTING.md)."""
+    wide = [
+        f"{module}.{node.name}"
+        for path, module, _ in _modules()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+        and sum(
+            "abstractmethod" in ast.unparse(decorator)
+            for method in node.body
+            if isinstance(method, ast.FunctionDef)
+            for decorator in method.decorator_list
+        )
+        > 7
+    ]
+    assert wide == []
+
+
 @pytest.mark.parametrize(
     ("module", "source", "message"),
     [
