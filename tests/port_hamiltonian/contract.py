@@ -1,5 +1,5 @@
-"""The robot and the drive with which this formulation joins the contract test: what it can hold, in
-one arm in space. Its loops are in test_step.py."""
+"""Robot and drive of this formulation in the contract test: all features that it supports, in one
+arm in space. Loops are in test_step.py."""
 
 import flexjax as fx
 from tests.contract_parts import (
