@@ -18,6 +18,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 
 import flexjax as fx
 from flexjax.formulation import REGISTRY
+from flexjax.robot import parameters_hold
 from flexjax.simulate import _run
 from flexjax.simulate._gradients import RATIO, extrapolate
 from tests.contract_cases import (
@@ -102,15 +103,34 @@ class Programs:
 
     @functools.cached_property
     def directions(self):
-        """Two random directions in the space of parameters. They leave out positions at an end of
-        their link, which have differences to one side only; the table of every parameter has
-        these."""
+        """Two random directions in the space of parameters. They leave out parameters at the end of
+        their range, and positions at an end of their link, which have differences to one side
+        only; the table of every parameter has these."""
         x, size, _ = self.parameters
-        inside = [
-            not (path.endswith(".s") and s in (0.0, 1.0))
-            for path, s in zip(self.paths, x, strict=True)
+        free = np.random.default_rng(0).normal(size=(2, size.size)) * size
+        far = self.case.step * RATIO ** (LEVELS - 1)
+        alone = np.eye(size.size) * far * np.max(np.abs(free), axis=0)
+        inside = self.in_range(np.concatenate([x + alone, x - alone]))
+        ends = [
+            path.endswith(".s") and s in (0.0, 1.0) for path, s in zip(self.paths, x, strict=True)
         ]
-        return np.random.default_rng(0).normal(size=(2, size.size)) * size * inside
+        return free * np.all(inside.reshape(2, -1), axis=0) * ~np.array(ends)
+
+    def in_range(self, points):
+        """Whether every parameter is in its range, for each vector of parameters."""
+
+        def holds(x):
+            robot, drive = self.parameters[2](x)
+            return parameters_hold(robot) & drive.holds()
+
+        return np.asarray(jax.jit(jax.vmap(holds))(points))
+
+    @functools.cached_property
+    def points(self):
+        """The case itself, then the points of central differences along the directions."""
+        x, _, _ = self.parameters
+        steps = [sign * self.case.step * RATIO**k for k in range(LEVELS) for sign in (1, -1)]
+        return np.stack([x, *(x + h * v for v in self.directions for h in steps)])
 
     @functools.cached_property
     def weights(self):
@@ -128,18 +148,15 @@ class Programs:
 
     @functools.cached_property
     def reverse(self):
-        """(points, outputs, gradients of their weighted sum) by reverse mode, compiled and batched:
-        the case itself, then the points of central differences along the directions."""
-        x, _, _ = self.parameters
-        steps = [sign * self.case.step * RATIO**k for k in range(LEVELS) for sign in (1, -1)]
-        points = np.stack([x, *(x + h * v for v in self.directions for h in steps)])
+        """(outputs, gradients of their weighted sum) at the points by reverse mode, compiled and
+        batched."""
         weights = jnp.asarray(self.weights)
 
         def program(x):
             values, pull = jax.vjp(self.pruned, x)
             return values, *pull(weights)
 
-        return points, *(np.asarray(y) for y in jax.jit(jax.vmap(program))(points))
+        return tuple(np.asarray(y) for y in jax.jit(jax.vmap(program))(self.points))
 
 
 def _groups(traj) -> list:
@@ -177,6 +194,14 @@ def test_a_formulation_without_a_contract_is_an_error(monkeypatch):
     monkeypatch.setitem(REGISTRY, "Unknown", "flexjax.formulation.unknown.Unknown")
     with pytest.raises(LookupError, match=r"^tests/unknown/contract\.py: missing"):
         contract("Unknown")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_differences_stay_in_the_range_of_every_parameter(name):
+    """Outside it a run ends as invalid_parameter, and its outputs are NaN."""
+    programs = Programs(name)
+    assert np.all(programs.in_range(programs.points))
+    assert np.mean(programs.directions != 0) > 0.8
 
 
 def test_runs_and_keeps_its_dtype(programs):
@@ -219,16 +244,17 @@ def test_jit_equals_direct(programs):
 
 
 def test_vmap_equals_loop(programs):
-    points, values, _ = programs.reverse
-    for k in (0, 1, len(points) - 1):
-        np.testing.assert_allclose(values[k], programs.outputs(points[k]), rtol=1e-9, atol=1e-9)
+    values, _ = programs.reverse
+    for k in (0, 1, len(values) - 1):
+        direct = programs.outputs(programs.points[k])
+        np.testing.assert_allclose(values[k], direct, rtol=1e-9, atol=1e-9)
 
 
 def test_gradient_along_random_directions(programs, request, record_number):
     """<w, J v> by forward mode, reverse mode and differences; v and w are random, so that every
     parameter and every output takes part."""
     _, slopes = programs.forward
-    _, values, gradients = programs.reverse
+    values, gradients = programs.reverse
     assert np.all(np.isfinite(gradients)) and np.all(np.isfinite(slopes))
     steps = programs.case.step * RATIO ** np.arange(LEVELS)
     around = (values[1:] @ programs.weights).reshape(-1, LEVELS, 2)
@@ -244,7 +270,7 @@ def test_gradient_along_random_directions(programs, request, record_number):
 
 @quick
 def test_no_gradient_is_zero_without_a_reason(programs):
-    _, _, gradients = programs.reverse
+    _, gradients = programs.reverse
     zero = [path for path, g in zip(programs.paths, gradients[0], strict=True) if g == 0]
     assert not unexplained(zero, programs.case)
 
