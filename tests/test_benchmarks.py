@@ -1,11 +1,12 @@
 """The benchmarks run and compare like with like. No time is asserted."""
 
 import json
+from collections import Counter
 
 import jax.numpy as jnp
 import pytest
 
-from benchmarks import _exudyn, _harness, metal_link
+from benchmarks import _exudyn, _harness, metal_link, profile_trace
 
 
 def test_measure_returns_the_value_and_keeps_compilation_apart():
@@ -47,3 +48,17 @@ def test_exudyn_side_reaches_the_reference_tip(record_number):
     assert run.steps == 1000
     error = max(abs(a - b) for a, b in zip(run.tip, metal_link.REFERENCE_TIP, strict=True))
     record_number("metal link: Exudyn's tip after 1 s against the reference, m", error, 5e-6)
+
+
+def test_profile_counts_crossings_and_tables(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_harness, "RESULTS", tmp_path)
+    (row,) = profile_trace.main(["--only", "RigidArm"])
+    assert row["files"] > 10 and row["calls"] > row["crossings"] > row["files"]
+    assert sum(n for _, _, n in row["traffic"]) == row["crossings"]
+    assert any(a == "simulate" for a, _, _ in row["traffic"])
+    assert (
+        json.loads((tmp_path / "profile_trace.json").read_text())["rows"][0]["name"] == "RigidArm"
+    )
+    assert "RigidArm" in capsys.readouterr().out
+    two = Counter({("a", "b"): 2, ("b", "a"): 1, ("a", "c"): 5})
+    assert profile_trace.both_ways(two) == [("a", "b", 2, 1)]
