@@ -229,7 +229,7 @@ class PseudoRigid(AbstractFormulation):
 # %% [markdown]
 # ## Register it
 #
-# Registration is one line. In the package it is in `flexjax/formulation/_registry.py`; here the
+# Registration is one line. In the package it is in `flexjax/_registry.py`; here the
 # notebook changes the dictionary for this session. From now on `fx.compare`, `formulations_for` and
 # the command line use the formulation.
 

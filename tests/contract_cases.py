@@ -2,8 +2,12 @@
 ``tests/<its folder>/contract.py``."""
 
 import importlib
+from collections.abc import Collection
 from pathlib import Path
 
+import pytest
+
+import tests
 from flexjax.formulation import REGISTRY
 from tests.contract_parts import (
     Contract,
@@ -16,7 +20,7 @@ from tests.contract_parts import (
 def contract(name: str) -> Contract:
     """The contract of a registered formulation."""
     folder = REGISTRY[name].split(".")[-2]
-    if not (Path(__file__).parent / folder / "contract.py").exists():
+    if not any((Path(root) / folder / "contract.py").exists() for root in tests.__path__):
         raise LookupError(
             f"tests/{folder}/contract.py: missing; expected CONTRACT, a tests.contract_parts."
             f"Contract, because {name} is in flexjax/_registry.py."
@@ -34,3 +38,27 @@ FULL = {
 CASES = QUICK | FULL
 SMALLEST = {name: entry.smallest for name, entry in CONTRACTS.items()}
 FINE = {name: entry.fine for name, entry in CONTRACTS.items()}
+ELASTIC = [name for name, entry in CONTRACTS.items() if entry.quick.rigid is not None]
+RIGID = [name for name in CONTRACTS if name not in ELASTIC]
+
+
+def light(topic: str = "") -> list[str]:
+    """Formulations that `make test` runs in the tests of a topic."""
+    return [n for n, entry in CONTRACTS.items() if entry.light or topic in entry.quick_in]
+
+
+def each(quick: Collection[str]) -> list:
+    """Every formulation as a parameter of a test; those outside ``quick`` are slow."""
+    return [pytest.param(n, marks=() if n in quick else pytest.mark.slow) for n in CONTRACTS]
+
+
+def method(name: str, topic: str):
+    """The formulation as the tests of a topic need it; the smallest where its contract gives no
+    other."""
+    entry = CONTRACTS[name]
+    return entry.methods.get(topic, entry.smallest)()
+
+
+def settings(name: str, topic: str) -> dict:
+    """Keywords of a topic's test that differ in this formulation."""
+    return CONTRACTS[name].settings.get(topic, {})

@@ -45,6 +45,14 @@ class Contract:
     fine: Callable[[], object]  # resolves the shared robots to one per cent of their deflection
     quick: Case
     full: dict[str, Case]
+    # Its programs compile within seconds: `make test` runs it in tests of every formulation. Others
+    # name the topics in which they run there.
+    light: bool = False
+    quick_in: tuple[str, ...] = ()
+    # Other options than ``smallest``, and settings, for tests that need them: topic of the test ->
+    # formulation, or the test's own keywords.
+    methods: dict[str, Callable[[], object]] = dataclasses.field(default_factory=dict)
+    settings: dict[str, dict] = dataclasses.field(default_factory=dict)
 
 
 def elastic_pair() -> fx.Robot:

@@ -58,8 +58,9 @@ class Programs:
 
     @functools.cached_property
     def base(self):
-        """The trajectory of a call outside any transformation."""
-        return self.run(self.robot, self.drive)
+        """The trajectory of a call outside any transformation; a NaN in any output is an error."""
+        with jax.debug_nans(True):
+            return self.run(self.robot, self.drive)
 
     @functools.cached_property
     def parameters(self):
@@ -205,7 +206,9 @@ def test_differences_stay_in_the_range_of_every_parameter(name):
 
 
 def test_runs_and_keeps_its_dtype(programs):
-    assert int(programs.base.status) == 0
+    """A healthy run has no NaN: the failure time of a run that did not fail is infinite."""
+    assert int(programs.base.status) == 0 and float(programs.base.t_fail) == np.inf
+    assert np.isfinite(np.asarray(programs.base.tip)).all()
     assert float_types(programs.base) == {"float64"}
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation import REGISTRY
-from tests.contract_cases import SMALLEST, pendulum
+from tests.contract_cases import RIGID, SMALLEST, each, light, pendulum
 
 TS = np.array([0.0, 5e-3, 1e-2])
+FIRST = RIGID[0]  # the smallest programs
 X = jnp.array([1.0, 1.1, 0.9])
 V = jnp.array([0.3, -0.2, 0.5])  # a direction
 
@@ -53,10 +53,16 @@ def differences(f, step=1e-3):
 
 
 @functools.cache
+def compiled(name):
+    """Value and gradient in one program, for all rows that need either."""
+    return jax.jit(jax.value_and_grad(loss(name)))
+
+
+@functools.cache
 def gradient(name):
     """Compiled reverse mode, after a comparison with differences."""
-    slope = jax.jit(jax.grad(loss(name)))(X)
-    close(slope @ V, differences(jax.jit(loss(name))), 1e-7)
+    slope = compiled(name)(X)[1]
+    close(slope @ V, differences(lambda x: compiled(name)(x)[0]), 1e-7)
     return slope
 
 
@@ -94,28 +100,18 @@ def matrix(quick: dict[str, list[str]]):
     ]
 
 
-def test_every_formulation_is_here():
-    assert set(SMALLEST) == set(REGISTRY)
+EVERY = dict.fromkeys(RIGID, list(FIRST_ORDER))
 
 
-EVERY = list(FIRST_ORDER)
-
-
-@pytest.mark.parametrize("how, name", matrix({"RigidArm": EVERY, "TransferMatrix": ["linearize"]}))
+@pytest.mark.parametrize("how, name", matrix(dict.fromkeys(light(), ["linearize"]) | EVERY))
 def test_first_order_eager(how, name):
     close(FIRST_ORDER[how](loss(name))(X), gradient(name) @ V)
 
 
-@pytest.mark.parametrize("how, name", matrix({"RigidArm": EVERY}))
+@pytest.mark.parametrize("how, name", matrix(EVERY))
 def test_first_order_compiled(how, name):
     close(jax.jit(FIRST_ORDER[how](loss(name)))(X), gradient(name) @ V)
 
-
-def slow(name):
-    return pytest.param(name, marks=pytest.mark.slow)
-
-
-rigid_quick = pytest.mark.parametrize("name", [n if n == "RigidArm" else slow(n) for n in SMALLEST])
 
 SECOND_ORDER = {
     "hessian": lambda f: lambda x: jax.hessian(f)(x) @ V,
@@ -130,7 +126,7 @@ SECOND_ORDER = {
 @functools.cache
 def second(name):
     """Differences of gradients along V."""
-    return differences(jax.jit(jax.grad(loss(name))))
+    return differences(lambda x: compiled(name)(x)[1])
 
 
 def second_order(hows, quick: list[str]):
@@ -140,7 +136,7 @@ def second_order(hows, quick: list[str]):
     return pytest.mark.parametrize(
         "name, how",
         [
-            pytest.param(*x, marks=[] if x[0] == "RigidArm" and x[1] in quick else pytest.mark.slow)
+            pytest.param(*x, marks=[] if x[0] in RIGID and x[1] in quick else pytest.mark.slow)
             for x in pairs
         ],
     )
@@ -156,20 +152,10 @@ def test_second_order_eager(name, how):
     close(SECOND_ORDER[how](loss(name))(X), second(name), 1e-6)
 
 
-@pytest.mark.parametrize("name", [slow(n) if n == "MovingBeam" else n for n in SMALLEST])
-def test_a_healthy_run_has_no_nan(name):
-    """Not in any output: the failure time of a run that did not fail is no NaN either."""
-    with jax.debug_nans(True):
-        traj = simulated(name, X)
-    assert float(traj.t_fail) == np.inf
-    assert np.isfinite(np.asarray(traj.tip)).all()
-
-
-@pytest.mark.parametrize(
-    "name", [n if n in ("RigidArm", "TransferMatrix") else slow(n) for n in SMALLEST]
-)
+@pytest.mark.parametrize("name", each(light()))
 def test_derivatives_of_a_healthy_run_have_no_nan(name):
-    """Not even in what reverse mode stores, where a masked branch would show."""
+    """Not even in what reverse mode stores, where a masked branch would show. The run itself is in
+    the contract."""
     f = loss(name)
     with jax.debug_nans(True):
         close(jax.grad(f)(X), gradient(name))
@@ -181,7 +167,7 @@ def test_modes_have_no_nan():
     """The arm has one mode. Entries beyond it are left out, or infinite in a traced call."""
 
     def first(x):
-        model, drive = parts("RigidArm", x)
+        model, drive = parts(FIRST, x)
         return fx.modes(model, drive=drive, n=2).frequencies
 
     with jax.debug_nans(True):
@@ -193,7 +179,7 @@ def test_modes_have_no_nan():
     assert not np.any(np.asarray(slope[1]))
 
 
-@rigid_quick
+@pytest.mark.parametrize("name", each(RIGID))
 def test_scan_over_final_states(name):
     """Runs chained by ``traj.final`` inside a scan, as in a receding horizon."""
 
@@ -209,18 +195,19 @@ def test_scan_over_final_states(name):
         traj = simulated(name, X, state)
         state = traj.final
         tips.append(traj.tip[-1, 1])
-    compiled = jax.jit(chained)
+    both = jax.jit(lambda x: (chained(x), jax.jacrev(chained)(x)))
+    values, slope = both(X)
     close(chained(X), tips)
-    close(compiled(X), tips)
-    wanted = differences(compiled)
+    close(values, tips)
+    wanted = differences(lambda x: both(x)[0])
     close(jax.jvp(chained, (X,), (V,))[1], wanted, 1e-6)
     close(jax.jacrev(chained)(X) @ V, wanted, 1e-6)
-    close(jax.jit(jax.jacrev(chained))(X) @ V, wanted, 1e-6)
+    close(slope @ V, wanted, 1e-6)
 
 
 def test_gradient_reaches_what_a_controller_closes_over():
     """No argument of simulate is traced here, and yet the run is differentiated."""
-    model, _ = parts("RigidArm", X)
+    model, _ = parts(FIRST, X)
 
     def end(gain):
         drive = fx.Drive(joints={"root": fx.Feedback(lambda t, q, qd, _: gain * (0.6 - q))})
@@ -232,22 +219,23 @@ def test_gradient_reaches_what_a_controller_closes_over():
 @pytest.mark.parametrize("what", ["frequency", "equilibrium"])
 def test_modes_and_equilibria(what):
     def frequency(x):
-        model, drive = parts("RigidArm", x)
+        model, drive = parts(FIRST, x)
         return fx.modes(model, drive=drive, n=1).frequencies[0]
 
     def angle(x):
-        return fx.equilibrium(*parts("RigidArm", x)).mech.q[0]
+        return fx.equilibrium(*parts(FIRST, x)).mech.q[0]
 
     f = {"frequency": frequency, "equilibrium": angle}[what]
     wanted = differences(f)
     close(jax.grad(f)(X) @ V, wanted, 1e-6)
     close(jax.linearize(f, X)[1](V), wanted, 1e-6)
     close(jax.vmap(jax.grad(f))(batch(X))[0] @ V, wanted, 1e-6)
-    close(jax.jit(jax.grad(f))(X) @ V, wanted, 1e-6)
-    # An eigenvector and the root of an equilibrium change with the parameters too.
     slope = jax.jit(lambda x: jax.grad(f)(x) @ V)
-    for second in (jax.grad(slope), lambda x: jax.hessian(f)(x) @ V):
-        close(jax.jit(second)(X) @ V, differences(slope), 1e-6)
+    close(slope(X), wanted, 1e-6)
+    # An eigenvector and the root of an equilibrium change with the parameters too.
+    second = jax.jit(lambda x: (jax.grad(slope)(x), jax.hessian(f)(x) @ V))
+    for curvature in second(X):
+        close(curvature @ V, differences(slope), 1e-6)
 
 
 @pytest.mark.parametrize("name", SMALLEST)
@@ -264,7 +252,7 @@ def test_methods_of_a_model_compile(name):
 
 
 def test_methods_of_terms_and_signals_compile():
-    model, drive = parts("RigidArm", X)
+    model, drive = parts(FIRST, X)
     y = model.initial_state(drive, jnp.zeros(()), fx.Start())
     term, signal = model.term(drive), fx.quintic(0.0, 1.0, 2.0)
     np.testing.assert_allclose(

@@ -111,6 +111,10 @@ _NU = "bending in the plane neither shears nor twists"
 CONTRACT = Contract(
     smallest=lambda: fx.FiniteElement(elements=1),
     fine=lambda: fx.FiniteElement(elements=6, stiffening=True),
+    quick_in=("equilibrium",),
+    methods=dict.fromkeys(
+        ("limited effort", "short steps", "identify"), lambda: fx.FiniteElement(elements=2)
+    ),
     quick=Case(
         lambda: fx.FiniteElement(elements=2),
         single,

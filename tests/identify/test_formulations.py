@@ -6,32 +6,19 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from tests.contract_cases import ELASTIC, method, settings
 from tests.identify.cases import ELASTIC_FREE, filled, flexible_arm, flexible_record, study
-
-METHODS = {
-    "TransferMatrix": lambda: fx.TransferMatrix(segments=3),
-    "FiniteElement": lambda: fx.FiniteElement(elements=2),
-    "ScrewSynthesis": lambda: fx.ScrewSynthesis(modes=2),
-    "PortHamiltonian": lambda: fx.PortHamiltonian(elements=3),
-    "MovingBeam": lambda: fx.MovingBeam(elements=1),
-}
-
-# In the motion of the others the tip bends to half the length of the link, where MovingBeam's
-# energy (of the fourth order) is not meant to hold and Newton's iteration fails at steps of 5 ms
-# (in half of it for 7 of 100 arms): a quarter of it. Its steps cost the most, too: half of the
-# record, one element.
-RECORDS = {"MovingBeam": {"size": 0.025, "samples": 61}}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", ELASTIC)
 def test_recovery_and_coverage(name, record_number):
-    method = METHODS[name]()
-    soft = not method.refusals(flexible_arm(True))
+    chosen = method(name, "identify")
+    soft = not chosen.refusals(flexible_arm(True))
     free = ELASTIC_FREE if soft else ELASTIC_FREE[:3]
     worst, noisy = study(
-        method.bind(flexible_arm(soft)),
-        flexible_record(soft, **RECORDS.get(name, {})),
+        chosen.bind(flexible_arm(soft)),
+        flexible_record(soft, **settings(name, "identify")),
         free,
         dt=0.005,
     )

@@ -123,6 +123,11 @@ ZERO = {
 CONTRACT = Contract(
     smallest=lambda: fx.PortHamiltonian(elements=2),
     fine=lambda: fx.PortHamiltonian(elements=16),
+    methods={
+        "short steps": lambda: fx.PortHamiltonian(elements=4),
+        "identify": lambda: fx.PortHamiltonian(elements=3),
+    },
+    settings={"short steps": {"h": 2e-3}},
     quick=Case(
         lambda: fx.PortHamiltonian(elements=2),
         single,

@@ -152,6 +152,7 @@ _ELASTIC = "elastic constants do not matter where every link is rigid"
 _FAR_STOP = "the stop at the other end is not touched"
 _DIRECTION = "only the direction of an axis counts"
 CONTRACT = Contract(
+    light=True,
     smallest=fx.RigidArm,
     fine=fx.RigidArm,
     quick=Case(

@@ -83,6 +83,10 @@ ZERO = {
 CONTRACT = Contract(
     smallest=lambda: fx.ScrewSynthesis(modes=1),
     fine=lambda: fx.ScrewSynthesis(modes=4, stiffening=True),
+    methods={
+        "limited effort": fx.ScrewSynthesis,
+        **dict.fromkeys(("short steps", "identify"), lambda: fx.ScrewSynthesis(modes=2)),
+    },
     quick=Case(
         lambda: fx.ScrewSynthesis(modes=1),
         single,

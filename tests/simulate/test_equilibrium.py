@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from tests.contract_cases import elastic_pair
+from tests.contract_cases import SMALLEST, each, elastic_pair, light
 
 METHODS = (
     fx.PortHamiltonian(elements=8),
@@ -51,16 +51,8 @@ def pair(planar=True, gravity=(0.0, -9.81, 0.0), rigid="", **joint) -> fx.Robot:
     return fx.Robot.serial(links, joints, planar=planar, gravity=gravity)
 
 
-SMALL = {
-    "RigidArm": fx.RigidArm(),
-    "FiniteElement": fx.FiniteElement(elements=1),
-    "ScrewSynthesis": fx.ScrewSynthesis(modes=1),
-    "MovingBeam": fx.MovingBeam(elements=1),
-    "TransferMatrix": fx.TransferMatrix(segments=2),
-    "PortHamiltonian": fx.PortHamiltonian(elements=2),
-}
-LONG = ("ScrewSynthesis", "MovingBeam", "PortHamiltonian")  # to compile
-EACH = [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in SMALL]
+SMALL = {name: make() for name, make in SMALLEST.items()}
+EACH = each(light("equilibrium"))
 
 
 def single(**joint) -> fx.Robot:
@@ -141,7 +133,7 @@ def test_the_root_next_to_the_start(name, elbow):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["RigidArm", "FiniteElement", "TransferMatrix", "PortHamiltonian"])
+@pytest.mark.parametrize("name", SMALL)
 def test_gradient(name):
     """Forward, reverse and differences of the tip at rest, with respect to gain, target, load."""
     model = SMALL[name].bind(pair())

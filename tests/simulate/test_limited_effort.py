@@ -7,22 +7,12 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from tests.contract_cases import pendulum
+from tests.contract_cases import RIGID, each, light, method, pendulum
 
 LIMIT = 2.5
 TS = jnp.array([0.0, 0.1])
 FINE = {60.0: 0.3567, 200.0: 0.1731}  # FiniteElement at a hundredth of the step
 STIFF = {60.0: 0.3418, 200.0: 0.1606}  # RigidArm likewise
-
-CASES = {
-    "RigidArm": (fx.RigidArm(), STIFF),
-    "FiniteElement": (fx.FiniteElement(elements=2), FINE),
-    "ScrewSynthesis": (fx.ScrewSynthesis(), FINE),
-    "TransferMatrix": (fx.TransferMatrix(segments=4), FINE),
-    "MovingBeam": (fx.MovingBeam(elements=2), FINE),
-    "PortHamiltonian": (fx.PortHamiltonian(elements=2), FINE),
-}
-QUICK = ("RigidArm", "TransferMatrix")
 
 
 def run(model, kd, limit, solver=None):
@@ -30,13 +20,10 @@ def run(model, kd, limit, solver=None):
     return fx.simulate(model, drive, TS, dt=2e-3, solver=solver, throw=False)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in CASES],
-)
+@pytest.mark.parametrize("name", each(light()))
 def test_step_finds_the_limited_effort(name):
-    formulation, expected = CASES[name]
-    model = formulation.bind(pendulum())
+    expected = STIFF if name in RIGID else FINE
+    model = method(name, "limited effort").bind(pendulum())
 
     @jax.jit
     @lambda f: jax.value_and_grad(f, argnums=(0, 1), has_aux=True)

@@ -10,15 +10,11 @@ import flexjax as fx
 from flexjax._results import SimulationError, Status
 from flexjax.robot import parameters_hold
 from flexjax.robot._fields import RULES
-from tests.contract_cases import SMALLEST, pendulum
+from tests.contract_cases import RIGID, SMALLEST, each, pendulum
 from tests.rigid_arm.contract import every_joint
 
 TS = np.array([0.0, 5e-3, 1e-2])
 GOOD, BAD = 1.0, -1.0
-
-
-def slow(name):
-    return pytest.param(name, marks=pytest.mark.slow)
 
 
 def ended(name, scale, path="links.link.material.rho", gain=3.0, limit=None):
@@ -29,10 +25,10 @@ def ended(name, scale, path="links.link.material.rho", gain=3.0, limit=None):
     return fx.simulate(SMALLEST[name]().bind(robot), drive, TS, dt=5e-3, stations=2, throw=False)
 
 
-@pytest.mark.parametrize("name", [n if n == "RigidArm" else slow(n) for n in SMALLEST])
+@pytest.mark.parametrize("name", each(RIGID))
 def test_only_the_bad_run_of_a_batch_fails(name):
     """Its outputs are NaN; the derivative of the others is what it would be without it."""
-    path = "links.link.material." + ("rho" if name == "RigidArm" else "E")
+    path = "links.link.material." + ("rho" if name in RIGID else "E")
 
     def tip(x):
         traj = ended(name, x, path)
@@ -49,7 +45,7 @@ def test_only_the_bad_run_of_a_batch_fails(name):
 
 
 def test_a_bad_drive_is_found_too():
-    run = jax.jit(lambda gain, limit: ended("RigidArm", GOOD, gain=gain, limit=limit).status)
+    run = jax.jit(lambda gain, limit: ended(RIGID[0], GOOD, gain=gain, limit=limit).status)
     assert int(run(3.0, 1.0)) == 0
     assert int(run(3.0, -1.0)) == Status.invalid_parameter
     assert int(run(jnp.nan, 1.0)) == Status.invalid_parameter

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from tests.contract_cases import RIGID, each, light, method, settings
 
 SLIVERS = [1e-7, 1e-5, 1e-3, 1e-2]  # in steps
 
@@ -28,25 +29,15 @@ def arm(rigid: bool) -> fx.Robot:
 
 [arm(rigid) for rigid in (True, False)]
 
-# formulation, whether slow, step: coarse ones do not resolve the link, and run away if
-# accelerations are taken for averages
-CASES = {
-    "RigidArm": (fx.RigidArm(), 1e-2),
-    "TransferMatrix": (fx.TransferMatrix(), 1e-2),
-    "FiniteElement": (fx.FiniteElement(elements=2), 1e-2),
-    "ScrewSynthesis": (fx.ScrewSynthesis(modes=2), 1e-2),
-    "MovingBeam": (fx.MovingBeam(), 2e-3),
-    "PortHamiltonian": (fx.PortHamiltonian(elements=4), 2e-3),
-}
-QUICK = ("RigidArm", "TransferMatrix")
+# Coarse steps do not resolve the link, and run away if accelerations are taken for averages.
+STEP = {"h": 1e-2}
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
-)
+@pytest.mark.parametrize("name", each(light()))
 def test_a_break_beside_an_output(name, record_number):
-    formulation, h = CASES[name]
-    model, ts = formulation.bind(arm(name == "RigidArm")), np.linspace(0.0, 10 * h, 11)
+    h = (STEP | settings(name, "short steps"))["h"]
+    model = method(name, "short steps").bind(arm(name in RIGID))
+    ts = np.linspace(0.0, 10 * h, 11)
 
     def height(switch):
         times = jnp.stack([0.0 * switch, switch, 9.5 * h + 0.0 * switch])

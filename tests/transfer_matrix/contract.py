@@ -116,8 +116,14 @@ ZERO = {
 }
 
 CONTRACT = Contract(
+    light=True,
     smallest=lambda: fx.TransferMatrix(segments=2),
     fine=lambda: fx.TransferMatrix(segments=24),
+    methods={
+        "limited effort": lambda: fx.TransferMatrix(segments=4),
+        "short steps": fx.TransferMatrix,
+        "identify": lambda: fx.TransferMatrix(segments=3),
+    },
     quick=Case(
         lambda: fx.TransferMatrix(segments=2),
         single,
