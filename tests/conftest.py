@@ -74,6 +74,23 @@ def scope(nodeid: str) -> str:
     return file + test[test.find("[") :] if file.endswith(SPREAD) and "[" in test else file
 
 
+# Files that take long, longest first, so that no worker is left with one of them at the end. Others
+# follow by their number of tests.
+LONG = (
+    "tests/test_contract.py",
+    "tests/test_transformations.py",
+    "tests/simulate/test_simulate.py",
+    "tests/simulate/test_equilibrium.py",
+    "tests/port_hamiltonian/test_step.py",
+)
+
+
+def order(nodeid: str) -> int:
+    """The place of a test's file among those that take long."""
+    file = nodeid.partition("::")[0]
+    return LONG.index(file) if file in LONG else len(LONG)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadFileScheduling
@@ -81,6 +98,11 @@ def pytest_xdist_make_scheduler(config, log):
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid):
             return scope(nodeid)
+
+        def _assign_work_unit(self, node):
+            longest = min(self.workqueue, key=lambda name: order(next(iter(self.workqueue[name]))))
+            self.workqueue.move_to_end(longest, last=False)
+            super()._assign_work_unit(node)
 
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
