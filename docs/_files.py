@@ -4,8 +4,8 @@ import inspect
 import json
 import textwrap
 
+from flexjax._registry import SIGNALS
 from flexjax.drive import signal
-from flexjax.io._drive import SIGNALS
 from flexjax.robot import robot_schema
 
 # Meaning of the fields that are not parameters: names, references to other parts, choices.

@@ -41,6 +41,8 @@ _EXPORTS: dict[str, str] = {
             simulate modes equilibrium find_equilibrium linearise compare check_gradients
             inverse_dynamics inverse_kinematics Linear
         """,
+        "flexjax._compile": "jit grad value_and_grad",
+        "flexjax._configure": "configure",
         "flexjax.study.free": "Free",
         "flexjax.study.identify": """
             Experiment Modal FrequencyResponse identify design sample_posterior datasets

@@ -1,5 +1,7 @@
 """The public names for editors and type checkers; `__init__.py` resolves them lazily."""
 
+from flexjax._compile import grad as grad, jit as jit, value_and_grad as value_and_grad
+from flexjax._configure import configure as configure
 from flexjax._files import FileError as FileError
 from flexjax._results import (
     EquilibriumError as EquilibriumError,

@@ -115,7 +115,7 @@ def height(E, angle):
     return fx.simulate(changed, drive(angle), short_ts, dt=5e-3).tip[-1, 1]
 
 
-both = jax.jit(jax.value_and_grad(height, (0, 1)))
+both = fx.value_and_grad(height, (0, 1))
 value, (dE, dangle) = both(7e10, 1.0)
 print(f"height {float(value):.5f} m")
 print(f"derivative w.r.t. E {float(dE):.2e} m/Pa, w.r.t. the angle {float(dangle):.5f} m/rad")

@@ -6,7 +6,7 @@ from collections import Counter
 import jax.numpy as jnp
 import pytest
 
-from benchmarks import _exudyn, _harness, metal_link, profile_trace
+from benchmarks import _exudyn, _harness, first_call, metal_link, profile_trace
 
 
 def test_measure_returns_the_value_and_keeps_compilation_apart():
@@ -62,3 +62,26 @@ def test_profile_counts_crossings_and_tables(tmp_path, monkeypatch, capsys):
     assert "RigidArm" in capsys.readouterr().out
     two = Counter({("a", "b"): 2, ("b", "a"): 1, ("a", "c"): 5})
     assert profile_trace.both_ways(two) == [("a", "b", 2, 1)]
+
+
+def test_first_call_measures_every_phase():
+    """A case in this process, and the page of a stored result."""
+    found = first_call.case("RigidArm", "one link", "simulate", threads=None)
+    assert all(found[phase] >= 0 for phase in first_call.PHASES)
+    assert found["equations"] > 100 and found["stablehlo"] > 1000
+    assert 0 < found["largest"][0][1] < found["equations"]
+    rows = [
+        _harness.row("RigidArm/one link/simulate", **found, total=1.0, memory=1e8),
+        _harness.row("FiniteElement/loop/simulate", unsupported="closed loops"),
+    ]
+    stored = {**_harness.environment(), "rows": rows, "threads": None, "warm": False}
+    lines = first_call.page(stored).splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len({line.count("|") for line in table}) == 1 and "not supported" in table[-1]
+
+
+@pytest.mark.parametrize("name", first_call.ROBOTS)
+def test_robots_of_first_call_have_a_formulation(name):
+    from flexjax.formulation import formulations_for
+
+    assert formulations_for(first_call.robot_of(name))[0]

@@ -222,11 +222,11 @@ def test_energy_balance(programs, request, record_number):
 
 def test_one_trace_for_changed_numbers(programs):
     assert int(programs.base.status) == 0
-    before = _run._quick_run()._cached._cache_size()
+    before = _run._integrate._outside._cached._cache_size()
     changed = programs.robot.replace("gravity", [0.25, -9.0, 0.125])
     programs.run(changed, programs.drive)
     programs.run(jax.tree_util.tree_map(lambda x: x * 1.0, changed), programs.drive)
-    assert _run._quick_run()._cached._cache_size() == before
+    assert _run._integrate._outside._cached._cache_size() == before
 
 
 @quick

@@ -16,6 +16,11 @@ PACKAGE = ROOT / "flexjax"
 
 LAYERS = (
     "_registry",
+    "_lazy",
+    "_source",
+    "_configure",
+    "_compile",
+    "_phases",
     "_types",
     "_results",
     "_rules",
@@ -113,7 +118,8 @@ def faults(source: str, module: str, is_package: bool = False) -> list[str]:
                 and (PACKAGE / "formulation" / other).is_dir()
             ):
                 found.append(f"{where}: one formulation imports another, {name}")
-    if len(parts) > 1 and parts[1] in ("cli", "__main__"):
+    # The command line, and the function that users call for it.
+    if len(parts) > 1 and parts[1] in ("cli", "__main__", "_configure"):
         return found
     for node in ast.walk(tree):
         if (

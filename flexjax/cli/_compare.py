@@ -10,7 +10,7 @@ from typing import Annotated
 
 from tyro import conf
 
-from flexjax.cli import _common
+from flexjax.cli import _check, _common
 
 
 @dataclasses.dataclass
@@ -38,19 +38,26 @@ class Args:
 
 
 def run(args: Args):
-    _common.check_paths((args.out,), (".html",), "out")
-    _common.enable_float64()
+    _check.check_paths((args.out,), (".html",), "out")
+    _check.check_times(args.end, args.outputs, args.dt)
+    _check.check_drive(args.drive, args.motion, _check.check_robot(args.robot))
+    for text in args.formulations:
+        _check.read_formulation(text)
+    _common.start_jax()
+    import jax.numpy as jnp
+
     from flexjax.mechanism import describe
     from flexjax.robot import load_robot
     from flexjax.simulate import compare
     from flexjax.viz import Report, animate, plot
 
-    ts = _common.output_times(args.end, args.outputs, args.dt)
+    ts = jnp.linspace(0.0, args.end, args.outputs)
     robot = load_robot(args.robot)
     drive, start = _common.make_drive(args.drive, args.motion, robot)
     chosen = dict(_common.make_formulation(text, robot) for text in args.formulations) or None
-    with _common.collect_warnings() as caught:
-        announce = lambda name: _common.log(f"{name}: compiling, then two runs of {args.end:g} s")
+    with _common.collect_warnings() as caught, _common.report_phases():
+        runs = f"tracing, compiling, then two runs of {args.end:g} s"
+        announce = lambda name: _common.log(f"{name}: {runs}")
         result = compare(
             robot, drive, ts, dt=args.dt, formulations=chosen, progress=announce, start=start
         )

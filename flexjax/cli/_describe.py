@@ -9,6 +9,7 @@ Examples:
 import dataclasses
 
 from flexjax.cli import _common
+from flexjax.robot.files._read import read_robot
 
 
 @dataclasses.dataclass
@@ -24,7 +25,8 @@ class Args:
 
 
 def run(args: Args):
-    _common.enable_float64()
+    read_robot(args.robot)
+    _common.start_jax()
     from flexjax.formulation import formulations_for
     from flexjax.mechanism import describe
     from flexjax.robot import load_robot, paths

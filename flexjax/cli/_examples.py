@@ -13,7 +13,7 @@ from typing import Annotated
 
 from tyro import conf
 
-from flexjax.cli import _common
+from flexjax.cli import _check
 
 
 @dataclasses.dataclass
@@ -44,7 +44,7 @@ def run(args: Args):
         hint = f" Did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"example: {name!r}; expected one of {', '.join(examples())}.{hint}")
     path = Path(target)
-    _common.check_paths((target,), (".toml",), "file")
+    _check.check_paths((target,), (".toml",), "file")
     if path.exists():
         raise ValueError(f"file: {target!r}; expected a new file, but it exists. Choose another.")
     content = source.read_bytes()

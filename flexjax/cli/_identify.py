@@ -27,7 +27,8 @@ from typing import Annotated
 
 from tyro import conf
 
-from flexjax.cli import _common
+from flexjax._registry import dataset_names
+from flexjax.cli import _check, _common
 
 
 @dataclasses.dataclass
@@ -79,14 +80,14 @@ class Args:
     save: str = ""
     """path of a robot file with the estimates (.toml)"""
     progress: bool = sys.stderr.isatty()
-    """show a progress bar"""
+    """show phases (tracing, compiling, running) and a progress bar"""
     json: bool = False
     """print the result as JSON"""
 
 
 def run(args: Args):
     for field, suffix in (("report", ".html"), ("save", ".toml")):
-        _common.check_paths(tuple(filter(None, [getattr(args, field)])), (suffix,), field)
+        _check.check_paths(tuple(filter(None, [getattr(args, field)])), (suffix,), field)
     if not args.free:
         raise ValueError(
             "free: none; expected at least one free parameter, e.g. --free 'links.*.material.E'. "
@@ -94,8 +95,10 @@ def run(args: Args):
         )
     if args.band and len(args.band) != 2:
         raise ValueError(f"band: {args.band}; expected two frequencies, e.g. --band 0.5 20.")
-    _common.enable_float64()
+    free_parameters = _check_names(args)
+    _common.start_jax()
     from flexjax.robot import load_robot, save_robot
+    from flexjax.study.free import Free
     from flexjax.study.identify import Experiment, Modal, datasets, identify, load_dataset
     from flexjax.study.identify.records._data import Data
 
@@ -110,11 +113,6 @@ def run(args: Args):
         robot = load_robot(args.robot)
     if args.frequencies:
         data.append(Modal(list(args.frequencies)))
-    if not data:
-        shipped = ", ".join(datasets())
-        raise ValueError(
-            f"data: none; expected data files or --frequencies (shipped data sets: {shipped})."
-        )
     name, formulation = _common.make_formulation(args.formulation, robot)
     inputs = {
         joint for d in data if isinstance(d, Experiment) for joint in d.full_drive(robot).joints
@@ -123,13 +121,13 @@ def run(args: Args):
     if free and any(isinstance(d, Experiment) for d in data):
         _common.log(f"joints without a column and without --drive are free: {', '.join(free)}")
     _common.log(
-        f"{robot.name} in {name}: compiling, then estimating {', '.join(args.free)} from "
+        f"{robot.name} in {name}: tracing, compiling, then estimating {', '.join(args.free)} from "
         f"{len(data)} data set{'s' * (len(data) != 1)}"
     )
     result = identify(
         formulation.bind(robot),
         data,
-        [_free(text) for text in args.free],
+        [Free(path, bounds=bounds) if bounds else Free(path) for path, bounds in free_parameters],
         validation=checks,
         dt=args.dt,
         starts=args.starts,
@@ -178,33 +176,32 @@ def run(args: Args):
     return "\n".join([*lines, *(f"wrote {path}" for path in written)]), data_out, 0
 
 
-def _pairs(field: str, texts: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise ValueError(f"{field}: {text!r}; expected NAME=COLUMN.")
-        found[name] = value
-    return found
-
-
-def _free(text: str):
-    from flexjax.study.free import Free
-
-    path, equals, bounds = text.partition("=")
-    if not equals:
-        return Free(path)
-    low, colon, high = bounds.partition(":")
-    try:
-        return Free(path, bounds=(float(low) if low else None, float(high) if high else None))
-    except ValueError:
+def _check_names(args: Args) -> list[tuple[str, tuple[float | None, float | None] | None]]:
+    """Check what needs no jax; returns path and bounds of each free parameter."""
+    _check.check_step(args.dt)
+    _check.check_numbers("frequencies", args.frequencies, "positive numbers in Hz")
+    _check.check_numbers("band", args.band, "positive numbers in Hz")
+    _check.check_numbers("starts", (args.starts,), "at least 1 initial point")
+    for field, expected in (("rate", "Hz"), ("smooth", "Hz"), ("resample", "s")):
+        value = getattr(args, field)
+        _check.check_numbers(field, (value,) if value else (), f"a positive number in {expected}")
+    names = _check.check_robot(args.robot)
+    if not (args.data or args.frequencies or args.robot in dataset_names()):
         raise ValueError(
-            f"free: {text!r}; expected PATH=LOWER:UPPER, e.g. links.link.material.E=50e9:90e9."
-        ) from None
+            "data: none; expected data files or --frequencies "
+            f"(shipped data sets: {', '.join(dataset_names())})."
+        )
+    _check.check_data((*args.data, *args.validate))
+    inputs = {"motions": args.motion, "efforts": args.effort, "currents": args.current}
+    _check.check_columns(inputs, args.sensor, names)
+    _check.read_pairs("unit", args.unit)
+    _check.check_drive(args.drive, (), names)
+    _check.read_formulation(args.formulation)
+    return [_check.read_free(text, names) for text in args.free]
 
 
 def _read_options(args: Args) -> dict:
-    options: dict = {"units": _pairs("unit", args.unit)}
+    options: dict = {"units": _check.read_pairs("unit", args.unit)}
     for field, texts in (
         ("motions", args.motion),
         ("efforts", args.effort),
@@ -212,7 +209,7 @@ def _read_options(args: Args) -> dict:
         ("sensors", args.sensor),
     ):
         if texts:
-            options[field] = _pairs(field, texts)
+            options[field] = _check.read_pairs(field, texts)
     if args.drive:
         from flexjax.io import load_run
 

@@ -9,7 +9,7 @@ Examples:
 import dataclasses
 from typing import Literal
 
-from flexjax.cli import _common
+from flexjax.cli import _check, _common
 
 
 @dataclasses.dataclass
@@ -34,10 +34,12 @@ class Args:
 
 def run(args: Args):
     if args.save:
-        _common.check_paths((args.save,), _common.FIGURES)
+        _check.check_paths((args.save,), _check.FIGURES)
     if args.n < 1:
         raise ValueError(f"n: {args.n}; expected at least 1 mode.")
-    _common.enable_float64()
+    at = _check.read_coordinates(args.at, _check.check_robot(args.robot))
+    _check.read_formulation(args.formulation)
+    _common.start_jax()
     from flexjax.drive import Drive
     from flexjax.robot import load_robot
     from flexjax.simulate import modes
@@ -45,15 +47,10 @@ def run(args: Args):
     robot = load_robot(args.robot)
     drive = Drive() if args.lock == "none" else None
     name, formulation = _common.make_formulation(args.formulation, robot, drive)
-    at = {}
-    for text in args.at:
-        joint, _, value = text.partition("=")
-        try:
-            at[joint] = float(value)
-        except ValueError:
-            raise ValueError(f"at: {text!r}; expected JOINT=NUMBER, e.g. elbow=1.2.") from None
-    model = formulation.bind(robot)
-    found = modes(model, at or None, lock=args.lock, n=args.n)
+    _common.log(f"{robot.name} in {name}: tracing, compiling, then computing modes")
+    with _common.report_phases():
+        model = formulation.bind(robot)
+        found = modes(model, at or None, lock=args.lock, n=args.n)
     lines = [f"{robot.name} in {name}", str(found)]
     if args.save:
         from flexjax.viz import plot

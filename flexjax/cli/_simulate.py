@@ -24,7 +24,7 @@ from typing import Annotated
 
 from tyro import conf
 
-from flexjax.cli import _common
+from flexjax.cli import _check, _common
 
 
 @dataclasses.dataclass
@@ -48,24 +48,30 @@ class Args:
     save: tuple[str, ...] = ()
     """paths of files to write; the suffix selects the format"""
     progress: bool = sys.stderr.isatty()
-    """show a progress bar"""
+    """show phases (tracing, compiling, running) and a progress bar"""
     json: bool = False
     """print the result as JSON"""
 
 
 def run(args: Args):
-    _common.check_paths(args.save)
-    _common.enable_float64()
+    _check.check_paths(args.save)
+    _check.check_times(args.end, args.outputs, args.dt)
+    _check.check_drive(args.drive, args.motion, _check.check_robot(args.robot))
+    _check.read_formulation(args.formulation)
+    _common.start_jax()
+    import jax.numpy as jnp
+
     from flexjax.robot import load_robot
     from flexjax.simulate import simulate
 
-    ts = _common.output_times(args.end, args.outputs, args.dt)
+    ts = jnp.linspace(0.0, args.end, args.outputs)
     robot = load_robot(args.robot)
     drive, start = _common.make_drive(args.drive, args.motion, robot)
     name, formulation = _common.make_formulation(args.formulation, robot, drive)
     model = formulation.bind(robot)
     _common.log(
-        f"{robot.name} in {name}: compiling, then {args.end:g} s in steps of at most {args.dt:g} s"
+        f"{robot.name} in {name}: tracing, compiling, then {args.end:g} s in steps of at most "
+        f"{args.dt:g} s"
     )
     traj = simulate(model, drive, ts, dt=args.dt, start=start, progress=args.progress)
     written = _common.save(traj, args.save)

@@ -11,7 +11,8 @@ from typing import Annotated
 
 from tyro import conf
 
-from flexjax.cli import _common
+from flexjax._files import check_trajectory_file
+from flexjax.cli import _check, _common
 
 
 @dataclasses.dataclass
@@ -31,8 +32,10 @@ class Args:
 def run(args: Args):
     if not args.runs:
         raise ValueError("runs: none; expected at least one file, e.g. flexjax view run.nc.")
-    _common.check_paths((args.out,), (".html", *_common.FILMS), "out")
-    _common.enable_float64()
+    _check.check_paths((args.out,), (".html", *_check.FILMS), "out")
+    for path in args.runs:
+        check_trajectory_file(path)
+    _common.start_jax()
     from flexjax.io import load_trajectory
     from flexjax.viz import animate
 

@@ -1,6 +1,5 @@
 """The drive: one actuation per named joint, loads, a moving base."""
 
-import difflib
 import functools
 
 import equinox as eqx
@@ -14,6 +13,7 @@ from flexjax.drive._base import Base, Load
 from flexjax.drive._check import finite_faults, leaves_hold, signal_faults, signals_hold
 from flexjax.drive._controllers import PD, AbstractActuation, ActuationState, Feedback, Sampled
 from flexjax.robot import Robot
+from flexjax.robot._fault import drive_misfit, no_such_joint
 
 INFINITE = ("limit", "params")  # fields that may be infinite
 
@@ -58,10 +58,7 @@ class Drive(eqx.Module):
         for name, act in self.joints.items():
             where = f"drive.joints.{name}"
             if name not in joints:
-                near = difflib.get_close_matches(name, joints, 1)
-                hint = f" Did you mean {near[0]!r}?" if near else ""
-                known = ", ".join(joints) or "none"
-                faults.append(f"{where}: no such joint; expected one of {known}.{hint}")
+                faults.append(no_such_joint(where, name, joints))
                 continue
             joint = joints[name]
             faults += act.shape_faults(where, joint.dofs)
@@ -89,9 +86,7 @@ class Drive(eqx.Module):
             faults += self.base.shape_faults("drive.base")
         faults += self.value_faults()
         if faults:
-            raise ValueError(
-                "the drive does not fit the robot:\n" + "\n".join(f"  - {f}" for f in faults)
-            )
+            raise drive_misfit(faults)
 
     def value_faults(self) -> list[str]:
         """Values that no robot allows; a limit or a parameter may be infinite."""

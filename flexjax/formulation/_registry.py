@@ -1,21 +1,15 @@
 """Formulations by name, and those that support a robot."""
 
-import difflib
 import importlib
 
-from flexjax._registry import REGISTRY
+from flexjax._registry import REGISTRY, check_formulation_name
 from flexjax.drive import Drive
 from flexjax.robot import Robot
 
 
 def formulation(name: str):
     """The formulation class of that name."""
-    if name not in REGISTRY:
-        near = difflib.get_close_matches(name, REGISTRY, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(
-            f"formulation: {name!r} is unknown; expected one of {', '.join(REGISTRY)}.{hint}"
-        )
+    check_formulation_name(name)
     module, _, attribute = REGISTRY[name].rpartition(".")
     return getattr(importlib.import_module(module), attribute)
 

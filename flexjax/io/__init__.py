@@ -6,7 +6,6 @@ from flexjax.io._drive import (
     load_drive as load_drive,
     load_run as load_run,
     load_start as load_start,
-    parse_motion as parse_motion,
 )
 from flexjax.io._files import load_trajectory as load_trajectory, save_trajectory as save_trajectory
 from flexjax.io._tables import to_csv as to_csv, to_mat as to_mat

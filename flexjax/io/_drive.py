@@ -1,20 +1,15 @@
 """Drives from TOML files: the drive of each joint, and loads. Only listed signals are allowed."""
 
-import difflib
 import inspect
 import os
-import tomllib
 import warnings
-from pathlib import Path
 from typing import Any
 
+from flexjax._files import read_toml
+from flexjax._registry import check_signal_name
 from flexjax.drive import PD, Drive, Effort, Load, Motion, signal
 from flexjax.mechanism import Shape, Start
 
-SIGNALS = tuple(
-    "constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid "
-    "spin_up spline recorded step ramp sine polynomial chirp".split()
-)
 KINDS = ("motion", "effort", "pd")
 STARTS = ("joints", "rates", "motors", "links")
 
@@ -84,13 +79,7 @@ def load_start(path: str | os.PathLike) -> Start:
 
 def load_run(path: str | os.PathLike) -> tuple[Drive, Start | None]:
     """Drive and start of a drive file; None for a start that it does not have."""
-    path = Path(path)
-    try:
-        document = tomllib.loads(path.read_bytes().decode("utf-8"))
-    except OSError as error:
-        raise ValueError(f"drive file {str(path)!r}: cannot be read ({error.strerror}).") from None
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"drive file {str(path)!r}: is not valid TOML: {error}") from None
+    document = read_toml(path, "drive file")
     faults: list[str] = []
     start = None
     if "start" in document:
@@ -168,44 +157,8 @@ def drive_from_dict(document: dict[str, Any]) -> Drive:
     return Drive(joints=joints, loads=tuple(load for load in loads if load is not None))
 
 
-def parse_motion(text: str) -> tuple[str, Any]:
-    """Parse ``shoulder=quintic:0:1:2``: joint, signal, and its arguments in order.
-
-    A list is written with commas.
-    """
-    joint, equals, rest = text.partition("=")
-    word, *values = rest.split(":")
-    if not (joint and equals and word):
-        raise ValueError(
-            f"motion: {text!r}; expected <joint>=<signal>:<numbers>, e.g. shoulder=quintic:0:1:2."
-        )
-    try:
-        numbers = [[float(x) for x in v.split(",")] if "," in v else float(v) for v in values]
-    except ValueError:
-        raise ValueError(
-            f"motion: {text!r}; expected numbers after the signal's name, e.g. "
-            "shoulder=quintic:0:1:2."
-        ) from None
-    make = _signal_function(f"motion {joint}", word)
-    # Optional arguments stand in brackets.
-    names = [
-        n if p.default is p.empty else f"[{n}]"
-        for n, p in inspect.signature(make).parameters.items()
-    ]
-    try:
-        inspect.signature(make).bind(*numbers)
-    except TypeError:
-        raise ValueError(
-            f"motion: {text!r}; {word} takes {', '.join(names)}, in this order."
-        ) from None
-    return joint, make(*numbers)
-
-
 def _signal_function(where: str, name: str):
-    if name not in SIGNALS:
-        near = difflib.get_close_matches(name, SIGNALS, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(SIGNALS)}."
-        raise ValueError(f"{where}: {name!r} is no signal; {hint}")
+    check_signal_name(where, name)
     return getattr(signal, name)
 
 

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from flexjax._files import (
     COMPLETE,
+    ZARR,
     check_hdf5,
+    check_trajectory_name,
     check_zarr,
     read_whole,
     reading,
@@ -13,9 +15,6 @@ from flexjax._files import (
 )
 from flexjax.io._dataset import from_dataset, to_dataset
 from flexjax.simulate.trajectory import Trajectory
-
-NETCDF = (".nc", ".nc4", ".netcdf", ".h5")
-ZARR = (".zarr",)
 
 
 def save_trajectory(traj: Trajectory, path: str | os.PathLike) -> Path:
@@ -81,12 +80,8 @@ def _load(path: Path, kind: str) -> Trajectory:
 
 
 def _kind(path: Path) -> str:
-    suffix = path.suffix.lower()
-    if suffix in NETCDF:
-        return "netcdf"
-    if suffix in ZARR:
-        return "zarr"
-    raise ValueError(f"path: {str(path)!r}; expected a name that ends in .nc (netCDF) or .zarr.")
+    check_trajectory_name(path)
+    return "zarr" if path.suffix.lower() in ZARR else "netcdf"
 
 
 def _need_zarr() -> None:

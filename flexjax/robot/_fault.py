@@ -3,6 +3,7 @@
 Each fault states its path, the value, what was expected and the remedy.
 """
 
+import difflib
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -111,6 +112,35 @@ def numbers(value: Any) -> list[float] | None:
 def names_of(document: dict, key: str) -> list[str]:
     """The names of the tables under ``key``."""
     return [item["name"] for _, item in items(document, key) if isinstance(item.get("name"), str)]
+
+
+def tree_joint_names(document: dict) -> list[str]:
+    """The names of the joints that have coordinates of their own: those that close no loop."""
+    joints = [joint for _, joint in items(document, "joints") if not joint.get("loop", False)]
+    return [joint["name"] for joint in joints if isinstance(joint.get("name"), str)]
+
+
+def no_such_joint(where: str, name: str, joints: Iterable[str]) -> str:
+    """The fault of a name that no joint has; ``joints`` are the names of the robot's."""
+    known = list(joints)
+    near = difflib.get_close_matches(name, known, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{where}: no such joint; expected one of {', '.join(known) or 'none'}.{hint}"
+
+
+def no_such_sensor(where: str, name: str, sensors: Iterable[str]) -> str:
+    """The fault of a name that no sensor has; ``sensors`` are the names of the robot's."""
+    known = list(sensors)
+    near = difflib.get_close_matches(name, known, 1)
+    listed = f"expected one of {', '.join(known)}." if known else "add [[sensors]] to its file."
+    hint = f"did you mean {near[0]!r}?" if near else listed
+    return f"{where}: no such sensor; {hint} Map columns with sensors={{...}}."
+
+
+def drive_misfit(faults: Iterable[str]) -> ValueError:
+    """The error of a drive that does not fit its robot, with all faults."""
+    listed = "\n".join(f"  - {fault}" for fault in faults)
+    return ValueError(f"the drive does not fit the robot:\n{listed}")
 
 
 def one_of(names: list[str]) -> str:

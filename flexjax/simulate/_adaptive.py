@@ -1,11 +1,11 @@
 """Runs whose steps a diffrax controller chooses."""
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 
+from flexjax._compile import filter_jit
 from flexjax._results import Status
 from flexjax.drive.signal import prepare as prepare_signals, separate
 from flexjax.numerics.term import State
@@ -19,7 +19,7 @@ from flexjax.simulate._start import first_state
 from flexjax.simulate.trajectory import Trajectory
 
 
-@eqx.filter_jit
+@filter_jit
 def run_adaptive(
     run: Run,
     dt: float,

@@ -9,6 +9,7 @@ from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
+from flexjax._compile import filter_jit
 from flexjax._results import EquilibriumError
 from flexjax._types import Scalar, ScalarLike, is_traced, ravel
 from flexjax.drive import Drive
@@ -352,7 +353,7 @@ def _iterate(problem: _Problem, y: State, iterations: int) -> _Point:
     return lax.while_loop(lambda s: s.going, body, start).point
 
 
-@eqx.filter_jit
+@filter_jit
 def _find(model: AbstractModel, drive: Drive, y: State, t: Scalar, iterations: int) -> Equilibrium:
     free = free_coordinates(model.term(drive), y, t)
     held = _holdable(model.robot, drive)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from flexjax.simulate._compile import compiler_options
+from flexjax._compile import jit
 
 RATIO = 3  # of one step of the differences to the last
 
@@ -105,11 +105,9 @@ def check_gradients(
         raise ValueError(
             f"fn: returns shape {value.shape}; expected a scalar. Sum or pick one component."
         )
-    # Programs that run a few hundred times at most: what counts is how long they compile.
-    options = compiler_options()
-    reverse = np.asarray(jax.jit(jax.grad(scalar), compiler_options=options)(x0))
+    reverse = np.asarray(jit(jax.grad(scalar))(x0))
     eye = np.eye(flat.size)
-    both = jax.jit(lambda x, v: jax.jvp(scalar, (x,), (v,)), compiler_options=options)
+    both = jit(lambda x, v: jax.jvp(scalar, (x,), (v,)))
     forward, compiling, begin = [], 0.0, time.perf_counter()
     for k, e in enumerate(eye):
         forward.append(float(both(x0, jnp.asarray(e))[1]))
@@ -119,9 +117,7 @@ def check_gradients(
     # The program of the forward derivatives gives values too, for about twice their cost: one of
     # their own only where that is worth compiling it.
     alone = (
-        jax.jit(scalar, compiler_options=options)
-        if levels * running > compiling
-        else lambda x: both(x, jnp.zeros_like(x0))[0]
+        jit(scalar) if levels * running > compiling else lambda x: both(x, jnp.zeros_like(x0))[0]
     )
 
     def secant(e, upper, lower):

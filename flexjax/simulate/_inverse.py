@@ -1,11 +1,11 @@
 """Rigid inverse dynamics and inverse kinematics."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._compile import filter_jit
 from flexjax._types import is_traced
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, ChainModel, Start
@@ -70,10 +70,10 @@ def inverse_dynamics(
 
     for _ in range(q.ndim - 1):
         one = jax.vmap(one)
-    return eqx.filter_jit(one)(q, qd, qdd)
+    return filter_jit(one)(q, qd, qdd)
 
 
-@eqx.filter_jit
+@filter_jit
 def _tip_pose(model: AbstractModel, q: Float[Array, " D"]) -> Float[Array, "7"]:
     robot = model.robot
     start = Start(

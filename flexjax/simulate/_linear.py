@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._compile import filter_jit
 from flexjax._types import ScalarLike, is_traced, ravel
 from flexjax.drive import Drive, Load, Motion
 from flexjax.drive.signal import constant, stack
@@ -99,7 +100,7 @@ def jacobian(
     return jax.jacfwd(rate)(zero[free]), free
 
 
-@eqx.filter_jit
+@filter_jit
 def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
     whole, free = jacobian(model, drive, y)
     A = whole[free]
@@ -232,7 +233,7 @@ def linearise(
     )
 
 
-@eqx.filter_jit
+@filter_jit
 def _matrices(
     model: AbstractModel,
     drive: Drive,

@@ -1,19 +1,18 @@
 """The compiled part of `simulate` on the fixed grid."""
 
-import functools
 from collections.abc import Callable
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array
 
+from flexjax._compile import filter_jit
+from flexjax._phases import phases
 from flexjax.drive.signal import prepare as prepare_signals
 from flexjax.numerics.term import State
 from flexjax.simulate._arguments import Run
 from flexjax.simulate._assemble import assemble
-from flexjax.simulate._compile import compiler_options, under_transformation
 from flexjax.simulate._march import march
 from flexjax.simulate._range import guarded, increasing
 from flexjax.simulate._start import first_state
@@ -28,10 +27,10 @@ def run_on_grid(run: Run, progress: bool) -> Trajectory:
     """The trajectory of a run on the fixed grid, with a progress bar or without."""
     if progress:
         return _run_with_bar(run)
-    # Inside a program that somebody else compiles, its options hold.
-    return (_run_in_trace if under_transformation() else _quick_run())(run)
+    return _integrate(run)
 
 
+@filter_jit
 def _integrate(run: Run, report: Callable[[Array, int], None] | None = None) -> Trajectory:
     assert run.substeps is not None  # simulate always sets them here
     holds, drive, start = guarded(run.model, run.drive, run.start)
@@ -55,30 +54,26 @@ def _integrate(run: Run, report: Callable[[Array, int], None] | None = None) -> 
     return assemble(run, drive, *marched, jnp.max(jnp.diff(run.ts)) / run.substeps)
 
 
-_run_in_trace = eqx.filter_jit(_integrate)
-
-
-@functools.cache
-def _quick_run():
-    options = compiler_options()
-    if options is None:
-        return _run_in_trace
-    # equinox passes on the options of jax.jit, which its overloads do not name.
-    return eqx.filter_jit(_integrate, compiler_options=options)  # pyright: ignore[reportCallIssue]
-
-
 def _run_with_bar(run: Run) -> Trajectory:
     from tqdm.auto import tqdm
 
-    with tqdm(total=run.ts.shape[0] - 1, unit="output", desc=run.model.robot.name) as bar:
+    name = run.model.robot.name
+    with tqdm(total=run.ts.shape[0] - 1, unit="output", desc=f"{name}: tracing") as bar:
+
+        def describe(phase: str) -> None:
+            bar.set_description(f"{name}: {phase}")
 
         def advance(k):
+            if bar.n == 0:
+                bar.unpause()  # the rate is that of the run, without compilation
             bar.update(int(k) + 1 - bar.n)
 
         def report(k, outputs):
             jax.lax.cond(k < outputs, lambda: jax.debug.callback(advance, k), lambda: None)
 
-        traj = _run_in_trace(run, report)
-        jax.block_until_ready(traj.ts)
+        with phases(describe):
+            traj = _integrate(run, report)
+            jax.block_until_ready(traj.ts)
+        describe("finished")
         bar.update(bar.total - bar.n)
     return traj

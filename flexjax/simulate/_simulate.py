@@ -61,7 +61,8 @@ def simulate(
             their increasing positions in [0, 1]. ``traj.tip`` is at s = 1 in either case.
         throw: raise :class:`SimulationError` on failure if values are concrete; otherwise read
             ``traj.status``.
-        progress: show a progress bar. This compiles a program of its own.
+        progress: show what the call does (tracing, compiling, running), and a bar with rate and
+            remaining time. This compiles a program of its own.
         adaptive: a diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8,
             atol=1e-10)``; or ``diffrax.StepTo(ts=...)`` for given steps, which must include the
             breaks of the drive. Such runs use ``diffrax.diffeqsolve``.

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
 
+from flexjax._compile import filter_jit
 from flexjax._types import ScalarLike, is_traced
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
@@ -58,7 +59,7 @@ def first_state(model: AbstractModel, drive: Drive, t0: ScalarLike, start: Start
     return model.initial_state(drive, t0, start)
 
 
-@eqx.filter_jit
+@filter_jit
 def _first(model: AbstractModel, drive: Drive, start: Start | State) -> State:
     return first_state(model, drive, jnp.zeros((), model.robot.gravity.dtype), start)
 
@@ -84,7 +85,7 @@ def _refuse_foreign(y: State, model: AbstractModel) -> None:
         raise ValueError(f"start: a state of {y.origin}; expected one of {own}. {_remedy(model)}")
 
 
-@eqx.filter_jit
+@filter_jit
 def _refuse_unlike(y: State, model: AbstractModel, drive: Drive) -> None:
     # Compiled so that the initial state is traced once, not at every call.
     zero = jnp.zeros((), model.robot.gravity.dtype)

@@ -1,6 +1,9 @@
 """The command line: fast help, results as text and JSON, one paragraph for every mistake."""
 
+import dataclasses
+import inspect
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,10 +12,14 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax._registry import REGISTRY, SIGNALS
+from flexjax._source import fields_of, parameters_of
 from flexjax.cli import main
 from flexjax.cli._common import make_formulation
 from flexjax.cli._main import COMMANDS
 from tests._sample import sample_trajectory
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_help_imports_nothing_heavy():
@@ -50,74 +57,108 @@ def test_wrong_command_and_arguments(capsys):
     assert main(["--version"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["describe", "nothing.toml"], "cannot be read"),
-        (["simulate", "two-link", "--motion", "shoulder=quintc:0:1:1"], "did you mean 'quintic'?"),
-        (["simulate", "two-link", "--motion", "shoulder=quintic:0:1"], "start, end, duration"),
-        (["simulate", "two-link", "--motion", "wrist=quintic:0:1:1"], "no such joint"),
-        (["simulate", "two-link", "--motion", "shoulder"], "expected <joint>=<signal>"),
-        (["simulate", "two-link", "--formulation", "Nonesuch"], "expected one of RigidArm"),
-        (["simulate", "two-link", "--formulation", "RigidArm:elements=3"], "elements"),
-        (["simulate", "two-link", "--save", "run.docx"], "expected a name that ends in"),
-        (["simulate", "two-link", "--save", "no/such/run.nc"], "Create it first"),
-        (["simulate", "two-link", "--end", "-1"], "expected a positive time"),
-        (["simulate", "two-link", "--drive", "nothing.toml"], "cannot be read"),
-        (["simulate", "two-link", "--end", "inf"], "expected a positive time"),
-        (["simulate", "two-link", "--dt", "0"], "expected a positive step"),
-        (["simulate", "two-link", "--outputs", "1"], "at least 2"),
-        (
-            ["simulate", "two-link", "--motion", "shoudler=quintic:0:1:1"],
-            "Did you mean 'shoulder'?",
-        ),
-        (
-            ["simulate", "two-link", "--formulation", "FiniteElment"],
-            "Did you mean 'FiniteElement'?",
-        ),
-        (
-            ["simulate", "two-link", "--formulation", "FiniteElement:elments=3"],
-            "did you mean 'elements'?",
-        ),
-        (
-            ["simulate", "two-link", "--formulation", "FiniteElement:elements=many"],
-            "a value such as 5",
-        ),
-        (["simulate", "two-link", "--formulation", "PortHamiltonian:elements=0"], "at least 1"),
-        (
-            ["simulate", "macchelli-parallelogram", "--formulation", "FiniteElement"],
-            "Supported by: PortHamiltonian",
-        ),
-        (["describe", "two-lnik"], "did you mean 'two-link'?"),
-        (["describe", "."], "Is a directory"),
-        (["modes", "two-link", "--n", "0"], "at least 1 mode"),
-        (["modes", "two-link", "--save", "modes.nc"], "ends in one of .png .pdf .svg"),
-        (["compare", "two-link", "--out", "compare.pdf"], "ends in .html"),
-        (
-            ["identify", "two-link", "--free", "links.upper.material.E"],
-            "expected data files or --frequencies",
-        ),
-        (["identify", "two-link"], "expected at least one free parameter"),
-        (
-            ["identify", "two-link", "nothing.csv", "--free", "links.upper.material.E"],
-            "no such file",
-        ),
-        (
-            ["identify", "two-link", "--frequencies", "-3", "--free", "links.upper.material.E"],
-            "positive numbers in Hz",
-        ),
-        (
-            ["identify", "bench-arm", "--free", "joints.shoulder.stiffness", "--report", "fit.pdf"],
-            "ends in .html",
-        ),
-        (["examples", "--copy", "two-link"], "expected the name of an example"),
-        (["examples", "--copy", "two-lnik", "x.toml"], "Did you mean 'two-link'?"),
-        (["modes", "two-link", "--at", "elbow"], "JOINT=NUMBER"),
-        (["view", "nothing.nc"], "no such file"),
-        (["examples", "--copy", "nonesuch", "x.toml"], "expected one of"),
-        (["reproduce", "no-such-paper"], "expected one of"),
-    ],
-)
+# Refused before jax is imported.
+MISTAKES = [
+    (["describe", "nothing.toml"], "cannot be read"),
+    (["simulate", "two-link", "--motion", "shoulder=quintc:0:1:1"], "did you mean 'quintic'?"),
+    (["simulate", "two-link", "--motion", "shoulder=quintic:0:1"], "start, end, duration"),
+    (["simulate", "two-link", "--motion", "wrist=quintic:0:1:1"], "no such joint"),
+    (["simulate", "two-link", "--motion", "shoulder"], "expected <joint>=<signal>"),
+    (["simulate", "two-link", "--formulation", "Nonesuch"], "expected one of RigidArm"),
+    (["simulate", "two-link", "--formulation", "RigidArm:elements=3"], "elements"),
+    (["simulate", "two-link", "--save", "run.docx"], "expected a name that ends in"),
+    (["simulate", "two-link", "--save", "no/such/run.nc"], "Create it first"),
+    (["simulate", "two-link", "--end", "-1"], "expected a positive time"),
+    (["simulate", "two-link", "--drive", "nothing.toml"], "cannot be read"),
+    (["simulate", "two-link", "--end", "inf"], "expected a positive time"),
+    (["simulate", "two-link", "--dt", "0"], "expected a positive step"),
+    (["simulate", "two-link", "--outputs", "1"], "at least 2"),
+    (
+        ["simulate", "two-link", "--motion", "shoudler=quintic:0:1:1"],
+        "Did you mean 'shoulder'?",
+    ),
+    (
+        ["simulate", "two-link", "--formulation", "FiniteElment"],
+        "Did you mean 'FiniteElement'?",
+    ),
+    (
+        ["simulate", "two-link", "--formulation", "FiniteElement:elments=3"],
+        "did you mean 'elements'?",
+    ),
+    (
+        ["simulate", "two-link", "--formulation", "FiniteElement:elements=many"],
+        "a value such as 5",
+    ),
+    (["describe", "two-lnik"], "did you mean 'two-link'?"),
+    (["describe", "."], "Is a directory"),
+    (["modes", "two-link", "--n", "0"], "at least 1 mode"),
+    (["modes", "two-link", "--save", "modes.nc"], "ends in one of .png .pdf .svg"),
+    (["compare", "two-link", "--out", "compare.pdf"], "ends in .html"),
+    (
+        ["identify", "two-link", "--free", "links.upper.material.E"],
+        "expected data files or --frequencies",
+    ),
+    (["identify", "two-link"], "expected at least one free parameter"),
+    (
+        ["identify", "two-link", "nothing.csv", "--free", "links.upper.material.E"],
+        "no such file",
+    ),
+    (
+        ["identify", "two-link", "--frequencies", "-3", "--free", "links.upper.material.E"],
+        "positive numbers in Hz",
+    ),
+    (
+        ["identify", "bench-arm", "--free", "joints.shoulder.stiffness", "--report", "fit.pdf"],
+        "ends in .html",
+    ),
+    (["examples", "--copy", "two-link"], "expected the name of an example"),
+    (["examples", "--copy", "two-lnik", "x.toml"], "Did you mean 'two-link'?"),
+    (["modes", "two-link", "--at", "elbow"], "JOINT=NUMBER"),
+    (["view", "nothing.nc"], "no such file"),
+    (["examples", "--copy", "nonesuch", "x.toml"], "expected one of"),
+    (["reproduce", "no-such-paper"], "expected one of"),
+    (["modes", "two-link", "--at", "elbwo=1"], "Did you mean 'elbow'?"),
+    (["modes", "two-link", "--formulation", "Finite:elements=3"], "is unknown"),
+    (["modes", "nothing.toml"], "cannot be read"),
+    (["compare", "nothing.toml"], "cannot be read"),
+    (["compare", "two-link", "--motion", "elbwo=constant:1"], "Did you mean 'elbow'?"),
+    (["compare", "two-link", "--formulations", "RigidArm", "Nonesuch"], "is unknown"),
+    (["compare", "two-link", "--dt", "nan"], "expected a positive step"),
+    (["view", "run.docx"], "ends in .nc (netCDF) or .zarr"),
+    (["simulate", "two-link", "--motion", "shoulder=quintic:0:a:1"], "expected numbers"),
+    (["simulate", "two-link", "--motion", "shoulder=constant:1:2"], "constant takes value"),
+    (
+        ["identify", "two-link", "--frequencies", "3", "--free", "links.uper.material.E"],
+        "did you mean 'upper'?",
+    ),
+    (
+        ["identify", "two-link", "--frequencies", "3", "--free", "links.upper.material.E=a:b"],
+        "expected PATH=LOWER:UPPER",
+    ),
+    (
+        ["identify", "bench-arm", "--free", "joints.*.stiffness", "--motion", "sholder=a"],
+        "Did you mean 'shoulder'?",
+    ),
+    (
+        ["identify", "bench-arm", "--free", "joints.*.stiffness", "--sensor", "tp=a"],
+        "no such sensor",
+    ),
+    (["identify", "bench-arm", "--free", "joints.*.stiffness", "--dt", "0"], "positive step"),
+    (["identify", "bench-arm", "--free", "joints.*.stiffness", "--unit", "a"], "NAME=COLUMN"),
+    (["identify", "nothing.toml", "--free", "joints.*.stiffness"], "cannot be read"),
+    (["identify", "bench-arm", "--free", "joints.a.damping", "--rate", "-1"], "in Hz"),
+]
+# Refused by a formulation's own checks.
+UNSUPPORTED = [
+    (["simulate", "two-link", "--formulation", "PortHamiltonian:elements=0"], "at least 1"),
+    (
+        ["simulate", "macchelli-parallelogram", "--formulation", "FiniteElement"],
+        "Supported by: PortHamiltonian",
+    ),
+]
+
+
+@pytest.mark.parametrize(("argv", "message"), MISTAKES + UNSUPPORTED)
 def test_mistakes_are_one_paragraph(argv, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(argv) == 1
@@ -125,6 +166,41 @@ def test_mistakes_are_one_paragraph(argv, message, capsys, tmp_path, monkeypatch
     assert message in err and "Traceback" not in err and out == ""
     assert main([*argv, "--json"]) == 1
     assert message in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_refusals_import_no_jax(tmp_path):
+    """Importing jax takes longer than a refusal should; the drive file names a missing joint."""
+    drive = tmp_path / "drive.toml"
+    drive.write_text("[joints.wrist]\nmotion = { constant = { value = 1.0 } }\n")
+    mistakes = [argv for argv, _ in MISTAKES] + [["simulate", "two-link", "--drive", str(drive)]]
+    code = (
+        "import sys; from flexjax.cli import main\n"
+        f"for argv in {mistakes!r}:\n"
+        "    assert main(argv) == 1, argv\n"
+        "    assert 'jax' not in sys.modules, argv\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "drive.joints.wrist: no such joint" in done.stderr
+
+
+def test_signatures_from_source_are_those_of_the_package():
+    """The command line reads them without importing the package; they must not differ."""
+    for name in SIGNALS:
+        real = inspect.signature(getattr(fx, name)).parameters
+        assert parameters_of("drive/signal", name) == {
+            key: p.default is p.empty for key, p in real.items()
+        }
+    for name in REGISTRY:
+        folder = "/".join(REGISTRY[name].split(".")[1:-1])
+        real = {f.name: f.default for f in dataclasses.fields(getattr(fx, name))}
+        assert fields_of(folder, name) == real
 
 
 def test_examples_describe_schema(capsys, tmp_path, monkeypatch):

@@ -78,7 +78,7 @@ def test_every_command_shows_an_example():
 
 
 def test_help_names_every_signal(capsys):
-    from flexjax.io._drive import SIGNALS
+    from flexjax._registry import SIGNALS
 
     assert main(["simulate", "--help"]) == 0
     shown = capsys.readouterr().out

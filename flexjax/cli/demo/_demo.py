@@ -57,7 +57,7 @@ def run(args: Args):
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     _common.log("starting (importing jax takes a few seconds)")
-    _common.enable_float64()
+    _common.start_jax()
     from flexjax.viz import Report
 
     about = (
@@ -67,8 +67,9 @@ def run(args: Args):
         "that this run has made."
     )
     tour = Tour(args.quick, folder, Report("flexjax: a tour", about))
-    for part in PARTS:
-        import_module(part).show(tour)
+    with _common.report_phases():
+        for part in PARTS:
+            import_module(part).show(tour)
     seconds = time.perf_counter() - begin
     tour.report.text(f"The tour took {seconds:.0f} s, compilation included.")
     path = tour.report.save(folder / "report.html")

@@ -1,18 +1,16 @@
 """Reads and writes robot files in TOML. All faults of a file are reported before compilation."""
 
-import difflib
 import os
-import tomllib
 from pathlib import Path
 
 from flexjax._files import write_whole
 from flexjax.robot._document import from_document, to_document
-from flexjax.robot._examples import example_path, examples
 from flexjax.robot._fault import RobotError
 from flexjax.robot._robot import Robot
 from flexjax.robot.check._check import document_faults
 from flexjax.robot.check._tree import is_planar
 from flexjax.robot.files._file import structure_faults
+from flexjax.robot.files._read import parse_robot, read_robot
 from flexjax.robot.files._toml import document_to_toml
 
 
@@ -31,33 +29,12 @@ def load_robot(robot: str | os.PathLike) -> Robot:
     >>> fx.load_robot("metal-link").links[0].name
     'link'
     """
-    path = example_path(robot) or Path(robot)
-    try:
-        text = path.read_bytes().decode("utf-8")
-    except OSError as error:
-        near = difflib.get_close_matches(str(robot), examples(), 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise RobotError(
-            f"robot file {str(robot)!r}",
-            [f"cannot be read ({error.strerror}); {hint}the examples are: {', '.join(examples())}"],
-        ) from None
-    except UnicodeDecodeError as error:
-        raise RobotError(
-            f"robot file {str(robot)!r}",
-            [f"is not UTF-8 text ({error.reason} at byte {error.start})"],
-        ) from None
-    return robot_from_toml(text, where=f"robot file {str(robot)!r}")
+    return robot_from_dict(read_robot(robot), where=f"robot file {str(robot)!r}")
 
 
 def robot_from_toml(text: str, *, where: str = "robot") -> Robot:
     """The robot of a TOML text."""
-    try:
-        document = tomllib.loads(text)
-    except ValueError as error:  # TOMLDecodeError, or an integer with thousands of digits
-        raise RobotError(where, [f"is not valid TOML: {error}"]) from None
-    except RecursionError:
-        raise RobotError(where, ["is not valid TOML: nested too deeply"]) from None
-    return robot_from_dict(document, where=where)
+    return robot_from_dict(parse_robot(text, where), where=where)
 
 
 def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from flexjax._compile import filter_jit
 from flexjax.study.identify._problem import Measured, Problem, residuals_and_jacobian
 
 
@@ -19,7 +20,7 @@ class _Search(eqx.Module):
     done: jax.Array
 
 
-@eqx.filter_jit
+@filter_jit
 def solve_batch(
     problem: Problem, measured: Measured, z0: jax.Array, max_steps: int, over_data: bool = False
 ):

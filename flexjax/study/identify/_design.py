@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from flexjax._compile import filter_jit
 from flexjax._types import NumbersLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
@@ -157,13 +158,13 @@ def _tuned(
     tuning = _tuning(tune, problem, best.drive)
     base = problem.groups[0].drives[0]
 
-    @eqx.filter_jit
+    @filter_jit
     def score(z, problem, measured):
         drive = tuning.place(base, "drive", tuning.values(z))
         return -jnp.linalg.slogdet(_information(problem, measured, drive))[1]
 
     # Few parameters of the drive: forward mode over the forward mode of the Jacobian.
-    slope = eqx.filter_jit(lambda z, p, m: (score(z, p, m), jax.jacfwd(score)(z, p, m)))
+    slope = filter_jit(lambda z, p, m: (score(z, p, m), jax.jacfwd(score)(z, p, m)))
 
     def fun(x):
         value, gradient = slope(jnp.asarray(x), problem, measured)

@@ -13,6 +13,7 @@ import numpy as np
 import optimistix as optx
 from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 
+from flexjax._compile import filter_jit
 from flexjax._files import read_npz, reading, write_whole
 from flexjax._types import ScalarLike
 from flexjax.study.identify._effect import refuse_without_effect
@@ -92,7 +93,7 @@ def lm(rtol: float, atol: float) -> optx.LevenbergMarquardt:
     return eqx.tree_at(lambda s: (s.search, s.descent), solver, (search, _Within()))
 
 
-@eqx.filter_jit
+@filter_jit
 def _begin(solver: optx.LevenbergMarquardt, args: Objective):
     """Start the solver; compiled, so that static parts of its state stay the same objects."""
     u = jnp.zeros_like(args.z0)
@@ -118,7 +119,7 @@ class Point(NamedTuple):
     beside: tuple
 
 
-@eqx.filter_jit
+@filter_jit
 def _advance(
     solver: optx.LevenbergMarquardt, u: Float[Array, " p"], state: PyTree, args: Objective
 ):
@@ -135,7 +136,7 @@ def _advance(
     return u, state, done, result == optx.RESULTS.successful, point
 
 
-@eqx.filter_jit
+@filter_jit
 def _last_step(u: Float[Array, " p"], point: Point, args: Objective) -> Point:
     """A full Gauss-Newton step with residuals from the linear model; predictions stay."""
     r, J, predicted = point.beside
@@ -147,12 +148,12 @@ def _last_step(u: Float[Array, " p"], point: Point, args: Objective) -> Point:
     return Point(z, z, loss, gain, point.mean, (r, J / slope[None], predicted))
 
 
-@eqx.filter_jit
+@filter_jit
 def loss_of(z: Float[Array, " p"], problem: Problem, measured: Measured):
     return 0.5 * jnp.sum(residuals(z, problem, measured)[0] ** 2)
 
 
-value_and_gradient = eqx.filter_jit(eqx.filter_value_and_grad(loss_of))
+value_and_gradient = filter_jit(eqx.filter_value_and_grad(loss_of))
 
 
 # Fit the first segment of each recording first. Towards the end of a long recording an error of a
@@ -345,7 +346,7 @@ def gradient_descent(
     state = optimiser.init(z)
     best = (np.inf, np.asarray(z0))
 
-    @eqx.filter_jit
+    @filter_jit
     def step(z, state, weights):
         data = eqx.tree_at(lambda m: m.weights, measured, weights)
         loss, slope = eqx.filter_value_and_grad(loss_of)(z, problem, data)

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._compile import filter_jit
+from flexjax._phases import phases
 from flexjax.formulation import AbstractModel
 from flexjax.study.free import FreeLike, Parameters
 from flexjax.study.identify import _fit
@@ -239,8 +240,9 @@ def _bar(shown: bool, total: int, name: str) -> Iterator["_Bar | None"]:
         return
     from tqdm.auto import tqdm
 
-    with tqdm(total=total, desc=f"identify {name}", unit="step") as bar:
-        yield _Bar(bar)
+    with tqdm(total=total, desc=f"identify {name}: tracing", unit="step") as bar:
+        with phases(lambda phase: bar.set_description(f"identify {name}: {phase}")):
+            yield _Bar(bar)
 
 
 class _Bar:
@@ -271,7 +273,7 @@ def _weight_size(problem: Problem, measured: Measured, channel: str) -> float:
     return 1.0
 
 
-@eqx.filter_jit
+@filter_jit
 def _values_and_slopes(par: Parameters, z: Float[Array, " p"]):
     """Parameters in their units, and the derivative of each w.r.t. its own z."""
     return par.values(z), jnp.diagonal(jax.jacfwd(par.values)(z))

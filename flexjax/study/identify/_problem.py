@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._compile import filter_jit
 from flexjax._results import EquilibriumError, SimulationError
 from flexjax._types import ScalarLike
 from flexjax.drive import Drive
@@ -72,7 +73,7 @@ class Problem(eqx.Module):
             self.parameters.place(self.model.robot, "robot", self.parameters.values(z))
         )
 
-    @eqx.filter_jit
+    @filter_jit
     def predict(
         self, z: Float[Array, " p"], share: ScalarLike | None = None
     ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
@@ -188,7 +189,7 @@ def residuals(
     return jnp.concatenate(parts), predicted
 
 
-@eqx.filter_jit
+@filter_jit
 def residuals_and_jacobian(
     z: Float[Array, " p"], problem: Problem, measured: Measured, share: ScalarLike | None = None
 ):

@@ -1,14 +1,11 @@
 """Data sets that ship with flexjax: simulated recordings with noise."""
 
 import difflib
-from pathlib import Path
 from typing import NamedTuple
 
+from flexjax._registry import DATASETS as FOLDER, dataset_names
 from flexjax.robot import Robot, load_robot
 from flexjax.study.identify.records._experiment import Experiment
-
-FOLDER = Path(__file__).with_name("data")
-
 
 # Parameters of the simulated recordings that differ from the robot file
 # (experiments/identify_bench_arm/make_data.py).
@@ -41,7 +38,7 @@ def datasets() -> list[str]:
     >>> fx.datasets()
     ['bench-arm']
     """
-    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+    return dataset_names()
 
 
 def load_dataset(name: str) -> Dataset:

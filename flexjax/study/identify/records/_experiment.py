@@ -15,6 +15,7 @@ from flexjax.drive import Drive, Effort, Motion
 from flexjax.drive.signal import Scaled
 from flexjax.formulation import Start
 from flexjax.robot import Robot, Sensor
+from flexjax.robot._fault import no_such_joint, no_such_sensor
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.study.identify.records._read import Column, read_columns
 from flexjax.study.identify.records._resample import resampled
@@ -324,11 +325,7 @@ class Experiment:
         faults = []
         for name in self.sensors:
             if name not in known:
-                has = f"the robot has {', '.join(known) or 'none: add [[sensors]] to its file'}."
-                hint = _did_you_mean(name, known, has)
-                faults.append(
-                    f"sensors.{name}: no such sensor; {hint} Map columns with sensors={{...}}."
-                )
+                faults.append(no_such_sensor(f"sensors.{name}", name, known))
                 continue
             kind, wanted = self.kinds.get(name), _sensor_kind(known[name], robot)
             unit_matters = wanted != "any" and float(known[name].gain) == 1.0
@@ -338,12 +335,10 @@ class Experiment:
                     f"{known[name].kind} gives {wanted}; correct the unit or the mapping."
                 )
         joints = {j.name: j for j in robot.tree_joints}
-        has = f"the robot has {', '.join(joints)}."
         for field in INPUTS:
             for name in getattr(self, field):
                 if name not in joints:
-                    hint = _did_you_mean(name, joints, has)
-                    faults.append(f"{field}.{name}: no such joint; {hint}")
+                    faults.append(no_such_joint(f"{field}.{name}", name, joints))
                 elif field == "currents" and joints[name].torque_constant is None:
                     faults.append(NEEDS_CONSTANT.format(name=name))
         return faults

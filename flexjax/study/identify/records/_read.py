@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flexjax._files import check_hdf5, read_mat, read_npz, reading
+from flexjax._files import (
+    NETCDF,
+    TEXT,
+    check_data_file,
+    check_hdf5,
+    read_mat,
+    read_npz,
+    reading,
+)
 from flexjax.study.identify.records._units import split_header
 
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "missing"}
@@ -21,26 +29,14 @@ class Column(NamedTuple):
 def read_columns(path: str | os.PathLike) -> dict[str, Column]:
     """Every one-dimensional column of a file by its name."""
     path = Path(path)
+    check_data_file(path)
     readers = {
-        ".csv": _text,
-        ".txt": _text,
-        ".dat": _text,
-        ".tsv": _text,
+        **dict.fromkeys(TEXT, _text),
         ".mat": _mat,
         ".npz": _npz,
-        ".nc": _netcdf,
-        ".nc4": _netcdf,
-        ".netcdf": _netcdf,
-        ".h5": _netcdf,
+        **dict.fromkeys(NETCDF, _netcdf),
     }
-    reader = readers.get(path.suffix.lower())
-    if reader is None:
-        raise ValueError(
-            f"data file {str(path)!r}: expected a name that ends in one of {' '.join(readers)}."
-        )
-    if not path.is_file():
-        raise FileNotFoundError(f"data file {str(path)!r}: no such file.")
-    columns = reader(path, f"data file {str(path)!r}")
+    columns = readers[path.suffix.lower()](path, f"data file {str(path)!r}")
     if not columns:
         raise ValueError(f"data file {str(path)!r}: contains no column of numbers.")
     return columns

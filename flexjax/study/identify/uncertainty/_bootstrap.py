@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy import stats
 
+from flexjax._compile import filter_jit
 from flexjax.study.identify._batch import solve_batch
 from flexjax.study.identify._problem import Measured, Problem
 from flexjax.study.identify.uncertainty._statistics import (
@@ -29,7 +30,7 @@ class Bootstrap(NamedTuple):
     coverage: np.ndarray
 
 
-@eqx.filter_jit
+@filter_jit
 def readings_at(problem: Problem, zs: Float[Array, "n p"]):
     """Readings of every group for each row of ``zs``."""
     return jax.lax.map(lambda z: problem.predict(z)[0], zs)

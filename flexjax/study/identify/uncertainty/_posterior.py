@@ -2,11 +2,11 @@
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from flexjax._compile import filter_jit
 from flexjax.study.identify._problem import residuals
 from flexjax.study.identify._result import Identification
 from flexjax.study.identify.uncertainty._statistics import noise_factors, row_scale, rows_of
@@ -79,7 +79,7 @@ def sample_posterior(
     def density(z):
         return -0.5 * jnp.sum((scale * residuals(z, problem, measured)[0]) ** 2)
 
-    @eqx.filter_jit
+    @filter_jit
     def chain(key):
         first, second, third = jax.random.split(key, 3)
         start = jax.random.multivariate_normal(first, jnp.asarray(result.z), metric)

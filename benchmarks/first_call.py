@@ -1,0 +1,295 @@
+"""What a first call costs: import, bind, trace, lower, compile, first and second run.
+
+    python -m benchmarks.first_call [--formulations TransferMatrix ...] [--robots "one link" ...]
+        [--tasks simulate ...] [--warm] [--threads 1] [--page docs/first_call.md]
+
+Every case runs in a process of its own, without compiled programs on disk. ``--warm`` runs each
+case twice with a fresh cache folder and reports the second. A case that a formulation does not
+support is reported with its refusal. Results are in ``benchmarks/results/first_call.json``.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROBOTS = ("one link", "three links in the plane", "three links in space", "telescope", "loop")
+TASKS = ("simulate", "value_and_grad", "batch of 64", "identify")
+PHASES = ("import", "bind", "trace", "lower", "compile", "first run", "second run")
+END, OUTPUTS, DT = 0.1, 11, 1e-3
+
+
+def robot_of(name: str):
+    """The robot of a case, with an encoder on its first joint for identification."""
+    import dataclasses
+
+    import flexjax as fx
+
+    if name.startswith("three"):
+        links = [
+            fx.Link(
+                f"link{i}",
+                0.25,
+                section=fx.Rectangle(0.005, 0.005),
+                material=fx.Material(E=71e9, nu=0.33, rho=2710.0),
+            )
+            for i in (1, 2, 3)
+        ]
+        axes = ((0, 0, 1), (0, 1, 0), (0, 1, 0)) if name.endswith("space") else ((0, 0, 1),) * 3
+        parents = ("ground", "link1", "link2")
+        joints = [
+            fx.Joint(f"joint{i + 1}", "revolute", parents[i], f"link{i + 1}", axis=axes[i])
+            for i in range(3)
+        ]
+        robot = fx.Robot(name, links, joints)
+    else:
+        examples = {
+            "one link": "metal-link",
+            "telescope": "soeffker-telescopic",
+            "loop": "macchelli-parallelogram",
+        }
+        robot = fx.load_robot(examples[name])
+    encoder = fx.Sensor("first angle", "encoder", robot.tree_joints[0].name)
+    return dataclasses.replace(robot, sensors=(encoder,))
+
+
+def count(jaxpr, seen: set) -> int:
+    """Equations of a program and of its parts; what jax traced once counts once."""
+    if id(jaxpr) in seen:
+        return 0
+    seen.add(id(jaxpr))
+    return len(jaxpr.eqns) + sum(count(part, seen) for _, part in parts_of(jaxpr))
+
+
+def parts_of(jaxpr):
+    """The sub-programs of an equation's parameters, with the name of the equation."""
+    import jax
+
+    closed, plain = jax.extend.core.ClosedJaxpr, jax.extend.core.Jaxpr
+    for equation in jaxpr.eqns:
+        name = str(equation.params.get("name", equation.primitive.name))
+        for leaf in jax.tree_util.tree_leaves(
+            list(equation.params.values()), is_leaf=lambda x: isinstance(x, closed | plain)
+        ):
+            if isinstance(leaf, closed | plain):
+                yield name, leaf.jaxpr if isinstance(leaf, closed) else leaf
+
+
+def largest(jaxpr, top: int = 5) -> list:
+    """The sub-programs with the most equations: name and equations, parts included."""
+    found: dict[int, tuple[str, int]] = {}
+
+    def visit(jaxpr):
+        for name, part in parts_of(jaxpr):
+            if id(part) not in found:
+                found[id(part)] = (name, count(part, set()))
+                visit(part)
+
+    visit(jaxpr)
+    return [list(x) for x in sorted(found.values(), key=lambda x: -x[1])[:top]]
+
+
+def case(formulation: str, robot_name: str, task: str, threads: int | None) -> dict:
+    """One case in this process."""
+    times, begin = {}, time.perf_counter()
+
+    def lap(phase: str) -> None:
+        nonlocal begin
+        times[phase] = time.perf_counter() - begin
+        begin = time.perf_counter()
+
+    import flexjax as fx
+
+    fx.configure(threads=threads, cache=False)
+    import jax
+    import jax.extend
+    import jax.numpy as jnp
+
+    jax.config.update("jax_enable_x64", True)
+    method = getattr(fx, formulation)()
+    robot = robot_of(robot_name)
+    lap("import")
+    try:
+        model = jax.block_until_ready(method.bind(robot))
+    except ValueError as error:
+        return {"unsupported": str(error).splitlines()[1].strip(" -")}
+    lap("bind")
+    ts = jnp.linspace(0.0, END, OUTPUTS)
+
+    def simulate(model):
+        return fx.simulate(model, None, ts, dt=DT, throw=False)
+
+    if task == "identify":
+        return identify(fx, model, simulate(model), times)
+
+    def tip(robot):
+        return simulate(method.bind(robot)).tip[-1, 1]
+
+    def batch(factors):
+        run = lambda factor: tip(robot.replace("gravity", factor * robot.gravity))
+        return jax.vmap(run)(factors)
+
+    fn, argument = {
+        "simulate": (fx.jit(simulate), model),
+        "value_and_grad": (fx.value_and_grad(tip), robot),
+        "batch of 64": (fx.jit(batch), jnp.linspace(0.5, 1.0, 64)),
+    }[task]
+    begin = time.perf_counter()
+    traced = fn.trace(argument)
+    lap("trace")
+    lowered = traced.lower()
+    lap("lower")
+    compiled = lowered.compile()
+    lap("compile")
+    jax.block_until_ready(compiled(argument))
+    lap("first run")
+    jax.block_until_ready(compiled(argument))
+    lap("second run")
+    memory = compiled.memory_analysis()
+    return {
+        **times,
+        "equations": count(traced.jaxpr.jaxpr, set()),
+        "largest": largest(traced.jaxpr.jaxpr),
+        "stablehlo": len(lowered.as_text()),
+        "temporary": memory.temp_size_in_bytes if memory else None,
+    }
+
+
+def identify(fx, model, traj, times: dict) -> dict:
+    """Estimate gravity from the encoder of a simulated run; phases from jax's own reports."""
+    import jax
+    import numpy as np
+
+    spent = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
+    names = {
+        "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+        "/jax/core/compile/backend_compile_duration": "compile",
+    }
+
+    def listen(event: str, seconds: float, **_) -> None:
+        if event in names:
+            spent[names[event]] += seconds
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    readings = np.asarray(fx.measure(traj)["first angle"])
+    noise = 1e-6 * np.sin(37.0 * np.arange(len(readings)))
+    data = fx.Experiment(np.asarray(traj.ts), sensors={"first angle": readings + noise})
+    free = [fx.Free("gravity.1", start=-9.0)]
+
+    def run():
+        begin = time.perf_counter()
+        fx.identify(model, data, free, dt=DT)
+        return time.perf_counter() - begin
+
+    first = run()
+    later = run()
+    spent["trace"] = max(0.0, first - later - spent["lower"] - spent["compile"])
+    return {**times, **spent, "first run": later, "second run": later}
+
+
+def fresh_process(arguments: list[str], cache: str | None) -> dict:
+    """The result of a case in a new process, with its total time and peak memory."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("JAX_COMPILATION_CACHE")}
+    if cache:
+        env |= {"JAX_COMPILATION_CACHE_DIR": cache}
+        env |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
+    begin = time.perf_counter()
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.first_call", "--case", *arguments],
+        env=env,
+        capture_output=True,
+        text=True,
+    )
+    total = time.perf_counter() - begin
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["no output"])[-1]}
+    return json.loads(done.stdout.splitlines()[-1]) | {"total": total}
+
+
+def table(rows: list[dict]) -> str:
+    """The results as a Markdown table, seconds."""
+    heads = ["formulation", "robot", "task", *PHASES, "total", "equations", "HLO [kB]", "RSS [MB]"]
+    lines = [" | ".join(heads), "|".join("---" for _ in heads)]
+    for row in rows:
+        cells = row["name"].split("/")
+        if "unsupported" in row or "error" in row:
+            cells.append(row.get("error") or "not supported")
+            cells += [""] * (len(heads) - len(cells))
+        else:
+            cells += [f"{row[key]:.2f}" for key in (*PHASES[:-1], "second run", "total")]
+            size = row.get("stablehlo")
+            cells += [str(row.get("equations", "")), f"{size / 1e3:.0f}" if size else ""]
+            cells.append(f"{row['memory'] / 1e6:.0f}")
+        lines.append(" | ".join(cells))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def page(stored: dict) -> str:
+    """The results as a page of the documentation."""
+    versions = stored["versions"]
+    processes = "second process, warm cache" if stored["warm"] else "nothing cached"
+    return f"""# First call
+
+What the first call of a simulation costs, in seconds, and its size. Every case runs in a process of
+its own: {END:g} s in steps of {DT:g} s, {processes}. *Total* is the whole process, *equations* are
+those that jax traces, *HLO* is the program that XLA compiles, *RSS* the peak memory of the process.
+The second run shows what later calls cost. `python -m benchmarks.first_call --page
+docs/first_call.md` writes this page; its JSON also names the largest parts of each program.
+
+{table(stored["rows"])}
+
+Measured {stored["date"][:10]}: {stored["cpus"]} cores, load {stored["load"]:.1f}, threads
+{stored["threads"] or "jax's choice"}, jax {versions["jax"]}, jaxlib {versions["jaxlib"]}. Ratios
+carry over to other machines; seconds do not.
+"""
+
+
+def main(argv=None) -> int:
+    from flexjax._registry import REGISTRY
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--formulations", nargs="+", choices=REGISTRY, default=list(REGISTRY))
+    parser.add_argument("--robots", nargs="+", choices=ROBOTS, default=list(ROBOTS))
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
+    parser.add_argument("--threads", type=int, default=None, help="as in fx.configure")
+    parser.add_argument("--warm", action="store_true", help="second process of each case")
+    parser.add_argument("--page", help="path of a Markdown page to write")
+    parser.add_argument("--case", nargs=4, help=argparse.SUPPRESS)
+    args = parser.parse_args(argv)
+    if args.case:
+        *which, threads = args.case
+        found = case(*which, threads=int(threads) or None)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found["memory"] = peak * (1 if sys.platform == "darwin" else 1024)
+        print(json.dumps(found))
+        return 0
+    from benchmarks import _harness
+
+    rows = []
+    for formulation in args.formulations:
+        for robot in args.robots:
+            for task in args.tasks:
+                arguments = [formulation, robot, task, str(args.threads or 0)]
+                with tempfile.TemporaryDirectory() as folder:
+                    found = fresh_process(arguments, folder if args.warm else None)
+                    if args.warm and "total" in found and "unsupported" not in found:
+                        found = fresh_process(arguments, folder)
+                rows.append(_harness.row(f"{formulation}/{robot}/{task}", **found))
+                print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+                # After every case, so that an interrupted run leaves its results.
+                path = _harness.save("first_call", rows, threads=args.threads, warm=args.warm)
+                if "unsupported" in found:
+                    break
+    print(table(rows))
+    if args.page:
+        Path(args.page).write_text(page(json.loads(path.read_text())), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""Reads the document of a robot file. Imports no jax: the command line looks for names in it."""
+
+import difflib
+import os
+import tomllib
+from pathlib import Path
+
+from flexjax.robot._examples import example_path, examples
+from flexjax.robot._fault import RobotError
+
+
+def read_robot(robot: str | os.PathLike) -> dict:
+    """The document of a robot file, or of an example by its name; its content is not checked."""
+    path, where = example_path(robot) or Path(robot), f"robot file {str(robot)!r}"
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except OSError as error:
+        near = difflib.get_close_matches(str(robot), examples(), 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        listed = f"{hint}the examples are: {', '.join(examples())}"
+        raise RobotError(where, [f"cannot be read ({error.strerror}); {listed}"]) from None
+    except UnicodeDecodeError as error:
+        reason = f"{error.reason} at byte {error.start}"
+        raise RobotError(where, [f"is not UTF-8 text ({reason})"]) from None
+    return parse_robot(text, where)
+
+
+def parse_robot(text: str, where: str) -> dict:
+    """The document of a TOML text."""
+    try:
+        return tomllib.loads(text)
+    except ValueError as error:  # TOMLDecodeError, or an integer with thousands of digits
+        raise RobotError(where, [f"is not valid TOML: {error}"]) from None
+    except RecursionError:
+        raise RobotError(where, ["is not valid TOML: nested too deeply"]) from None
