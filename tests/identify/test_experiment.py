@@ -242,7 +242,7 @@ def test_missing_and_unknown_files(tmp_path):
 def test_what_does_not_fit_the_robot():
     e = fx.Experiment(T, {"angel": Y}, efforts={"pins": Y}, kinds={})
     faults = "\n".join(e.faults(joint_arm()))
-    assert "did you mean 'angle'" in faults and "did you mean 'pin'" in faults
+    assert "did you mean 'angle'" in faults and "Did you mean 'pin'" in faults
     assert (
         "torque_constant"
         in fx.Experiment(T, {"angle": Y}, currents={"pin": Y}).faults(joint_arm())[0]
