@@ -36,6 +36,10 @@ def configure(
         cache_size: limit of that folder in bytes; the oldest programs are removed when a process
             calls this function.
 
+    Returns:
+        Nothing. It changes settings of jax, and ``PJRT_NPROC`` and ``XLA_FLAGS`` in the
+        environment.
+
     >>> import flexjax as fx
     >>> fx.configure()  # doctest: +SKIP
     """
