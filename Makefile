@@ -65,6 +65,7 @@ experiments: $(TEST)  ## every paper's experiments in their quick form, and one 
 
 lint: $(DEV)  ## ruff (rules and format) and pyright
 	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff check --select F821 tests benchmarks docs experiments
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/pyright
 

@@ -5,6 +5,7 @@ import importlib.util
 import sys
 import types
 from pathlib import Path
+from unittest import mock
 
 import jax.numpy as jnp
 import pytest
@@ -40,14 +41,14 @@ def registered(monkeypatch, tmp_path):
     module = types.ModuleType(f"flexjax.formulation.{FOLDER}")
     exec(compile("\n".join(code[:until]), str(notebook), "exec"), module.__dict__)
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    for name in [n for n in REGISTRY if n not in contract_cases.RIGID]:
-        monkeypatch.delitem(REGISTRY, name)
-    monkeypatch.setitem(REGISTRY, NAME, f"{module.__name__}.{NAME}")
+    names = {name: path for name, path in REGISTRY.items() if name in contract_cases.RIGID}
+    names[NAME] = f"{module.__name__}.{NAME}"
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "contract.py").write_text(CONTRACT)
     monkeypatch.setattr(tests, "__path__", [*tests.__path__, str(tmp_path)])
     monkeypatch.delitem(sys.modules, f"tests.{FOLDER}", raising=False)
-    yield module
+    with mock.patch.dict(REGISTRY, names, clear=True):  # restores the order too
+        yield module
     for name in (f"tests.{FOLDER}", f"tests.{FOLDER}.contract"):
         sys.modules.pop(name, None)
 

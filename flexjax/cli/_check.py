@@ -5,6 +5,7 @@ equations is checked afterwards, by the functions that use it.
 """
 
 import ast
+import dataclasses
 import difflib
 import math
 from pathlib import Path
@@ -154,8 +155,7 @@ def read_formulation(text: str) -> tuple[str, dict[str, Any]]:
     plain = name.lower().replace("-", "").replace("_", "")
     name = {known.lower(): known for known in REGISTRY}.get(plain, name)
     check_formulation_name(name)
-    folder = "/".join(REGISTRY[name].split(".")[1:-1])
-    defaults, options = fields_of(folder, name), {}
+    defaults, options = _formulation_fields(name), {}
     for item in filter(None, rest.split(";" if ";" in rest else ",")):
         key, equals, value = map(str.strip, item.partition("="))
         if not equals:
@@ -164,6 +164,17 @@ def read_formulation(text: str) -> tuple[str, dict[str, Any]]:
             )
         options[key] = _option(text, name, defaults, key, value)
     return name, options
+
+
+def _formulation_fields(name: str) -> dict[str, Any]:
+    """Options of a formulation and their defaults. One of another package has to be imported."""
+    package, *folder, _ = REGISTRY[name].split(".")
+    if package == "flexjax":
+        return fields_of("/".join(folder), name)
+    from flexjax.formulation import formulation
+
+    fields = dataclasses.fields(formulation(name))
+    return {f.name: None if f.default is dataclasses.MISSING else f.default for f in fields}
 
 
 def _option(text: str, name: str, defaults: dict[str, Any], key: str, value: str) -> Any:

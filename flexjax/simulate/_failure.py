@@ -48,4 +48,6 @@ def _busiest(traj: Trajectory) -> str | None:
     if np.max(bent) > 0:
         link = robot.links[int(np.argmax(bent))].name
         parts.append(f"link {link!r} (the most deflected, {np.max(bent):.2g} of its length)")
-    return f"{' or '.join(parts)}, at t = {float(traj.ts[k]):.6g} s" if parts else None
+    return (
+        f"{' or '.join(parts)} at the last output, t = {float(traj.ts[k]):.6g} s" if parts else None
+    )

@@ -1,6 +1,7 @@
 """compare reports a formulation that fails, and goes on with the others."""
 
 import json
+from unittest import mock
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,7 +11,7 @@ import pytest
 import flexjax as fx
 from flexjax._results import Status
 from flexjax.cli._main import main
-from flexjax.formulation import ChainModel, _registry
+from flexjax.formulation import REGISTRY, ChainModel
 
 TS = jnp.linspace(0.0, 0.1, 5)
 ROBOT = fx.load_robot("rigid-3r")
@@ -115,10 +116,10 @@ def test_command_line_reports_failures(monkeypatch, tmp_path, capsys):
         "Stops": f"{__name__}.Stops",
         "Breaks": f"{__name__}.Breaks",
     }
-    monkeypatch.setattr(_registry, "REGISTRY", names)
     monkeypatch.setitem(globals(), "RigidArm", fx.RigidArm)
     args = ["compare", "rigid-3r", "--end", "0.1", "--outputs", "5", "--dt", "0.025", "--json"]
-    assert main(args) == 0
+    with mock.patch.dict(REGISTRY, names, clear=True):
+        assert main(args) == 0
     rows = {row["formulation"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     assert [rows[n]["status"] for n in names] == ["ok", "singular", "error"]
     assert "shoulder" in rows["Stops"]["reason"] and rows["Breaks"]["tip [m]"] is None

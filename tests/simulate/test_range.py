@@ -51,7 +51,7 @@ def test_a_bad_drive_is_found_too():
     assert int(run(jnp.nan, 1.0)) == Status.invalid_parameter
 
 
-@pytest.mark.parametrize("name", [n if n == "RigidArm" else slow(n) for n in SMALLEST])
+@pytest.mark.parametrize("name", each(RIGID))
 def test_times_out_of_order_are_found(name):
     """In one run of a batch; in the order of time they may coincide."""
     model = SMALLEST[name]().bind(pendulum())

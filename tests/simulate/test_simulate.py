@@ -270,7 +270,7 @@ def test_continuing_from_the_final_state():
         (jnp.asarray(1), jnp.asarray(0.2), whole.frames.at[-1].set(jnp.nan)),
     )
     rates = np.abs(np.asarray(whole.qd[-2]))
-    place = rf"joint 'joint{np.argmax(rates) + 1}' \(the fastest.*seen at t = 0.15 s"
+    place = rf"joint 'joint{np.argmax(rates) + 1}' \(the fastest.*last output, t = 0.15 s"
     with pytest.raises(
         fx.SimulationError, match=f"t = 0.2 s at {place}: newton_failed.*smaller dt"
     ):
