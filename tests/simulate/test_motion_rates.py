@@ -95,6 +95,10 @@ def test_a_jump_keeps_the_momentum_of_free_joints(formulation, options, balance)
     corner = int(np.argmin(np.abs(np.asarray(TS) - BEGIN)))
     before = traj.qd[corner - 1, 1]
     assert np.allclose(traj.qd[:, 0], expected(), atol=1e-9)
+    way = RATE * np.clip(np.asarray(TS) - BEGIN, 0.0, END - BEGIN)
+    assert np.allclose(traj.q[:, 0], way, atol=1e-8)
+    moved = np.diff(traj.q[corner : corner + 2, 1])
+    assert np.allclose(moved, 1e-3 * np.mean(traj.qd[corner : corner + 2, 1]), atol=1e-5)
     jump = -mass[1, 0] / mass[1, 1] * RATE
     assert np.isclose(traj.qd[corner, 1] - before, jump, rtol=0.02)
     assert np.isclose(traj.qd[corner + 1, 1] - before, jump, rtol=0.02)
