@@ -24,7 +24,7 @@ class GradientTable(eqx.Module):
     forward: np.ndarray
     reverse: np.ndarray
     finite: np.ndarray
-    doubt: np.ndarray  # estimated error of the differences
+    uncertainty: np.ndarray  # estimated error of the differences
     scale: np.ndarray  # a typical size of that component
 
     @property
@@ -54,7 +54,13 @@ class GradientTable(eqx.Module):
             f"{'+-':>8}  {'error':>8}"
         ]
         for row in zip(
-            self.names, self.forward, self.reverse, self.finite, self.doubt, self.error, strict=True
+            self.names,
+            self.forward,
+            self.reverse,
+            self.finite,
+            self.uncertainty,
+            self.error,
+            strict=True,
         ):
             rows.append(
                 f"{row[0]:<{width}}  {row[1]:15.8g}  {row[2]:15.8g}  {row[3]:15.8g}  "
@@ -135,8 +141,8 @@ def check_gradients(
         return min(sides, key=lambda side: side[1])
 
     slopes = [slope(e, s) for e, s in zip(eye, scale, strict=True)]
-    finite, doubt = (np.array([x[i] for x in slopes]) for i in (0, 1))
-    return GradientTable(names, np.array(forward), reverse, finite, doubt, scale)
+    finite, uncertainty = (np.array([x[i] for x in slopes]) for i in (0, 1))
+    return GradientTable(names, np.array(forward), reverse, finite, uncertainty, scale)
 
 
 def _components(
@@ -183,18 +189,19 @@ def extrapolate(slopes: list[float], order: int = 2) -> tuple[float, float]:
     if len(slopes) < 3:
         return math.nan, math.inf
     a, b = RATIO**order, RATIO ** (2 * order)
-    fourth = [(a * x - y) / (a - 1) for x, y in itertools.pairwise(slopes)]
-    sixth = [(b * x - y) / (b - 1) for x, y in itertools.pairwise(fourth)]
-    gaps = [abs(x - y) for x, y in itertools.pairwise(fourth)]
-    doubts = [
-        max(gap, abs(x - y)) for gap, x, y in zip(gaps, sixth, [*sixth[1:], sixth[-1]], strict=True)
+    doubled = [(a * x - y) / (a - 1) for x, y in itertools.pairwise(slopes)]
+    tripled = [(b * x - y) / (b - 1) for x, y in itertools.pairwise(doubled)]
+    gaps = [abs(x - y) for x, y in itertools.pairwise(doubled)]
+    uncertainties = [
+        max(gap, abs(x - y))
+        for gap, x, y in zip(gaps, tripled, [*tripled[1:], tripled[-1]], strict=True)
     ]
-    k = int(np.argmin(doubts))
-    if doubts[k] > 1e-3 * abs(sixth[k]) and abs(fourth[0] - slopes[0]) < doubts[k]:
+    k = int(np.argmin(uncertainties))
+    if uncertainties[k] > 1e-3 * abs(tripled[k]) and abs(doubled[0] - slopes[0]) < uncertainties[k]:
         # No three steps agree to three digits: a kink lies within all but the two smallest (a joint
         # that ends its run just before a stop).
-        return fourth[0], abs(fourth[0] - slopes[0])
-    return sixth[k], doubts[k]
+        return doubled[0], abs(doubled[0] - slopes[0])
+    return tripled[k], uncertainties[k]
 
 
 def _component(i: int, shape: tuple[int, ...]) -> str:

@@ -24,11 +24,11 @@ def test_differences_choose_their_step_by_the_noise(noise, record_number):
 
     exact = np.exp(0.7) * (np.sin(2.1) + 3 * np.cos(2.1))
     found = [extrapolate([slope(1e-3 * 3**k) for k in range(5)]) for _ in range(20)]
-    errors, doubts = (
+    errors, uncertainties = (
         np.array(x) for x in ([abs(x - exact) for x, _ in found], [d for _, d in found])
     )
     record_number(f"differences, noise {noise:g}", np.max(errors) / abs(exact), 1e-10 + 1e3 * noise)
-    assert np.mean(errors <= 3 * doubts + 1e-12) > 0.9
+    assert np.mean(errors <= 3 * uncertainties + 1e-12) > 0.9
 
 
 def test_a_wrong_derivative_is_found():
