@@ -1,11 +1,13 @@
 """What a first call costs: import, bind, trace, lower, compile, first and second run.
 
     python -m benchmarks.first_call [--formulations TransferMatrix ...] [--robots "one link" ...]
-        [--tasks simulate ...] [--warm] [--threads 1] [--page docs/first_call.md]
+        [--tasks simulate ...] [--warm] [--refusals] [--threads 1] [--page docs/first_call.md]
 
-Every case runs in a process of its own, without compiled programs on disk. ``--warm`` runs each
-case twice with a fresh cache folder and reports the second. A case that a formulation does not
-support is reported with its refusal. Results are in ``benchmarks/results/first_call.json``.
+Every case runs in a process of its own, without programs on disk. ``--warm`` adds two processes
+with a cache folder, of which the second finds compiled programs and, where flexjax can keep them,
+traced ones. A case that a formulation does not support is reported with its refusal.
+``--refusals`` adds the time of refusals on the command line. ``--page`` includes both. Results are
+in ``benchmarks/results/first_call.json``.
 """
 
 import argparse
@@ -94,8 +96,10 @@ def largest(jaxpr, top: int = 5) -> list:
     return [list(x) for x in sorted(found.values(), key=lambda x: -x[1])[:top]]
 
 
-def case(formulation: str, robot_name: str, task: str, threads: int | None) -> dict:
-    """One case in this process."""
+def case(
+    formulation: str, robot_name: str, task: str, threads: int | None, cache: str = ""
+) -> dict:
+    """One case in this process; ``cache``: the folder of programs on disk, if any."""
     times, begin = {}, time.perf_counter()
 
     def lap(phase: str) -> None:
@@ -105,7 +109,7 @@ def case(formulation: str, robot_name: str, task: str, threads: int | None) -> d
 
     import flexjax as fx
 
-    fx.configure(threads=threads, cache=False)
+    fx.configure(threads=threads, cache=cache or False)
     import jax
     import jax.extend
     import jax.numpy as jnp
@@ -126,6 +130,8 @@ def case(formulation: str, robot_name: str, task: str, threads: int | None) -> d
 
     if task == "identify":
         return identify(fx, model, simulate(model), times)
+    if task == "simulate" and cache:  # a direct call: inside another program it would be traced
+        return times | phases_of(lambda: jax.block_until_ready(simulate(model)))
 
     def tip(robot):
         return simulate(method.bind(robot)).tip[-1, 1]
@@ -160,12 +166,11 @@ def case(formulation: str, robot_name: str, task: str, threads: int | None) -> d
     }
 
 
-def identify(fx, model, traj, times: dict) -> dict:
-    """Estimate gravity from the encoder of a simulated run; phases from jax's own reports."""
+def phases_of(call) -> dict:
+    """Seconds of the phases of a first and a second call, from jax's own reports."""
     import jax
-    import numpy as np
 
-    spent = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
+    spent = {"lower": 0.0, "compile": 0.0}
     names = {
         "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
         "/jax/core/compile/backend_compile_duration": "compile",
@@ -175,32 +180,61 @@ def identify(fx, model, traj, times: dict) -> dict:
         if event in names:
             spent[names[event]] += seconds
 
+    def seconds() -> float:
+        begin = time.perf_counter()
+        call()
+        return time.perf_counter() - begin
+
     jax.monitoring.register_event_duration_secs_listener(listen)
+    first, found = seconds(), dict(spent)
+    later = seconds()
+    jax.monitoring.unregister_event_duration_listener(listen)
+    found["trace"] = max(0.0, first - later - found["lower"] - found["compile"])
+    return found | {"first run": later, "second run": later}
+
+
+def identify(fx, model, traj, times: dict) -> dict:
+    """Estimate gravity from the encoder of a simulated run."""
+    import numpy as np
+
     readings = np.asarray(fx.measure(traj)["first angle"])
     noise = 1e-6 * np.sin(37.0 * np.arange(len(readings)))
     data = fx.Experiment(np.asarray(traj.ts), sensors={"first angle": readings + noise})
     free = [fx.Free("gravity.1", start=-9.0)]
-
-    def run():
-        begin = time.perf_counter()
-        fx.identify(model, data, free, dt=DT)
-        return time.perf_counter() - begin
-
-    first = run()
-    later = run()
-    spent["trace"] = max(0.0, first - later - spent["lower"] - spent["compile"])
-    return {**times, **spent, "first run": later, "second run": later}
+    return times | phases_of(lambda: fx.identify(model, data, free, dt=DT))
 
 
-def fresh_process(arguments: list[str], cache: str | None) -> dict:
+# A bad argument, a missing file, an unknown joint, a bad option, a robot that is not supported.
+REFUSALS = {
+    "help": ["--help"],
+    "unknown formulation": ["simulate", "two-link", "--formulation", "Nonesuch"],
+    "missing file": ["simulate", "nothing.toml"],
+    "unknown joint": ["simulate", "two-link", "--motion", "wrist=quintic:0:1:1"],
+    "option value": ["simulate", "two-link", "--formulation", "PortHamiltonian:elements=0"],
+    "free field": ["identify", "bench-arm", "--free", "joints.shoulder.stifness"],
+    "unsupported robot": ["simulate", "macchelli-parallelogram", "--formulation", "FiniteElement"],
+}
+
+
+def refusals() -> dict[str, float]:
+    """Seconds of a process that refuses, the shorter of two."""
+    found = {}
+    for name, argv in REFUSALS.items():
+        times = []
+        for _ in range(2):
+            begin = time.perf_counter()
+            subprocess.run([sys.executable, "-m", "flexjax", *argv], capture_output=True)
+            times.append(time.perf_counter() - begin)
+        found[name] = min(times)
+    return found
+
+
+def fresh_process(arguments: list[str], cache: str) -> dict:
     """The result of a case in a new process, with its total time and peak memory."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("JAX_COMPILATION_CACHE")}
-    if cache:
-        env |= {"JAX_COMPILATION_CACHE_DIR": cache}
-        env |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.2"}
     begin = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.first_call", "--case", *arguments],
+        [sys.executable, "-m", "benchmarks.first_call", "--case", *arguments, cache],
         env=env,
         capture_output=True,
         text=True,
@@ -213,7 +247,8 @@ def fresh_process(arguments: list[str], cache: str | None) -> dict:
 
 def table(rows: list[dict]) -> str:
     """The results as a Markdown table, seconds."""
-    heads = ["formulation", "robot", "task", *PHASES, "total", "equations", "HLO [kB]", "RSS [MB]"]
+    heads = ["formulation", "robot", "task", *PHASES, "total", "warm total"]
+    heads += ["equations", "HLO [kB]", "RSS [MB]"]
     lines = [" | ".join(heads), "|".join("---" for _ in heads)]
     for row in rows:
         cells = row["name"].split("/")
@@ -221,27 +256,41 @@ def table(rows: list[dict]) -> str:
             cells.append(row.get("error") or "not supported")
             cells += [""] * (len(heads) - len(cells))
         else:
-            cells += [f"{row[key]:.2f}" for key in (*PHASES[:-1], "second run", "total")]
-            size = row.get("stablehlo")
+            cells += [f"{row[key]:.2f}" for key in (*PHASES, "total")]
+            warm, size = row.get("warm", {}), row.get("stablehlo")
+            cells.append(f"{warm['total']:.2f}" if "total" in warm else warm.get("error", ""))
             cells += [str(row.get("equations", "")), f"{size / 1e3:.0f}" if size else ""]
             cells.append(f"{row['memory'] / 1e6:.0f}")
         lines.append(" | ".join(cells))
     return "\n".join(f"| {line} |" for line in lines)
 
 
+def refusal_table(refused: dict[str, float]) -> str:
+    """The times of refusals as a Markdown table."""
+    lines = ["| command | seconds |", "|---|---|"]
+    for name, seconds in refused.items():
+        lines.append(f"| {name}: `flexjax {' '.join(REFUSALS[name])}` | {seconds:.2f} |")
+    return "\n".join(lines)
+
+
 def page(stored: dict) -> str:
     """The results as a page of the documentation."""
     versions = stored["versions"]
-    processes = "second process, warm cache" if stored["warm"] else "nothing cached"
     return f"""# First call
 
 What the first call of a simulation costs, in seconds, and its size. Every case runs in a process of
-its own: {END:g} s in steps of {DT:g} s, {processes}. *Total* is the whole process, *equations* are
-those that jax traces, *HLO* is the program that XLA compiles, *RSS* the peak memory of the process.
-The second run shows what later calls cost. `python -m benchmarks.first_call --page
-docs/first_call.md` writes this page; its JSON also names the largest parts of each program.
+its own: {END:g} s in steps of {DT:g} s, nothing cached. *Total* is the whole process. *Warm total*
+is that of a later process, which finds programs in the cache folder of `fx.configure()`.
+*Equations* are those that jax traces, *HLO* is the program that XLA compiles, *RSS* the peak memory
+of the process. The second run shows what later calls cost.
+`python -m benchmarks.first_call --page docs/first_call.md` writes this page; its JSON also names
+the largest parts of each program.
 
 {table(stored["rows"])}
+
+The command line refuses most mistakes before it imports jax. Seconds of the whole process:
+
+{refusal_table(stored["refusals"])}
 
 Measured {stored["date"][:10]}: {stored["cpus"]} cores, load {stored["load"]:.1f}, threads
 {stored["threads"] or "jax's choice"}, jax {versions["jax"]}, jaxlib {versions["jaxlib"]}. Ratios
@@ -257,35 +306,43 @@ def main(argv=None) -> int:
     parser.add_argument("--robots", nargs="+", choices=ROBOTS, default=list(ROBOTS))
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--threads", type=int, default=None, help="as in fx.configure")
-    parser.add_argument("--warm", action="store_true", help="second process of each case")
+    parser.add_argument(
+        "--warm", action="store_true", help="add a second process with a warm cache"
+    )
+    parser.add_argument("--refusals", action="store_true", help="time refusals, too")
     parser.add_argument("--page", help="path of a Markdown page to write")
-    parser.add_argument("--case", nargs=4, help=argparse.SUPPRESS)
+    parser.add_argument("--case", nargs=5, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     if args.case:
-        *which, threads = args.case
-        found = case(*which, threads=int(threads) or None)
+        *which, threads, cache = args.case
+        found = case(*which, threads=int(threads) or None, cache=cache)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         found["memory"] = peak * (1 if sys.platform == "darwin" else 1024)
         print(json.dumps(found))
         return 0
     from benchmarks import _harness
 
+    refused = refusals() if args.refusals or args.page else {}
     rows = []
     for formulation in args.formulations:
         for robot in args.robots:
             for task in args.tasks:
                 arguments = [formulation, robot, task, str(args.threads or 0)]
-                with tempfile.TemporaryDirectory() as folder:
-                    found = fresh_process(arguments, folder if args.warm else None)
-                    if args.warm and "total" in found and "unsupported" not in found:
-                        found = fresh_process(arguments, folder)
+                found = fresh_process(arguments, "")
+                measured = "total" in found and "unsupported" not in found
+                if (args.warm or args.page) and measured:
+                    with tempfile.TemporaryDirectory() as folder:
+                        fresh_process(arguments, folder)
+                        found["warm"] = fresh_process(arguments, folder)
                 rows.append(_harness.row(f"{formulation}/{robot}/{task}", **found))
                 print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
                 # After every case, so that an interrupted run leaves its results.
-                path = _harness.save("first_call", rows, threads=args.threads, warm=args.warm)
+                path = _harness.save("first_call", rows, threads=args.threads, refusals=refused)
                 if "unsupported" in found:
                     break
     print(table(rows))
+    if refused:
+        print(refusal_table(refused))
     if args.page:
         Path(args.page).write_text(page(json.loads(path.read_text())), encoding="utf-8")
     return 0

@@ -181,8 +181,8 @@ def costs(problems, record, repeats) -> dict:
     """
     import jax.numpy as jnp
 
-    from flexjax.study.identify import _fit
-    from flexjax.study.identify._problem import measure_data, residuals_and_jacobian
+    from flexjax.study.identify.fit import _fit
+    from flexjax.study.identify.fit._problem import measure_data, residuals_and_jacobian
 
     asked = [
         (problem, measure_data(problem, [record])[0], jnp.zeros(len(problem.parameters.start)))
@@ -221,7 +221,7 @@ def race(model, record, free, problem, gradient) -> dict:
     from scipy.optimize import least_squares
 
     import flexjax as fx
-    from flexjax.study.identify._problem import measure_data, residuals
+    from flexjax.study.identify.fit._problem import measure_data, residuals
 
     measured, _ = measure_data(problem, [record])
     plain = eqx.filter_jit(lambda z, problem, measured: residuals(z, problem, measured)[0])
@@ -281,7 +281,7 @@ def main(argv: list[str] | None = None):
     import numpy as np
 
     import flexjax as fx
-    from flexjax.study.identify._problem import build
+    from flexjax.study.identify.fit._problem import build
 
     jax.config.update("jax_enable_x64", True)
     _harness.show_environment()

@@ -1,15 +1,21 @@
 """What Python does while one `simulate` call is traced, for every formulation.
 
     python -m benchmarks.profile_trace [--only TransferMatrix] [--robot metal-link]
+    python -m benchmarks.profile_trace --equations 20 [--only ...] [--robots "one link" telescope]
 
 For each formulation: files that take part, calls of flexjax's functions, and calls that cross from
 one package to another. A call belongs to the nearest function of flexjax above it, so a body that
 jax traces counts for the code that passed it. Static tables are objects without a traced value;
 one that is built again and again belongs in `bind`. The last table gives the pairs of packages with
 traffic in both directions: a lower package calls back through an interface or a function argument.
+
+``--equations N`` shows instead how many equations jax traces for a simulation and for the gradient
+of its tip, with CPU seconds to trace, lower and compile them, and the N functions that most of
+them come from. Robots are those of `benchmarks.first_call`.
 """
 
 import argparse
+import itertools
 import sys
 from collections import Counter
 from pathlib import Path
@@ -17,7 +23,7 @@ from types import FrameType
 
 import jax
 
-from benchmarks import _harness
+from benchmarks import _equations, _harness
 
 PACKAGE = Path(__file__).resolve().parent.parent / "flexjax"
 # Counted once on the code before its rebuild, by another script: files, calls, crossings, and the
@@ -155,11 +161,19 @@ def main(argv: list[str] | None = None) -> list[dict]:
     )
     parser.add_argument("--only", action="append", help="a formulation; may be repeated")
     parser.add_argument("--robot", default="metal-link", help="an example or a robot file")
+    parser.add_argument("--equations", type=int, metavar="N", help="functions to show")
+    parser.add_argument("--robots", nargs="+", default=["one link"], help="with --equations")
     args = parser.parse_args(argv)
     import flexjax as fx
     from flexjax.formulation import REGISTRY
 
     jax.config.update("jax_enable_x64", True)
+    if args.equations is not None:
+        cases = itertools.product(args.only or REGISTRY, args.robots, _equations.TASKS)
+        rows = [_equations.case(*case, args.equations) for case in cases]
+        print(_equations.show(rows))
+        print(f"written to {_harness.save('trace_equations', rows)}")
+        return rows
     robot = fx.load_robot(args.robot)
     rows = [profile(name, robot) for name in args.only or REGISTRY]
     print(show(rows))

@@ -23,7 +23,8 @@ _EXPORTS: dict[str, str] = {
         """,
         "flexjax.drive.signal": """
             constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid
-            spin_up spline recorded step ramp sine polynomial chirp shift stack
+            spin_up spline bspline recorded step ramp sine polynomial chirp shift stack
+            shape
         """,
         "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
         "flexjax.formulation": f"""
@@ -33,12 +34,14 @@ _EXPORTS: dict[str, str] = {
             Newmark GeneralisedAlpha DiscreteGradient ChainNewmark ImplicitMidpoint TRBDF2
         """,
         "flexjax.numerics.term": "State",
-        "flexjax.simulate.trajectory": "Trajectory measure",
+        "flexjax.simulate.trajectory": """
+            Trajectory measure residual_vibration settling_time peak_deflection surface_strain
+        """,
         "flexjax.mechanism": "describe Energy Snapshot Shape Start",
         "flexjax._results": "Status SimulationError EquilibriumError",
         "flexjax._files": "FileError",
         "flexjax.simulate": """
-            simulate modes equilibrium find_equilibrium linearise compare check_gradients
+            simulate modes equilibrium find_equilibrium rest linearise compare check_gradients
             inverse_dynamics inverse_kinematics Linear
         """,
         "flexjax._compile": "jit grad value_and_grad",
@@ -48,10 +51,12 @@ _EXPORTS: dict[str, str] = {
             Experiment Modal FrequencyResponse identify design sample_posterior datasets
             load_dataset
         """,
+        "flexjax.study.optimise": "optimise",
+        "flexjax.study.sweep": "sweep grid latin_hypercube sobol",
         "flexjax.io": """
             load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat
         """,
-        "flexjax.viz": "plot plot_style animate identification_report",
+        "flexjax.viz": "plot plot_style animate identification_report move_report",
     }.items()
     for name in names.split()
 }

@@ -20,6 +20,7 @@ from flexjax.drive import (
 )
 from flexjax.drive.signal import (
     bang_bang as bang_bang,
+    bspline as bspline,
     chirp as chirp,
     constant as constant,
     cosine as cosine,
@@ -29,6 +30,7 @@ from flexjax.drive.signal import (
     quintic as quintic,
     ramp as ramp,
     recorded as recorded,
+    shape as shape,
     shift as shift,
     sine as sine,
     spin_up as spin_up,
@@ -113,9 +115,17 @@ from flexjax.simulate import (
     inverse_kinematics as inverse_kinematics,
     linearise as linearise,
     modes as modes,
+    rest as rest,
     simulate as simulate,
 )
-from flexjax.simulate.trajectory import Trajectory as Trajectory, measure as measure
+from flexjax.simulate.trajectory import (
+    Trajectory as Trajectory,
+    measure as measure,
+    peak_deflection as peak_deflection,
+    residual_vibration as residual_vibration,
+    settling_time as settling_time,
+    surface_strain as surface_strain,
+)
 from flexjax.study.free import Free as Free
 from flexjax.study.identify import (
     Experiment as Experiment,
@@ -127,9 +137,17 @@ from flexjax.study.identify import (
     load_dataset as load_dataset,
     sample_posterior as sample_posterior,
 )
+from flexjax.study.optimise import optimise as optimise
+from flexjax.study.sweep import (
+    grid as grid,
+    latin_hypercube as latin_hypercube,
+    sobol as sobol,
+    sweep as sweep,
+)
 from flexjax.viz import (
     animate as animate,
     identification_report as identification_report,
+    move_report as move_report,
     plot as plot,
     plot_style as plot_style,
 )

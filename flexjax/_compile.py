@@ -13,6 +13,9 @@ import equinox as eqx
 import jax
 from jax.extend.core import get_opaque_trace_state
 
+from flexjax import _kept
+from flexjax._configure import traced_folder
+
 COMPILER_OPTIONS = {
     # XLA has two ways to write the fused kernels of a CPU. The newer one, its default, compiles for
     # nearly twice the time (8.8 against 5.0 s for the metal link in FiniteElement), and the run is
@@ -58,8 +61,10 @@ def under_transformation() -> bool:
 class Compiled:
     """A compiled function: with the options above at the outermost level, without them inside."""
 
-    def __init__(self, make: Callable[..., Any], fn: Callable[..., Any], options: dict):
-        self._make, self._fn, self._options = make, fn, options
+    def __init__(
+        self, make: Callable[..., Any], fn: Callable[..., Any], options: dict, keep: bool = False
+    ):
+        self._make, self._fn, self._options, self._keep = make, fn, options, keep
         functools.update_wrapper(self, fn, updated=())
 
     @functools.cached_property
@@ -74,8 +79,22 @@ class Compiled:
             return self._inside
         return self._make(self._fn, **{**self._options, "compiler_options": {**found, **given}})
 
+    @functools.cached_property
+    def _programs(self) -> "_kept.Programs | None":
+        """Its traced programs on disk; None for functions of users, and those of `jit`."""
+        if not self._keep or _kept.name_of(self, self._fn) is None:
+            return None
+        return _kept.Programs(self._fn, compiler_options())
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return (self._inside if under_transformation() else self._outside)(*args, **kwargs)
+        if under_transformation():
+            return self._inside(*args, **kwargs)
+        folder = traced_folder()
+        if folder is not None and self._programs is not None:
+            call = self._programs.find(folder, (args, kwargs))
+            if call is not None:
+                return call()
+        return self._outside(*args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -154,6 +173,8 @@ def value_and_grad(
     return jit(jax.value_and_grad(fn, argnums, has_aux), **options)
 
 
-def filter_jit(fn: Callable[..., Any]) -> Any:
-    """``eqx.filter_jit`` with the same options."""
-    return Compiled(eqx.filter_jit, fn, {})
+def filter_jit(fn: Callable[..., Any], *, keep: bool = True) -> Any:
+    """``eqx.filter_jit`` with the same options. Traced programs of functions of flexjax are kept on
+    disk, if :func:`~flexjax.configure` says so; not with ``keep=False``, for programs with
+    callbacks."""
+    return Compiled(eqx.filter_jit, fn, {}, keep)

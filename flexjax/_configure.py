@@ -7,9 +7,17 @@ import os
 import platform
 import sys
 import warnings
+from importlib.util import find_spec
 from pathlib import Path
 
 CACHE_SIZE = 2e9  # bytes
+
+_traced: list[Path] = []  # where traced programs are kept, if they are
+
+
+def traced_folder() -> Path | None:
+    """The folder in which traced programs are kept, or None."""
+    return _traced[0] if _traced else None
 
 
 def configure(
@@ -30,9 +38,10 @@ def configure(
         threads: number of threads that share one program; None leaves jax's choice, all cores.
         devices: number of CPU devices, for batches that are sharded over the cores; None leaves
             jax's choice, one.
-        cache: whether compiled programs are kept for later processes, or the folder to keep them
-            in. By default this is ``flexjax`` in the user's cache folder, or
-            ``JAX_COMPILATION_CACHE_DIR``.
+        cache: whether traced and compiled programs are kept for later processes, or the folder to
+            keep them in. By default this is ``flexjax`` in the user's cache folder, or
+            ``JAX_COMPILATION_CACHE_DIR``. Programs that contain functions of a user are compiled
+            programs only: they are traced in every process.
         cache_size: limit of that folder in bytes; the oldest programs are removed when a process
             calls this function.
 
@@ -63,6 +72,7 @@ def configure(
         jax.config.update("jax_num_cpu_devices", wanted)
         if nproc is not None:
             os.environ["PJRT_NPROC"] = nproc
+    _traced.clear()
     if cache is not False:
         _keep_programs(jax, None if cache is True else Path(cache), cache_size)
 
@@ -79,27 +89,34 @@ def _client_has_started(jax) -> bool:
 
 
 def _keep_programs(jax, folder: Path | None, size: float) -> None:
-    from jax.experimental.compilation_cache import compilation_cache
-
+    """Keep compiled programs in ``folder``, and traced ones in a folder inside it."""
     chosen = folder is not None
-    if folder is None and jax.config.jax_compilation_cache_dir:
-        return  # the user's own choice, with a limit of its own
-    folder = cache_folder() if folder is None else folder
+    own = jax.config.jax_compilation_cache_dir  # the user's choice, with a limit of its own
+    if not chosen and own and "://" in own:
+        return
+    folder = folder or (Path(own) if own else cache_folder())
+    traced = folder / "traced"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _prune(folder, size)
+        traced.mkdir(parents=True, exist_ok=True)
+        _prune([traced] if own and not chosen else [folder, traced], size)
     except OSError as error:
         message = f"cache: {str(folder)!r}; cannot be used ({error.strerror})."
         if chosen:
             raise ValueError(message) from None
         warnings.warn(f"{message} Programs are compiled in every process.", stacklevel=3)
         return
+    if find_spec("flatbuffers") is not None:  # jax writes programs with it, and does not require it
+        _traced.append(traced)
     if platform.machine() in ("x86_64", "AMD64") and not _client_has_started(jax):
         # XLA notes a preference of its own as a CPU feature in programs with AVX-512, and reports
         # it as missing whenever one is read from disk. With AVX2 it does not; runs take as long.
         flags = os.environ.get("XLA_FLAGS", "")
         if "xla_cpu_max_isa" not in flags:
             os.environ["XLA_FLAGS"] = f"{flags} --xla_cpu_max_isa=AVX2".strip()
+    if own and not chosen:
+        return
+    from jax.experimental.compilation_cache import compilation_cache
+
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     compilation_cache.reset_cache()  # jax decides at the first program whether it has one
@@ -116,9 +133,10 @@ def cache_folder() -> Path:
     return base / "flexjax" / "xla"
 
 
-def _prune(folder: Path, size: float) -> None:
+def _prune(folders: list[Path], size: float) -> None:
     """Remove the files that were used longest ago until the rest is within ``size``."""
-    found = [(entry, entry.stat()) for entry in os.scandir(folder) if entry.is_file()]
+    entries = [entry for folder in folders for entry in os.scandir(folder)]
+    found = [(entry, entry.stat()) for entry in entries if entry.is_file()]
     found.sort(key=lambda x: max(x[1].st_atime, x[1].st_mtime), reverse=True)
     total = 0
     for entry, stat in found:

@@ -19,7 +19,7 @@ REGISTRY = {
 # Signals that drive files and the command line may name.
 SIGNALS = tuple(
     "constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid "
-    "spin_up spline recorded step ramp sine polynomial chirp".split()
+    "spin_up spline bspline recorded step ramp sine polynomial chirp".split()
 )
 
 # Robots and recordings of the shipped data sets.

@@ -204,3 +204,9 @@ def derivative_where(condition, tree):
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, form = jtu.tree_flatten(arrays)
     return eqx.combine(jtu.tree_unflatten(form, _gated(condition, leaves)), rest)
+
+
+def stop(tree):
+    """``tree`` without derivatives, for Newton matrices and first guesses."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jtu.tree_map(jax.lax.stop_gradient, arrays), rest)

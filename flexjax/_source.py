@@ -1,11 +1,13 @@
-"""Signatures read from source text: importing their modules would import jax.
+"""Signatures and checks read from source text: importing their modules would import jax.
 
 The command line checks its arguments with them, so that a refusal takes no second.
 """
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 PACKAGE = Path(__file__).parent
@@ -50,5 +52,82 @@ def _default(value: ast.expr | None) -> Any:
         value = next((k.value for k in value.keywords if k.arg == "default"), None)
     try:
         return None if value is None else ast.literal_eval(value)
+    except ValueError:
+        return None
+
+
+def types_of(folder: str, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Fields of classes in a folder: name -> the classes of the folder in its annotation.
+
+    An abstract class stands for all that inherit from it.
+    """
+    classes = {k: v for k, v in _definitions(folder).items() if isinstance(v, ast.ClassDef)}
+    found: dict[str, tuple[str, ...]] = {}
+    for node in classes.values():
+        if not {node.name, *map(ast.unparse, node.bases)} & set(names):
+            continue
+        for field in node.body:
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                words = re.findall(r"\w+", ast.unparse(field.annotation))
+                found[field.target.id] = tuple(word for word in words if word in classes)
+    return found
+
+
+def check_options(folder: str, name: str, options: dict[str, Any]) -> None:
+    """Run the ``__check_init__`` of a formulation on the options, as its constructor would.
+
+    A check that needs more than its own text, or options that a converter changes, are left to the
+    constructor.
+    """
+    found = _definitions(folder)[name]
+    assert isinstance(found, ast.ClassDef)
+    checks = [x for x in found.body if getattr(x, "name", "") == "__check_init__"]
+    if not checks or any(isinstance(x, dict | tuple | list) for x in options.values()):
+        return
+    used = {x.id for x in ast.walk(checks[0]) if isinstance(x, ast.Name)}
+    space = _constants(folder, used)
+    exec(compile(ast.Module(checks, []), f"{folder}:{name}", "exec"), space)
+    try:
+        space["__check_init__"](SimpleNamespace(**fields_of(folder, name) | options))
+    except (NameError, AttributeError, TypeError):
+        return
+
+
+def _constants(folder: str, names: set[str]) -> dict[str, Any]:
+    """Those of ``names`` that are constants of a folder or one below it."""
+    texts = [file.read_text(encoding="utf-8") for file in sorted((PACKAGE / folder).rglob("*.py"))]
+    found: dict[str, Any] = {}
+    for name in names:
+        # Parsing every file would take most of the time of a refusal.
+        lines = [text for text in texts if re.search(rf"^{name} = ", text, re.MULTILINE)]
+        values = [_constant(x.value) for text in lines for x in _assignments(text, name)]
+        if len(values) == 1:  # of two constants of one name, neither is known
+            found[name] = values[0]
+    for name, value in found.items():
+        if isinstance(value, dict):
+            known = _constants(folder, {x for x in value.values() if isinstance(x, _Name)})
+            found[name] = {k: known.get(x) if isinstance(x, _Name) else x for k, x in value.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _assignments(text: str, name: str) -> list[ast.Assign]:
+    """The statements of a module that set a name."""
+    nodes = [node for node in ast.parse(text).body if isinstance(node, ast.Assign)]
+    return [x for x in nodes if isinstance(x.targets[0], ast.Name) and x.targets[0].id == name]
+
+
+class _Name(str):
+    """The name of a constant, as a value in a table."""
+
+
+def _constant(value: ast.expr) -> Any:
+    """A literal, a table of literals and names, or None."""
+    if isinstance(value, ast.Name):
+        return _Name(value.id)
+    if isinstance(value, ast.Dict) and all(isinstance(k, ast.Constant) for k in value.keys):
+        keys = [k.value for k in value.keys if isinstance(k, ast.Constant)]
+        return dict(zip(keys, map(_constant, value.values), strict=True))
+    try:
+        return ast.literal_eval(value)
     except ValueError:
         return None

@@ -47,9 +47,10 @@ def light(topic: str = "") -> list[str]:
     return [n for n, entry in CONTRACTS.items() if entry.light or topic in entry.quick_in]
 
 
-def each(quick: Collection[str]) -> list:
-    """Every formulation as a parameter of a test; those outside ``quick`` are slow."""
-    return [pytest.param(n, marks=() if n in quick else pytest.mark.slow) for n in CONTRACTS]
+def each(quick: Collection[str], of: Collection[str] = tuple(CONTRACTS)) -> list:
+    """Every formulation, or those ``of`` a list, as a parameter of a test; those outside ``quick``
+    are slow."""
+    return [pytest.param(n, marks=() if n in quick else pytest.mark.slow) for n in of]
 
 
 def method(name: str, topic: str):

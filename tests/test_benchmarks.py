@@ -6,7 +6,7 @@ from collections import Counter
 import jax.numpy as jnp
 import pytest
 
-from benchmarks import _exudyn, _harness, first_call, metal_link, profile_trace
+from benchmarks import _equations, _exudyn, _harness, first_call, metal_link, profile_trace
 
 
 def test_measure_returns_the_value_and_keeps_compilation_apart():
@@ -64,6 +64,16 @@ def test_profile_counts_crossings_and_tables(tmp_path, monkeypatch, capsys):
     assert profile_trace.both_ways(two) == [("a", "b", 2, 1)]
 
 
+def test_equations_belong_to_the_functions_that_traced_them(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(_harness, "RESULTS", tmp_path)
+    monkeypatch.setattr(_equations, "TASKS", ("simulate",))
+    (row,) = profile_trace.main(["--only", "RigidArm", "--equations", "1000"])
+    step = "simulate/_march.py:_stepper.<locals>.step"
+    assert row["equations"] >= row["inclusive"][step] > row["own"][step] > 0
+    assert sum(row["own"].values()) <= row["equations"]
+    assert f"{row['equations']:10}" in capsys.readouterr().out
+
+
 def test_first_call_measures_every_phase():
     """A case in this process, and the page of a stored result."""
     found = first_call.case("RigidArm", "one link", "simulate", threads=None)
@@ -71,13 +81,18 @@ def test_first_call_measures_every_phase():
     assert found["equations"] > 100 and found["stablehlo"] > 1000
     assert 0 < found["largest"][0][1] < found["equations"]
     rows = [
-        _harness.row("RigidArm/one link/simulate", **found, total=1.0, memory=1e8),
+        _harness.row(
+            "RigidArm/one link/simulate", **found, total=1.0, memory=1e8, warm={"total": 0.5}
+        ),
         _harness.row("FiniteElement/loop/simulate", unsupported="closed loops"),
     ]
-    stored = {**_harness.environment(), "rows": rows, "threads": None, "warm": False}
+    refused = dict.fromkeys(first_call.REFUSALS, 0.5)
+    stored = {**_harness.environment(), "rows": rows, "threads": None, "refusals": refused}
     lines = first_call.page(stored).splitlines()
     table = [line for line in lines if line.startswith("|")]
-    assert len({line.count("|") for line in table}) == 1 and "not supported" in table[-1]
+    phases, refusals = table[: -len(refused) - 2], table[-len(refused) - 2 :]
+    assert len({line.count("|") for line in phases}) == 1 and "not supported" in phases[-1]
+    assert "`flexjax --help` | 0.50" in refusals[2]
 
 
 @pytest.mark.parametrize("name", first_call.ROBOTS)

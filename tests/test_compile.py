@@ -130,6 +130,27 @@ assert jax.jit(lambda x: 2 * x)(1.0) == 2.0
     assert any(tmp_path.rglob("*-cache"))
 
 
+def test_programs_in_a_cache_of_the_user_are_read_without_messages(tmp_path):
+    """XLA would report features of the processor whenever it reads a program with AVX-512."""
+    code = """
+import os, platform
+import flexjax as fx
+fx.configure()
+import jax
+assert jax.jit(lambda x: 2 * x)(1.0) == 2.0
+flags = os.environ.get("XLA_FLAGS", "")
+assert "xla_cpu_max_isa" in flags or platform.machine() not in ("x86_64", "AMD64"), flags
+"""
+    own = {
+        "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    for _ in range(2):
+        assert _python(code, **own) == ""
+    assert any(tmp_path.rglob("*-cache"))
+
+
 def test_a_cache_that_cannot_be_written_is_a_warning(tmp_path):
     (tmp_path / "flexjax").write_text("no folder")
     code = "import flexjax as fx; fx.configure()"
@@ -141,5 +162,5 @@ def test_the_cache_has_a_limit(tmp_path):
     for i in range(4):
         (tmp_path / f"{i}-cache").write_bytes(b"x" * 100)
         os.utime(tmp_path / f"{i}-cache", (i, i))
-    _prune(tmp_path, 250)
+    _prune([tmp_path], 250)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["2-cache", "3-cache"]

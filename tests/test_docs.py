@@ -19,7 +19,7 @@ import flexjax as fx
 from flexjax.io import load_run
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
-WRITTEN = ("concepts.md", "howto.md")  # quickstart.md: test_walkthrough.py
+WRITTEN = ("concepts.md", "howto.md", "optimise.md")  # quickstart.md: test_walkthrough.py
 
 
 def blocks(page: str, language: str) -> list[str]:

@@ -216,6 +216,20 @@ def test_gradient_reaches_what_a_controller_closes_over():
     close(jax.grad(end)(3.0), (end(3.001) - end(2.999)) / 2e-3, 1e-6)
 
 
+def test_warnings_read_known_numbers_only(monkeypatch):
+    """Without jit the status of a differentiated run is known, and its coordinates are not."""
+    seen = []
+
+    def warn(self, model, traj):
+        return seen.append(np.asarray(traj.q)) or []
+
+    monkeypatch.setattr(type(SMALLEST[FIRST]()), "run_warnings", warn)
+    jax.jvp(loss(FIRST), (X,), (V,))
+    assert not seen
+    simulated(FIRST, X)
+    assert len(seen) == 1
+
+
 @pytest.mark.parametrize("what", ["frequency", "equilibrium"])
 def test_modes_and_equilibria(what):
     def frequency(x):

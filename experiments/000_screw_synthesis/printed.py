@@ -139,7 +139,7 @@ def printed_acceleration(model, flags, q, v):
 def move(term, flags, q, dx):
     """Displace ``q``; with the first error, ``dx`` is added to the rotation vectors of balls."""
     right = wrong = term.move(q, dx)
-    for s in term.layout.balls:
+    for s in term.layout.coordinates.balls:
         at = slice(s.q_start, s.q_start + 4)
         wrong = wrong.at[at].set(se3.quat_exp(se3.quat_log(q[at]) + dx[s.v_start : s.v_start + 3]))
     return jnp.where(flags[0] > 0, wrong, right)

@@ -218,7 +218,7 @@ def orders(cfg, quick, out, numbers):
 
 def digits(cfg, quick, out, numbers):
     """Relative error of product, Riccati and parallel position sweeps to extended precision."""
-    from flexjax.formulation.transfer_matrix._sweep import SWEEPS
+    from flexjax.formulation.transfer_matrix.sweep import SWEEPS
     from tests.transfer_matrix.test_sweep import _position_elements
 
     c = cfg["digits"]

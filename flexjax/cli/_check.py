@@ -19,15 +19,15 @@ from flexjax._registry import (
     check_signal_name,
     dataset_names,
 )
-from flexjax._source import fields_of, parameters_of
-from flexjax.robot._fault import (
+from flexjax._source import check_options, fields_of, parameters_of, types_of
+from flexjax.robot.files._read import read_robot
+from flexjax.robot.parts._fault import (
     drive_misfit,
     names_of,
     no_such_joint,
     no_such_sensor,
     tree_joint_names,
 )
-from flexjax.robot.files._read import read_robot
 
 FIGURES = (".png", ".pdf", ".svg")
 FILMS = (".gif", ".mp4")
@@ -133,7 +133,7 @@ def read_motion(text: str) -> tuple[str, str, list]:
     return joint, word, numbers
 
 
-def read_coordinates(texts: tuple[str, ...], names: Names) -> dict[str, float]:
+def read_coordinates(texts: tuple[str, ...], names: Names, field: str = "at") -> dict[str, float]:
     """Joint coordinates of texts such as ``elbow=1.2``."""
     found = {}
     for text in texts:
@@ -141,9 +141,9 @@ def read_coordinates(texts: tuple[str, ...], names: Names) -> dict[str, float]:
         try:
             found[joint] = float(value)
         except ValueError:
-            raise ValueError(f"at: {text!r}; expected JOINT=NUMBER, e.g. elbow=1.2.") from None
+            raise ValueError(f"{field}: {text!r}; expected JOINT=NUMBER, e.g. elbow=1.2.") from None
         if joint not in names.joints:
-            raise ValueError(no_such_joint(f"at.{joint}", joint, names.joints))
+            raise ValueError(no_such_joint(f"{field}.{joint}", joint, names.joints))
     return found
 
 
@@ -163,6 +163,9 @@ def read_formulation(text: str) -> tuple[str, dict[str, Any]]:
                 f"formulation: {text!r}; expected options as NAME=VALUE, e.g. {name}:elements=8."
             )
         options[key] = _option(text, name, defaults, key, value)
+    package, *folder, _ = REGISTRY[name].split(".")
+    if package == "flexjax":
+        check_options("/".join(folder), name, options)
     return name, options
 
 
@@ -231,7 +234,9 @@ def check_data(paths: tuple[str, ...]) -> None:
         check_data_file(path)
 
 
-def read_free(text: str, names: Names) -> tuple[str, tuple[float | None, float | None] | None]:
+def read_free(
+    text: str, names: Names, field: str = "free"
+) -> tuple[str, tuple[float | None, float | None] | None]:
     """Path and bounds of a text such as ``links.link.material.E=50e9:90e9``."""
     path, equals, bounds = text.partition("=")
     low, _, high = bounds.partition(":")
@@ -248,5 +253,26 @@ def read_free(text: str, names: Names) -> tuple[str, tuple[float | None, float |
     if known is not None and name not in (*known, "*") and not name.isdigit():
         near = difflib.get_close_matches(name, known, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(known)}."
-        raise ValueError(f"free: {text!r}; the robot has no {kind[:-1]} {name!r}; {hint}")
+        raise ValueError(f"{field}: {text!r}; the robot has no {kind[:-1]} {name!r}; {hint}")
+    if kind in PARTS:
+        _check_field(f"{field}: {text!r}", kind, path.split(".")[2:])
     return path, found
+
+
+# The class of what a path of a robot begins with.
+PARTS = {"links": "Link", "joints": "Joint", "payloads": "Payload", "sensors": "Sensor"}
+
+
+def _check_field(where: str, kind: str, steps: list[str]) -> None:
+    """Refuse a field that no such part of a robot has; the robot itself may still lack it."""
+    classes: tuple[str, ...] = (PARTS[kind],)
+    for step in steps:
+        if not classes or step == "*" or step.isdigit():
+            return  # a number, or a component of an array
+        fields = types_of("robot/parts", classes)
+        if step not in fields:
+            near = difflib.get_close_matches(step, fields, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(fields)}."
+            owner = " or ".join(classes)
+            raise ValueError(f"{where}; a {owner} has no field {step!r}; {hint}")
+        classes = fields[step]

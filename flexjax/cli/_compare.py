@@ -6,11 +6,29 @@ Example:
 """
 
 import dataclasses
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro import conf
 
 from flexjax.cli import _check, _common
+
+if TYPE_CHECKING:
+    from flexjax.robot import Robot
+    from flexjax.simulate._compare import Comparison, Row
+    from flexjax.viz import Report
+
+# Headings of the numbers in table and data, and the fields of a row that give them.
+COLUMNS = {
+    "formulation": "name",
+    "unknowns": "unknowns",
+    "tip [m]": "tip",
+    "joints [rad, m]": "joints",
+    "energy [J]": "energy",
+    "balance": "balance",
+    "first run [s]": "first_seconds",
+    "second run [s]": "run_seconds",
+}
 
 
 @dataclasses.dataclass
@@ -46,10 +64,8 @@ def run(args: Args):
     _common.start_jax()
     import jax.numpy as jnp
 
-    from flexjax.mechanism import describe
     from flexjax.robot import load_robot
     from flexjax.simulate import compare
-    from flexjax.viz import Report, animate, plot
 
     ts = jnp.linspace(0.0, args.end, args.outputs)
     robot = load_robot(args.robot)
@@ -61,38 +77,25 @@ def run(args: Args):
         result = compare(
             robot, drive, ts, dt=args.dt, formulations=chosen, progress=announce, start=start
         )
-    head = [
-        "formulation",
-        "unknowns",
-        "tip [m]",
-        "joints [rad, m]",
-        "energy [J]",
-        "balance",
-        "first run [s]",
-        "second run [s]",
-        "frequencies [Hz]",
-        "status",
-    ]
+    path = _report(args, robot, result, caught, bool(chosen)).save(args.out)
+    return f"{result}\nreport: {path.resolve()}", _data(robot, result, caught, path), 0
+
+
+def _report(
+    args: Args, robot: "Robot", result: "Comparison", caught: list[str], chosen: bool
+) -> "Report":
+    from flexjax.mechanism import describe
+    from flexjax.viz import Report, animate, plot
+
     rows = [
-        [
-            r.name,
-            r.unknowns,
-            r.tip,
-            r.joints,
-            r.energy,
-            r.balance,
-            r.first_seconds,
-            r.run_seconds,
-            ", ".join(f"{f:.4g}" for f in r.frequencies),
-            r.status,
-        ]
-        for r in result.rows
+        [*_cells(r), ", ".join(f"{f:.4g}" for f in r.frequencies), r.status] for r in result.rows
     ]
     which = "the chosen formulations" if chosen else "every formulation that supports it"
     report = Report(
         f"{robot.name} in {len(rows)} formulation{'s' * (len(rows) != 1)}",
         f"The same robot and drive over {args.end:g} s, in {which}.",
     )
+    head = [*COLUMNS, "frequencies [Hz]", "status"]
     report.heading("Agreement, frequencies, cost").table(head, rows)
     report.text(
         "Tip, joints and energy: largest difference from the reference over "
@@ -125,17 +128,24 @@ def run(args: Args):
     )
     report.figure(plot(result, "energy"), "Energies, and the error of their balance.")
     report.heading("Robot").code(str(robot)).code(str(describe(robot)))
-    path = report.save(args.out)
-    data = {
+    return report
+
+
+def _cells(row: "Row") -> list[Any]:
+    return [getattr(row, field) for field in COLUMNS.values()]
+
+
+def _data(robot: "Robot", result: "Comparison", caught: list[str], path: Path) -> dict[str, Any]:
+    rows = [
+        dict(zip(COLUMNS, _cells(r), strict=True))
+        | {"frequencies [Hz]": list(r.frequencies), "status": r.status, "reason": r.reason}
+        for r in result.rows
+    ]
+    return {
         "robot": robot.name,
         "reference": result.reference,
-        "rows": [
-            dict(zip(head[:8], row[:8], strict=True))
-            | {"frequencies [Hz]": list(r.frequencies), "status": r.status, "reason": r.reason}
-            for row, r in zip(rows, result.rows, strict=True)
-        ],
+        "rows": rows,
         "refused": result.refused,
         "warnings": caught,
         "report": str(path),
     }
-    return f"{result}\nreport: {path.resolve()}", data, 0

@@ -23,12 +23,17 @@ Examples:
 
 import dataclasses
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro import conf
 
 from flexjax._registry import dataset_names
 from flexjax.cli import _check, _common
+
+if TYPE_CHECKING:
+    from flexjax.robot import Robot
+    from flexjax.study.identify import Identification
+    from flexjax.study.identify.records._data import Data
 
 
 @dataclasses.dataclass
@@ -97,22 +102,11 @@ def run(args: Args):
         raise ValueError(f"band: {args.band}; expected two frequencies, e.g. --band 0.5 20.")
     free_parameters = _check_names(args)
     _common.start_jax()
-    from flexjax.robot import load_robot, save_robot
+    from flexjax.robot import save_robot
     from flexjax.study.free import Free
-    from flexjax.study.identify import Experiment, Modal, datasets, identify, load_dataset
-    from flexjax.study.identify.records._data import Data
+    from flexjax.study.identify import Experiment, identify
 
-    options = _read_options(args)
-    data: list[Data] = [_read(p, args, options) for p in args.data]
-    checks = [_read(p, args, options) for p in args.validate]
-    if args.robot in datasets():
-        shipped = load_dataset(args.robot)
-        robot = shipped.robot
-        data, checks = data or [shipped.training], checks or [shipped.validation]
-    else:
-        robot = load_robot(args.robot)
-    if args.frequencies:
-        data.append(Modal(list(args.frequencies)))
+    robot, data, checks = _load(args)
     name, formulation = _common.make_formulation(args.formulation, robot)
     inputs = {
         joint for d in data if isinstance(d, Experiment) for joint in d.full_drive(robot).joints
@@ -142,28 +136,51 @@ def run(args: Args):
         written.append(str(identification_report(result).save(args.report)))
     if args.save:
         written.append(str(save_robot(result.robot, args.save)))
-    low_high = result.intervals()
+    data_out = _result_data(robot.name, name, result) | {"files": written}
+    return "\n".join([*lines, *(f"wrote {path}" for path in written)]), data_out, 0
+
+
+def _load(args: Args) -> "tuple[Robot, list[Data], list[Data]]":
+    """The robot, the data to fit and those for validation."""
+    from flexjax.robot import load_robot
+    from flexjax.study.identify import Modal, datasets, load_dataset
+
+    options = _read_options(args)
+    data: list[Data] = [_read(p, args, options) for p in args.data]
+    checks: list[Data] = [_read(p, args, options) for p in args.validate]
+    if args.robot in datasets():
+        shipped = load_dataset(args.robot)
+        robot = shipped.robot
+        data, checks = data or [shipped.training], checks or [shipped.validation]
+    else:
+        robot = load_robot(args.robot)
+    if args.frequencies:
+        data.append(Modal(list(args.frequencies)))
+    return robot, data, checks
+
+
+def _result_data(robot: str, formulation: str, result: "Identification") -> dict[str, Any]:
+    columns = (
+        result.names,
+        result.units,
+        result.start,
+        result.values,
+        result.standard_errors,
+        result.intervals(),
+    )
     estimates = {
-        n: {
-            "unit": u,
-            "start": float(a),
-            "estimate": float(v),
-            "standard_error": float(se),
-            "interval": [float(lo), float(hi)],
+        name: {
+            "unit": unit,
+            "start": float(start),
+            "estimate": float(value),
+            "standard_error": float(error),
+            "interval": [float(low), float(high)],
         }
-        for n, u, a, v, se, (lo, hi) in zip(
-            result.names,
-            result.units,
-            result.start,
-            result.values,
-            result.standard_errors,
-            low_high,
-            strict=True,
-        )
+        for name, unit, start, value, error, (low, high) in zip(*columns, strict=True)
     }
-    data_out = {
-        "robot": robot.name,
-        "formulation": name,
+    return {
+        "robot": robot,
+        "formulation": formulation,
         "status": result.status,
         "estimates": estimates,
         "correlation": result.correlation.tolist(),
@@ -171,9 +188,7 @@ def run(args: Args):
         "residuals_white": result.white,
         "fit": {c.data.name: c.fits for c in result.training},
         "validation": {c.data.name: c.fits for c in result.validation},
-        "files": written,
     }
-    return "\n".join([*lines, *(f"wrote {path}" for path in written)]), data_out, 0
 
 
 def _check_names(args: Args) -> list[tuple[str, tuple[float | None, float | None] | None]]:

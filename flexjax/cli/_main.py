@@ -32,6 +32,10 @@ COMMANDS = {
         "flexjax.cli._identify",
         "estimate robot parameters from measured data, with confidence intervals",
     ),
+    "optimise": (
+        "flexjax.cli._optimise",
+        "find a move without vibration, robust over uncertain parameters, within limits",
+    ),
     "view": ("flexjax.cli._view", "show saved trajectories in a 3D page"),
     "describe": (
         "flexjax.cli._describe",

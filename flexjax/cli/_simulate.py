@@ -3,7 +3,8 @@
 The options --drive and --motion drive the joints; the other joints are free.
 
 Signals of --motion: constant, quintic, step_acceleration, bang_bang, piecewise_constant,
-trapezoid, cosine, cycloid, spin_up, spline, recorded, step, ramp, sine, polynomial, chirp.
+trapezoid, cosine, cycloid, spin_up, spline, bspline, recorded, step, ramp, sine, polynomial,
+chirp.
 
 An error message lists the arguments of a signal.
 

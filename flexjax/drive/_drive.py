@@ -13,7 +13,7 @@ from flexjax.drive._base import Base, Load
 from flexjax.drive._check import finite_faults, leaves_hold, signal_faults, signals_hold
 from flexjax.drive._controllers import PD, AbstractActuation, ActuationState, Feedback, Sampled
 from flexjax.robot import Robot
-from flexjax.robot._fault import drive_misfit, no_such_joint
+from flexjax.robot.parts._fault import drive_misfit, no_such_joint
 
 INFINITE = ("limit", "params")  # fields that may be infinite
 

@@ -11,10 +11,11 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array
 
+from flexjax._compile import filter_jit
 from flexjax._rules import derivative_where
 from flexjax._types import PieceTime, ScalarLike, Stations, hash_by_leaves
 from flexjax.drive import Drive
-from flexjax.mechanism import Energy, Snapshot, Start
+from flexjax.mechanism import SNAPSHOT, Energy, Snapshot, Start
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot, parameters_hold
 
@@ -46,23 +47,30 @@ class AbstractModel(eqx.Module):
         """The equations of motion under a drive."""
 
     @abc.abstractmethod
+    def outputs(
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Stations,
+        piece_time: PieceTime,
+        names: frozenset[str],
+    ) -> dict[str, Any]:
+        """The fields ``names`` of the snapshot; also "energy", and the "positions" of the sections.
+
+        It traces no more than these need. ``s``: stations in [0, 1] on every link; ``piece_time``
+        selects the piece of the signals.
+        """
+
     def observe(
         self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
     ) -> Snapshot:
-        """All quantities at one instant.
-
-        ``s``: stations in [0, 1] on every link; ``piece_time`` selects the piece of the signals.
-        """
+        """All quantities at one instant; see :meth:`outputs`."""
+        return Snapshot(**self.outputs(t, y, drive, s, piece_time, SNAPSHOT))
 
     @abc.abstractmethod
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
         """Energies at one instant."""
-
-    def observe_with_energy(
-        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
-    ) -> tuple[Snapshot, Energy]:
-        """Both; a model that shares work between them overrides this."""
-        return self.observe(t, y, drive, s, piece_time), self.energy(t, y, drive, piece_time)
 
     @abc.abstractmethod
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
@@ -110,7 +118,10 @@ class AbstractFormulation(eqx.Module):
         return []
 
     def run_warnings(self, model: AbstractModel, traj: Any) -> list[str]:
-        """Limits of the formulation that a finished run exceeded; ``simulate`` warns of them."""
+        """Limits of the formulation that a finished run exceeded; ``simulate`` warns of them.
+
+        Called with known numbers only, never under a transformation.
+        """
         return []
 
     def bind(self, robot: Robot, *, dtype: DTypeLike | None = None) -> AbstractModel:
@@ -121,7 +132,7 @@ class AbstractFormulation(eqx.Module):
         return _build(self, robot)
 
 
-@eqx.filter_jit
+@filter_jit
 def _build(formulation: AbstractFormulation, robot: Robot) -> AbstractModel:
     # One program: hundreds of small operations, run eagerly, take seconds.
     # A parameter outside its range gives NaN: its run ends with a status, its derivative is zero.

@@ -1,5 +1,7 @@
 """The model of every formulation whose links are floating-frame links of a chain."""
 
+from typing import Any
+
 import diffrax
 import equinox as eqx
 from jaxtyping import Array
@@ -7,16 +9,15 @@ from jaxtyping import Array
 from flexjax._types import PieceTime, ScalarLike, Stations
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
-from flexjax.mechanism import Energy, Snapshot, Start
+from flexjax.mechanism import Energy, Start
 from flexjax.mechanism.chain import (
     AbstractLinks,
     ChainTerm,
     Layout,
     Parameters,
+    chain_outputs,
     chain_parameters,
-    chain_snapshot,
     chain_start,
-    observe_with_energy,
     ran_off_link,
     sliding_links,
 )
@@ -70,15 +71,16 @@ class ChainModel(AbstractModel):
             Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
         )
 
-    def observe(
-        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
-    ) -> Snapshot:
-        return chain_snapshot(self.term(drive), t, y, s, piece_time)
-
-    def observe_with_energy(
-        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
-    ) -> tuple[Snapshot, Energy]:
-        return observe_with_energy(self.term(drive), t, y, s, piece_time)
+    def outputs(
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Stations,
+        piece_time: PieceTime,
+        names: frozenset[str],
+    ) -> dict[str, Any]:
+        return chain_outputs(self.term(drive), t, y, s, piece_time, names)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
         kinetic, elastic, gravity = self.term(drive).energies(

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from flexjax._deferred import Deferrable
 from flexjax._types import is_traced
 
 PLAIN = (str, int, float, bool, type(None))
@@ -30,7 +31,7 @@ def flatten(node: Any, arrays: list[np.ndarray]) -> Any:
             raise NotPlain("a traced number")
         arrays.append(np.asarray(node))
         return {"array": len(arrays) - 1}
-    if isinstance(node, eqx.Module):
+    if isinstance(node, eqx.Module | Deferrable):
         cls = type(node)
         if not cls.__module__.startswith("flexjax.") or "<" in cls.__qualname__:
             raise NotPlain(f"an object of class {cls.__module__}.{cls.__qualname__}")
@@ -64,12 +65,12 @@ def restore(node: Any, arrays: list) -> Any:
     raise ValueError(f"unknown kind of node {kind!r}")
 
 
-def _module(name: str, values: dict) -> eqx.Module:
+def _module(name: str, values: dict) -> eqx.Module | Deferrable:
     module, _, qualname = name.partition(":")
     if not module.startswith("flexjax.") or "." in qualname:
         raise ValueError(f"{name!r} is no class of flexjax")
     cls = getattr(import_module(module), qualname, None)
-    if not (isinstance(cls, type) and issubclass(cls, eqx.Module)):
+    if not (isinstance(cls, type) and issubclass(cls, eqx.Module | Deferrable)):
         raise ValueError(f"{name!r} is no class of flexjax")
     instance = object.__new__(cls)  # checked when it was first built
     for field in dataclasses.fields(cls):

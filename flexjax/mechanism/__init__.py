@@ -1,7 +1,11 @@
 """What every formulation shares: the tree, joints and their hardware, sections, rigid bodies."""
 
 from flexjax.mechanism._coordinates import (
+    BALL_COLUMN as BALL_COLUMN,
+    CoordinateLayout as CoordinateLayout,
     ambient_rate as ambient_rate,
+    coordinate_layout as coordinate_layout,
+    joint_configuration as joint_configuration,
     joint_coordinates as joint_coordinates,
     locked as locked,
     motor_side as motor_side,
@@ -37,9 +41,14 @@ from flexjax.mechanism._rigid_body import (
 from flexjax.mechanism._sections import (
     BeamProperties as BeamProperties,
     beam_properties as beam_properties,
+    half_sizes as half_sizes,
     link_quadrature as link_quadrature,
 )
-from flexjax.mechanism._snapshot import Energy as Energy, Snapshot as Snapshot
+from flexjax.mechanism._snapshot import (
+    SNAPSHOT as SNAPSHOT,
+    Energy as Energy,
+    Snapshot as Snapshot,
+)
 from flexjax.mechanism._start import (
     Curve as Curve,
     Shape as Shape,

@@ -4,51 +4,94 @@ The order of q: joints in robot order, motors of flexible joints, further coordi
 formulation. v has the same order, with three rates for the four numbers of a ball.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+import dataclasses
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from flexjax._types import Coordinates, Velocities
 from flexjax.numerics.screw import se3
+from flexjax.robot import Robot
+
+# Where the three rates of a ball begin among those of its joint.
+BALL_COLUMN = {"spherical": 0, "free": 3}
 
 
-class Ball(Protocol):
+class Ball(NamedTuple):
     """Place of a quaternion in q, and of its angular velocity in v."""
 
-    @property
-    def q_start(self) -> int: ...
+    joint: int  # index among the robot's joints
+    q_start: int
+    v_start: int
+
+
+@dataclasses.dataclass(frozen=True)
+class CoordinateLayout:
+    """Places of joint coordinates in q and v."""
+
+    q_start: tuple[int, ...]  # of each joint of the robot; -1: it closes a loop
+    v_start: tuple[int, ...]
+    nq: int
+    nv: int
+    dofs: int
+    motors: tuple[int, ...]  # dofs of the flexible joints, in robot order
+    balls: tuple[Ball, ...]
 
     @property
-    def v_start(self) -> int: ...
-
-
-class CoordinateLayout(Protocol):
-    """Places of joint coordinates in q and v; ``motors`` are the dofs of flexible joints."""
+    def q_motors(self) -> slice:
+        start = self.dofs + len(self.balls)
+        return slice(start, start + len(self.motors))
 
     @property
-    def nv(self) -> int: ...
+    def v_motors(self) -> slice:
+        return slice(self.dofs, self.dofs + len(self.motors))
 
-    @property
-    def dofs(self) -> int: ...
+    def q_of_v(self) -> Int[np.ndarray, " nv"]:
+        """Index in q of every plain coordinate of v; -1 for the rates of balls."""
+        table = np.arange(self.nv)
+        for ball in self.balls:
+            table[ball.v_start + 3 :] += 1
+        for ball in self.balls:
+            table[ball.v_start : ball.v_start + 3] = -1
+        return table
 
-    @property
-    def motors(self) -> tuple[int, ...]: ...
 
-    @property
-    def q_motors(self) -> slice: ...
+def coordinate_layout(robot: Robot, more: int = 0) -> CoordinateLayout:
+    """Joints in robot order, motors of flexible joints, ``more`` coordinates of a formulation."""
+    q_start, v_start, motors, balls, q, v = [], [], [], [], 0, 0
+    for i, joint in enumerate(robot.joints):
+        q_start.append(-1 if joint.loop else q)
+        v_start.append(-1 if joint.loop else v)
+        if joint.loop:
+            continue
+        if joint.flexible:
+            motors.append(v)
+        if joint.type in BALL_COLUMN:
+            column = BALL_COLUMN[joint.type]
+            balls.append(Ball(i, q + column, v + column))
+        v += joint.dofs
+        q = v + len(balls)
+    more += len(motors)
+    starts = tuple(q_start), tuple(v_start)
+    return CoordinateLayout(*starts, q + more, v + more, v, tuple(motors), tuple(balls))
 
-    @property
-    def v_motors(self) -> slice: ...
 
-    @property
-    def balls(self) -> Sequence[Ball]: ...
-
-    def q_of_v(self) -> np.ndarray:
-        """(nv,) position in q of every plain coordinate of v; -1 for the rates of balls."""
-        ...
+def joint_configuration(
+    layout: CoordinateLayout, x: Float[Array, " D"], motors: Float[Array, " D"]
+) -> Coordinates:
+    """q at joint coordinates ``x`` and motor-side coordinates ``motors``; zero behind these."""
+    parts, at = [], 0
+    for ball in layout.balls:
+        end = ball.v_start + 3
+        parts += [x[at : ball.v_start], se3.quat_exp(x[ball.v_start : end])]
+        at = end
+    parts.append(x[at:])
+    if layout.motors:
+        parts.append(motors[np.array(layout.motors, int)])
+    behind = layout.nq - layout.q_motors.stop
+    return jnp.concatenate([*parts, jnp.zeros(behind, x.dtype)])
 
 
 def move(layout: CoordinateLayout, q: Coordinates, dx: Velocities) -> Coordinates:

@@ -1,6 +1,7 @@
 """Stiffness and inertia per length along a link, however it is described."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,6 +12,7 @@ from jaxtyping import Array, Float
 
 from flexjax._types import Scalar
 from flexjax.robot import BeamConstants, Link, Piece
+from flexjax.robot.parts._section import AbstractSection
 
 
 class BeamProperties(eqx.Module):
@@ -38,15 +40,21 @@ def _pieces(link: Link) -> tuple[Piece, ...]:
     return (Piece(jnp.ones_like(link.length), **{f: getattr(link, f) for f in fields}),)
 
 
+def section_at(piece: Piece, x: Scalar) -> AbstractSection:
+    """The section at the local coordinate x in [0, 1] of a piece."""
+    section = piece.section
+    assert section is not None  # the robot's checks refuse a piece without
+    if piece.section_end is None:
+        return section
+    return jtu.tree_map(lambda a, b: (1 - x) * a + x * b, section, piece.section_end)
+
+
 def _piece_properties(piece: Piece, x: Scalar) -> BeamProperties:
     """At the local coordinate x in [0, 1] of a piece."""
     if piece.constants is not None:
         return _from_constants(piece.constants)
-    section, m = piece.section, piece.material
-    assert section is not None and m is not None  # the robot's checks refuse a piece without
-    if piece.section_end is not None:
-        section = jtu.tree_map(lambda a, b: (1 - x) * a + x * b, section, piece.section_end)
-    p = section.properties()
+    m, p = piece.material, section_at(piece, x).properties()
+    assert m is not None  # the robot's checks refuse a piece without
     G = m.shear_modulus
     return BeamProperties(
         EA=m.E * p.A,
@@ -74,19 +82,40 @@ def _starts(pieces: Sequence[Piece]) -> Array:
     return jnp.concatenate([jnp.zeros(1, fractions.dtype), jnp.cumsum(fractions)])
 
 
-def beam_properties(link: Link, s: Float[Array, " S"]) -> BeamProperties:
-    """Properties at stations ``s`` in [0, 1]; at a border those of the outboard piece."""
+def _along(link: Link, s: Float[Array, " S"], read: Callable[[Piece, Scalar], Any]) -> Any:
+    """``read`` at stations ``s`` in [0, 1]; at a border that of the outboard piece."""
     pieces = _pieces(link)
     starts = _starts(pieces)
 
-    def along(i: int) -> BeamProperties:
+    def of_piece(i: int):
         local = jnp.clip((s - starts[i]) / pieces[i].fraction, 0.0, 1.0)
-        return jax.vmap(lambda x: _piece_properties(pieces[i], x))(local)
+        return jax.vmap(lambda x: read(pieces[i], x))(local)
 
-    result = along(0)
+    result = of_piece(0)
     for i in range(1, len(pieces)):
-        result = jtu.tree_map(lambda a, b, i=i: jnp.where(s >= starts[i], b, a), result, along(i))
+        outboard = s >= starts[i]
+        result = jtu.tree_map(lambda a, b, m=outboard: jnp.where(m, b, a), result, of_piece(i))
     return result
+
+
+def beam_properties(link: Link, s: Float[Array, " S"]) -> BeamProperties:
+    """Properties at stations ``s`` in [0, 1]; at a border those of the outboard piece."""
+    return _along(link, s, _piece_properties)
+
+
+def half_sizes(link: Link, s: Float[Array, " S"]) -> tuple[Float[Array, " S"], Float[Array, " S"]]:
+    """Distances of the surface from the axis along local y and z, at stations ``s`` [m]."""
+
+    def read(piece: Piece, x: Scalar) -> tuple[Array, Array]:
+        size = None if piece.section is None else section_at(piece, x).half_sizes()
+        if size is None:
+            raise ValueError(
+                f"links.{link.name}: its section has no dimensions, and its surface strain is "
+                "unknown; describe the link by a section with dimensions, e.g. fx.Rectangle."
+            )
+        return size
+
+    return _along(link, s, read)
 
 
 def link_quadrature(link: Link, points: int = 4) -> tuple[Float[Array, " n"], Float[Array, " n"]]:

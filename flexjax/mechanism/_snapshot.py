@@ -1,5 +1,7 @@
 """What a model reports at one instant: always spatial, world frame, SI units."""
 
+import dataclasses
+
 import equinox as eqx
 from jaxtyping import Array, Float
 
@@ -44,3 +46,6 @@ class Snapshot(eqx.Module):
     deflection: Float[Array, "L S 3"]  # from the tangent at the link's base, in the axes there
     strain: Float[Array, "L S 6"]  # axial, shear y, shear z, torsion, curvature y, curvature z
     reaction: Float[Array, "J 6"]  # parent on child, at the joint
+
+
+SNAPSHOT = frozenset(field.name for field in dataclasses.fields(Snapshot))

@@ -5,9 +5,9 @@ The result is a Robot, so files, formulations, drives and plots work on it as on
 
 import dataclasses
 
-from flexjax.robot._joint import Joint, Payload
-from flexjax.robot._link import Link
 from flexjax.robot._robot import Robot
+from flexjax.robot.parts._joint import Joint, Payload
+from flexjax.robot.parts._link import Link
 
 GROUND = "ground"
 

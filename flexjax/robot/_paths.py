@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax._types import as_float
-from flexjax.robot._document import plain
-from flexjax.robot._fault import RobotError
-from flexjax.robot._fields import PARAMETERS, unit_of
-from flexjax.robot._joint import Joint
+from flexjax.robot._table import columns, short
 from flexjax.robot.check._check import check_robot
-from flexjax.robot.files._table import columns, short
+from flexjax.robot.parts._document import plain
+from flexjax.robot.parts._fault import RobotError
+from flexjax.robot.parts._fields import PARAMETERS, unit_of
+from flexjax.robot.parts._joint import Joint
 
 WHERE = "path"
 ABSENT = "is absent in this robot; give the field in the description before it is set or freed"

@@ -7,10 +7,10 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from flexjax._types import NumbersLike, as_float
-from flexjax.robot._joint import Joint, Payload, Sensor
-from flexjax.robot._link import Link
+from flexjax.robot._table import robot_table
 from flexjax.robot.check._check import check_robot
-from flexjax.robot.files._table import robot_table
+from flexjax.robot.parts._joint import Joint, Payload, Sensor
+from flexjax.robot.parts._link import Link
 
 GROUND = "ground"
 

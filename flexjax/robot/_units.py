@@ -1,8 +1,8 @@
 """Units of sensor readings and joint efforts."""
 
 from flexjax._types import is_traced
-from flexjax.robot._joint import Joint, Sensor
 from flexjax.robot._robot import Robot
+from flexjax.robot.parts._joint import Joint, Sensor
 
 
 def sensor_unit(sensor: Sensor, robot: Robot) -> str:

@@ -21,4 +21,11 @@ from flexjax.simulate._linear import (
     modes as modes,
 )
 from flexjax.simulate._range import RANGE_CHECK as RANGE_CHECK
+from flexjax.simulate._rest import Rest as Rest, rest as rest
 from flexjax.simulate._simulate import simulate as simulate
+from flexjax.simulate.trajectory import (
+    Trajectory as Trajectory,
+    peak_deflection as peak_deflection,
+    residual_vibration as residual_vibration,
+    surface_strain as surface_strain,
+)

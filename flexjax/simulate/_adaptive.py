@@ -1,5 +1,7 @@
 """Runs whose steps a diffrax controller chooses."""
 
+import functools
+
 import diffrax
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ from flexjax._results import Status
 from flexjax.drive.signal import prepare as prepare_signals, separate
 from flexjax.numerics.term import State
 from flexjax.simulate._arguments import Run
-from flexjax.simulate._assemble import assemble, choose_rows
+from flexjax.simulate._assemble import Marched, assemble, choose_rows
 from flexjax.simulate._controller import stopping_at
 from flexjax.simulate._jump import AfterJumps, rates_jump
 from flexjax.simulate._march import RunState, all_finite
@@ -19,7 +21,6 @@ from flexjax.simulate._start import first_state
 from flexjax.simulate.trajectory import Trajectory
 
 
-@filter_jit
 def run_adaptive(
     run: Run,
     dt: float,
@@ -28,6 +29,17 @@ def run_adaptive(
     max_steps: int,
 ) -> Trajectory:
     """The trajectory of an adaptive run; ``dt`` is its first step."""
+    return assemble(run, _integrate(run, dt, controller, adjoint, max_steps))
+
+
+@functools.partial(filter_jit, keep=False)  # diffrax reports some errors by a callback
+def _integrate(
+    run: Run,
+    dt: float,
+    controller: diffrax.AbstractStepSizeController,
+    adjoint: diffrax.AbstractAdjoint,
+    max_steps: int,
+) -> Marched:
     holds, given, start = guarded(run.model, run.drive, run.start)
     in_order, ts = increasing(run.ts)
     drive = given = prepare_signals(given)
@@ -64,7 +76,7 @@ def run_adaptive(
         shown = solver.begun(ts[-1], end.y)[0]
         ys = jtu.tree_map(lambda x, last: x.at[-1].set(last), ys, shown)
     mean = (ts[-1] - ts[0]) / jnp.maximum(end.steps, 1)
-    return assemble(run, given, ys, run.ts, end, mean)
+    return Marched(given, ys, run.ts, end, mean)
 
 
 def _outcome(run: Run, solution: diffrax.Solution, holds: jax.Array):

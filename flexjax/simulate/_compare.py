@@ -161,7 +161,7 @@ def _run(model: AbstractModel, drive: Drive, ts: NumbersLike, n_modes: int, opti
         begin = time.perf_counter()
         traj = jax.block_until_ready(simulate(model, drive, ts, **settings))
         seconds.append(time.perf_counter() - begin)
-    reason = "" if traj.ok else failure_of(traj).reason
+    reason = "" if traj.ok else failure_of(traj, drive).reason
     try:
         frequencies = tuple(float(f) for f in modes(model, n=n_modes).frequencies)
     except (ValueError, ArithmeticError, RuntimeError) as error:

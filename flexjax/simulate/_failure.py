@@ -1,24 +1,29 @@
 """The exception of a failed run: status, time and place."""
 
 import numpy as np
+from jax import lax
 
 from flexjax._results import SimulationError, Status
 from flexjax._types import is_traced
+from flexjax.drive import Drive
 from flexjax.robot import robot_faults
 from flexjax.simulate.trajectory import Trajectory
 
 
-def raise_failure(traj: Trajectory) -> None:
+def raise_failure(traj: Trajectory, drive: Drive) -> None:
     if is_traced(traj.status) or traj.status.ndim or traj.ok:
         return
-    raise failure_of(traj)
+    raise failure_of(traj, drive)
 
 
-def failure_of(traj: Trajectory) -> SimulationError:
-    """Why a run failed, with time and place."""
+def failure_of(traj: Trajectory, drive: Drive) -> SimulationError:
+    """Why a run under ``drive`` failed, with time and place."""
     status, where = Status(int(traj.status)), int(traj.where)
     if status == Status.invalid_parameter:
-        return SimulationError(status, float(traj.t_fail), None, " ".join(robot_faults(traj.robot)))
+        # Outside jit, parameters that are differentiated have values too.
+        robot, drive = lax.stop_gradient((traj.robot, drive))
+        faults = [*robot_faults(robot), *drive.value_faults()]
+        return SimulationError(status, float(traj.t_fail), None, " ".join(faults))
     place = f"joint {traj.robot.joints[where].name!r}" if where >= 0 else _busiest(traj)
     return SimulationError(status, float(traj.t_fail), place)
 

@@ -62,7 +62,7 @@ def inverse_dynamics(
                 }
             ),
         )
-        motors = np.array(lay.motors, int)
+        motors = np.array(lay.coordinates.motors, int)
         v, a = (jnp.concatenate([x, x[motors]]) for x in (qd, qdd))
         tau = term.inverse(Instant(0.0), y.mech.q, v, a).tau
         # A motor that follows its joint rigidly: its inertia adds to the joint's effort.

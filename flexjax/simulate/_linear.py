@@ -10,13 +10,14 @@ from jaxtyping import Array, Float
 
 from flexjax._compile import filter_jit
 from flexjax._types import ScalarLike, is_traced, ravel
-from flexjax.drive import Drive, Load, Motion
+from flexjax.drive import Drive, Load
 from flexjax.drive.signal import constant, stack
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import Robot, effort_unit, sensor_unit
 from flexjax.simulate._range import nan_outside_range, refuse_outside_range
 from flexjax.simulate._readings import read
+from flexjax.simulate._rest import held_motors
 from flexjax.simulate._start import starting_state
 from flexjax.simulate._tangent import (
     displaced,
@@ -69,17 +70,7 @@ def _lock(model: AbstractModel, at: State | Start | dict | None, lock: str) -> D
         )
     if lock == "none":
         return Drive()
-    start = at if isinstance(at, Start) else Start(joints=at) if isinstance(at, dict) else Start()
-    q, _, motor = start.vectors(model.robot)
-    slices = model.robot.dof_slices()
-    held = {}
-    for j in model.robot.tree_joints:
-        if j.dofs and j.type not in ("spherical", "free"):
-            value = (motor if j.flexible else q)[slices[j.name]]
-            held[j.name] = Motion(
-                constant(value[0]) if j.dofs == 1 else stack([constant(x) for x in value])
-            )
-    return Drive(joints=held)
+    return held_motors(model, None if isinstance(at, State) else at)
 
 
 def jacobian(

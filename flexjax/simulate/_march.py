@@ -4,6 +4,7 @@ Unlike ``diffeqsolve`` it differentiates in forward and reverse mode by default,
 mode recomputes nothing that rounds differently.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import diffrax
@@ -43,6 +44,11 @@ class RunState(eqx.Module):
         return self.y if self.before is None else self.before
 
 
+def without_solver(run: RunState) -> RunState:
+    """How a run ended, without what only another step would need."""
+    return dataclasses.replace(run, solver_state=None)
+
+
 def _choose(pick: Bool[Array, ""], a: PyTree, b: PyTree) -> PyTree:
     return jtu.tree_map(lambda x, y: jnp.where(pick, x, y), a, b)
 
@@ -57,27 +63,39 @@ def all_finite(tree: PyTree) -> Bool[Array, ""]:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(x)) for x in jtu.tree_leaves(tree)]))
 
 
-def march(
+class Prepared(eqx.Module):
+    """A run before its first step: its rows of steps, and the drive with a place for each break.
+
+    ``first``: the state at the first output. ``pieces``: a time in the piece of the signals before
+    each output.
+    """
+
+    drive: Drive
+    grid: TimeGrid
+    run: RunState
+    first: State
+    pieces: Float[Array, " T"]
+
+    @property
+    def broken(self) -> bool:
+        return self.drive.breaks().shape[0] > 0
+
+
+def prepare(
     model: AbstractModel,
     drive: Drive,
     solver: diffrax.AbstractSolver,
     ts: Float[Array, " T"],
     substeps: int,
     y0: State,
-    *,
-    checkpoint: bool,
-    report: Callable[[Array, int], None] | None = None,
-    intervals: Int[Array, ""] | None = None,
     holds: Bool[Array, ""] | bool = True,
     resumed: bool = False,
-) -> tuple[State, Float[Array, " T"], RunState]:
-    """States at ``ts`` (stacked), a time in the piece of the signals before each, and the end.
+) -> Prepared:
+    """What :func:`march` and :func:`advance` start from.
 
-    ``checkpoint``: reverse mode recomputes chunks of steps instead of storing every one.
-    ``intervals``: a traced number of output intervals after which the run ends (with breaks of the
-    drive: in forward mode only). ``holds``: whether the parameters are in their ranges; otherwise
-    the run fails before its first step. ``resumed``: the start is the end of another run, and has
-    the rates before a break at its time.
+    ``holds``: whether the parameters are in their ranges; otherwise the run fails before its first
+    step. ``resumed``: the start is the end of another run, and has the rates before a break at its
+    time.
     """
     drive, stagger = separate(drive, jnp.max(jnp.abs(ts)))
     broken = drive.breaks().shape[0] > 0
@@ -86,8 +104,6 @@ def march(
     if jumping and not resumed:
         begun = jnp.where(grid.t0 > ts[0], grid.before, grid.piece)
         grid = eqx.tree_at(lambda g: g.before, grid, begun)
-    spare = broken or intervals is not None or checkpoint
-    step = _stepper(model, drive, solver, ts, substeps, spare)
     run = _begin(model.term(drive), solver, ts, substeps, y0, grid.piece[0], holds)
     if jumping:
         run = eqx.tree_at(lambda r: r.before, run, run.y, is_leaf=lambda x: x is None)
@@ -100,15 +116,74 @@ def march(
     if broken:
         last = jnp.zeros(ts.shape, ts.dtype).at[grid.slot].set(grid.piece)[:-1]
         pieces = jnp.concatenate([ts[:1], last])
-    if not checkpoint and report is None and not broken:
-        run, ys = (
-            _even(step, run, grid, substeps)
-            if intervals is None
-            else _early(step, run, grid, substeps, intervals)
-        )
+    return Prepared(drive, grid, run, y0, pieces)
+
+
+def march(
+    model: AbstractModel,
+    drive: Drive,
+    solver: diffrax.AbstractSolver,
+    ts: Float[Array, " T"],
+    substeps: int,
+    y0: State,
+    *,
+    checkpoint: bool,
+    intervals: Int[Array, ""] | None = None,
+    holds: Bool[Array, ""] | bool = True,
+    resumed: bool = False,
+) -> tuple[State, Float[Array, " T"], RunState]:
+    """States at ``ts`` (stacked), a time in the piece of the signals before each, and the end.
+
+    ``checkpoint``: reverse mode recomputes chunks of steps instead of storing every one.
+    ``intervals``: a traced number of output intervals after which the run ends (with breaks of the
+    drive: in forward mode only). ``holds``, ``resumed``: see :func:`prepare`.
+    """
+    made = prepare(model, drive, solver, ts, substeps, y0, holds, resumed)
+    run, grid = made.run, made.grid
+    spare = made.broken or intervals is not None or checkpoint
+    step = _stepper(model, made.drive, solver, ts, substeps, spare)
+    if checkpoint or made.broken:
+        run, ys = _into_slots(step, run, grid, ts.shape[0], checkpoint, intervals)
+    elif intervals is None:
+        run, ys = _even(step, run, grid, substeps)
     else:
-        run, ys = _into_slots(step, run, grid, ts.shape[0], checkpoint, report, intervals)
-    return jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b]), y0, ys), pieces, run
+        run, ys = _early(step, run, grid, substeps, intervals)
+    return outputs(made.first, ys), made.pieces, run
+
+
+def outputs(first: State, ys: State) -> State:
+    """The states at all outputs, the first included."""
+    return jtu.tree_map(lambda a, b: jnp.concatenate([a[None], b]), first, ys)
+
+
+def advance(
+    model: AbstractModel,
+    solver: diffrax.AbstractSolver,
+    ts: Float[Array, " T"],
+    substeps: int,
+    made: Prepared,
+    carry: tuple[RunState, State],
+    begin: Int[Array, ""],
+    end: Int[Array, ""],
+) -> tuple[RunState, State]:
+    """The run after the rows from ``begin`` to ``end``, and its outputs so far (:func:`slots`).
+
+    For runs that are advanced from outside, without derivatives. The steps are those of
+    :func:`march`.
+    """
+    one = _storing(_stepper(model, made.drive, solver, ts, substeps, made.broken))
+    row = lambda k: jtu.tree_map(lambda x: x[k], made.grid)
+    return lax.fori_loop(begin, end, lambda k, carry: one(carry, row(k))[0], carry)
+
+
+def slots(y: State, count: int) -> State:
+    """Places for ``count`` outputs: the last takes what is no output."""
+    return jtu.tree_map(lambda x: jnp.zeros((count, *jnp.shape(x)), jnp.result_type(x)), y)
+
+
+def rows_until(grid: TimeGrid, intervals: Int[Array, ""]) -> Int[Array, ""]:
+    """The number of rows in the first ``intervals`` output intervals."""
+    return jnp.max(jnp.where(grid.slot < intervals, jnp.arange(1, grid.slot.shape[0] + 1), 0))
 
 
 def _begin(
@@ -196,30 +271,31 @@ def _failure(
     return status.astype(jnp.int32), jnp.where((newton == 0) & finite, where, -1)
 
 
+def _storing(step: Callable[[RunState, TimeGrid], RunState]):
+    """``step`` for a carry of the run and its outputs."""
+
+    def one(carry, row: TimeGrid):
+        run, ys = carry
+        run = step(run, row)
+        return (run, jtu.tree_map(lambda all, x: all.at[row.slot].set(x), ys, run.y)), None
+
+    return one
+
+
 def _into_slots(
     step: Callable[[RunState, TimeGrid], RunState],
     run: RunState,
     grid: TimeGrid,
     outputs: int,
     checkpoint: bool,
-    report: Callable[[Array, int], None] | None,
     intervals: Int[Array, ""] | None,
 ) -> tuple[RunState, State]:
     """The end of a run and its states at the outputs, which travel in the carry."""
-
-    def one(carry, row: TimeGrid):
-        run, ys = carry
-        run = step(run, row)
-        if report is not None:
-            report(row.slot, outputs - 1)
-        # The last place takes what is no output.
-        return (run, jtu.tree_map(lambda all, x: all.at[row.slot].set(x), ys, run.y)), None
-
-    ys = jtu.tree_map(lambda x: jnp.zeros((outputs, *jnp.shape(x)), jnp.result_type(x)), run.y)
-    carry = (run, ys)
+    one = _storing(step)
+    carry = (run, slots(run.y, outputs))
     if intervals is not None:
         # A loop that ends when its number of steps, known only when it runs, is reached.
-        count = jnp.max(jnp.where(grid.slot < intervals, jnp.arange(1, grid.slot.shape[0] + 1), 0))
+        count = rows_until(grid, intervals)
         row = lambda k: jtu.tree_map(lambda x: x[k], grid)
         run, ys = lax.fori_loop(0, count, lambda k, carry: one(carry, row(k))[0], carry)
     elif checkpoint:

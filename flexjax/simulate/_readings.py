@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, Float
 
+from flexjax._deferred import Source
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
 from flexjax.numerics.term import State
@@ -17,13 +18,15 @@ def read(
 ) -> Float[Array, " p"]:
     """(p,) readings of the robot's sensors at one state, without low-pass, delay and noise."""
     s = jnp.linspace(0.0, 1.0, stations, dtype=model.robot.gravity.dtype)
-    snap, energy = model.observe(t, y, drive, s), model.energy(t, y, drive)
-    one = jtu.tree_map(lambda x: x[None], (snap, energy))
+
+    def outputs(names):
+        found = model.outputs(t, y, drive, s, None, frozenset(names))
+        return jtu.tree_map(lambda x: x[None], found)
+
     zero = jnp.zeros((), jnp.int32)
-    traj = Trajectory(
+    traj = Trajectory.deferred(
+        Source(outputs),
         ts=t[None],
-        **{k: getattr(one[0], k) for k in type(snap).__annotations__},
-        energy=one[1],
         status=zero,
         t_fail=jnp.zeros_like(t),
         where=zero,
@@ -31,6 +34,7 @@ def read(
         final=y,
         stations=s,
         robot=model.robot,
+        ends=None,
     )
     values = measure(traj, _bare(model.robot))
     return jnp.stack([v[0] for v in values.values()]) if values else jnp.zeros(0, t.dtype)

@@ -13,13 +13,15 @@ import numpy as np
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
+from flexjax._compile import under_transformation
 from flexjax._types import NumbersLike, is_traced
 from flexjax.drive import Drive, Sampled
 from flexjax.formulation import AbstractModel, Start
-from flexjax.numerics.term import State
+from flexjax.numerics.term import AbstractTerm, State
 from flexjax.simulate._adaptive import run_adaptive
 from flexjax.simulate._arguments import Run
 from flexjax.simulate._failure import raise_failure
+from flexjax.simulate._progress import run_with_bar
 from flexjax.simulate._run import run_on_grid
 from flexjax.simulate._start import read_start
 from flexjax.simulate.trajectory import Trajectory, read_stations
@@ -62,7 +64,8 @@ def simulate(
         throw: raise :class:`SimulationError` on failure if values are concrete; otherwise read
             ``traj.status``.
         progress: show what the call does (tracing, compiling, running), and a bar with rate and
-            remaining time. This compiles a program of its own.
+            remaining time. This compiles programs of its own, and needs the fixed grid and a call
+            outside ``jax.jit``, ``grad`` and ``vmap``. Numbers are the same to rounding.
         adaptive: a diffrax step-size controller, e.g. ``diffrax.PIDController(rtol=1e-8,
             atol=1e-10)``; or ``diffrax.StepTo(ts=...)`` for given steps, which must include the
             breaks of the drive. Such runs use ``diffrax.diffeqsolve``.
@@ -82,6 +85,8 @@ def simulate(
     >>> traj.ok
     True
     """
+    if progress:
+        _refuse_progress(adaptive)
     drive = Drive() if drive is None else drive
     robot = model.robot
     drive.check(robot)
@@ -108,10 +113,11 @@ def simulate(
     else:
         intervals = None if intervals is None else jnp.asarray(intervals)
         run = dataclasses.replace(run, substeps=substeps, intervals=intervals)
-        traj = run_on_grid(run, progress)
+        traj = run_with_bar(run) if progress else run_on_grid(run)
     if throw:
-        raise_failure(traj)
-    if not is_traced(traj.status):
+        raise_failure(traj, drive)
+    # Without jit the status is known under a derivative, and the rest of the run is traced.
+    if not under_transformation():
         for message in model.formulation.run_warnings(model, traj):
             warnings.warn(message, stacklevel=2)
     return traj
@@ -164,6 +170,18 @@ def _check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: D
             f"solver: {type(solver).__name__} integrates {wanted.__name__}, but "
             f"{type(model.formulation).__name__} gives {type(term).__name__}; "
             f"expected for instance {type(model.default_solver(drive)).__name__}."
+        )
+    own = isinstance(wanted, type) and issubclass(wanted, AbstractTerm)
+    if not own and term.no_ode:
+        raise ValueError(f"solver: {type(solver).__name__} needs all rates, but {term.no_ode}.")
+
+
+def _refuse_progress(adaptive: diffrax.AbstractStepSizeController | None) -> None:
+    if adaptive is not None:
+        raise ValueError("progress: needs the fixed grid; leave out progress, or adaptive.")
+    if under_transformation():
+        raise ValueError(
+            "progress: True inside jax.jit, grad or vmap; expected a direct call. Leave it out."
         )
 
 

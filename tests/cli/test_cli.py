@@ -13,8 +13,8 @@ import pytest
 
 import flexjax as fx
 from flexjax._registry import REGISTRY, SIGNALS
-from flexjax._source import fields_of, parameters_of
-from flexjax.cli import main
+from flexjax._source import check_options, fields_of, parameters_of
+from flexjax.cli import _check, main
 from flexjax.cli._common import make_formulation
 from flexjax.cli._main import COMMANDS
 from tests._sample import sample_trajectory
@@ -147,10 +147,47 @@ MISTAKES = [
     (["identify", "bench-arm", "--free", "joints.*.stiffness", "--unit", "a"], "NAME=COLUMN"),
     (["identify", "nothing.toml", "--free", "joints.*.stiffness"], "cannot be read"),
     (["identify", "bench-arm", "--free", "joints.a.damping", "--rate", "-1"], "in Hz"),
+    (["simulate", "two-link", "--formulation", "PortHamiltonian:elements=0"], "at least 1"),
+    (["simulate", "two-link", "--formulation", "FiniteElement:basis=none"], "'hermite' or"),
+    (["simulate", "two-link", "--formulation", "ScrewSynthesis:frame=2"], "from 0 (base)"),
+    (["simulate", "two-link", "--formulation", "TransferMatrix:segments=0"], "at least 1"),
+    (["modes", "two-link", "--formulation", "TransferMatrix:chain=none"], "one of riccati"),
+    (["compare", "two-link", "--formulations", "MovingBeam:elements=0"], "at least 1"),
+    (
+        ["identify", "two-link", "--frequencies", "3", "--free", "links.upper.material.Q"],
+        "a Material has no field 'Q'",
+    ),
+    (
+        ["identify", "two-link", "--frequencies", "3", "--free", "joints.*.stifness"],
+        "did you mean 'stiffness'?",
+    ),
+    (
+        ["identify", "two-link", "--frequencies", "3", "--free", "links.upper.section.hight"],
+        "did you mean 'height'?",
+    ),
+    (["optimise", "two-link", "--duration", "0.4"], "expected the goal, e.g. --to"),
+    (["optimise", "two-link", "--to", "sholder=1"], "Did you mean 'shoulder'?"),
+    (["optimise", "two-link", "--to", "shoulder"], "to: 'shoulder'; expected JOINT=NUMBER"),
+    *(
+        (["optimise", "two-link", "--to", "shoulder=1", *rest], message)
+        for rest, message in (
+            (["--duration", "0"], "duration: '0'; expected a time in seconds"),
+            (["--duration", "0.4:0.2"], "duration: '0.4:0.2'"),
+            (["--duration", "1", "--minimise", "vibration"], "minimise: 'vibration'; expected one"),
+            (["--duration", "1", "--robust", "payloads.tool.mass=10%"], "no payload 'tool'"),
+            (["--duration", "1", "--robust", "payloads.gripper.mass=10"], "expected PATH=SHARE%"),
+            (["--duration", "1", "--limit", "speed=1"], "limit: 'speed=1'; expected one of vel"),
+            (["--duration", "1", "--limit", "velocity=-1"], "expected LIMIT=NUMBER above zero"),
+            (["--duration", "1", "--limit", "effort.wrist=1"], "expected one of shoulder, elbow"),
+            (["--duration", "1", "--limit", "jerk=1", "jerk=2"], "jerk is given twice"),
+            (["--duration", "1", "--report", "move.pdf"], "ends in .html"),
+            (["--duration", "1", "--robust", "payloads.gripper.mas=5%"], "robust: 'payloads.gri"),
+            (["--duration", "1", "--steps", "1"], "at least 2 steps"),
+        )
+    ),
 ]
 # Refused by a formulation's own checks.
 UNSUPPORTED = [
-    (["simulate", "two-link", "--formulation", "PortHamiltonian:elements=0"], "at least 1"),
     (
         ["simulate", "macchelli-parallelogram", "--formulation", "FiniteElement"],
         "Supported by: PortHamiltonian",
@@ -190,12 +227,51 @@ def test_refusals_import_no_jax(tmp_path):
     assert "drive.joints.wrist: no such joint" in done.stderr
 
 
+def test_fields_from_source_are_those_of_the_robots():
+    """No path of a parameter is refused before the robot is loaded."""
+    for name in fx.examples():
+        names = _check.check_robot(name)
+        for path in fx.paths(fx.load_robot(name)):
+            assert _check.read_free(str(path), names) == (str(path), None)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("FiniteElement", {"elements": -1}),
+        ("FiniteElement", {"contact": "ale", "basis": "bspline"}),
+        ("MovingBeam", {"elements": 0}),
+        ("MovingBeam", {"inertia": "none"}),
+        ("PortHamiltonian", {"mass": 2.0}),
+        ("PortHamiltonian", {"alpha": 0.0}),
+        ("ScrewSynthesis", {"basis": "modes", "frame": 0.5}),
+        ("TransferMatrix", {"variant": "none"}),
+        ("TransferMatrix", {"linearisation": "none"}),
+        ("TransferMatrix", {"beta": 0.0}),
+    ],
+)
+def test_options_are_refused_from_source_as_by_the_constructor(name, options):
+    folder = "/".join(REGISTRY[name].split(".")[1:-1])
+    with pytest.raises(ValueError) as early:
+        check_options(folder, name, options)
+    with pytest.raises(ValueError) as late:
+        getattr(fx, name)(**options)
+    assert str(early.value) == str(late.value)
+
+
+def test_good_options_pass_from_source():
+    for name in REGISTRY:
+        folder = "/".join(REGISTRY[name].split(".")[1:-1])
+        check_options(folder, name, {})
+    check_options("formulation/finite_element", "FiniteElement", {"elements": {"upper": 8}})
+
+
 def test_signatures_from_source_are_those_of_the_package():
     """The command line reads them without importing the package; they must not differ."""
     for name in SIGNALS:
         real = inspect.signature(getattr(fx, name)).parameters
         assert parameters_of("drive/signal", name) == {
-            key: p.default is p.empty for key, p in real.items()
+            key: p.default is p.empty for key, p in real.items() if p.kind is not p.KEYWORD_ONLY
         }
     for name in REGISTRY:
         folder = "/".join(REGISTRY[name].split(".")[1:-1])

@@ -297,7 +297,7 @@ def test_stores_of_format_3_are_read(tmp_path, traj):
 
 
 def test_checkpoints_are_checked(tmp_path):
-    from flexjax.study.identify._fit import resume
+    from flexjax.study.identify.fit._fit import resume
 
     path = tmp_path / "kept.npz"
     path.write_bytes(b"PK\x03\x04 and nothing else")

@@ -112,9 +112,15 @@ CONTRACT = Contract(
     smallest=lambda: fx.FiniteElement(elements=1),
     fine=lambda: fx.FiniteElement(elements=6, stiffening=True),
     quick_in=("equilibrium",),
-    methods=dict.fromkeys(
-        ("limited effort", "short steps", "identify"), lambda: fx.FiniteElement(elements=2)
+    methods={
+        "shapes": lambda: fx.FiniteElement(elements=4, stiffening=True),
+    }
+    | dict.fromkeys(
+        ("limited effort", "short steps", "identify", "start"),
+        lambda: fx.FiniteElement(elements=2),
     ),
+    # No rotary inertia of sections, a thousandth of this arm's inertia.
+    settings={"solver drives": {"rate": 5e-3}},
     quick=Case(
         lambda: fx.FiniteElement(elements=2),
         single,

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.study.identify._problem import build, measure_data
+from flexjax.study.identify.fit._problem import build, measure_data
 from flexjax.study.identify.uncertainty._bootstrap import readings_at, repeat
 
 

@@ -6,8 +6,8 @@ import optax
 import pytest
 
 import flexjax as fx
-from flexjax.study.identify._effect import takes_part
-from flexjax.study.identify._problem import build
+from flexjax.study.identify.fit._effect import takes_part
+from flexjax.study.identify.fit._problem import build
 
 TS = np.linspace(0.0, 0.2, 9)
 

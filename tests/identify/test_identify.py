@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.study.identify import _fit, _identify
-from flexjax.study.identify._problem import Objective, build, measure_data
+from flexjax.study.identify import _identify
+from flexjax.study.identify.fit import _fit
+from flexjax.study.identify.fit._problem import Objective, build, measure_data
 from flexjax.study.identify.uncertainty._bootstrap import repeat
 from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record, study
 

@@ -107,7 +107,11 @@ _NU = "bending in the plane neither shears nor twists"
 CONTRACT = Contract(
     smallest=lambda: fx.MovingBeam(elements=1),
     fine=lambda: fx.MovingBeam(elements=4),
-    methods={"limited effort": lambda: fx.MovingBeam(elements=2), "short steps": fx.MovingBeam},
+    methods={
+        "limited effort": lambda: fx.MovingBeam(elements=2),
+        "short steps": fx.MovingBeam,
+        "shapes": lambda: fx.MovingBeam(elements=3),
+    },
     settings={
         "short steps": {"h": 2e-3},
         # The others bend to half the length of their link, where this energy (of the fourth order)

@@ -123,11 +123,14 @@ ZERO = {
 CONTRACT = Contract(
     smallest=lambda: fx.PortHamiltonian(elements=2),
     fine=lambda: fx.PortHamiltonian(elements=16),
+    quick_in=("recomputed runs",),
     methods={
         "short steps": lambda: fx.PortHamiltonian(elements=4),
         "identify": lambda: fx.PortHamiltonian(elements=3),
+        "shapes": lambda: fx.PortHamiltonian(elements=20),
+        "solver drives": lambda: fx.PortHamiltonian(elements=1),
     },
-    settings={"short steps": {"h": 2e-3}},
+    settings={"short steps": {"h": 2e-3}, "shapes": {"tip": 1e-4, "frequency": 2e-3}},
     quick=Case(
         lambda: fx.PortHamiltonian(elements=2),
         single,

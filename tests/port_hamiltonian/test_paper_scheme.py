@@ -7,13 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import diffrax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import flexjax as fx
 from tests.port_hamiltonian import zoo
-from tests.port_hamiltonian.test_power import power_gap
+from tests.port_hamiltonian.test_power import BASE, power_gap
 from tests.port_hamiltonian.test_statics_modes import DENSITY, cantilever
 from tests.port_hamiltonian.test_step import REFERENCE
 
@@ -56,6 +57,39 @@ def test_power_and_energy_balance(alpha, record_number):
         np.max(np.abs(b - b[0])) / np.max(np.abs(traj.energy.work)),
         1e-11,
     )
+
+
+@pytest.mark.slow
+def test_explicit_solvers_follow_a_moving_base(record_number):
+    """The first section moves with the base, and the tip as with implicit steps."""
+    link = fx.Link("a", 0.8, constants=zoo.constants())
+    robot = fx.Robot("one", (link,), (fx.Joint("j", "revolute", "ground", "a"),), planar=True)
+    drive = fx.Drive(joints={"j": fx.Motion(fx.polynomial([0.1, 0.5, 2.0]))}, base=BASE)
+    ts = jnp.array([0.0, 0.05, 0.1])
+    model = fx.PortHamiltonian(elements=1, variant="paper").bind(robot)
+    explicit = fx.simulate(model, drive, ts, dt=1e-3, stations=2, solver=diffrax.Tsit5())
+    rigid = fx.simulate(fx.RigidArm().bind(robot), drive, ts, stations=2)
+    for field in ("q", "qd", "qdd"):
+        np.testing.assert_allclose(getattr(explicit, field), getattr(rigid, field), atol=1e-9)
+    off = lambda a, b: float(np.max(np.abs(np.asarray(a - b))))
+    record_number(
+        "paper's scheme, explicit steps on a moving base: first section [m]",
+        off(explicit.frames[:, 0, 0], rigid.frames[:, 0, 0]),
+        1e-8,
+    )
+    coarse, fine = (
+        off(explicit.tip, fx.simulate(model, drive, ts, dt=dt, stations=2).tip)
+        for dt in (1e-3, 5e-4)
+    )
+    record_number("paper's scheme, explicit less implicit steps on a moving base", coarse, 1e-5)
+    record_number("the same: order of the difference", np.log2(coarse / fine), (1.9, 2.2), "in")
+
+
+def test_explicit_solvers_refuse_algebraic_rates():
+    model = fx.PortHamiltonian(elements=1, variant="paper").bind(pair())
+    drive = fx.Drive(joints=JOINTS | {"j1": fx.Motion(fx.constant(0.3))})
+    with pytest.raises(ValueError, match="solver: Tsit5 .* joints j2 are algebraic"):
+        fx.simulate(model, drive, jnp.array([0.0, 0.1]), solver=diffrax.Tsit5())
 
 
 def test_frequencies_are_those_of_the_element(record_number):

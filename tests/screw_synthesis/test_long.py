@@ -31,7 +31,7 @@ def test_nothing_drifts_in_a_hundred_seconds(record_number):
     y = model.initial_state(drive, jnp.zeros(()), Start(joints={"joint1": jnp.asarray(0.6)}))
     before, stations = float(energy(term, y)), jnp.array([0.0, 1.0])
     observe = jax.jit(lambda y: model.observe(0.0, y, drive, stations).frames)
-    (ball,) = model.layout.balls
+    (ball,) = model.layout.coordinates.balls
     gap, norm, drift, turned, condition = 0.0, 0.0, 0.0, 0.0, []
     for k in range(20):
         start = np.asarray(y.mech.q)

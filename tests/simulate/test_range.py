@@ -9,7 +9,7 @@ import pytest
 import flexjax as fx
 from flexjax._results import SimulationError, Status
 from flexjax.robot import parameters_hold
-from flexjax.robot._fields import RULES
+from flexjax.robot.parts._fields import RULES
 from tests.contract_cases import RIGID, SMALLEST, each, pendulum
 from tests.rigid_arm.contract import every_joint
 
@@ -17,12 +17,12 @@ TS = np.array([0.0, 5e-3, 1e-2])
 GOOD, BAD = 1.0, -1.0
 
 
-def ended(name, scale, path="links.link.material.rho", gain=3.0, limit=None):
+def ended(name, scale, path="links.link.material.rho", gain=3.0, limit=None, throw=False):
     """A short run with one parameter multiplied by ``scale``."""
     robot = pendulum()
     robot = robot.replace(path, fx.paths(robot)[path].value * scale)
     drive = fx.Drive(joints={"root": fx.PD(gain, 0.1, fx.constant(0.6), limit)})
-    return fx.simulate(SMALLEST[name]().bind(robot), drive, TS, dt=5e-3, stations=2, throw=False)
+    return fx.simulate(SMALLEST[name]().bind(robot), drive, TS, dt=5e-3, stations=2, throw=throw)
 
 
 @pytest.mark.parametrize("name", each(RIGID))
@@ -105,6 +105,24 @@ def test_the_failure_names_the_parameter():
     for call in (fx.modes, fx.equilibrium, fx.linearise):
         with pytest.raises(ValueError, match=r"(?s)range.*material\.rho.*-1200"):
             call(model)
+
+
+@pytest.mark.parametrize(
+    ("derivative", "name", "value", "said"),
+    [
+        (jax.grad, "limit", -1.0, r"drive\.joints\.root\.limit: -1\.0; expected"),
+        (jax.jacfwd, "scale", -1.0, r"links\.link\.material\.rho = -1200\.0: expected"),
+    ],
+)
+def test_the_failure_names_what_is_differentiated(derivative, name, value, said):
+    """Outside jit a gradient has values, which no check before the run reads."""
+
+    def run(x):
+        given = dict(scale=1.0, limit=1.0) | {name: x}
+        return ended(RIGID[0], **given, throw=True).tip[-1, 1]
+
+    with pytest.raises(SimulationError, match=f"invalid_parameter.*{said}"):
+        derivative(run)(value)
 
 
 def test_results_without_a_status_are_nan():

@@ -12,6 +12,7 @@ import pytest
 import flexjax as fx
 from flexjax.simulate import _simulate
 from flexjax.simulate._march import march
+from tests.contract_cases import SMALLEST, each, light, pendulum
 from tests.simulate.arms import START, pair_model, planar_pair
 
 
@@ -24,7 +25,7 @@ def marched(model, ts, substeps, checkpoint):
     """(last joint coordinates, status) with steps stored or recomputed for reverse mode."""
     drive = fx.Drive()
     solver = model.default_solver(drive)
-    start = {joint.name: START[joint.name] for joint in model.robot.joints}
+    start = {joint.name: START.get(joint.name, 0.5) for joint in model.robot.joints}
     y0 = model.initial_state(drive, 0.0, fx.Start(start))
     ys, _, end = march(model, drive, solver, jnp.asarray(ts), substeps, y0, checkpoint=checkpoint)
     return ys.mech.q[-1], end.status
@@ -52,14 +53,11 @@ def test_forward_equals_reverse_with_outputs_on_step_boundaries(checkpoint, reco
     )
 
 
-@pytest.mark.parametrize("form", ["PortHamiltonian", "TransferMatrix"])
-def test_spare_rows_of_recomputed_runs(form):
+@pytest.mark.parametrize("name", each(light("recomputed runs")))
+def test_spare_rows_of_recomputed_runs(name):
     """Of 28 steps in 8 chunks of 4, rows of no length fill the last one. Long runs (many elements,
     small steps) ended there as non_finite where the solver divides by the step."""
-    soft = fx.Material(E=2e9, nu=0.3, rho=1200.0)
-    link = fx.Link("link", 0.5, section=fx.Rectangle(0.02, 0.02), material=soft)
-    joint = fx.Joint("joint1", "revolute", "ground", "link")
-    model = getattr(fx, form)(2).bind(fx.Robot.serial([link], [joint], planar=True))
+    model = SMALLEST[name]().bind(pendulum())
     ts = np.linspace(0.0, 0.07, 8)
     (stored, _), (recomputed, status) = (
         jax.jit(lambda m, c=c: marched(m, ts, 4, c))(model) for c in (False, True)
@@ -194,7 +192,7 @@ def test_failure_freezes_its_run_only():
     )
     with pytest.raises(fx.SimulationError, match="slide"):
         traj = tip(1e9)
-        _simulate.raise_failure(traj)
+        _simulate.raise_failure(traj, fx.Drive())
 
 
 def test_sampled_controller_holds_and_delays():
@@ -274,7 +272,7 @@ def test_continuing_from_the_final_state():
     with pytest.raises(
         fx.SimulationError, match=f"t = 0.2 s at {place}: newton_failed.*smaller dt"
     ):
-        _simulate.raise_failure(failed)
+        _simulate.raise_failure(failed, fx.Drive())
 
 
 @pytest.mark.parametrize(

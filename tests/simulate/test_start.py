@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.simulate._start import starting_state
+from tests.contract_cases import CONTRACTS, RIGID, method
 
 TS = jnp.linspace(0.0, 0.02, 3)
 
@@ -29,50 +31,59 @@ def arm(links: int = 1) -> fx.Robot:
 
 @cache
 def model(name: str, links: int = 1):
-    options = {"FiniteElement": {"elements": 2}, "ScrewSynthesis": {"modes": 4}}.get(name, {})
-    return getattr(fx, name)(**options).bind(arm(links))
+    return method(name, "start").bind(arm(links))
 
 
 @cache
-def final(name: str, links: int = 1):
-    return fx.simulate(model(name, links), None, TS, dt=0.01, stations=2, throw=False).final
+def rest(name: str, links: int = 1):
+    """A state as users have it, marked with its formulation."""
+    return starting_state(model(name, links), fx.Drive(), None)
 
 
-@pytest.mark.parametrize(
-    ("start", "said"),
-    [
-        (("RigidArm", 1), "start: a state of RigidArm; expected one of FiniteElement"),
-        (("ScrewSynthesis", 1), "start: a state of ScrewSynthesis; expected one of FiniteElement"),
-        (("TransferMatrix", 1), "start: a state of TransferMatrix; expected one of FiniteElement"),
-        (("FiniteElement", 2), "start.mech.q: shape (10,); expected (5,)"),
-    ],
-)
-def test_states_of_other_models_are_refused(start, said):
-    for use in (
-        lambda m, y: fx.simulate(m, None, TS, dt=0.01, start=y),
-        lambda m, y: jax.jit(lambda y: fx.simulate(m, None, TS, dt=0.01, start=y).tip)(y),
-        lambda m, y: fx.equilibrium(m, None, y),
-        lambda m, y: fx.modes(m, y),
-        lambda m, y: fx.linearise(m, None, y),
-    ):
-        with pytest.raises(ValueError) as error:
-            use(model("FiniteElement"), final(*start))
-        assert said in str(error.value)
-        assert "arm" in str(error.value) and "traj.final" in str(error.value)
+def test_some_formulations_have_states_of_the_same_shape():
+    """So that shapes alone cannot refuse all that the next test gives."""
+    shapes = [tuple(x.shape for x in jax.tree.leaves(rest(name).mech)) for name in CONTRACTS]
+    assert len(set(shapes)) < len(shapes)
+
+
+@pytest.mark.parametrize("name", CONTRACTS)
+def test_states_of_other_models_are_refused(name):
+    own = model(name)
+    uses = (
+        lambda y: fx.simulate(own, None, TS, dt=0.01, start=y),
+        lambda y: jax.jit(lambda y: fx.simulate(own, None, TS, dt=0.01, start=y).tip)(y),
+        lambda y: fx.equilibrium(own, None, y),
+        lambda y: fx.modes(own, y),
+        lambda y: fx.linearise(own, None, y),
+    )
+    foreign = [
+        (rest(other), f"start: a state of {other}; expected one of {name}. ")
+        for other in CONTRACTS
+        if other != name
+    ]
+    if not method(name, "start").refusals(arm(2)):
+        q, more = rest(name).mech.q, rest(name, 2).mech.q
+        foreign.append((rest(name, 2), f"start.mech.q: shape {more.shape}; expected {q.shape}"))
+    for y, said in foreign:
+        for use in uses:
+            with pytest.raises(ValueError) as error:
+                use(y)
+            assert said in str(error.value)
+            assert "arm" in str(error.value) and "traj.final" in str(error.value)
 
 
 def test_memory_of_another_drive_is_refused():
     hold = fx.Sampled(lambda t, q, qd, p: 0.0 * qd[0], period=0.01)
     drive = fx.Drive(joints={"joint0": hold})
     with pytest.raises(ValueError, match=r"start\.memory.*initial_memory"):
-        fx.simulate(model("RigidArm"), drive, TS, dt=0.01, start=final("RigidArm"))
-    y = fx.simulate(model("RigidArm"), drive, TS, dt=0.01).final
+        fx.simulate(model(RIGID[0]), drive, TS, dt=0.01, start=rest(RIGID[0]))
+    y = fx.simulate(model(RIGID[0]), drive, TS, dt=0.01).final
     with pytest.raises(ValueError, match=r"start\.memory.*initial_memory"):
-        fx.simulate(model("RigidArm"), None, TS, dt=0.01, start=y)
+        fx.simulate(model(RIGID[0]), None, TS, dt=0.01, start=y)
 
 
 def test_own_states_pass():
-    m = model("RigidArm")
+    m = model(RIGID[0])
     y = m.initial_state(fx.Drive(), 0.0, fx.Start({"joint0": 0.3}))
     whole = fx.simulate(m, None, jnp.linspace(0.0, 0.04, 5), dt=0.01, start={"joint0": 0.3})
 
@@ -88,12 +99,12 @@ def test_own_states_pass():
 
 
 def test_starts_that_are_not_finite_are_refused():
-    m = model("RigidArm")
+    m = model(RIGID[0])
     for start, said in (
         ({"joint0": jnp.nan}, "start.joints.joint0: nan; expected a finite number"),
         (fx.Start(rates={"joint0": jnp.inf}), "start.rates.joint0: inf; expected a finite number"),
         (
-            eqx.tree_at(lambda y: y.mech.q, final("RigidArm"), jnp.array([jnp.nan])),
+            eqx.tree_at(lambda y: y.mech.q, rest(RIGID[0]), jnp.array([jnp.nan])),
             "start.mech.q.0: nan; expected a finite number",
         ),
     ):

@@ -119,9 +119,12 @@ CONTRACT = Contract(
     light=True,
     smallest=lambda: fx.TransferMatrix(segments=2),
     fine=lambda: fx.TransferMatrix(segments=24),
+    settings={"shapes": {"frequency": 2e-3}},
     methods={
         "limited effort": lambda: fx.TransferMatrix(segments=4),
         "short steps": fx.TransferMatrix,
+        "shapes": lambda: fx.TransferMatrix(segments=20),
+        "start": lambda: fx.TransferMatrix(segments=5),  # the coordinates of two finite elements
         "identify": lambda: fx.TransferMatrix(segments=3),
     },
     quick=Case(

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import flexjax as fx
-from flexjax.formulation.transfer_matrix._batched_sweep import cos_sin
 from flexjax.formulation.transfer_matrix._link import segment_bodies
+from flexjax.formulation.transfer_matrix.sweep import cos_sin
 from flexjax.mechanism import rigid_inertia
 
 

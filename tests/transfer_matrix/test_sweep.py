@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.formulation.transfer_matrix._batched_sweep import Segments, riccati_segments
+from flexjax.formulation.transfer_matrix._connections import connection_laws
 from flexjax.formulation.transfer_matrix._paper import PaperTerm
-from flexjax.formulation.transfer_matrix._plane import connection_laws
-from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements
+from flexjax.formulation.transfer_matrix.sweep import SWEEPS, Elements, Segments, riccati_segments
 from flexjax.numerics.term import Mechanical
 from tests.transfer_matrix.cases import bent_state, dense_solve, extended_sweep, single_drive
 

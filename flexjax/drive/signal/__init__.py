@@ -7,12 +7,14 @@ from flexjax.drive.signal._base import (
     Sum as Sum,
     constant as constant,
 )
+from flexjax.drive.signal._bspline import BSpline as BSpline, bspline as bspline
 from flexjax.drive.signal._combine import (
     Shifted as Shifted,
     Stacked as Stacked,
     shift as shift,
     stack as stack,
 )
+from flexjax.drive.signal._shaper import Shaped as Shaped, shape as shape
 from flexjax.drive.signal._smooth import (
     Cycloid as Cycloid,
     Polynomial as Polynomial,

@@ -119,3 +119,12 @@ def check_broadcast(owner: str, **fields: NumbersLike) -> None:
         remedy = "Give both as numbers or as equal vectors."
         refuse(owner, f"shapes of {names}", sorted(shapes), "equal shapes", remedy)
     check_finite(owner, **fields)
+
+
+def check_motion(
+    owner: str, duration: NumbersLike, begin: NumbersLike, **values: NumbersLike
+) -> None:
+    """Checks of a signal that changes between ``begin`` and ``begin + duration``."""
+    check_positive(owner, duration=duration)
+    check_scalar(owner, begin=begin)
+    check_broadcast(owner, **values)

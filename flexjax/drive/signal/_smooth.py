@@ -19,8 +19,7 @@ from flexjax.drive.signal._base import AbstractSignal, Motion, no_breaks
 from flexjax.drive.signal._check import (
     check_broadcast,
     check_finite,
-    check_positive,
-    check_scalar,
+    check_motion,
     refuse,
 )
 
@@ -40,9 +39,7 @@ class Quintic(AbstractSignal):
     begin: Scalar = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
-        check_positive("quintic", duration=self.duration)
-        check_scalar("quintic", begin=self.begin)
-        check_broadcast("quintic", start=self.start, end=self.end)
+        check_motion("quintic", self.duration, self.begin, start=self.start, end=self.end)
 
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         u, way = unit_time(t, self.begin, self.duration), self.end - self.start
@@ -63,9 +60,7 @@ class Cycloid(AbstractSignal):
     begin: Scalar = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
-        check_positive("cycloid", duration=self.duration)
-        check_scalar("cycloid", begin=self.begin)
-        check_broadcast("cycloid", start=self.start, end=self.end)
+        check_motion("cycloid", self.duration, self.begin, start=self.start, end=self.end)
 
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         u, way = unit_time(t, self.begin, self.duration), self.end - self.start
@@ -89,9 +84,7 @@ class SpinUp(AbstractSignal):
     begin: Scalar = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
-        check_positive("spin_up", duration=self.duration)
-        check_scalar("spin_up", begin=self.begin)
-        check_finite("spin_up", speed=self.speed)
+        check_motion("spin_up", self.duration, self.begin, speed=self.speed)
 
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         u = unit_time(t, self.begin, self.duration)

@@ -10,11 +10,10 @@ from flexjax.drive.signal._base import AbstractSignal, Motion
 from flexjax.drive.signal._check import (
     Range,
     as_concrete,
-    check_broadcast,
     check_finite,
+    check_motion,
     check_positive,
     check_same_length,
-    check_scalar,
     check_times,
     in_order,
     refuse,
@@ -54,9 +53,7 @@ class StepAcceleration(AbstractSignal):
     begin: Scalar = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
-        check_positive("step_acceleration", duration=self.duration)
-        check_scalar("step_acceleration", begin=self.begin)
-        check_broadcast("step_acceleration", start=self.start, end=self.end)
+        check_motion("step_acceleration", self.duration, self.begin, start=self.start, end=self.end)
 
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         way = self.end - self.start
@@ -83,9 +80,8 @@ class Trapezoid(AbstractSignal):
     begin: Scalar = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
-        check_positive("trapezoid", duration=self.duration, ramp=self.ramp)
-        check_scalar("trapezoid", begin=self.begin)
-        check_broadcast("trapezoid", start=self.start, end=self.end)
+        check_motion("trapezoid", self.duration, self.begin, start=self.start, end=self.end)
+        check_positive("trapezoid", ramp=self.ramp)
         duration, ramp = as_concrete(self.duration), as_concrete(self.ramp)
         if duration is not None and ramp is not None and ramp > 0.5 * duration * (1 + 1e-6):
             expected = f"at most half of duration = {float(duration)}"
@@ -125,9 +121,7 @@ class Ramp(AbstractSignal):
     begin: Scalar = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
-        check_positive("ramp", duration=self.duration)
-        check_scalar("ramp", begin=self.begin)
-        check_finite("ramp", value=self.value)
+        check_motion("ramp", self.duration, self.begin, value=self.value)
 
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:
         zero = jnp.zeros_like(self.value)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from flexjax._types import NumbersLike, PieceTime, Scalar, ScalarLike, Times, Value, as_float
 from flexjax.drive.signal._base import AbstractSignal, Motion
-from flexjax.drive.signal._check import check_broadcast, check_finite, check_positive, check_scalar
+from flexjax.drive.signal._check import check_finite, check_motion, check_positive, check_scalar
 
 
 def between(
@@ -62,10 +62,14 @@ class Chirp(AbstractSignal):
     begin: Scalar = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
-        check_positive("chirp", duration=self.duration)
-        check_scalar("chirp", begin=self.begin)
-        check_broadcast(
-            "chirp", amplitude=self.amplitude, first=self.first, last=self.last, phase=self.phase
+        check_motion(
+            "chirp",
+            self.duration,
+            self.begin,
+            amplitude=self.amplitude,
+            first=self.first,
+            last=self.last,
+            phase=self.phase,
         )
 
     def evaluate(self, t: ScalarLike, piece_time: PieceTime = None) -> Motion:

@@ -69,6 +69,7 @@ def spin_warnings(model: ChainModel, traj: Any) -> list[str]:
     if not isinstance(links, FiniteElementLinks) or links.stiffening or np.ndim(traj.status):
         return []
     out, numbers = [], links.numbers
+    velocity = np.asarray(traj.velocity, float)  # read first: one program gives both
     good = np.isfinite(np.asarray(traj.q[:, 0]))
     if good.sum() < 2:
         return []
@@ -86,7 +87,7 @@ def spin_warnings(model: ChainModel, traj: Any) -> list[str]:
         ]
         M, K = (np.asarray(x[i], float) for x in (numbers.M, numbers.K))
         limit = first_frequency(M, K, table, length, loads)
-        spin = np.asarray(traj.velocity[:, stage.link, 0, 5], float)[good]
+        spin = velocity[:, stage.link, 0, 5][good]
         fastest, when = sustained_spin(t, spin, 2 * np.pi / limit)
         if fastest > limit:
             out.append(

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float
 
+from flexjax._rules import stop
 from flexjax._types import Coordinates, Matrix3, PieceTime, Scalar, ScalarLike, Vector3, Velocities
 from flexjax.drive import Drive, Load
 from flexjax.formulation.moving_beam import _link
@@ -38,7 +39,6 @@ from flexjax.formulation.moving_beam._strain import (
 from flexjax.mechanism import JointHardware, centreline_pose
 from flexjax.numerics.linalg import ElementChainFactors, factor_elements, solve_elements
 from flexjax.numerics.screw import se3
-from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.term import (
     AbstractLagrangianTerm,
     EnergyFlow,

@@ -9,6 +9,7 @@ import functools
 from fractions import Fraction
 from math import comb
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -81,6 +82,8 @@ def _half_product(weight: PerElement, p: Coefficients, q: Coefficients) -> PerEl
     return weight * sum((0.5 / (2 * k + 1)) * (a * b) for k, (a, b) in pairs)
 
 
+# A function of its own: energies, momenta and their derivatives need it often; traced once.
+@functools.partial(jax.jit, static_argnums=(0, 8))
 def kinetic(
     shapes: Shapes,
     X: PerElement,

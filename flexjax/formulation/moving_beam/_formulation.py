@@ -1,7 +1,7 @@
 """The nonlinear moving beam of variable length on a joint frame with arbitrary motion."""
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import diffrax
 import equinox as eqx
@@ -29,7 +29,7 @@ from flexjax.formulation.moving_beam._link import (
     arm_parameters,
     payload_parameters,
 )
-from flexjax.formulation.moving_beam._observe import snapshot
+from flexjax.formulation.moving_beam._observe import outputs
 from flexjax.formulation.moving_beam._paper import Matrices, global_matrices
 from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._start import bent_unknowns
@@ -37,7 +37,6 @@ from flexjax.formulation.moving_beam._strain import Term, is_bounded, resolve, t
 from flexjax.mechanism import (
     Energy,
     JointHardware,
-    Snapshot,
     Start,
     chain_order,
     joint_hardware,
@@ -286,10 +285,19 @@ class MovingBeamModel(AbstractModel):
         a = term.accelerate(now, q, v) if acceleration is None else acceleration
         return global_matrices(term, self._terms, now, q, v, a)
 
-    def observe(
-        self, t: ScalarLike, y: State, drive: Drive, s: Stations, piece_time: PieceTime = None
-    ) -> Snapshot:
-        return snapshot(self.term(drive), t, y, s, piece_time)
+    def outputs(
+        self,
+        t: ScalarLike,
+        y: State,
+        drive: Drive,
+        s: Stations,
+        piece_time: PieceTime,
+        names: frozenset[str],
+    ) -> dict[str, Any]:
+        found = outputs(self.term(drive), t, y, s, piece_time, names - {"energy"})
+        if "energy" in names:
+            found["energy"] = self.energy(t, y, drive, piece_time)
+        return found
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
         energies = self.term(drive).energies(Instant(t, piece_time), y.mech.q, y.mech.v)

@@ -28,11 +28,15 @@ from flexjax.formulation.moving_beam._shapes import (
     PerElement,
     Shapes,
     Unknowns,
+    along_axis,
+    monomials,
+    polynomials,
     shape_matrices,
+    slope_matrix,
 )
 from flexjax.formulation.moving_beam._strain import plus, scaled, strains
 from flexjax.mechanism import beam_properties, inertia_tensor, or_zero
-from flexjax.numerics.beam import derivative_matrix, hilbert, shift_matrix
+from flexjax.numerics.beam import hilbert, shift_matrix
 from flexjax.numerics.screw._quaternion import skew
 from flexjax.robot import Robot
 
@@ -200,50 +204,6 @@ def element_unknowns(x: Float[Array, " n*(node+own)"], n: int, node: int) -> Unk
     outer = table[:, :node]
     inner = jnp.concatenate([jnp.zeros((1, node), x.dtype), outer[:-1]])
     return jnp.concatenate([inner, outer, table[:, node:]], axis=1)
-
-
-def along_axis(powers: int) -> tuple[np.ndarray, np.ndarray]:
-    """The polynomials e1 and xi e1."""
-    e1 = np.zeros((powers, 3))
-    e1[0, 0] = 1.0
-    return e1, shift_matrix(powers) @ e1
-
-
-def slope_matrix(shapes: Shapes) -> np.ndarray:
-    """From scaled unknowns to d(ux, uy, uz)/dxi: (unknowns, moving, 3)."""
-    U, _ = shape_matrices(shapes)
-    return np.einsum("pq,uqc->upc", derivative_matrix(shapes.moving), U)
-
-
-@functools.cache
-def _motion_matrices(shapes: Shapes) -> np.ndarray:
-    """From scaled unknowns to the coefficients of all fields of :func:`polynomials`."""
-    U, twist = shape_matrices(shapes)
-    k, slope = shapes.rotating, slope_matrix(shapes)
-    bending = np.zeros((U.shape[0], k, 3))
-    # Bending slopes fit into k powers, whatever the degree of ux.
-    fit = min(shapes.moving, k)
-    bending[:, :fit, 1], bending[:, :fit, 2] = -slope[:, :fit, 2], slope[:, :fit, 1]
-    torsion = np.zeros_like(bending)
-    torsion[:, :, 0] = twist
-    dtorsion, dbending = (
-        np.einsum("pq,uqc->upc", derivative_matrix(k), x) for x in (torsion, bending)
-    )
-    parts = [U, slope, torsion, dtorsion, bending, dbending]
-    return np.concatenate([p.reshape(U.shape[0], -1) for p in parts], axis=1)
-
-
-def polynomials(shapes: Shapes, h: Unknowns) -> list[Array]:
-    """(U, dU/dxi, twist, d twist/dxi, bending, d bending/dxi) of all elements from scaled unknowns.
-
-    ``bending`` is (0, -uz', uy') times l.
-    """
-    flat = h @ jnp.asarray(_motion_matrices(shapes), h.dtype)
-    n, out, at = h.shape[0], [], 0
-    for k in (shapes.moving, shapes.moving, *[shapes.rotating] * 4):
-        out.append(flat[:, at : at + 3 * k].reshape(n, k, 3))
-        at += 3 * k
-    return out
 
 
 def _column(x: PerElement) -> Float[Array, "n 1 1"]:
@@ -437,12 +397,6 @@ def _strain_rates(
         plus(x, plus([passing * z for z in g], [jnp.zeros_like(l), *(-length_rate * z for z in g)]))
         for x, g in zip(ed, slope, strict=True)
     ]
-
-
-def monomials(xi: Scalar, count: int) -> Float[Array, " p"]:
-    """1, xi, xi^2, ..."""
-    powers = jnp.broadcast_to(xi[None], (count - 1,))
-    return jnp.cumprod(jnp.concatenate([jnp.ones(1, xi.dtype), powers]))
 
 
 def locate(arm: Arm, d: Lengths, tube: int, s: Scalar):

@@ -1,5 +1,7 @@
 """Snapshot of the moving beam: poses, velocities, accelerations, strains, reactions."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,9 +12,9 @@ from flexjax._types import Coordinates, Matrix3, PieceTime, Scalar, ScalarLike, 
 from flexjax.formulation.moving_beam import _link
 from flexjax.formulation.moving_beam._carrier import frames, twists
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm, load_wrench
-from flexjax.formulation.moving_beam._shapes import Lengths, Unknowns
+from flexjax.formulation.moving_beam._shapes import Lengths, Unknowns, monomials, polynomials
 from flexjax.formulation.moving_beam._strain import measures, scaled
-from flexjax.mechanism import Snapshot, centreline_pose, least_rotation
+from flexjax.mechanism import centreline_pose, least_rotation
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import Instant, State
 
@@ -29,14 +31,14 @@ def _section(
     shapes = term.arm.shapes
     x, e, length, xi = _link.locate(term.arm, d, tube, s)
     own, l = y[e][None], length[None]
-    U, dU, torsion, *_ = (p[0] for p in _link.polynomials(shapes, scaled(shapes, own, l)))
+    U, dU, torsion, *_ = (p[0] for p in polynomials(shapes, scaled(shapes, own, l)))
     strains = measures(shapes, term.tables.linear, own, l)[0]
-    powers = _link.monomials(xi, U.shape[0])
+    powers = monomials(xi, U.shape[0])
     values = (
         powers @ U,
         powers @ dU / length,
-        _link.monomials(xi, torsion.shape[0]) @ torsion[:, 0],
-        strains @ _link.monomials(xi, strains.shape[1]),
+        monomials(xi, torsion.shape[0]) @ torsion[:, 0],
+        strains @ monomials(xi, strains.shape[1]),
     )
     u, slope, alpha, (eps, k1, k2, k3) = (jnp.where(x < 0, 0.0, p) for p in values)
     tangent = slope.at[0].add(1.0)
@@ -79,46 +81,74 @@ def _base_rates(pose: se3.Pose, twist: se3.Twist) -> se3.Pose:
     return se3.Pose(jnp.cross(pose.rotation, -twist[3:][None]), pose.rotation @ twist[:3])
 
 
-def snapshot(
-    term: MovingBeamTerm, t: ScalarLike, state: State, s: Stations, piece_time: PieceTime
-) -> Snapshot:
-    """All outputs at one instant, at the stations ``s`` of every link."""
+DYNAMIC = frozenset({"qdd", "effort", "acceleration", "reaction"})
+
+
+def outputs(
+    term: MovingBeamTerm,
+    t: ScalarLike,
+    state: State,
+    s: Stations,
+    piece_time: PieceTime,
+    names: frozenset[str],
+) -> dict[str, Any]:
+    """Outputs at one instant, at the stations ``s`` of every link."""
     robot, D = term.robot, term.layout.dofs
     q, v = state.mech.q, state.mech.v
     now = Instant(t, piece_time, state.memory)
-    a, gap = term.dynamics(now, q, v)
-    x, xd = q[:D], v[:D]
-    effort = term.drive.effort(robot, t, piece_time, x, xd, state.memory)
-    effort = jnp.where(term.drive.prescribed(robot), gap[:D], effort)
-    base, twist, acceleration = term.base(t, piece_time)
+    found: dict[str, Any] = {"q": q[:D], "qd": v[:D], "motor": q[:D]}
+    a = None
+    if names & DYNAMIC:
+        a, gap = term.dynamics(now, q, v)
+        effort = term.drive.effort(robot, t, piece_time, q[:D], v[:D], state.memory)
+        found["effort"] = jnp.where(term.drive.prescribed(robot), gap[:D], effort)
+        found["qdd"] = a[:D]
+        if "reaction" in names:
+            found["reaction"] = reactions(term, now, q, v, a)
+    if names & {"deflection", "strain"}:
+        _, d, y = term.split(q)
+        found["deflection"], found["strain"] = _deformation(term, d, y, s)
+    if names & {"positions", "frames", "velocity", "acceleration"}:
+        found |= _motion(term, now, q, v, a, s, names)
+    return {name: found[name] for name in names}
+
+
+def _motion(
+    term: MovingBeamTerm,
+    now: Instant,
+    q: Coordinates,
+    v: Velocities,
+    a: Velocities | None,
+    s: Stations,
+    names: frozenset[str],
+) -> dict[str, Array]:
+    """Poses of the sections, their velocities and, with ``a``, accelerations."""
+    base, twist, acceleration = term.base(now.t, now.piece_time)
 
     def velocity(q, v, base, twist):
         along = (v, _base_rates(base, twist))
-        (_, R), (rate, R_rate) = jax.jvp(lambda q, b: _world(term, q, b, s), (q, base), along)
-        return rate, _spin(R, R_rate)
-
-    p, R = _world(term, q, base, s)
-    along = (v, a, _base_rates(base, twist), acceleration)
-    (rate, spin), (rate2, spin2) = jax.jvp(velocity, (q, v, base, twist), along)
+        (p, R), (rate, R_rate) = jax.jvp(lambda q, b: _world(term, q, b, s), (q, base), along)
+        return (rate, _spin(R, R_rate)), (p, R)
 
     def local(linear, angular):
         return jnp.concatenate([jnp.einsum("...ji,...j->...i", R, linear), angular], -1)
 
-    _, d, y = term.split(q)
-    deflection, strain = _deformation(term, d, y, s)
-    return Snapshot(
-        q=x,
-        qd=xd,
-        qdd=a[:D],
-        motor=x,
-        effort=effort,
-        frames=jnp.concatenate([p, jax.vmap(jax.vmap(se3.matrix_to_quat))(R)], axis=-1),
-        velocity=local(rate, spin),
-        acceleration=local(rate2, spin2),
-        deflection=deflection,
-        strain=strain,
-        reaction=reactions(term, now, q, v, a),
-    )
+    found = {}
+    if "acceleration" in names:
+        assert a is not None  # found for this output
+        along = (v, a, _base_rates(base, twist), acceleration)
+        rates, second, (p, R) = jax.jvp(velocity, (q, v, base, twist), along, has_aux=True)
+        found["velocity"], found["acceleration"] = local(*rates), local(*second)
+    elif "velocity" in names:
+        rates, (p, R) = velocity(q, v, base, twist)
+        found["velocity"] = local(*rates)
+    else:
+        p, R = _world(term, q, base, s)
+    found["positions"] = p
+    if "frames" in names:
+        quaternions = jax.vmap(jax.vmap(se3.matrix_to_quat))(R)
+        found["frames"] = jnp.concatenate([p, quaternions], axis=-1)
+    return found
 
 
 def _deformation(

@@ -19,10 +19,10 @@ from jaxtyping import Array, Float
 from flexjax._types import Coordinates, Scalar, Vector3, Velocities
 from flexjax.formulation.moving_beam._carrier import frames, twists
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
-from flexjax.formulation.moving_beam._link import along_axis
 from flexjax.formulation.moving_beam._shapes import (
     SPATIAL,
     Shapes,
+    along_axis,
     field_rows,
     length_powers,
     shape_matrices,

@@ -12,16 +12,20 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._types import Scalar
 from flexjax.numerics.beam import (
     CUBIC,
     LINEAR,
     QUINTIC,
     ShapeSet,
     coefficient_matrix,
+    derivative_matrix,
     differentiate,
+    shift_matrix,
 )
 
 Unknowns = Float[Array, "n u"]  # [inner node, outer node, own] of every element
@@ -154,3 +158,53 @@ def shape_matrices(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
         out = twist if field == "alpha" else U[:, :, ("ux", "uy", "uz").index(field)]
         out[list(rows)] = coefficient_matrix(shapes.fields[field], 0, out.shape[1]).T
     return U, twist
+
+
+def along_axis(powers: int) -> tuple[np.ndarray, np.ndarray]:
+    """The polynomials e1 and xi e1."""
+    e1 = np.zeros((powers, 3))
+    e1[0, 0] = 1.0
+    return e1, shift_matrix(powers) @ e1
+
+
+def slope_matrix(shapes: Shapes) -> np.ndarray:
+    """From scaled unknowns to d(ux, uy, uz)/dxi: (unknowns, moving, 3)."""
+    U, _ = shape_matrices(shapes)
+    return np.einsum("pq,uqc->upc", derivative_matrix(shapes.moving), U)
+
+
+@functools.cache
+def _motion_matrices(shapes: Shapes) -> np.ndarray:
+    """From scaled unknowns to the coefficients of all fields of :func:`polynomials`."""
+    U, twist = shape_matrices(shapes)
+    k, slope = shapes.rotating, slope_matrix(shapes)
+    bending = np.zeros((U.shape[0], k, 3))
+    # Bending slopes fit into k powers, whatever the degree of ux.
+    fit = min(shapes.moving, k)
+    bending[:, :fit, 1], bending[:, :fit, 2] = -slope[:, :fit, 2], slope[:, :fit, 1]
+    torsion = np.zeros_like(bending)
+    torsion[:, :, 0] = twist
+    dtorsion, dbending = (
+        np.einsum("pq,uqc->upc", derivative_matrix(k), x) for x in (torsion, bending)
+    )
+    parts = [U, slope, torsion, dtorsion, bending, dbending]
+    return np.concatenate([p.reshape(U.shape[0], -1) for p in parts], axis=1)
+
+
+def polynomials(shapes: Shapes, h: Unknowns) -> list[Array]:
+    """(U, dU/dxi, twist, d twist/dxi, bending, d bending/dxi) of all elements from scaled unknowns.
+
+    ``bending`` is (0, -uz', uy') times l.
+    """
+    flat = h @ jnp.asarray(_motion_matrices(shapes), h.dtype)
+    n, out, at = h.shape[0], [], 0
+    for k in (shapes.moving, shapes.moving, *[shapes.rotating] * 4):
+        out.append(flat[:, at : at + 3 * k].reshape(n, k, 3))
+        at += 3 * k
+    return out
+
+
+def monomials(xi: Scalar, count: int) -> Float[Array, " p"]:
+    """1, xi, xi^2, ..."""
+    powers = jnp.broadcast_to(xi[None], (count - 1,))
+    return jnp.cumprod(jnp.concatenate([jnp.ones(1, xi.dtype), powers]))

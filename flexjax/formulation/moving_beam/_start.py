@@ -9,13 +9,15 @@ from jaxtyping import Array, Float
 
 from flexjax._types import Matrix3, Scalar, Vector3
 from flexjax.formulation.moving_beam._carrier import ArmLayout
-from flexjax.formulation.moving_beam._link import Arm, element_unknowns, monomials, polynomials
+from flexjax.formulation.moving_beam._link import Arm, element_unknowns
 from flexjax.formulation.moving_beam._shapes import (
     CONTINUITY,
     Lengths,
     PerElement,
     Shapes,
     field_rows,
+    monomials,
+    polynomials,
 )
 from flexjax.formulation.moving_beam._strain import scaled, times
 from flexjax.mechanism import Curve, Shape, directions, untwisted

@@ -318,6 +318,8 @@ def plus(p: Coefficients, q: Coefficients) -> Coefficients:
     return [a + b for a, b in zip(short, long, strict=False)] + long[len(short) :]
 
 
+# A function of its own, as the kinetic energy: traced once.
+@functools.partial(jax.jit, static_argnums=0)
 def strain_energy(
     tables: StrainTables,
     y: Unknowns,

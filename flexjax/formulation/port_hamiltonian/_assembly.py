@@ -65,31 +65,31 @@ class Assembly(eqx.Module):
     @property
     def locked(self) -> Bool[np.ndarray, " nv"]:
         """Rates that a Motion fixes: the motor of a flexible joint, or the joint."""
-        return mechanism.locked(self.structure, self.drive.prescribed(self.robot))
+        return mechanism.locked(self.structure.coordinates, self.drive.prescribed(self.robot))
 
     def masks(self) -> tuple[Bool[np.ndarray, "L n"], Bool[np.ndarray, "L n"]]:
         """Unknowns of the joints that exist (not padded), and those that a Motion fixes."""
         table = self.structure.rate_table()
-        return table < self.structure.nv, np.append(self.locked, False)[table]
+        return table < self.structure.coordinates.nv, np.append(self.locked, False)[table]
 
     # --- coordinates
     def move(self, q: Coordinates, dv: Velocities) -> Coordinates:
         """``q`` displaced by ``dv``."""
-        return mechanism.move(self.structure, q, dv)
+        return mechanism.move(self.structure.coordinates, q, dv)
 
     def coordinates(self, q: Coordinates) -> Float[Array, " D"]:
         """Link-side joint coordinates: rotation vectors for balls."""
-        return mechanism.joint_coordinates(self.structure, q)
+        return mechanism.joint_coordinates(self.structure.coordinates, q)
 
     def motor_side(
         self, q: Coordinates, v: Velocities
     ) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Motor-side joint coordinates and rates."""
-        return mechanism.motor_side(self.structure, q, v)
+        return mechanism.motor_side(self.structure.coordinates, q, v)
 
     def to_v(self, per_dof: Float[Array, " D"]) -> Velocities:
         """Motor-side values per rate; those of flexible joints at their motors."""
-        return mechanism.to_v(self.structure, per_dof)
+        return mechanism.to_v(self.structure.coordinates, per_dof)
 
     def prescribed(
         self, t: ScalarLike, piece_time: PieceTime
@@ -100,7 +100,7 @@ class Assembly(eqx.Module):
 
     def plain(self, q: Coordinates) -> Velocities:
         """Coordinates in the order of v; zero at balls, which no Motion fixes."""
-        table = self.structure.q_of_v()
+        table = self.structure.coordinates.q_of_v()
         return jnp.where(table >= 0, q[np.maximum(table, 0)], 0.0)
 
     def held(self, dx: PortTangent) -> PortTangent:
@@ -116,8 +116,9 @@ class Assembly(eqx.Module):
         lin = structure.lin
         plain = jnp.concatenate([q, jnp.zeros(1, q.dtype)])[structure.plain_table()]
         balls = jnp.broadcast_to(jnp.eye(lin, dtype=q.dtype), (structure.links, lin, lin))
-        for i, at, _ in structure.balls:
-            balls = balls.at[i].set(se3.quat_to_matrix(q[at : at + 4]))
+        for joint, at, _ in structure.coordinates.balls:
+            link = structure.joint_of.index(joint)
+            balls = balls.at[link].set(se3.quat_to_matrix(q[at : at + 4]))
         return plain, balls
 
     # --- ground, joints, loops
@@ -294,7 +295,7 @@ class Assembly(eqx.Module):
         if self.passive_hardware:
             hardware = self.parameters.hardware
             now = Instant(t, piece_time, memory)
-            return mechanism.joint_forces(structure, hardware, drive, robot, now, q, v)
+            return mechanism.joint_forces(structure.coordinates, hardware, drive, robot, now, q, v)
         driven = zero = jnp.zeros_like(v)
         if drive.joints:
             x, xd = self.motor_side(q, v)
@@ -317,7 +318,7 @@ class Assembly(eqx.Module):
             spin, rotor = self.spins(self.at_parents(y.V, ground), y.v), parameters.joints.rotor
             each = jnp.where(rotor > 0, spin**2 / jnp.where(rotor > 0, rotor, 1.0), 0.0)
             kinetic = kinetic + 0.5 * jnp.sum(each)
-        joints = mechanism.joint_energy(structure, parameters.hardware, y.q)
+        joints = mechanism.joint_energy(structure.coordinates, parameters.hardware, y.q)
         moment = parameters.weight[None] * y.x
         if parameters.moment is not None:
             moment = moment + mv(orientation_matrix(y.orientation), parameters.moment)

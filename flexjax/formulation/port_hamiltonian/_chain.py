@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import PieceTime, Scalar, ScalarLike, Velocities, ravel
 from flexjax.drive import Drive, Feedback
-from flexjax.formulation.port_hamiltonian import _joint, _loops, _stage, _start
+from flexjax.formulation.port_hamiltonian import _joint, _loops, _newton, _stage, _start
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, Ground
 from flexjax.formulation.port_hamiltonian._joint import stack_links
 from flexjax.formulation.port_hamiltonian._link import strain_rate
@@ -142,7 +142,9 @@ def _applied(
     arm: Assembly, mech: PortState, now: InstantKinematics
 ) -> tuple[Float[Array, "d L K"], Float[Array, "d L N"], Scalar]:
     """(wrenches on the nodes, strain rates, power dissipated)."""
-    elements, V = arm.parameters.elements, now.V
+    # Base twists of the state and not of the drive: both ends of an element have the same error in
+    # time, of which a stiff damper would see the difference.
+    elements, V = arm.parameters.elements, mech.V
     kappa = mech.Q + elements.rest
     strain = strain_rate(kappa, V)
     w, loss = elements.damped_wrench(mech.Q, mech.Q, lambda: strain)
@@ -416,6 +418,12 @@ class AbstractMechanismTerm(AbstractMultistageTerm):
     def ambient(self, mech: PortState, dx: PortTangent) -> PortState:
         return _start.ambient(self.arm, mech, dx)
 
+    def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
+        # The midpoint rule prescribes the mean rate of a step.
+        rate = self.arm.prescribed(t, piece_time)[1]
+        mech = dataclasses.replace(y.mech, v=jnp.where(self.arm.locked, rate, y.mech.v))
+        return dataclasses.replace(y, mech=mech)
+
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         return self.arm.motor_side(y.mech.q, y.mech.v)
 
@@ -444,8 +452,8 @@ class PortTerm(AbstractMechanismTerm):
     def limits(self, stage: Stage, unknowns: Unknowns) -> Limits | None:
         return _stage.limits(self.arm, stage, unknowns)
 
-    def linearise(self, stage: Stage, unknowns: Unknowns) -> tuple[Unknowns, _stage.NewtonMatrix]:
-        return _stage.linearise(self.arm, stage, unknowns)
+    def linearise(self, stage: Stage, unknowns: Unknowns) -> tuple[Unknowns, _newton.NewtonMatrix]:
+        return _newton.linearise(self.arm, stage, unknowns)
 
     def arrive(
         self, stage: Stage, unknowns: Unknowns, factor: float
@@ -465,12 +473,6 @@ class PortTerm(AbstractMechanismTerm):
         still = jax.tree.map(jnp.zeros_like, y.memory)
         return State(mech, now.power, now.loss, still, y.origin)
 
-    def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
-        # The midpoint rule prescribes the mean rate of a step.
-        rate = self.arm.prescribed(t, piece_time)[1]
-        mech = dataclasses.replace(y.mech, v=jnp.where(self.arm.locked, rate, y.mech.v))
-        return dataclasses.replace(y, mech=mech)
-
 
 class PlanarPortTerm(PortTerm, AbstractBatchedTerm):
     """Staggered elements in the plane with a quadratic strain energy.
@@ -483,4 +485,4 @@ class PlanarPortTerm(PortTerm, AbstractBatchedTerm):
         self, stage: Stage, unknowns: Unknowns, batched: tuple[PyTree, PyTree], size: int
     ) -> Unknowns:
         marks = (batched[0].arm, batched[1])
-        return _stage.corrections(self.arm, stage, unknowns, marks, size)
+        return _newton.corrections(self.arm, stage, unknowns, marks, size)

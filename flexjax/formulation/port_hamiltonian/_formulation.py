@@ -2,7 +2,7 @@
 and closed chains."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import diffrax
 import equinox as eqx
@@ -26,7 +26,7 @@ from flexjax.formulation.port_hamiltonian._loops import (
     loop_parameters,
     loop_plans,
 )
-from flexjax.formulation.port_hamiltonian._observe import snapshot
+from flexjax.formulation.port_hamiltonian._observe import MOVING, outputs
 from flexjax.formulation.port_hamiltonian._paper import PaperTerm, paper_refusals
 from flexjax.formulation.port_hamiltonian._parameters import (
     MechanismParameters,
@@ -35,7 +35,7 @@ from flexjax.formulation.port_hamiltonian._parameters import (
     structure_of,
 )
 from flexjax.formulation.port_hamiltonian._start import initial_state
-from flexjax.mechanism import Energy, Snapshot, Start, flexible_joint_refusals
+from flexjax.mechanism import Energy, Start, flexible_joint_refusals
 from flexjax.numerics.solver import ImplicitMidpoint
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
@@ -133,16 +133,19 @@ class PortHamiltonianModel(AbstractModel):
         mech = initial_state(self.assembly(drive), t0, start)
         return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
 
-    def observe(
+    def outputs(
         self,
         t: ScalarLike,
         y: State,
         drive: Drive,
         s: Float[Array, " S"],
-        piece_time: PieceTime = None,
-    ) -> Snapshot:
-        now = self.term(drive).instant(t, y.mech, piece_time, y.memory)
-        return snapshot(self.assembly(drive), y, s, now)
+        piece_time: PieceTime,
+        names: frozenset[str],
+    ) -> dict[str, Any]:
+        now = None
+        if names & MOVING:
+            now = self.term(drive).instant(t, y.mech, piece_time, y.memory)
+        return outputs(self.assembly(drive), y, s, now, names)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
         return Energy(*self.assembly(drive).energies(y.mech), y.dissipated, y.work)

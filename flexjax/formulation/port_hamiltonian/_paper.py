@@ -12,6 +12,7 @@ the twists t_b and the wrenches w_a of every element. They are solved densely, a
 the number of elements: this is a reference for the staggered element.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -21,15 +22,15 @@ from jax import lax
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import PieceTime, Scalar, ScalarLike, Velocities, ravel
-from flexjax.formulation.port_hamiltonian import _joint, _loops, _stage, _start
+from flexjax.drive import Motion
+from flexjax.formulation.port_hamiltonian import _loops, _stage, _start
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import AbstractMechanismTerm, Accelerations
-from flexjax.formulation.port_hamiltonian._joint import pick
 from flexjax.formulation.port_hamiltonian._stage import Evaluation, Stage, Unknowns
 from flexjax.mechanism import JointForces
 from flexjax.numerics.linalg._components_first import mtv, mv
 from flexjax.numerics.screw._components_first import ad, coad, orientation_matrix, resolvent
-from flexjax.numerics.term import PortState, PortTangent
+from flexjax.numerics.term import PortState, PortTangent, State
 from flexjax.robot import Robot
 
 Efforts = Float[Array, "d L N"]
@@ -226,14 +227,26 @@ class PaperTerm(AbstractMechanismTerm):
         effort = forces.driven + jnp.where(arm.locked, balance, 0.0)
         nodes, V = stage.nodes, ports.V
         power = jnp.sum(effort * v) + nodes.forces.power(nodes.rotation, nodes.h, V)
+        wanted = jnp.where(arm.locked, arm.prescribed(t, piece_time)[2], 0.0)
         return Accelerations(
-            tangent=PortTangent(v, jnp.zeros_like(v), twist_rate, strain),
+            tangent=PortTangent(v, wanted, twist_rate, strain),
             V=V,
             rate=jnp.full_like(V, jnp.nan),
             reaction=ports.rows[:, :, 0],
             effort=effort,
             power=power + _stage.ground_power(arm, ports.on_parent, stage.ground),
             loss=loss + ports.loss - jnp.sum(forces.damped * v),
+        )
+
+    @property
+    def no_ode(self) -> str | None:
+        names = [j.name for j in self.arm.robot.tree_joints if j.dofs]
+        free = [n for n in names if not isinstance(self.drive.joints.get(n), Motion)]
+        if not free:
+            return None
+        return (
+            f"the rates of the joints {', '.join(free)} are algebraic in variant='paper'; expected "
+            "a Motion on every joint, ImplicitMidpoint or TRBDF2, or variant='staggered'"
         )
 
     def _still(
@@ -248,25 +261,17 @@ class PaperTerm(AbstractMechanismTerm):
         return Stage(t, zero, zero, mech, joint, ground, target, nodes, piece_time, memory)
 
     def ambient(self, mech: PortState, dx: PortTangent) -> PortState:
-        # Poses move with the algebraic twists, which follow from the joint rates and from e_p.
-        arm = self.arm
-        zero, e_p = jnp.zeros((), mech.v.dtype), arm.between(mech.V)
-        y = arm.structure.to_joints(dx.q)
-        joint, ground = arm.joint_stage(
-            mech, orientation_matrix(mech.orientation), zero, zero, None
-        )
-        V: dict[int, Array] = {}
-        for i in arm.structure.order:
-            p = arm.structure.parents[i]
-            own, stage = pick((arm.parameters.joints, joint), i)
-            first = _joint.base_twist(own, stage, zero, ground if p < 0 else V[p][:, -1], y[i])
-            rest = _march(self._alpha, first, e_p[:, i])
-            V[i] = jnp.concatenate([first[:, None], rest], axis=1)
-        twists = jnp.stack([V[i] for i in range(arm.structure.links)], axis=1)
-        still = PortState(mech.q, dx.q, twists, mech.Q, mech.orientation, mech.x)
-        moved = _start.ambient(arm, still, dx)
+        # States are e_p and not the twists: the rate of a first twist is left at zero.
+        moved = _start.ambient(self.arm, mech, dx)
         gauge = jnp.concatenate([jnp.zeros_like(dx.V[:, :, :1]), dx.V], axis=2)
-        return PortState(moved.q, moved.v, gauge, moved.Q, moved.orientation, moved.x)
+        return dataclasses.replace(moved, V=gauge)
+
+    def vf(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
+        # Poses move with the algebraic twists of this instant, those of the base among them.
+        now = self.instant(t, y.mech, piece_time, y.memory)
+        at = dataclasses.replace(y.mech, v=now.tangent.q, V=now.V)
+        still = jax.tree.map(jnp.zeros_like, y.memory)
+        return State(self.ambient(at, now.tangent), now.power, now.loss, still, y.origin)
 
 
 def paper_refusals(robot: Robot) -> list[str]:

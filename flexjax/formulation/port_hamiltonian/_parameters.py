@@ -23,9 +23,12 @@ from flexjax.formulation.port_hamiltonian._link import (
     station_weights,
 )
 from flexjax.mechanism import (
+    BALL_COLUMN,
     PLANAR,
+    CoordinateLayout,
     JointHardware,
     centreline_pose,
+    coordinate_layout,
     hub_inertia,
     joint_hardware,
     or_zero,
@@ -41,24 +44,10 @@ from flexjax.numerics.screw import se3
 from flexjax.numerics.screw._components_first import cayley_screw
 from flexjax.robot import Joint, Link, Robot
 
-# Entries in q of each joint type; spherical joints are quaternions (wxyz), free ones a translation
-# and a quaternion.
-_ENTRIES = {"revolute": 1, "prismatic": 1, "fixed": 0, "universal": 2, "spherical": 4, "free": 7}
-_BALL_COLUMN = {"spherical": 0, "free": 3}
-
-
-class BallPlace(NamedTuple):
-    """Link of a ball, place of its quaternion in q and of its angular velocity in v."""
-
-    link: int
-    q_start: int
-    v_start: int
-
 
 @dataclasses.dataclass(frozen=True)
 class Structure:
-    """Order of q: tree joints in robot order, then motors of flexible joints. v has the same order,
-    with three rates for the four entries of a ball."""
+    """Links, joints and loops of a mechanism; static."""
 
     elements: int
     planar: bool
@@ -67,14 +56,10 @@ class Structure:
     joint_of: tuple[int, ...]  # index among the robot's joints of the joint that carries a link
     kinds: tuple[str, ...]
     joint_dofs: tuple[int, ...]
-    v_start: tuple[int, ...]
-    q_start: tuple[int, ...]
     rigid: tuple[bool, ...]
     flexible: tuple[int, ...]  # links whose joint is flexible, in robot order
     loops: tuple[int, ...]  # indices among the robot's joints
-    nq: int
-    nv: int
-    dofs: int
+    coordinates: CoordinateLayout
 
     @property
     def links(self) -> int:
@@ -99,26 +84,6 @@ class Structure:
         return 2 if self.planar else 3
 
     @property
-    def motors(self) -> tuple[int, ...]:
-        return tuple(self.v_start[i] for i in self.flexible)
-
-    @property
-    def q_motors(self) -> slice:
-        return slice(self.nq - len(self.flexible), self.nq)
-
-    @property
-    def v_motors(self) -> slice:
-        return slice(self.dofs, self.nv)
-
-    @property
-    def balls(self) -> tuple[BallPlace, ...]:
-        return tuple(
-            BallPlace(i, self.q_start[i] + _BALL_COLUMN[kind], self.v_start[i] + _BALL_COLUMN[kind])
-            for i, kind in enumerate(self.kinds)
-            if kind in _BALL_COLUMN
-        )
-
-    @property
     def roots(self) -> Bool[np.ndarray, " L"]:
         """Which links are on the ground."""
         return np.array(self.parents) < 0
@@ -129,40 +94,31 @@ class Structure:
 
     def rate_table(self) -> np.ndarray:
         """(L, unknowns) index into v of the unknowns of a link's joint, nv where padded."""
-        table = np.full((self.links, self.unknowns), self.nv)
-        for i, start in enumerate(self.v_start):
-            table[i, : self.joint_dofs[i]] = np.arange(start, start + self.joint_dofs[i])
+        table = np.full((self.links, self.unknowns), self.coordinates.nv)
+        for i, (joint, dofs) in enumerate(zip(self.joint_of, self.joint_dofs, strict=True)):
+            table[i, :dofs] = self.coordinates.v_start[joint] + np.arange(dofs)
         for k, i in enumerate(self.flexible):
-            table[i, -1] = self.dofs + k
+            table[i, -1] = self.coordinates.dofs + k
         return table
 
     def joint_table(self) -> np.ndarray:
         """(nv,) index of every rate among the unknowns of all joints, flattened."""
         table = self.rate_table().reshape(-1)
-        return np.array([np.flatnonzero(table == k)[0] for k in range(self.nv)], int)
+        return np.array([np.flatnonzero(table == k)[0] for k in range(self.coordinates.nv)], int)
 
     def plain_table(self) -> np.ndarray:
         """(L, width) index into q of the coordinates of a joint without its ball, nq elsewhere."""
-        table = np.full((self.links, self.width), self.nq)
+        table = np.full((self.links, self.width), self.coordinates.nq)
         for i, kind in enumerate(self.kinds):
-            plain = _BALL_COLUMN.get(kind, self.joint_dofs[i])
-            table[i, :plain] = np.arange(self.q_start[i], self.q_start[i] + plain)
-        return table
-
-    def q_of_v(self) -> np.ndarray:
-        """(nv,) position in q of every plain coordinate of v; -1 for the rates of balls."""
-        table, plain = np.full(self.nv, -1), self.plain_table()
-        for i, start in enumerate(self.v_start):
-            own = plain[i, : self.joint_dofs[i]]
-            table[start : start + len(own)] = np.where(own < self.nq, own, -1)
-        table[self.v_motors] = np.arange(self.nq)[self.q_motors]
+            plain = BALL_COLUMN.get(kind, self.joint_dofs[i])
+            table[i, :plain] = self.coordinates.q_start[self.joint_of[i]] + np.arange(plain)
         return table
 
     def ball_columns(self, link: int) -> np.ndarray:
         """(3, width) which columns of a joint are the rates of its ball."""
         out = np.zeros((3, self.width))
-        if self.kinds[link] in _BALL_COLUMN:
-            start = _BALL_COLUMN[self.kinds[link]]
+        if self.kinds[link] in BALL_COLUMN:
+            start = BALL_COLUMN[self.kinds[link]]
             out[:, start : start + 3] = np.eye(3)
         return out
 
@@ -177,11 +133,6 @@ class Structure:
 
 def structure_of(robot: Robot, elements: int) -> Structure:
     """The static facts of a robot whose links have ``elements`` elements each."""
-    v_start, q_start, v, q = {}, {}, 0, 0
-    for i, joint in enumerate(robot.joints):
-        if not joint.loop:
-            v_start[i], q_start[i] = v, q
-            v, q = v + joint.dofs, q + _ENTRIES[joint.type]
     by_link = {robot.link_index(j.child): i for i, j in enumerate(robot.joints) if not j.loop}
     joint_of = [by_link[link] for link in range(len(robot.links))]
     joints = [robot.joints[i] for i in joint_of]
@@ -198,14 +149,10 @@ def structure_of(robot: Robot, elements: int) -> Structure:
         joint_of=tuple(joint_of),
         kinds=tuple(j.type for j in joints),
         joint_dofs=tuple(j.dofs for j in joints),
-        v_start=tuple(v_start[i] for i in joint_of),
-        q_start=tuple(q_start[i] for i in joint_of),
         rigid=tuple(link.rigid for link in robot.links),
         flexible=flexible,
         loops=tuple(i for i, j in enumerate(robot.joints) if j.loop),
-        nq=q + len(flexible),
-        nv=v + len(flexible),
-        dofs=v,
+        coordinates=coordinate_layout(robot),
     )
 
 

@@ -11,7 +11,15 @@ from flexjax._types import Coordinates, PieceTime, Scalar, ScalarLike, Velocitie
 from flexjax.formulation.port_hamiltonian import _loops
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._parameters import Structure
-from flexjax.mechanism import Curve, Start, ambient_rate, directions, joint_start, untwisted
+from flexjax.mechanism import (
+    Curve,
+    Start,
+    ambient_rate,
+    directions,
+    joint_configuration,
+    joint_start,
+    untwisted,
+)
 from flexjax.numerics.linalg._components_first import eye_like, mm, mv
 from flexjax.numerics.screw import se3
 from flexjax.numerics.screw._components_first import (
@@ -67,7 +75,7 @@ def ambient(arm: Assembly, mech: PortState, dx: PortTangent) -> PortState:
     at, along = (mech.v, mech.V[:, :, -1], zero), (dx.v, dx.V[:, :, -1], jnp.ones_like(zero))
     V0 = jax.jvp(base, at, along)[1]
     return PortState(
-        q=ambient_rate(structure, mech.q, dx.q),
+        q=ambient_rate(structure.coordinates, mech.q, dx.q),
         v=dx.v,
         V=jnp.concatenate([V0[:, :, None], dx.V], axis=2),
         Q=dx.Q,
@@ -123,14 +131,8 @@ def initial_state(arm: Assembly, t0: ScalarLike, start: Start) -> PortState:
     """The state at ``t0``, with loops closed by the joints that nothing else fixes."""
     structure, robot = arm.structure, arm.robot
     x, xd, xm, xmd = joint_start(robot, arm.drive, t0, start)
-    motors = np.array(structure.motors, int)
-    table = structure.q_of_v()[: structure.dofs]
-    plain = table >= 0
-    q = jnp.zeros(structure.nq, x.dtype).at[table[plain]].set(x[plain])
-    for _, at, v in structure.balls:
-        q = q.at[at : at + 4].set(se3.quat_exp(x[v : v + 3]))
-    q = q.at[structure.q_motors].set(xm[motors])
-    v = jnp.concatenate([xd, xmd[motors]])
+    q = joint_configuration(structure.coordinates, x, xm)
+    v = jnp.concatenate([xd, xmd[np.array(structure.coordinates.motors, int)]])
     Q, Q_rate = _strains(arm, start)
     if arm.plans:
         q = _close(arm, t0, q, Q, start.names(robot, "joints"))
@@ -173,7 +175,7 @@ def _close(
 ) -> Coordinates:
     """``q`` with movable joints moved until the loops close."""
     structure = arm.structure
-    columns, zero = _movable(arm, named), jnp.zeros(structure.nv, q.dtype)
+    columns, zero = _movable(arm, named), jnp.zeros(structure.coordinates.nv, q.dtype)
     ground = arm.ground(t0, None)
 
     def gaps(dv: Velocities, q: Coordinates) -> Float[Array, " m"]:
@@ -193,9 +195,9 @@ def _close(
 
     # Newton on values, then one differentiable correction: the derivative of the closed position.
     closed = lax.scan(correct, lax.stop_gradient(q), None, length=_CLOSURE_ITERATIONS)[0]
-    if not structure.balls:
-        moved = np.zeros(structure.nq, bool)
-        moved[structure.q_of_v()[columns]] = True
+    if not structure.coordinates.balls:
+        moved = np.zeros(structure.coordinates.nq, bool)
+        moved[structure.coordinates.q_of_v()[columns]] = True
         closed = jnp.where(moved, closed, q)
     return correct(closed, None)[0]
 

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import equinox as eqx
 import numpy as np
 
-from flexjax._types import is_traced
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation
 from flexjax.formulation._chain_model import ChainModel
@@ -172,11 +171,7 @@ class ScrewSynthesis(AbstractFormulation):
 
         Linear strain has no centrifugal stiffening.
         """
-        if (
-            self.stiffening
-            or not isinstance(model.links, ModalLinks | FramedLinks)
-            or any(is_traced(x) for x in (traj.velocity, model.robot.gravity))
-        ):
+        if self.stiffening or not isinstance(model.links, ModalLinks | FramedLinks):
             return []
         speed = np.linalg.norm(np.asarray(traj.velocity)[..., 0, 3:], axis=-1)  # at the bases
         speed = np.nanmax(speed.reshape(-1, speed.shape[-1]), axis=0, initial=0.0)

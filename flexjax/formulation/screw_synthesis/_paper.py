@@ -60,7 +60,7 @@ def _positions(wrenches: Sequence[int], dim: int):
 def stacked_system(term: ChainTerm, now: Instant, q: Coordinates, v: Velocities) -> Stacked:
     """The system at one instant; not for joints with motors (flexible joints, rotors)."""
     layout, parameters = term.layout, term.parameters
-    if layout.motors or term.links is None:
+    if layout.coordinates.motors or term.links is None:
         raise ValueError(
             "stacked_system: a chain with motors or without flexible links; expected flexible "
             "links on rigid joints."
@@ -220,7 +220,7 @@ def check_well_posed(
             faults.append((i, cause))
     faults.sort(key=lambda f: -f[0])
     condition = float("nan")
-    if term.links is not None and not layout.motors:
+    if term.links is not None and not layout.coordinates.motors:
         condition = _scaled_condition(stacked_system(term, Instant(0.0), q, v).symmetric())
     return WellPosed(not faults, faults[0][1] if faults else "", condition, joints, links)
 

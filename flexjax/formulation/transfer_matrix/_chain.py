@@ -1,7 +1,7 @@
 """Equations of motion of a chain: Newmark's rule on the rotations of the segments, one sweep per
 pass.
 
-Step, energies, loads and snapshots are written once for the plane and for space. `PlanarTerm` and
+Step, energies and loads are written once for the plane and for space. `PlanarTerm` and
 `SpatialTerm` add their coordinates and connections.
 """
 
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
@@ -30,15 +29,7 @@ from flexjax.formulation.transfer_matrix._series import (
     relaxed_deflection,
     with_deflection,
 )
-from flexjax.mechanism import (
-    Curve,
-    JointHardware,
-    Shape,
-    Snapshot,
-    Start,
-    beam_properties,
-    centreline_pose,
-)
+from flexjax.mechanism import Curve, Shape, Start, centreline_pose
 from flexjax.numerics.screw import Plane, along
 from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 from flexjax.robot import Robot
@@ -68,6 +59,16 @@ class Instant(NamedTuple):
     memory: PyTree  # of sampled controllers
     ground: Ground
     target: Float[Array, "3 D"]  # coordinates, rates, accelerations; zero where none is prescribed
+
+    def before(self, c2: Scalar, c1: Scalar) -> "Instant":
+        """Coordinates and rates less (c2, c1) times the accelerations, which a step adds."""
+        ground, (value, rate, acceleration) = self.ground, self.target
+        below = ground._replace(
+            orientation=ground.orientation - c2 * ground.acceleration,
+            rate=ground.rate - c1 * ground.acceleration,
+        )
+        target = jnp.stack([value - c2 * acceleration, rate - c1 * acceleration, acceleration])
+        return self._replace(ground=below, target=target)
 
 
 class PowerPorts(eqx.Module):
@@ -124,23 +125,6 @@ class Efforts(NamedTuple):
     viscous: Port
     stops: Port | None
     reactions: Forces | None  # where they were asked for
-
-
-class Readings(NamedTuple):
-    """An instant for a snapshot: joints (D,); accelerations of inboard points and bodies, force and
-    torque on each body from its parent, and its elastic part, in world axes."""
-
-    mech: Mechanical
-    q: Array
-    qd: Array
-    qdd: Array
-    motor: Array
-    effort: Array
-    acceleration: Array
-    alpha: Array
-    force: Array
-    torque: Array
-    elastic: Array
 
 
 class Carried(eqx.Module):
@@ -506,114 +490,6 @@ def rise(curve: Curve, count: int, length: Scalar) -> Float[Array, "2 count+1"]:
     """Slopes of the segments of a deflected link, which end on the curve, and of its tip."""
     ends = curve(np.arange(count + 1) / count)
     return jnp.concatenate([jnp.diff(ends[0], axis=1) * count, ends[1, :, -1:]], axis=1) / length
-
-
-def snapshot(
-    term: AbstractTransferTerm, at: Instant, r: Readings, s: Float[Array, " S"]
-) -> Snapshot:
-    """All outputs at one instant; ``s``: stations on every link."""
-    space = term.space
-    points = term.points(at, r.mech)
-    motion = (*points, r.acceleration, *term.bodies(r.mech), r.alpha)
-    stations = {x.link: _stations(term, x, motion, r.elastic, s) for x in term.layout.spans}
-    rows = [stations[i] for i in range(len(term.robot.links))]
-    frames, twist, rate, deflection, strain, root = (
-        jnp.stack([row[k] for row in rows]) for k in range(6)
-    )
-    order = sorted(term.layout.spans, key=lambda span: span.joint)
-    first = np.array([span.first for span in order])
-    child = root[np.array([span.link for span in order])]
-    reaction = space.spatial(
-        space.unrotate(child, r.force[first]), space.unrotate_axial(child, r.torque[first])
-    )
-    return Snapshot(
-        q=r.q,
-        qd=r.qd,
-        qdd=r.qdd,
-        motor=r.motor,
-        effort=r.effort,
-        frames=frames,
-        velocity=twist,
-        acceleration=rate,
-        deflection=deflection,
-        strain=strain,
-        reaction=reaction,
-    )
-
-
-def _stations(
-    term: AbstractTransferTerm,
-    span: Span,
-    motion: tuple[Array, ...],
-    elastic: Array,
-    s: Float[Array, " S"],
-) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Frames, twists, accelerations, deflections and strains at the stations of one link, and the
-    orientation of its root section.
-
-    ``motion``: position, velocity and acceleration of the inboard points, orientation, angular
-    velocity and acceleration of the bodies; ``elastic``: moments in the connections.
-    """
-    space, b, link = term.space, term.chain.bodies, term.robot.links[span.link]
-    own, dim = span.segments, term.space.dim
-    position, velocity, acceleration, g, w, alpha = (x[own] for x in motion)
-    zero, none = jnp.zeros_like(s), jnp.zeros((s.shape[0], 3), s.dtype)
-    if span.rigid:
-        pose = jax.vmap(lambda u: centreline_pose(link, u))(s)
-        k, local, root = np.zeros(s.shape[0], int), pose.position[:, :dim], g[0]
-        section, spin, spin_rate = space.compose(g[k], pose.rotation), w[k], alpha[k]
-        strain = jnp.concatenate([none, none], axis=1)
-    else:
-        u = s * span.count
-        k = jnp.clip(jnp.floor(u), 0, span.count - 1).astype(int)
-        part = u - k
-        x, y, _ = on_segment(link, span.count, part * link.length / span.count)
-        local = jnp.stack([x, y, zero], -1)[:, :dim]
-        # Moments in the connections of this link and behind it, in body axes; the tip has none.
-        after = jnp.concatenate([elastic, jnp.zeros_like(elastic[:1])])
-        after = after[span.start : span.start + span.count + 1]
-        moment = space.unrotate_axial(jnp.concatenate([g, g[-1:]]), after)
-        half, rest = term.layout.half * b.compliance[own], b.rest_angle[own]
-        root = space.rotated(g[0], half[0, 0] * moment[0] - space.about_z(rest[0, 0]))
-        tip = space.rotated(g[-1], space.about_z(rest[-1, 1]) - half[-1, 1] * moment[-1])
-        ends = jnp.concatenate([root[None], g, tip[None]])
-        j, share = section_between(span.count, s)
-        section = space.between(ends[j], ends[j + 1], share)
-        before, behind = jnp.maximum(j - 1, 0), jnp.minimum(j, span.count - 1)
-        spin, spin_rate = (
-            space.scale(1 - share, z[before]) + space.scale(share, z[behind]) for z in (w, alpha)
-        )
-        props = beam_properties(link, s)
-        mean = space.scale(1 - part, moment[k]) + space.scale(part, moment[k + 1])
-        strain = space.spatial(none[:, :dim], -mean / space.axial(props.GJ, props.EIy, props.EIz))
-    arm = space.rotate(g[k], local)
-    point = position[k] + arm
-    vel = velocity[k] + space.cross(w[k], arm)
-    acc = acceleration[k] + space.cross(alpha[k], arm)
-    acc = acc + space.cross(w[k], space.cross(w[k], arm))
-    deflection = none
-    if not span.rigid:
-        straight = jnp.stack([s * link.length, zero, zero], -1)
-        every = jnp.broadcast_to(root[None], section.shape)
-        off = space.unrotate(every, point - position[:1])
-        deflection = jnp.pad(off, ((0, 0), (0, 3 - dim))) - straight
-    return (
-        space.frames(point, section),
-        space.spatial(space.unrotate(section, vel), space.unrotate_axial(section, spin)),
-        space.spatial(space.unrotate(section, acc), space.unrotate_axial(section, spin_rate)),
-        deflection,
-        strain,
-        root,
-    )
-
-
-def stop_torque(
-    hardware: JointHardware, q: Float[Array, " D"], qd: Float[Array, " D"]
-) -> tuple[Array, Array, Array]:
-    """Torque (D,) of the end stops on the child, and its slopes (taken positive) with respect to
-    link-side coordinate and rate."""
-    stiffness, damping = hardware.stop_slopes(q)
-    return hardware.stop_force(q) - damping * qd, stiffness, damping
 
 
 def before(x: Array, first: Array, whole: bool = False) -> Array:

@@ -1,6 +1,6 @@
 """Paper 002: flexible arms as chains of rigid segments and springs: options, refusals, model."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import diffrax
 import equinox as eqx
@@ -11,18 +11,19 @@ from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, refuse
-from flexjax.formulation.transfer_matrix._chain import LINEARISATIONS, snapshot
+from flexjax.formulation.transfer_matrix._chain import LINEARISATIONS
 from flexjax.formulation.transfer_matrix._layout import Layout, chain_layout, joint_tables
 from flexjax.formulation.transfer_matrix._link import Chain, build_chain
+from flexjax.formulation.transfer_matrix._observe import positions, snapshot
 from flexjax.formulation.transfer_matrix._paper import (
-    LINEARISATIONS as PAPER_LINEARISATIONS,
+    PAPER_LINEARISATIONS,
     PaperTerm,
 )
 from flexjax.formulation.transfer_matrix._plane import PlanarTerm
 from flexjax.formulation.transfer_matrix._series import moved
 from flexjax.formulation.transfer_matrix._space import SpatialTerm
-from flexjax.formulation.transfer_matrix._sweep import SWEEPS
-from flexjax.mechanism import Energy, Snapshot, Start, serial_refusals
+from flexjax.formulation.transfer_matrix.sweep import SWEEPS
+from flexjax.mechanism import SNAPSHOT, Energy, Start, serial_refusals
 from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
@@ -224,17 +225,30 @@ class TransferMatrixModel(AbstractModel):
         n = self.layout.n + self.layout.motors
         return moved(mech, mech.q[:n], mech.v[:n])
 
-    def observe(
+    def outputs(
         self,
         t: ScalarLike,
         y: State,
         drive: Drive,
         s: Float[Array, " S"],
-        piece_time: PieceTime = None,
-    ) -> Snapshot:
-        term = self.chain_term(drive)
+        piece_time: PieceTime,
+        names: frozenset[str],
+    ) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if "energy" in names:
+            found["energy"] = self.energy(t, y, drive, piece_time)
+        wanted = names - {"energy"}
+        if not wanted:
+            return found
+        term, mech = self.chain_term(drive), self._rotations(y.mech)
         at = term.instant(t, piece_time, y.memory)
-        return snapshot(term, at, term.readings(at, self._rotations(y.mech)), s)
+        if wanted == {"positions"}:
+            return found | {"positions": positions(term, at, mech, s)}
+        snap = snapshot(term, at, term.readings(at, mech), s)
+        found |= {name: getattr(snap, name) for name in SNAPSHOT & wanted}
+        if "positions" in wanted:
+            found["positions"] = snap.frames[..., :3]
+        return found
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
         term, mech = self.chain_term(drive), self._rotations(y.mech)

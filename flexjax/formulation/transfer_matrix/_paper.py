@@ -13,22 +13,19 @@ from jaxtyping import Array, Float
 from flexjax._types import PieceTime, Scalar, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation.transfer_matrix._chain import Carried, Instant, before
-from flexjax.formulation.transfer_matrix._plane import (
-    ConnectionLaws,
-    PlanarTerm,
-    connection_laws,
-)
+from flexjax.formulation.transfer_matrix._connections import ConnectionLaws, connection_laws
+from flexjax.formulation.transfer_matrix._plane import PlanarTerm
 from flexjax.formulation.transfer_matrix._series import (
     deflection_of,
     moved,
     passes,
     with_deflection,
 )
-from flexjax.formulation.transfer_matrix._sweep import SWEEPS, Elements, Solution
+from flexjax.formulation.transfer_matrix.sweep import SWEEPS, Elements, Solution
 from flexjax.numerics.screw import Plane, along
 from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 
-LINEARISATIONS = ("newton", "extrapolated", "frozen")
+PAPER_LINEARISATIONS = ("newton", "extrapolated", "frozen")
 
 
 def _mixed(c, s, v):

@@ -1,8 +1,7 @@
-"""Planar chains: angles of the bodies; springs, motors and rotors in connections; a moving base."""
+"""Planar chains: angles of the bodies, motors of flexible joints, and a moving base."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +9,6 @@ from jaxtyping import Array, Float
 
 from flexjax._types import PieceTime, Scalar, ScalarLike
 from flexjax.drive import Drive
-from flexjax.formulation.transfer_matrix._batched_sweep import Segments, cos_sin, riccati_segments
 from flexjax.formulation.transfer_matrix._chain import (
     AbstractTransferTerm,
     Carried,
@@ -19,13 +17,22 @@ from flexjax.formulation.transfer_matrix._chain import (
     Ground,
     Instant,
     Rates,
-    Readings,
     before,
     rise,
+)
+from flexjax.formulation.transfer_matrix._connections import (
+    ConnectionLaws,
+    Point,
+    connection_laws,
+    link_side,
+    motor_side,
+    spring_share,
+    springs,
     stop_torque,
 )
 from flexjax.formulation.transfer_matrix._layout import ConnectionMasks
 from flexjax.formulation.transfer_matrix._link import Chain, PlanarConnections
+from flexjax.formulation.transfer_matrix._observe import Readings
 from flexjax.formulation.transfer_matrix._series import (
     JointHistory,
     JointLaw,
@@ -34,7 +41,14 @@ from flexjax.formulation.transfer_matrix._series import (
     moved,
     with_deflection,
 )
-from flexjax.formulation.transfer_matrix._sweep import KEPT, SWEEPS, Solution
+from flexjax.formulation.transfer_matrix.sweep import (
+    KEPT,
+    SWEEPS,
+    Segments,
+    Solution,
+    cos_sin,
+    riccati_segments,
+)
 from flexjax.mechanism import Start
 from flexjax.numerics.screw import Plane, along
 from flexjax.numerics.term import Mechanical, State
@@ -56,176 +70,6 @@ def ground_motion(drive: Drive, chain: Chain, t: ScalarLike, piece_time: PieceTi
     o = Plane.rotate(angle, chain.offset)
     across = Plane.cross(jnp.ones_like(angle), o)
     return Ground(angle, rate, acc, x + o, v + rate * across, a + acc * across - rate**2 * o)
-
-
-class Point(NamedTuple):
-    """Rotations of the connections (n,) from rest, their rates, motor angles and rates; deflection
-    (D,) of the half segments beside joints where it is a state, zero elsewhere."""
-
-    x: Array
-    xd: Array
-    motor: Array
-    motor_rate: Array
-    deflection: Array
-
-
-class ConnectionLaws(eqx.Module):
-    """The connections' part of the elements (n,), and the accelerations of the motors:
-    a D + b - c al_parent."""
-
-    stiffness: Array
-    torque: Array
-    free: Array
-    given: Array
-    coupling: Array
-    inertia: Array
-    rotor_torque: Array
-    motors: Float[Array, "3 F"]
-    first: tuple[int, ...] = eqx.field(static=True)
-
-    def elements(self) -> dict[str, Array]:
-        """The fields that an element of the chain has too."""
-        names = ("stiffness", "torque", "free", "given", "coupling", "inertia", "rotor_torque")
-        return {k: getattr(self, k) for k in names}
-
-    def motor_acceleration(self, rotation: Array, parent: Array) -> Array:
-        if not self.first:
-            return rotation[:0]
-        a, b, c = self.motors
-        return a * rotation[np.array(self.first)] + b - c * parent[np.array(self.first)]
-
-
-def motor_side(
-    tables: ConnectionMasks, p: Point, target: Float[Array, "3 D"]
-) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
-    """Motor-side coordinates and rates; a rigid joint's own."""
-
-    def pick(x, motor, given):
-        x = x[tables.first]
-        if tables.dof_of_motor.size:
-            x = jnp.where(tables.flexible, motor[np.maximum(tables.motor, 0)], x)
-        return jnp.where(tables.given, given, x)
-
-    return pick(p.x, p.motor, target[0]), pick(p.xd, p.motor_rate, target[1])
-
-
-def spring_share(term: "PlanarTerm") -> Float[Array, " D"]:
-    """Part of the rotation between motor and link that the joint spring takes."""
-    tables, share = term.masks, term.connections.joint_share[term.masks.first]
-    return jnp.where(tables.driven_motor | tables.given_motor, share, 0.0)
-
-
-def link_side(
-    term: "PlanarTerm", p: Point, target: Float[Array, "3 D"]
-) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
-    """Joint coordinates and rates on the link's side of joint springs."""
-    first, share = term.masks.first, spring_share(term)
-    q, qd = motor_side(term.masks, p, target)
-    return q + share * (p.x[first] - q), qd + share * (p.xd[first] - qd)
-
-
-class Springs(NamedTuple):
-    """Stretch (n,) of the springs from their targets, its rate, and the elastic and the viscous
-    torque on the outboard side."""
-
-    stretch: Array
-    stretch_rate: Array
-    elastic: Array
-    viscous: Array
-
-
-def _spring_targets(tables: ConnectionMasks, p: Point, target: Float[Array, "3 D"]) -> Array:
-    """Rotations (3, n) with derivatives from which the springs stretch; motors move their own."""
-    if tables.driven_motor.any():
-        motor = jnp.stack([p.motor, p.motor_rate, jnp.zeros_like(p.motor)])
-        target = jnp.where(tables.driven_motor[None], motor[:, np.maximum(tables.motor, 0)], target)
-    return tables.to_connections(target)
-
-
-def springs(term: "PlanarTerm", p: Point, target: Float[Array, "3 D"]) -> Springs:
-    connections = term.connections
-    value, rate, _ = _spring_targets(term.masks, p, target)
-    on = jnp.asarray(term.masks.springs, p.x.dtype)
-    x, xd = on * (p.x - value), on * (p.xd - rate)
-    return Springs(x, xd, -connections.spring * x, -connections.damper * xd)
-
-
-def connection_laws(
-    term: "PlanarTerm",
-    at: Instant,
-    star: Point,
-    predicted: Point,
-    c2: Scalar,
-    c1: Scalar,
-    history: JointHistory | None = None,
-) -> ConnectionLaws:
-    """Torques linear in the accelerations: value at ``predicted``, slopes times (c2, c1).
-
-    Nonlinear laws are expanded about ``star``, whose deflection counts unless there is a
-    ``history``.
-    """
-    tables, connections, hardware = term.masks, term.connections, term.chain.hardware
-    dtype, first = connections.spring.dtype, tables.first
-    target = at.target
-    value, rate, acc = _spring_targets(tables, predicted, target)
-    on = jnp.asarray(tables.springs, dtype)
-    K, C = connections.spring * on, connections.damper * on
-    stiffness = K * c2 + C * c1
-    torque = -K * (predicted.x - value) - C * (predicted.xd - rate)
-    free, given = jnp.asarray(~tables.rigid, dtype), jnp.where(tables.rigid, acc, 0.0)
-    coupling = inertia = rotor_torque = jnp.zeros_like(torque)
-    idle = jnp.asarray(tables.idle_motor, dtype)
-    motors = jnp.stack([idle, target[2], jnp.zeros_like(idle)])
-    # Static: free joints without drive, damper or friction need none of it.
-    acted = term.drive.joints or any(
-        x.damping is not None or x.friction is not None for x in term.robot.tree_joints
-    )
-    if (acted and not tables.given.all()) or tables.rotor.any() or tables.stops.any():
-        ks, n0 = stiffness[first], torque[first]
-        xs, xsd = motor_side(tables, star, target)
-        xp, xpd = motor_side(tables, predicted, target)
-        law = term.joint_law(at)
-        own = joint_torques(law, xs, xsd, star.deflection, history)
-        tau = own.torque - own.of_angle * (xp - xs) - own.of_rate * (xpd - xsd)
-        k = own.of_angle * c2 + own.of_rate * c1
-        led = tables.driven_motor
-        spring, moment = ks, n0
-        if tables.rotor.any():
-            J, gJ = hardware.rotor, hardware.gear * hardware.rotor
-            whole = jnp.where(led, ks + hardware.gear * gJ + k, 1.0)
-            own_acceleration = jnp.where(led, (tau - n0) / whole, target[2])
-            with_rotor = ks + jnp.where(tables.free, hardware.gear * gJ, 0.0)
-            spring = jnp.where(led, ks * (1 - ks / whole), with_rotor)
-            moment = jnp.where(led, n0 + ks * own_acceleration, n0)
-            rows = [
-                jnp.where(led, ks * gJ / whole, jnp.where(tables.free, gJ, 0.0)),
-                jnp.where(led, J - gJ**2 / whole, J),
-                jnp.where(led | tables.given, -gJ * own_acceleration, 0.0),
-            ]
-            coupling, inertia, rotor_torque = tables.to_connections(jnp.stack(rows))
-            driven = jnp.stack([ks / whole, own_acceleration, gJ / whole])
-            motors = jnp.where(led[None], driven, motors)
-        tau, k = jnp.where(tables.free, tau, 0.0), jnp.where(tables.free, k, 0.0)
-        if tables.stops.any():
-            contact, k_s, c_s = stop_torque(hardware, *link_side(term, star, target))
-            way, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
-            acting = ~tables.given_joint
-            tau = tau + jnp.where(acting, contact - k_s * way - c_s * speed, 0.0)
-            k = k + jnp.where(acting, k_s * c2 + c_s * c1, 0.0)
-        here = np.isin(np.arange(tables.n), first)
-        stiffness = jnp.where(here, tables.to_connections(spring + k), stiffness)
-        torque = jnp.where(here, tables.to_connections(moment + tau), torque)
-    return ConnectionLaws(
-        stiffness,
-        torque,
-        free,
-        given,
-        coupling,
-        inertia,
-        rotor_torque,
-        motors[:, tables.dof_of_motor],
-        tuple(int(first[d]) for d in tables.dof_of_motor),
-    )
 
 
 class PlanarTerm(AbstractTransferTerm):
@@ -394,12 +238,8 @@ class PlanarTerm(AbstractTransferTerm):
             force, torque = self.load_wrenches(at, th)
             force = force.T
         # Connections rotate by (c2, c1) times their own acceleration, without that of the ground.
-        ground = at.ground
-        below = ground._replace(
-            orientation=ground.orientation - c2 * ground.acceleration,
-            rate=ground.rate - c1 * ground.acceleration,
-        )
-        points = self.point(star, ground), self.point(predicted, below)
+        below = at.before(c2, c1).ground
+        points = self.point(star, at.ground), self.point(predicted, below)
         laws = connection_laws(self, at, *points, c2, c1, history)
         cos, sin = cos_sin(th)
         segments = Segments(
@@ -452,6 +292,10 @@ class PlanarTerm(AbstractTransferTerm):
     ) -> Rates:
         star = self.placed(at, mech, *guess)
         ahead = moved(mech, mech.q + predicted[0], predicted[1])
+        if self.masks.given.any() or self.drive.base is not None:
+            # Newmark's rule leaves prescribed bodies dt^3 / 12 times the third derivative of their
+            # rotation off, which the stiff springs beside them would see.
+            ahead = self.impose(at.before(c2, c1), ahead)
         return self.solve(*self.segments(at, star, ahead, c2, c1, history), at.ground)[0]
 
     def advance(self, *args: Any) -> tuple[State, Carried, Array]:

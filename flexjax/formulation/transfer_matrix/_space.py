@@ -1,9 +1,9 @@
-"""Chains in space: quaternions of the bodies, bending vectors and joint axes in the connections.
+"""Chains in space: quaternions of the bodies, and the sweep with 6 x 6 matrices.
 
 The unknowns at a cut are thirteen: [a, alpha, force, moment, 1], in world axes.
 """
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +17,17 @@ from flexjax.formulation.transfer_matrix._chain import (
     Instant,
     Port,
     Rates,
-    Readings,
     rise,
+)
+from flexjax.formulation.transfer_matrix._connections import (
+    Bending,
+    bending,
+    spatial_laws,
     stop_torque,
 )
 from flexjax.formulation.transfer_matrix._layout import JointAxes, joint_tables
 from flexjax.formulation.transfer_matrix._link import Chain, SpatialConnections
+from flexjax.formulation.transfer_matrix._observe import Readings
 from flexjax.formulation.transfer_matrix._series import (
     JointHistory,
     JointLaw,
@@ -32,144 +37,10 @@ from flexjax.formulation.transfer_matrix._series import (
     with_deflection,
 )
 from flexjax.mechanism import Start, directions, untwisted
-from flexjax.numerics.linalg import inverse2, inverse3, mm, mtv, mv, transpose
+from flexjax.numerics.linalg import inverse3, mm, mtv, mv, transpose
 from flexjax.numerics.screw import Space, se3
 from flexjax.numerics.screw._quaternion import unskew
 from flexjax.numerics.term import Mechanical, State
-
-
-class Bending(NamedTuple):
-    """State of every connection in space.
-
-    Joint angles and rates (n, 2); bending vector (n, 3) in the axes of the outboard body, and its
-    rate. ``of_bending`` (n, 3, 3) and ``of_angle`` (n, 2, 3) map the relative angular velocity in
-    world axes to these rates. ``axes`` (n, 3, 2) of the joint are in world axes. ``compliance``
-    (n, 2) is that of the half segments about free axes. ``drag`` (n, 2) is the derivative of the
-    elastic energy with respect to the joint's angles, as the half segment of the parent rotates
-    against that of the child.
-    """
-
-    angle: Array
-    angle_rate: Array
-    bending: Array
-    bending_rate: Array
-    of_bending: Array
-    of_angle: Array
-    axes: Array
-    stiffness: Array
-    damping: Array
-    compliance: Array
-    compliance_times_lag: Array
-    drag: Array
-
-    def moment(self) -> Float[Array, "n 3"]:
-        """Elastic and viscous moment in the coordinates of the bending vector."""
-        return mv(self.stiffness, self.bending) + mv(self.damping, self.bending_rate)
-
-
-def _free_angles(
-    Q: Float[Array, "3 3"], axes: Float[Array, "2 3"], count: int
-) -> Float[Array, "2"]:
-    """Angles of a free joint from the rotation Q across it; the rest of Q is bending."""
-    if count == 1:
-        quat = se3.matrix_to_quat(Q)
-        angle = 2 * jnp.arctan2(jnp.sum(quat[1:] * axes[0]), quat[0])
-        return jnp.stack([angle, jnp.zeros_like(angle)])
-    B = jnp.stack([axes[0], axes[1], jnp.cross(axes[0], axes[1])])
-    R = mm(mm(B, Q), B.T)
-    return jnp.stack([jnp.arctan2(-R[1, 2], R[2, 2]), jnp.arcsin(jnp.clip(R[0, 2], -1.0, 1.0))])
-
-
-def bending(
-    connections: SpatialConnections,
-    tables: JointAxes,
-    R: Float[Array, "n 3 3"],
-    w: Float[Array, "n 3"],
-    target: Float[Array, " D"],
-    target_rate: Float[Array, " D"],
-) -> Bending:
-    """At rotations ``R`` and angular velocities ``w`` of the bodies; ``target`` and its rate are
-    those of the joints that a Motion holds."""
-    eye = jnp.eye(3, dtype=R.dtype)
-    parent = jnp.concatenate([eye[None], R[:-1]])
-    w_rel = w - jnp.concatenate([jnp.zeros((1, 3), w.dtype), w[:-1]])
-    Q = mm(transpose(connections.rest), mm(transpose(parent), R))
-    angle, rate = tables.to_connections(target), tables.to_connections(target_rate)
-    for s in tables.free_joints:
-        i = s.first
-        angle = angle.at[i].set(_free_angles(Q[i], connections.axes[i], s.axes))
-    free = jnp.asarray(tables.free_axes, R.dtype)
-
-    def one(Q, R, w_rel, angle, rate, free, own: SpatialConnections):
-        axes, joint, joint_tau = own.axes, own.joint_compliance, own.joint_compliance_times_tau
-        first, second = (se3.rotation_exp(axes[j] * angle[j]) for j in (0, 1))
-        rotation = mm(first, second)
-        vector = se3.rotation_log(mm(rotation.T, Q))
-        back = se3.so3_dexp_inv(vector)
-        in_child = jnp.stack([mv(second.T, axes[0]), axes[1]])
-        A = mm(se3.rotation_exp(-vector), in_child.T)  # body axes
-        across = mm(own.rest, rotation)
-
-        def of_parent(half):
-            return mm(across.T * half[None], across)
-
-        def in_series(halves, joint):
-            own = eye * halves[1][None] + of_parent(halves[0])
-            return own + joint * axes[0][:, None] * axes[0][None]
-
-        C, E = in_series(own.compliance, joint), axes * free[:, None]
-        absent = jnp.eye(2, dtype=free.dtype) * (1 - free)[None]  # keeps the inverses regular
-        K, late = inverse3(C), in_series(own.compliance_times_tau, joint_tau)
-        KE = mm(K, E.T)
-        K = K - mm(KE, mm(inverse2(mm(E, KE) + absent), KE.T))
-        taken = mm(back, A)  # what the joint's rates take from the rate of bending
-        of_angle = mm(inverse2(mm(E, taken * free[None]) + absent), mm(E, back)) * free[:, None]
-        of_vector = back - mm(taken, of_angle)
-        of_angle, of_vector = mm(of_angle, R.T), mm(of_vector, R.T)
-        moment = mv(K, vector)
-        held = rate * (1 - free)
-        lag = in_series(own.compliance_times_lag, joint_tau)
-        return Bending(
-            angle=angle,
-            angle_rate=held + mv(of_angle, w_rel),
-            bending=vector,
-            bending_rate=mv(of_vector, w_rel) - mv(taken, held),
-            of_bending=of_vector,
-            of_angle=of_angle,
-            axes=mm(R, A),
-            stiffness=K,
-            damping=mm(mm(K, late), K),
-            compliance=jnp.sum(E * mm(E, C), axis=1),
-            compliance_times_lag=jnp.sum(E * mm(E, lag), axis=1),
-            drag=-mv(in_child, jnp.cross(moment, mv(of_parent(own.compliance[0]), moment))),
-        )
-
-    return jax.vmap(one)(Q, R, w_rel, angle, rate, free, connections)
-
-
-def spatial_laws(
-    b: Bending,
-    laws: Float[Array, "3 n 2"],
-    rotation: Float[Array, "n 3"],
-    spin: Float[Array, "n 3"],
-    c2: Scalar,
-    c1: Scalar,
-) -> tuple[Float[Array, "n 3 3"], Float[Array, "n 3"]]:
-    """Moments on the outboard bodies, in world axes: stiffness and torque of
-    torque - stiffness (al_O - al_I).
-
-    ``laws``: torque at the joints, and its slopes (taken positive) with respect to angle and rate.
-    ``rotation`` and ``spin`` across the connections are known before the acceleration.
-    """
-    torque, of_angle, of_rate = laws
-    vector, rate = b.bending + mv(b.of_bending, rotation), b.bending_rate + mv(b.of_bending, spin)
-    elastic = mv(b.stiffness, vector) + mv(b.damping, rate)
-    known = torque - b.drag - of_angle * mv(b.of_angle, rotation) - of_rate * mv(b.of_angle, spin)
-    soft = mm(transpose(b.of_bending), mm(c2 * b.stiffness + c1 * b.damping, b.of_bending))
-    held = (c2 * of_angle + c1 * of_rate)[:, :, None] * b.of_angle
-    moment = mtv(b.of_angle, known) - mtv(b.of_bending, elastic)
-    return soft + mm(transpose(b.of_angle), held), moment
-
 
 _skew = jax.vmap(se3.skew)
 
@@ -235,13 +106,13 @@ def spatial_sweep(
     return e, mv(X[:, :, :6], e) + X[:, :, 6]
 
 
+def _blocks(rows: list[list[Array]]) -> Array:
+    return jnp.concatenate([jnp.concatenate(r, axis=2) for r in rows], axis=1)
+
+
 def _across(x: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
     """Difference of each body from its parent; the ground is at rest."""
     return x - jnp.concatenate([jnp.zeros((1, 3), x.dtype), x[:-1]])
-
-
-def _blocks(rows: list[list[Array]]) -> Array:
-    return jnp.concatenate([jnp.concatenate(r, axis=2) for r in rows], axis=1)
 
 
 class SpatialTerm(AbstractTransferTerm):

@@ -19,8 +19,7 @@ from flexjax.mechanism.chain._links import (
     sliding_links as sliding_links,
 )
 from flexjax.mechanism.chain._observe import (
-    chain_snapshot as chain_snapshot,
-    observe_with_energy as observe_with_energy,
+    chain_outputs as chain_outputs,
     ran_off_link as ran_off_link,
 )
 from flexjax.mechanism.chain._parameters import (

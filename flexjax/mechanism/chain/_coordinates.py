@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax._types import Coordinates, ScalarLike, Velocities
+from flexjax.mechanism._coordinates import joint_configuration
 from flexjax.mechanism._start import Start, joint_start
 from flexjax.mechanism.chain._kinematics import to_shapes
 from flexjax.mechanism.chain._links import Bent
-from flexjax.numerics.screw import se3
 
 if TYPE_CHECKING:
     from flexjax.mechanism.chain._term import ChainTerm
@@ -19,18 +19,10 @@ def chain_start(term: "ChainTerm", t0: ScalarLike, start: Start) -> tuple[Coordi
     """Configuration and velocity at t0 from ``start``, with prescribed coordinates of the drive."""
     layout = term.layout
     x, xd, xm, xmd = joint_start(term.robot, term.drive, t0, start)
-    motors = np.array(layout.motors, int)
-    q = jnp.zeros(layout.nq, x.dtype)
-    for s in layout.stages:
-        if s.kind == "ball":
-            q = q.at[s.q_start : s.q_start + 4].set(se3.quat_exp(x[s.v_start : s.v_start + 3]))
-        elif s.dofs or s.extends or s.rides:
-            dofs = max(s.dofs, 1)
-            q = q.at[s.q_start : s.q_start + dofs].set(x[s.v_start : s.v_start + dofs])
-    if layout.motors:
-        q = q.at[layout.q_motors].set(xm[motors])
+    q = joint_configuration(layout.coordinates, x, xm)
+    motor_rates = xmd[np.array(layout.coordinates.motors, int)]
     shapes = jnp.zeros(sum(layout.shapes), xd.dtype)
-    return _with_shapes(term, start, q, jnp.concatenate([xd, xmd[motors], shapes]))
+    return _with_shapes(term, start, q, jnp.concatenate([xd, motor_rates, shapes]))
 
 
 def _with_shapes(

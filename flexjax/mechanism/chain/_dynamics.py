@@ -42,7 +42,7 @@ class AbstractChainDynamics(AbstractMovingChain):
     ) -> tuple[Velocities, Velocities, Velocities]:
         """Generalised forces (nv,) with a potential; of the drive; of dampers."""
         hardware = self.parameters.hardware
-        forces = joint_forces(self.layout, hardware, self.drive, self.robot, now, q, v)
+        forces = joint_forces(self.layout.coordinates, hardware, self.drive, self.robot, now, q, v)
         elastic, driven, damped = forces.elastic, forces.driven, forces.damped
         if self.links is not None:
             eta, rate = to_shapes(self.layout, q), to_shapes(self.layout, v)
@@ -139,13 +139,13 @@ class AbstractChainDynamics(AbstractMovingChain):
         index, mask, motor, has = self._tables
         free_v = np.append(~self.locked, False)
         free = mask & free_v[index]
-        if not self.layout.motors:
+        if not self.layout.coordinates.motors:
             return free
         return np.concatenate([free, (has & free_v[motor])[:, None]], 1)
 
     def _split(self, per_v: Velocities) -> Float[Array, "B n"]:
         """Unknowns (B, n) of the stages from (nv,)."""
-        if not self.layout.motors:
+        if not self.layout.coordinates.motors:
             return to_joints(self.layout, per_v)
         index, _, motor, _ = self._tables
         padded = jnp.concatenate([per_v, jnp.zeros(1, per_v.dtype)])
@@ -155,7 +155,7 @@ class AbstractChainDynamics(AbstractMovingChain):
         """(nv,) from the unknowns of the stages (B, n) and the shape accelerations (B, m)."""
         layout = self.layout
         out = jnp.pad(from_joints(layout, x[:, : layout.width]), (0, layout.nv + 1 - layout.dofs))
-        if layout.motors:
+        if layout.coordinates.motors:
             out = out.at[layout.motor_table()].set(x[:, -1])
         return out[:-1] + from_shapes(layout, shape)
 
@@ -259,7 +259,7 @@ class AbstractChainDynamics(AbstractMovingChain):
     ) -> Factors:
         hardware = self.parameters.hardware
         stiffness = joint_stiffness(
-            self.layout, hardware, self.drive, self.robot, now, q, v, cv, cq
+            self.layout.coordinates, hardware, self.drive, self.robot, now, q, v, cv, cq
         )
         kin = kinematics(self.layout, self.parameters, q, self.links)
         return self._factor(kin, to_shapes(self.layout, q), *stiffness, cv, cq)
@@ -272,13 +272,14 @@ class AbstractChainDynamics(AbstractMovingChain):
         return jnp.where(self.locked, r, self._join(x, shape))
 
     def limits(self, now: Instant, q: Coordinates, v: Velocities) -> Limits | None:
-        side = coordinates.motor_side(self.layout, q, v)
+        side = coordinates.motor_side(self.layout.coordinates, q, v)
         limits = self.drive.limits(self.robot, now.t, now.piece_time, *side, now.memory)
         if limits is None:
             return None
         dofs, effort, bound, kp, kd = limits
         row = np.arange(self.layout.dofs)
-        row[list(self.layout.motors)] = np.arange(self.layout.nv)[self.layout.v_motors]
+        places = self.layout.coordinates
+        row[list(places.motors)] = np.arange(places.nv)[places.v_motors]
         return Limits(effort, bound, kp, kd, tuple(int(i) for i in row[dofs]))
 
     def roundoff(self, factors: Factors, q: Coordinates, v: Velocities) -> Scalar | None:

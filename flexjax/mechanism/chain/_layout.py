@@ -5,6 +5,7 @@ import functools
 
 import numpy as np
 
+from flexjax.mechanism._coordinates import CoordinateLayout, coordinate_layout
 from flexjax.mechanism._tree import chain_order
 from flexjax.robot import Robot
 
@@ -51,26 +52,26 @@ class Layout:
     """
 
     stages: tuple[Stage, ...]
-    nq: int
-    nv: int
-    dofs: int
-    motors: tuple[int, ...]  # dof index (in v) of each flexible joint, in robot order
+    coordinates: CoordinateLayout
     planar: bool
     shapes: tuple[int, ...] = ()  # number of shape coordinates by stage; () for rigid links
+
+    @property
+    def nq(self) -> int:
+        return self.coordinates.nq
+
+    @property
+    def nv(self) -> int:
+        return self.coordinates.nv
+
+    @property
+    def dofs(self) -> int:
+        return self.coordinates.dofs
 
     @property
     def shape_count(self) -> int:
         """Number to which the shape coordinates of every stage are padded."""
         return max(self.shapes, default=0)
-
-    @property
-    def q_motors(self) -> slice:
-        end = self.nq - sum(self.shapes)
-        return slice(end - len(self.motors), end)
-
-    @property
-    def v_motors(self) -> slice:
-        return slice(self.dofs, self.dofs + len(self.motors))
 
     @property
     def q_shapes(self) -> slice:
@@ -119,10 +120,6 @@ class Layout:
         """Number of columns to which every stage's screw is padded."""
         return 3 if any(s.dofs > 1 for s in self.stages) else 1
 
-    @property
-    def balls(self) -> tuple[Stage, ...]:
-        return tuple(s for s in self.stages if s.kind == "ball")
-
     def dof_table(self) -> tuple[np.ndarray, np.ndarray]:
         """Index into v (stages, width), behind the last entry where padded; and mask."""
         index = np.full((len(self.stages), self.width), self.nv)
@@ -132,20 +129,10 @@ class Layout:
 
     def motor_table(self) -> np.ndarray:
         """Index into v of the motor of each stage, behind the last entry where there is none."""
-        table = np.full(len(self.stages), self.nv)
+        table, motors = np.full(len(self.stages), self.nv), self.coordinates.motors
         for i, s in enumerate(self.stages):
-            if s.dofs == 1 and s.v_start in self.motors:
-                table[i] = self.dofs + self.motors.index(s.v_start)
-        return table
-
-    def q_of_v(self) -> np.ndarray:
-        """Index in q of every plain coordinate of v; -1 for the rates of balls."""
-        table = np.full(self.nv, -1)
-        for s in self.stages:
-            if s.kind == "screw":
-                dofs = 1 if s.extends or s.rides else s.dofs
-                table[s.v_start : s.v_start + dofs] = np.arange(s.q_start, s.q_start + dofs)
-        table[self.dofs :] = np.arange(self.q_motors.start, self.nq)
+            if s.dofs == 1 and s.v_start in motors:
+                table[i] = self.dofs + motors.index(s.v_start)
         return table
 
 
@@ -163,18 +150,11 @@ def serial_layout(
         planar: twists of three components (default: if the robot is planar).
         pinned: links whose mesh has a node at the contact of the joint that slides along them.
     """
-    v_start, q_start, v, q = {}, {}, 0, 0
-    for i, joint in enumerate(robot.joints):
-        if joint.loop:
-            continue
-        v_start[i], q_start[i] = v, q
-        v += joint.dofs
-        q += sum(n for _, _, n in _STAGES[joint.type])
-    flexible = tuple(v_start[i] for i, j in enumerate(robot.joints) if not j.loop and j.flexible)
     stages, elastic = [], shapes or {}
+    coordinates = coordinate_layout(robot, sum(elastic.values()))
     for i in chain_order(robot):
         joint = robot.joints[i]
-        dv, dq = v_start[i], q_start[i]
+        dv, dq = coordinates.v_start[i], coordinates.q_start[i]
         child = robot.link_index(joint.child)
         place = {"v_start": dv, "q_start": dq, "link": child, "hub": False}
         weld = functools.partial(Stage, i, 0, "screw", **place)
@@ -198,6 +178,5 @@ def serial_layout(
     counts = tuple(
         elastic.get(robot.links[s.link].name, 0) if s.link >= 0 else 0 for s in stages if shapes
     )
-    more = len(flexible) + sum(counts)
     planar = robot.planar if planar is None else planar
-    return Layout(tuple(stages), q + more, v + more, v, flexible, planar, counts)
+    return Layout(tuple(stages), coordinates, planar, counts)

@@ -63,48 +63,45 @@ class AbstractMovingChain(AbstractLagrangianTerm):
         return index, mask, motor, motor < self.layout.nv
 
     def move(self, q: Coordinates, dx: Velocities) -> Coordinates:
-        return coordinates.move(self.layout, q, dx)
+        return coordinates.move(self.layout.coordinates, q, dx)
 
     def ambient(self, mech: Mechanical, dx: Mechanical) -> Mechanical:
-        return Mechanical(coordinates.ambient_rate(self.layout, mech.q, dx.q), dx.v)
+        return Mechanical(coordinates.ambient_rate(self.layout.coordinates, mech.q, dx.q), dx.v)
 
     @property
     def locked(self) -> np.ndarray:
-        return coordinates.locked(self.layout, self.drive.prescribed(self.robot))
+        return coordinates.locked(self.layout.coordinates, self.drive.prescribed(self.robot))
 
     def prescribed(self, t: ScalarLike, piece_time: PieceTime) -> Prescribed:
-        layout, (x, xd, xdd) = self.layout, self.drive.motion(self.robot, t, piece_time)
-        return (
-            self.locked,
-            coordinates.to_v(layout, x),
-            coordinates.to_v(layout, xd),
-            coordinates.to_v(layout, xdd),
-        )
+        motion, layout = self.drive.motion(self.robot, t, piece_time), self.layout.coordinates
+        x, xd, xdd = (coordinates.to_v(layout, z) for z in motion)
+        return self.locked, x, xd, xdd
 
     def impose(
         self, q: Coordinates, mask: Bool[np.ndarray, " nv"], target: Velocities
     ) -> Coordinates:
         where = np.flatnonzero(mask)
-        return q.at[self.layout.q_of_v()[where]].set(target[where])
+        return q.at[self.layout.coordinates.q_of_v()[where]].set(target[where])
 
     def displacement(
         self, q: Coordinates, mask: Bool[np.ndarray, " nv"], target: Velocities
     ) -> Velocities:
         where = np.flatnonzero(mask)
-        return jnp.zeros_like(target).at[where].set(target[where] - q[self.layout.q_of_v()[where]])
+        now = q[self.layout.coordinates.q_of_v()[where]]
+        return jnp.zeros_like(target).at[where].set(target[where] - now)
 
     def coordinates(self, q: Coordinates) -> Float[Array, " D"]:
         """Link-side joint coordinates (D,): rotation vectors for balls."""
-        return coordinates.joint_coordinates(self.layout, q)
+        return coordinates.joint_coordinates(self.layout.coordinates, q)
 
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
-        return coordinates.motor_side(self.layout, y.mech.q, y.mech.v)
+        return coordinates.motor_side(self.layout.coordinates, y.mech.q, y.mech.v)
 
     def _rows(
         self, joints: Float[Array, " D"], shapes: Eta, rotors: Velocities | None = None
     ) -> Velocities:
         """(nv,) from generalised forces on joints (D,), shape coordinates (B, m), rotors (nv,)."""
-        motors = jnp.zeros(len(self.layout.motors), joints.dtype)
+        motors = jnp.zeros(len(self.layout.coordinates.motors), joints.dtype)
         rest = jnp.zeros(sum(self.layout.shapes), joints.dtype)
         out = jnp.concatenate([joints, motors, rest]) + from_shapes(self.layout, shapes)
         return out if rotors is None else out + rotors

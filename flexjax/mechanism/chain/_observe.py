@@ -1,5 +1,7 @@
 """Snapshots of a chain."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax._types import Coordinates, PieceTime, ScalarLike
-from flexjax.mechanism import Energy, Snapshot
+from flexjax.mechanism import Energy
 from flexjax.mechanism.chain._kinematics import mv
 from flexjax.mechanism.chain._links import AbstractSlidingLinks
 from flexjax.mechanism.chain._records import InverseDynamics, KinematicState
@@ -50,52 +52,52 @@ def pick(x: Array, index: np.ndarray) -> Array:
     return x if len(index) == x.shape[0] and np.all(index == np.arange(len(index))) else x[index]
 
 
-def observe_with_energy(
-    term: ChainTerm, t: ScalarLike, y: State, s: Float[Array, " S"], piece_time: PieceTime
-) -> tuple[Snapshot, Energy]:
-    """Snapshot and energies of one motion together, so that their sweeps are compiled once."""
-    now = Instant(t, piece_time, y.memory)
-    motion = term.motion(now, y.mech.q, y.mech.v)
-    energies = term.energies(now, y.mech.q, y.mech.v, motion)
-    return chain_snapshot(term, t, y, s, piece_time, motion), Energy(
-        *energies, y.dissipated, y.work
-    )
+POSES = frozenset({"positions", "frames", "velocity", "acceleration"})
+SECTIONS = POSES | {"deflection", "strain"}
+# Outputs that need the accelerations.
+DYNAMIC = frozenset({"qdd", "effort", "acceleration", "reaction"})
 
 
-def chain_snapshot(
+def chain_outputs(
     term: ChainTerm,
     t: ScalarLike,
     y: State,
     s: Float[Array, " S"],
     piece_time: PieceTime,
-    motion: KinematicState | None = None,
-) -> Snapshot:
-    layout, robot, planar = term.layout, term.robot, term.layout.planar
-    q, v = y.mech.q, y.mech.v
+    names: frozenset[str],
+) -> dict[str, Any]:
+    """Fields of the snapshot and the energies, of one motion, and no sweep that they do not
+    need."""
+    layout, q, v = term.layout, y.mech.q, y.mech.v
     now = Instant(t, piece_time, y.memory)
-    motion = term.motion(now, q, v) if motion is None else motion
-    a, frames_acceleration = term.forward(now, motion)
-    needs = term.backward(now, motion, a, frames_acceleration)
-    gap = needs.tau - term.coordinate_force(now, q, v)
+    found: dict[str, Any] = {"q": term.coordinates(q), "qd": v[: layout.dofs]}
+    found["motor"] = term.motor_coordinates(y)[0]
+    if names & (SECTIONS | DYNAMIC | {"energy"}):
+        motion = term.motion(now, q, v)
+        if "energy" in names:
+            found["energy"] = Energy(*term.energies(now, q, v, motion), y.dissipated, y.work)
+        needs = None
+        if names & DYNAMIC:
+            a, frames_acceleration = term.forward(now, motion)
+            needs = term.backward(now, motion, a, frames_acceleration)
+            found["qdd"] = a[: layout.dofs]
+            found["effort"] = _effort(term, now, y, needs)
+            wrenches = spatial_vector(_wrenches(term, needs), layout.planar)
+            found["reaction"] = _reactions(term, wrenches, q)
+        if names & SECTIONS:
+            section = lambda s: _sections(term, motion, needs, s, names)
+            found |= jax.vmap(section, out_axes=1)(s)
+    return {name: found[name] for name in names}
+
+
+def _effort(term: ChainTerm, now: Instant, y: State, needs: InverseDynamics) -> Array:
+    """Efforts of the drive (D,), motor side."""
+    places, robot = term.layout.coordinates, term.robot
+    gap = needs.tau - term.coordinate_force(now, y.mech.q, y.mech.v)
     xm, xmd = term.motor_coordinates(y)
-    effort = term.drive.effort(robot, t, piece_time, xm, xmd, y.memory)
-    wanted = gap[: layout.dofs].at[np.array(layout.motors, int)].set(gap[layout.v_motors])
-    effort = jnp.where(term.drive.prescribed(robot), wanted, effort)
-    section = jax.vmap(lambda s: _sections(term, needs, s), out_axes=1)
-    frames, velocity, acceleration, deflection, strain = section(s)
-    return Snapshot(
-        q=term.coordinates(q),
-        qd=v[: layout.dofs],
-        qdd=a[: layout.dofs],
-        motor=xm,
-        effort=effort,
-        frames=frames,
-        velocity=velocity,
-        acceleration=acceleration,
-        deflection=deflection,
-        strain=strain,
-        reaction=_reactions(term, spatial_vector(_wrenches(term, needs), planar), q),
-    )
+    effort = term.drive.effort(robot, now.t, now.piece_time, xm, xmd, y.memory)
+    wanted = gap[: places.dofs].at[np.array(places.motors, int)].set(gap[places.v_motors])
+    return jnp.where(term.drive.prescribed(robot), wanted, effort)
 
 
 def _unstressed(robot: Robot, s: ScalarLike) -> se3.Pose:
@@ -111,50 +113,78 @@ def _unstressed(robot: Robot, s: ScalarLike) -> se3.Pose:
     return jax.vmap(se3.exp)(jnp.concatenate([ahead, curvature], axis=1) * (length * s)[:, None])
 
 
-def _sections(term: ChainTerm, needs: InverseDynamics, s: ScalarLike):
-    """(pose7, velocity, acceleration, deflection, strain) at station ``s`` of every link."""
-    layout, robot, planar, m = term.layout, term.robot, term.layout.planar, needs.motion
+def _sections(
+    term: ChainTerm,
+    m: KinematicState,
+    needs: InverseDynamics | None,
+    s: ScalarLike,
+    names: frozenset[str],
+) -> dict[str, Array]:
+    """Outputs ``names`` at station ``s`` of every link; ``needs`` for accelerations."""
+    layout, robot, planar, links = term.layout, term.robot, term.layout.planar, term.links
     by_link = {st.link: i for i, st in enumerate(layout.stages) if st.link >= 0}
     stage = np.array([by_link[k] for k in range(len(robot.links))])
+    everywhere = jnp.broadcast_to(s, (len(layout.stages),))
+    found: dict[str, Array] = {}
 
     def spatial_poses(pose):
         own = jax.tree.map(lambda x: pick(x, stage), pose)
         return jax.vmap(lambda p: spatial_pose(p, planar))(own)
 
-    world = spatial_poses(m.world)
-    z, acc = (spatial_vector(pick(x, stage), planar) for x in (m.z, needs.acceleration))
-    # The acceleration of the base contained gravity.
-    acc = acc + ahead(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
-    section = _unstressed(robot, s)
-    deformation = deformation_rate = jnp.zeros_like(z)
-    deflection, strain = jnp.zeros_like(section.position), jnp.zeros_like(z)
-    links = term.links
+    def spatial_vectors(x):
+        return spatial_vector(pick(x, stage), planar)
+
+    if names & {"deflection", "strain"}:
+        zero = jnp.zeros((len(robot.links), 6), m.z.dtype)
+        shown = zero[:, :3], zero
+        if links is not None:
+            shown = tuple(pick(x, stage) for x in links.strain(m.eta, everywhere))
+        found["deflection"], found["strain"] = shown
+    if not names & POSES:
+        return found
+    moving = bool(names & {"velocity", "acceleration"})
+    world, section = spatial_poses(m.world), _unstressed(robot, s)
+    deformation = deformation_rate = jnp.zeros((len(robot.links), 6), m.z.dtype)
     if links is not None:
-        everywhere = jnp.broadcast_to(s, (len(layout.stages),))
 
         def twist(eta):
             tip = links.section(eta, everywhere)
             return mv(tip.S, m.rate), tip
 
-        deformation, deformation_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
-        deformation_rate = deformation_rate + mv(tip.S, needs.shape_acceleration)
-        deformation, deformation_rate = (
-            spatial_vector(pick(x, stage), planar) for x in (deformation, deformation_rate)
-        )
+        if not moving:
+            tip = links.section(m.eta, everywhere)
+        elif "acceleration" in names:
+            assert needs is not None  # found for this output
+            deformation, deformation_rate, tip = jax.jvp(twist, (m.eta,), (m.rate,), has_aux=True)
+            deformation_rate = deformation_rate + mv(tip.S, needs.shape_acceleration)
+            deformation_rate = spatial_vectors(deformation_rate)
+        else:
+            deformation, tip = twist(m.eta)
+        if moving:
+            deformation = spatial_vectors(deformation)
         flexible = np.array(layout.shapes)[stage] > 0
         section = jax.tree.map(
             lambda a, b: jnp.where(flexible.reshape((-1,) + (1,) * (a.ndim - 1)), a, b),
             spatial_poses(tip.pose),
             section,
         )
-        deflection, strain = (pick(x, stage) for x in links.strain(m.eta, everywhere))
-    back = jax.vmap(se3.adjoint_inverse)(section)
-    carried = mv(back, z)
-    zs = carried + deformation
-    transported = jax.vmap(lambda a, b: se3.ad(a) @ b)(carried, deformation)
-    accs = mv(back, acc) + transported + deformation_rate
-    pose = jax.vmap(lambda a, b: se3.to_pose7(se3.compose(a, b)))(world, section)
-    return pose, zs, point_acceleration(zs, accs), deflection, strain
+    pose = jax.vmap(se3.compose)(world, section)
+    found["positions"] = pose.position
+    if "frames" in names:
+        found["frames"] = jax.vmap(se3.to_pose7)(pose)
+    if moving:
+        back = jax.vmap(se3.adjoint_inverse)(section)
+        carried = mv(back, spatial_vectors(m.z))
+        found["velocity"] = carried + deformation
+    if "acceleration" in names:
+        assert needs is not None
+        acc = spatial_vectors(needs.acceleration)
+        # The acceleration of the base contained gravity.
+        acc = acc + ahead(jax.vmap(lambda R: R.T @ robot.gravity)(world.rotation))
+        transported = jax.vmap(lambda a, b: se3.ad(a) @ b)(carried, deformation)
+        accs = mv(back, acc) + transported + deformation_rate
+        found["acceleration"] = point_acceleration(found["velocity"], accs)
+    return found
 
 
 def _wrenches(term: ChainTerm, needs: InverseDynamics) -> Array:

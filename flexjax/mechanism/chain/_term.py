@@ -180,11 +180,12 @@ class ChainTerm(AbstractChainDynamics):
         eta = to_shapes(self.layout, q)
         shapes = jnp.zeros_like(eta) if self.links is None else self.links.elastic_force(eta)
         joints = jnp.zeros(self.layout.dofs, q.dtype)
-        return self._rows(joints, shapes) - spring_forces(self.layout, self.parameters.hardware, q)
+        springs = spring_forces(self.layout.coordinates, self.parameters.hardware, q)
+        return self._rows(joints, shapes) - springs
 
     def gyration(self, v: Velocities, p: Velocities) -> Velocities:
         out = jnp.zeros_like(p)
-        for s in self.layout.balls:
+        for s in self.layout.coordinates.balls:
             sl = slice(s.v_start, s.v_start + 3)
             out = out.at[sl].set(jnp.cross(p[sl], v[sl]))
         return out
@@ -200,7 +201,7 @@ class ChainTerm(AbstractChainDynamics):
 
     # --- energies
     def elastic_energy(self, q: Coordinates) -> Scalar:
-        joints = joint_energy(self.layout, self.parameters.hardware, q)
+        joints = joint_energy(self.layout.coordinates, self.parameters.hardware, q)
         if self.links is None:
             return joints
         return joints + jnp.sum(self.links.elastic_energy(to_shapes(self.layout, q)))

@@ -26,6 +26,16 @@ class Cubics:
     index: np.ndarray
     size: int
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Cubics) and self._content == other._content
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    @functools.cached_property
+    def _content(self) -> tuple:
+        return self.size, self.powers.shape, self.powers.tobytes(), self.index.tobytes()
+
     @property
     def elements(self) -> int:
         return self.powers.shape[0]

@@ -25,10 +25,11 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Float, Int
 
+from flexjax._rules import stop
 from flexjax._types import Velocities
 from flexjax.numerics.solver._base import AbstractStepSolver, Jump
 from flexjax.numerics.solver._limits import first_guess
-from flexjax.numerics.solver._newton import implicit_solve, stop
+from flexjax.numerics.solver._newton import implicit_solve
 from flexjax.numerics.term import AbstractLagrangianTerm, Instant, Mechanical, State, Step
 
 

@@ -18,12 +18,12 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Bool, PyTree
 
+from flexjax._rules import stop
 from flexjax._types import ravel
 from flexjax.numerics.linalg._batch_last import to_last, widened
 from flexjax.numerics.linalg._krylov import residual_minimising
 from flexjax.numerics.solver._base import AbstractStepSolver, Jump
 from flexjax.numerics.solver._limits import first_guess
-from flexjax.numerics.solver._newton import stop
 from flexjax.numerics.solver._root import AbstractJacobianSolve, differentiable_root
 from flexjax.numerics.term import (
     AbstractBatchedTerm,

@@ -15,10 +15,11 @@ import jax.tree_util as jtu
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from flexjax._rules import stop
 from flexjax._types import ScalarLike, Velocities, as_float
 from flexjax.numerics.solver._base import AbstractStepSolver, Jump
 from flexjax.numerics.solver._limits import first_guess
-from flexjax.numerics.solver._newton import implicit_solve, stop
+from flexjax.numerics.solver._newton import implicit_solve
 from flexjax.numerics.term import (
     AbstractSecondOrderTerm,
     EnergyFlow,

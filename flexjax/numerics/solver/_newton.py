@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int
 
+from flexjax._rules import stop
 from flexjax._types import ScalarLike
 from flexjax.numerics.linalg._krylov import residual_minimising
 from flexjax.numerics.solver._root import AbstractJacobianSolve, differentiable_root
@@ -150,9 +151,3 @@ def implicit_solve(
     precondition = stop(eqx.filter_closure_convert(precondition, guess))
     x, count, close = _iterate(stop(residual), precondition, *stop((guess, floor, noise)))
     return differentiable_root(residual, _Preconditioned(precondition), x), count, close
-
-
-def stop(tree):
-    """Values without their derivatives, for Newton matrices and first guesses."""
-    arrays, rest = eqx.partition(tree, eqx.is_array)
-    return eqx.combine(jax.tree_util.tree_map(lax.stop_gradient, arrays), rest)

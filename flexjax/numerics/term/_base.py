@@ -106,6 +106,12 @@ class AbstractTerm(diffrax.AbstractTerm):
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
+    @property
+    def no_ode(self) -> str | None:
+        """Why ``vf`` is no ordinary differential equation of the whole state, with the remedy; None
+        if it is one, as solvers of diffrax need it."""
+        return None
+
     def with_prescribed_rates(self, t: ScalarLike, y: State, piece_time: PieceTime) -> State:
         """``y`` with the rates of a Motion, not those that a solver integrates; unchanged if the
         term reads these rates from the drive."""

@@ -1,20 +1,20 @@
 """Checks a robot and reports all faults at once.
 
-The checks read the plain document of the robot (:mod:`flexjax.robot._document`). So a file
+The checks read the plain document of the robot (:mod:`flexjax.robot.parts._document`). So a file
 with other faults is checked as far as it can be read, and traced parameters are skipped.
 """
 
 from typing import Any
 
-from flexjax.robot._document import to_document
-from flexjax.robot._fault import Faults, RobotError as RobotError, items
-from flexjax.robot._joint import Joint, Payload, Sensor
-from flexjax.robot._link import Link
 from flexjax.robot.check._joint import check_joint
 from flexjax.robot.check._link import check_link
 from flexjax.robot.check._parameters import check_parameters
 from flexjax.robot.check._sensor import check_payload, check_sensor
 from flexjax.robot.check._tree import check_names, check_planar, check_tree
+from flexjax.robot.parts._document import to_document
+from flexjax.robot.parts._fault import Faults, RobotError as RobotError, items
+from flexjax.robot.parts._joint import Joint, Payload, Sensor
+from flexjax.robot.parts._link import Link
 
 
 def check_robot(robot: Any) -> None:

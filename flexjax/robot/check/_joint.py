@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from flexjax.robot._fault import (
+from flexjax.robot.parts._fault import (
     UNKNOWN,
     Faults,
     is_filtered,
@@ -14,8 +14,8 @@ from flexjax.robot._fault import (
     numbers,
     one_of,
 )
-from flexjax.robot._fields import FULL_ROTATION, SMALLER
-from flexjax.robot._joint import JOINT_DOFS
+from flexjax.robot.parts._fields import FULL_ROTATION, SMALLER
+from flexjax.robot.parts._joint import JOINT_DOFS
 
 GROUND = "ground"
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from flexjax.robot._fault import Faults, number, numbers
-from flexjax.robot._fields import SMALLER, section_class
-from flexjax.robot._link import MATERIALS
+from flexjax.robot.parts._fault import Faults, number, numbers
+from flexjax.robot.parts._fields import SMALLER, section_class
+from flexjax.robot.parts._link import MATERIALS
 
 ONE_OF = "exactly one of section with material, constants, pieces, or (for a rigid link) body"
 

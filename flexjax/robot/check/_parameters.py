@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from flexjax.robot._fault import UNKNOWN, Faults, is_finite
-from flexjax.robot._fields import PARAMETERS, RULES, Parameter, class_of, parts, unit_of
+from flexjax.robot.parts._fault import UNKNOWN, Faults, is_finite
+from flexjax.robot.parts._fields import PARAMETERS, RULES, Parameter, class_of, parts, unit_of
 
 
 def check_parameters(

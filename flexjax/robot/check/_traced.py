@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jaxtyping import Array, Bool
 
-from flexjax.robot._fields import PARAMETERS, RULES, SMALLER
-from flexjax.robot._link import Link
+from flexjax.robot.parts._fields import PARAMETERS, RULES, SMALLER
+from flexjax.robot.parts._link import Link
 
 
 def parameters_hold(robot: eqx.Module) -> Bool[Array, ""]:

@@ -1,7 +1,7 @@
 """Rules between the parts: unique names, a tree rooted at the ground, and the plane z = 0."""
 
-from flexjax.robot._fault import Faults, items, names_of, numbers
 from flexjax.robot.check._joint import GROUND
+from flexjax.robot.parts._fault import Faults, items, names_of, numbers
 
 NOT_PLANAR = ("universal", "spherical", "free")
 

@@ -13,12 +13,12 @@ from typing import Annotated, Any, Literal, Union
 import pydantic
 from pydantic import ConfigDict, Discriminator, Field, Tag, create_model
 
-from flexjax.robot._fault import Faults, items
-from flexjax.robot._fields import PARAMETERS, RULES, Parameter, Part, class_of, parts, unit_of
-from flexjax.robot._joint import JOINT_DOFS, SENSOR_KINDS, Joint, Payload, Sensor
-from flexjax.robot._link import MATERIALS, Link, Material
 from flexjax.robot._robot import Robot
-from flexjax.robot._section import SECTIONS, AbstractSection
+from flexjax.robot.parts._fault import Faults, items
+from flexjax.robot.parts._fields import PARAMETERS, RULES, Parameter, Part, class_of, parts, unit_of
+from flexjax.robot.parts._joint import JOINT_DOFS, SENSOR_KINDS, Joint, Payload, Sensor
+from flexjax.robot.parts._link import MATERIALS, Link, Material
+from flexjax.robot.parts._section import SECTIONS, AbstractSection
 
 SCHEMA_FILE = Path(__file__).with_name("robot.schema.json")
 STRICT = ConfigDict(extra="forbid", strict=True)

@@ -4,14 +4,14 @@ import os
 from pathlib import Path
 
 from flexjax._files import write_whole
-from flexjax.robot._document import from_document, to_document
-from flexjax.robot._fault import RobotError
 from flexjax.robot._robot import Robot
 from flexjax.robot.check._check import document_faults
 from flexjax.robot.check._tree import is_planar
 from flexjax.robot.files._file import structure_faults
 from flexjax.robot.files._read import parse_robot, read_robot
 from flexjax.robot.files._toml import document_to_toml
+from flexjax.robot.parts._document import from_document, to_document
+from flexjax.robot.parts._fault import RobotError
 
 
 def load_robot(robot: str | os.PathLike) -> Robot:

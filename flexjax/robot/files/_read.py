@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 from flexjax.robot._examples import example_path, examples
-from flexjax.robot._fault import RobotError
+from flexjax.robot.parts._fault import RobotError
 
 
 def read_robot(robot: str | os.PathLike) -> dict:

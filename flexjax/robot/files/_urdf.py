@@ -16,9 +16,9 @@ import numpy as np
 from jax.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from flexjax.robot._fault import Faults, RobotError
 from flexjax.robot._robot import GROUND, Robot
 from flexjax.robot.files._load import robot_from_dict
+from flexjax.robot.parts._fault import Faults, RobotError
 
 TYPES = {
     "revolute": "revolute",

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from flexjax._deferred import Deferrable, Source
 from flexjax._results import Status
 from flexjax._types import is_traced
 from flexjax.mechanism import Energy
@@ -23,7 +24,8 @@ class Statistics(eqx.Module):
     formulation: str = eqx.field(static=True)
 
 
-class Sections(eqx.Module):
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Sections(Deferrable):
     """Quantities of sections at other stations than those of the trajectory."""
 
     frames: Float[Array, "T L E 7"]
@@ -33,8 +35,12 @@ class Sections(eqx.Module):
     strain: Float[Array, "T L E 6"]
 
 
-class Trajectory(eqx.Module):
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Trajectory(Deferrable):
     """A simulated motion at T output times; see :class:`Snapshot` for the other axes.
+
+    Fields of joints, links and energies are computed when they are first read. So a loss that reads
+    only ``tip`` compiles only what the tip needs.
 
     ``status`` is 0 for success, and ``t_fail`` is then infinite. Otherwise outputs after ``t_fail``
     are NaN, and ``where`` is the index of the joint concerned (-1: none). ``final`` continues the
@@ -62,13 +68,13 @@ class Trajectory(eqx.Module):
     final: State
     stations: Float[Array, " S"]
     robot: Robot
-
-    ends: Sections | None = None
+    # A factory, because a default would be an attribute of the class, and never be deferred.
+    ends: Sections | None = dataclasses.field(default_factory=lambda: None)
 
     @property
     def tip(self) -> Float[Array, "T 3"]:
         """World position of the last link's tip, s = 1, whatever the stations are."""
-        return (self if self.ends is None else self.ends).frames[..., -1, -1, :3]
+        return _positions(self if self.ends is None else self.ends)[..., -1, -1, :]
 
     @property
     def ok(self) -> bool | Bool[Array, "..."]:
@@ -85,14 +91,22 @@ class Trajectory(eqx.Module):
         # An end that is among the stations is taken once; a traced one may appear twice.
         once = None if is_traced(s) else np.unique(s, return_index=True)[1]
 
-        def join(name: str):
-            x, end = getattr(self, name), getattr(self.ends, name)
+        def join(name: str) -> Array:
+            assert self.ends is not None  # asked above
+            both = self, self.ends
+            x, end = (
+                map(_positions, both)
+                if name == "positions"
+                else (getattr(part, name) for part in both)
+            )
             x = jnp.concatenate([end[..., :1, :], x, end[..., 1:, :]], axis=-2)
             return x if once is None else x[..., once, :]
 
-        return dataclasses.replace(
-            self,
-            **{f.name: join(f.name) for f in dataclasses.fields(Sections)},
+        sections = {"positions", *(f.name for f in dataclasses.fields(Sections))}
+        return Trajectory.deferred(
+            Source(
+                lambda names: {k: join(k) if k in sections else getattr(self, k) for k in names}
+            ),
             stations=s if once is None else s[once],
             ends=None,
         )
@@ -116,3 +130,9 @@ class Trajectory(eqx.Module):
             f"tip at the end ({', '.join(f'{x:.6g}' for x in tip[-1])}) m; "
             f"energy balance within {drift:.1e} of the largest energy"
         )
+
+
+def _positions(part: Trajectory | Sections) -> Float[Array, "T L E 3"]:
+    """World positions of sections, which need less than their frames."""
+    found = part.beside("positions")
+    return part.frames[..., :3] if found is None else found

@@ -5,6 +5,7 @@ from flexjax.study.free._free import (
     FreeLike as FreeLike,
     Parameters as Parameters,
     as_free as as_free,
+    check_range as check_range,
     listed as listed,
     parameters as parameters,
 )

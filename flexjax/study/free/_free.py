@@ -12,8 +12,8 @@ from jaxtyping import Array, Float
 from flexjax.drive import Drive
 from flexjax.formulation import Start
 from flexjax.robot import Robot, find_leaves, paths
-from flexjax.robot._fields import PARAMETERS
 from flexjax.robot._paths import Found
+from flexjax.robot.parts._fields import PARAMETERS, RULES
 
 TRANSFORMS = ("none", "log", "logit")
 _LIMITS = {
@@ -283,6 +283,18 @@ def _rule(robot: Robot, found: Found) -> str:
     owner = _leaf(robot, found.steps[:-1])
     number = PARAMETERS.get(type(owner).__name__, {}).get(found.steps[-1])
     return "finite" if number is None else number.rule
+
+
+def check_range(path: str, values: np.ndarray, robot: Robot) -> list[str]:
+    """Faults of values for a path of the robot, with their rows."""
+    if path.partition(".")[0] in ("drive", "start"):
+        return []
+    faults = []
+    for name in {_rule(robot, leaf) for leaf in find_leaves(robot, path)}:
+        rule = RULES[name]
+        for row in np.flatnonzero([np.isfinite(x) and not rule.holds(x) for x in values]):
+            faults.append(f"{path!r}, row {row}: {values[row]:g}; expected {rule.expected}.")
+    return faults
 
 
 def _row(item: Free, found: list, sizes: dict[str, float]) -> dict:

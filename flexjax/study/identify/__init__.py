@@ -2,6 +2,10 @@
 
 from flexjax.study.identify._design import Design as Design, design as design
 from flexjax.study.identify._identify import identify as identify
+from flexjax.study.identify._posterior import (
+    Posterior as Posterior,
+    sample_posterior as sample_posterior,
+)
 from flexjax.study.identify._result import (
     Comparison as Comparison,
     Identification as Identification,
@@ -16,7 +20,3 @@ from flexjax.study.identify.records._dataset import (
     load_dataset as load_dataset,
 )
 from flexjax.study.identify.records._experiment import Experiment as Experiment
-from flexjax.study.identify.uncertainty._posterior import (
-    Posterior as Posterior,
-    sample_posterior as sample_posterior,
-)

@@ -14,7 +14,7 @@ from flexjax._types import NumbersLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
 from flexjax.study.free import FreeLike, Parameters, as_free, listed, parameters
-from flexjax.study.identify._problem import (
+from flexjax.study.identify.fit._problem import (
     Measured,
     Problem,
     build,

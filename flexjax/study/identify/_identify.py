@@ -17,10 +17,10 @@ from flexjax._compile import filter_jit
 from flexjax._phases import phases
 from flexjax.formulation import AbstractModel
 from flexjax.study.free import FreeLike, Parameters
-from flexjax.study.identify import _fit
-from flexjax.study.identify._batch import solve_batch
-from flexjax.study.identify._problem import Measured, Problem, build, measure_data
 from flexjax.study.identify._result import Comparison, Identification
+from flexjax.study.identify.fit import _fit
+from flexjax.study.identify.fit._batch import solve_batch
+from flexjax.study.identify.fit._problem import Measured, Problem, build, measure_data
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.uncertainty._statistics import (

@@ -15,7 +15,7 @@ from flexjax.drive import Drive, Effort, Motion
 from flexjax.drive.signal import Scaled
 from flexjax.formulation import Start
 from flexjax.robot import Robot, Sensor
-from flexjax.robot._fault import no_such_joint, no_such_sensor
+from flexjax.robot.parts._fault import no_such_joint, no_such_sensor
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.study.identify.records._read import Column, read_columns
 from flexjax.study.identify.records._resample import resampled

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 from scipy import stats
 
 from flexjax._compile import filter_jit
-from flexjax.study.identify._batch import solve_batch
-from flexjax.study.identify._problem import Measured, Problem
+from flexjax.study.identify.fit._batch import solve_batch
+from flexjax.study.identify.fit._problem import Measured, Problem
 from flexjax.study.identify.uncertainty._statistics import (
     noise_factors,
     precision,

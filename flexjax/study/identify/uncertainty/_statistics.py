@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from flexjax.study.identify._problem import Measured, Problem
+from flexjax.study.identify.fit._problem import Measured, Problem
 
 
 class Rows(NamedTuple):

@@ -1,4 +1,4 @@
-"""Solve a planar chain of elements: Riccati sweep, product of transfer matrices, parallel scan.
+"""The elements of a planar chain, and the Riccati sweep over them.
 
 Unknowns at a cut: e = (ax, ay, al), or positions and angle in the published form, and f = (qx, qy,
 n): force and torque of the inboard on the outboard part (n = -m of the paper). With f instead of
@@ -22,7 +22,6 @@ from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, Float
 
 from flexjax._rules import ruled
-from flexjax.numerics.linalg import inverse3
 
 KEPT = "transfer_matrix_sweep"  # what reverse mode stores of a step; it recomputes the rest
 
@@ -52,7 +51,7 @@ class Solution(eqx.Module):
     torque: Float[Array, " n"]
 
 
-def _maps(el: Elements) -> tuple[Array, Array]:
+def body_maps(el: Elements) -> tuple[Array, Array]:
     """Bodies as matrices: (n, 4, 4) with (e, 1)_O = right (e, 1)_I, and (n, 3, 3) that takes f_O
     inboard."""
     zero, one = jnp.zeros_like(el.torque), jnp.ones_like(el.torque)
@@ -74,7 +73,7 @@ def _swept(el: Elements, root) -> tuple[Array, Array]:
     The carry is one array [S | p], and the body three products and one division, which XLA fuses
     into few kernels.
     """
-    right, left = _maps(el)
+    right, left = body_maps(el)
     dtype = root.dtype
 
     def fixed(*numbers):
@@ -101,7 +100,7 @@ def _swept(el: Elements, root) -> tuple[Array, Array]:
 
     start = jnp.zeros((3, 4, *root.shape[1:]), dtype)
     _, X = lax.scan(inwards, start, (right, left, el.mass, hinge, after), reverse=True)
-    rotation = _rotation(el, X[:, 2])
+    rotation = rotation_rows(el, X[:, 2])
     # Outwards: connection and body as one affine map, made outside the scan.
     step = right[:, :3, :3] + right[:, :3, 2:3] * rotation[:, None, :3]
     shift = right[:, :3, 3] + right[:, :3, 2] * rotation[:, 3:]
@@ -141,7 +140,7 @@ def riccati(el: Elements, root: Float[Array, "3"]) -> Solution:
     of the value, and only vectors are swept again.
     """
     X, e = _sweep_one(el, root)
-    return _finish(X[:, 2], _rotation(el, X[:, 2]), e)
+    return finish(X[:, 2], rotation_rows(el, X[:, 2]), e)
 
 
 class Swept(NamedTuple):
@@ -157,8 +156,8 @@ class Swept(NamedTuple):
 
 def swept(el: Elements, root) -> Swept:
     X, e_in = checkpoint_name(_sweep_one(el, root), KEPT)
-    rotation = _rotation(el, X[:, 2])
-    sol = _finish(X[:, 2], rotation, e_in)
+    rotation = rotation_rows(el, X[:, 2])
+    sol = finish(X[:, 2], rotation, e_in)
     force = jnp.sum(X[1:, :2, :3] * sol.e[1:, None], axis=2) + X[1:, :2, 3]
     return Swept(
         sol, X, rotation, e_in[:, 2], jnp.concatenate([force, jnp.zeros((1, 2), root.dtype)])
@@ -195,7 +194,7 @@ def swept_again(
     inboard = S + response[:, :, None] * rotation[:, None, :3]
     inboard = inboard.at[:, 2, 2].add(el.inertia)
     outer = jnp.concatenate([inboard[1:], jnp.zeros_like(inboard[:1])])
-    right, left = _maps(el)
+    right, left = body_maps(el)
     carried = jnp.sum(outer[:, :, :2] * shift[:, None], axis=2)
     source = jnp.sum(left * carried[:, None], axis=2) + bias
     # p_i = close (left p_(i+1) + source) + response (soft torque + given) - rotor_torque, with
@@ -225,7 +224,7 @@ def swept_again(
     return Solution(e, D, jnp.sum(S[:, 2] * e, axis=1) + n)
 
 
-def _rotation(el: Elements, rows) -> Array:
+def rotation_rows(el: Elements, rows) -> Array:
     """(n, 4): D = rotation . (e, 1), from the rows of n behind the connections."""
     soft = el.free / (el.stiffness + rows[:, 2])
     known = jnp.stack([rows[:, 2] + el.coupling, rows[:, 3] - el.torque], 1)
@@ -233,148 +232,7 @@ def _rotation(el: Elements, rows) -> Array:
     return jnp.concatenate([w[:, :3], (w[:, 3] + el.given)[:, None]], axis=1)
 
 
-def _finish(rows, rotation, e) -> Solution:
+def finish(rows, rotation, e) -> Solution:
     D = jnp.sum(rotation[:, :3] * e, axis=1) + rotation[:, 3]
     e = jnp.concatenate([e[:, :2], (e[:, 2] + D)[:, None]], axis=1)
     return Solution(e, D, jnp.sum(rows[:, :3] * e, axis=1) + rows[:, 3])
-
-
-def parallel(el: Elements, root: Float[Array, "3"]) -> Solution:
-    """The same by associative scans: logarithmic depth, for devices with many cores.
-
-    Each element maps (e_I, f_O) to (e_O, f_I); composing two such maps (Redheffer's star product)
-    keeps the stability of the Riccati sweep, which a tree of products of transfer matrices would
-    lose."""
-    right, left = _maps(el)
-    T, t, M, b = right[:, :3, :3], right[:, :3, 3], el.mass[:, :, :3], el.mass[:, :, 3]
-    third = jnp.zeros((1, 3), root.dtype).at[0, 2].set(1.0)
-    g = el.free / (el.stiffness + M[:, 2, 2])
-    # D = De . e_I + Df . f_O + D1 with n = M3 . (e + D third) + left3 . f_O + b3
-    De = -g[:, None] * (M[:, 2] + el.coupling[:, None] * third)
-    Df = -g[:, None] * left[:, 2]
-    D1 = g * (el.torque - b[:, 2]) + el.given
-    response = M[:, :, 2] + el.coupling[:, None] * third
-    A = T + T[:, :, 2:] * De[:, None]
-    B = T[:, :, 2:] * Df[:, None]
-    c = t + T[:, :, 2] * D1[:, None]
-    C = M + response[:, :, None] * De[:, None] + el.inertia[:, None, None] * (third.T * third)[None]
-    F = left + response[:, :, None] * Df[:, None]
-    d = b + response * D1[:, None] - el.rotor_torque[:, None] * third
-
-    def mul(x, y):
-        return jnp.sum(x[..., :, :, None] * y[..., None, :, :], axis=-2)
-
-    def vec(x, y):
-        return jnp.sum(x * y[..., None, :], axis=-1)
-
-    eye = jnp.eye(3, dtype=root.dtype)[None]
-
-    def star(outer, inner):  # reverse=True passes the outboard part first
-        A2, B2, c2, C2, F2, d2 = outer
-        A1, B1, c1, C1, F1, d1 = inner
-        inv = inverse3(eye - mul(B1, C2))
-        AI, X = mul(A2, inv), mul(F1, inverse3(eye - mul(C2, B1)))
-        return (
-            mul(AI, A1),
-            B2 + mul(mul(AI, B1), F2),
-            vec(AI, c1 + vec(B1, d2)) + c2,
-            C1 + mul(mul(X, C2), A1),
-            mul(X, F2),
-            vec(X, d2 + vec(C2, c1)) + d1,
-        )
-
-    suffix = lax.associative_scan(star, (A, B, c, C, F, d), reverse=True)
-    S, p = suffix[3], suffix[5]  # of the chain from the connection i outwards
-    zero3 = jnp.zeros((1, 3, 3), root.dtype)
-    S1, p1 = jnp.concatenate([S[1:], zero3]), jnp.concatenate([p[1:], zero3[:, 0]])
-    # Row of n behind the connection i.
-    rows = M[:, 2] + jnp.sum(left[:, 2, :, None] * mul(S1, T), axis=1)
-    rows = jnp.concatenate(
-        [rows, (b[:, 2] + jnp.sum(left[:, 2] * (vec(S1, t) + p1), axis=1))[:, None]], axis=1
-    )
-    rotation = _rotation(el, rows)
-    step, shift = T + T[:, :, 2:] * rotation[:, None, :3], t + T[:, :, 2] * rotation[:, 3:]
-
-    def then(first, second):
-        (A1, b1), (A2, b2) = first, second
-        return mul(A2, A1), vec(A2, b1) + b2
-
-    A, b = lax.associative_scan(then, (step, shift))
-    e = jnp.concatenate([root[None], jnp.sum(A[:-1] * root[None, None], axis=-1) + b[:-1]])
-    return _finish(rows, rotation, e)
-
-
-def transfer_matrices(el: Elements) -> tuple[Float[Array, "n 7 7"], Float[Array, "n 7 7"]]:
-    """(connections, bodies) as matrices on (e, f, 1), from the inboard to the outboard end. A hinge
-    without any stiffness has none."""
-    n, dtype = el.column.shape[0], el.column.dtype
-    right, left = _maps(el)
-    eye = jnp.broadcast_to(jnp.eye(7, dtype=dtype), (n, 7, 7))
-    # f_O = left^-1 (f_I - mass (e_I, 1)); left^-1 only changes the sign of its row.
-    back = left.at[:, 2, :2].set(-el.row)
-    body = eye.at[:, :3, :3].set(right[:, :3, :3]).at[:, :3, 6].set(right[:, :3, 3])
-    inertial = jnp.sum(back[:, :, :, None] * el.mass[:, None], axis=2)
-    body = (
-        body.at[:, 3:6, 3:6]
-        .set(back)
-        .at[:, 3:6, :3]
-        .set(-inertial[:, :, :3])
-        .at[:, 3:6, 6]
-        .set(-inertial[:, :, 3])
-    )
-    # D = (torque - n - coupling al) / stiffness with the torque n on the body: n_I less that of
-    # the rotor.
-    soft = el.free / jnp.where(el.free > 0, el.stiffness, 1.0)
-    row = (
-        jnp.zeros((n, 7), dtype)
-        .at[:, 5]
-        .set(-1.0)
-        .at[:, 2]
-        .set(el.inertia - el.coupling)
-        .at[:, 6]
-        .set(el.torque - el.rotor_torque)
-    )
-    D = row * (soft / (1 - soft * el.coupling))[:, None]
-    D = D.at[:, 6].add(el.given)
-    n_row = (
-        jnp.zeros((n, 7), dtype)
-        .at[:, 5]
-        .set(1.0)
-        .at[:, 2]
-        .add(-el.inertia)
-        .at[:, 6]
-        .add(el.rotor_torque)
-        - el.coupling[:, None] * D
-    )
-    return eye.at[:, 2].add(D).at[:, 5].set(n_row), body
-
-
-def product(el: Elements, root: Float[Array, "3"]) -> Solution:
-    """The published method: the product of all transfer matrices, a 3 x 3 system for f at the root,
-    and multiplication outwards.
-
-    It loses digits with e^Lam, Lam = L (rhoA / (EI beta dt^2))^(1/4) / sqrt 2, for any number of
-    elements, and serves to show that.
-    """
-    conn, body = transfer_matrices(el)
-
-    def mul(x, y):
-        return jnp.sum(x[:, :, None] * y[None], axis=1)
-
-    def gather(P, x):
-        return mul(mul(x[1], x[0]), P), None
-
-    P, _ = lax.scan(gather, jnp.eye(7, dtype=root.dtype), (conn, body))
-    # With pivoting: the closed form would lose as many digits again.
-    f = -jnp.linalg.solve(P[3:6, 3:6], P[3:6, :3] @ root + P[3:6, 6])
-    z = jnp.concatenate([root, f, jnp.ones(1, root.dtype)])
-
-    def outwards(z, x):
-        behind = jnp.sum(x[0] * z[None], axis=1)
-        return jnp.sum(x[1] * behind[None], axis=1), (behind, behind[2] - z[2])
-
-    _, (behind, D) = lax.scan(outwards, z, (conn, body))
-    return Solution(behind[:, :3], D, behind[:, 5])
-
-
-SWEEPS = {"riccati": riccati, "parallel": parallel, "product": product}

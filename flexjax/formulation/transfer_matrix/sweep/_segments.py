@@ -11,7 +11,7 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax._rules import ruled
-from flexjax.formulation.transfer_matrix._sweep import (
+from flexjax.formulation.transfer_matrix.sweep._riccati import (
     Elements,
     Solution,
     riccati,

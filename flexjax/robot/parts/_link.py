@@ -4,8 +4,8 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float, as_float_or_none
-from flexjax.robot._fault import RobotError
-from flexjax.robot._section import AbstractSection
+from flexjax.robot.parts._fault import RobotError
+from flexjax.robot.parts._section import AbstractSection
 
 
 class Material(eqx.Module):

@@ -11,10 +11,10 @@ import numpy as np
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
-from flexjax.robot._fault import UNKNOWN
-from flexjax.robot._fields import class_of, parts
-from flexjax.robot._link import Material
-from flexjax.robot._section import AbstractSection
+from flexjax.robot.parts._fault import UNKNOWN
+from flexjax.robot.parts._fields import class_of, parts
+from flexjax.robot.parts._link import Material
+from flexjax.robot.parts._section import AbstractSection
 
 
 def plain(leaf: Any):

@@ -40,6 +40,10 @@ class AbstractSection(eqx.Module):
     def properties(self) -> SectionProperties:
         """Area, second moments, torsion constant and shear factors."""
 
+    @abc.abstractmethod
+    def half_sizes(self) -> tuple[Array, Array] | None:
+        """Largest distances from the axis along y and z; None if the section has no dimensions."""
+
 
 class Rectangle(AbstractSection):
     """Solid rectangle: ``width`` along local z and ``height`` along local y [m].
@@ -62,6 +66,9 @@ class Rectangle(AbstractSection):
         k = jnp.full_like(w, 5 / 6)
         return SectionProperties(A=w * h, Iy=h * w**3 / 12, Iz=w * h**3 / 12, J=J, ky=k, kz=k)
 
+    def half_sizes(self) -> tuple[Array, Array]:
+        return 0.5 * self.height, 0.5 * self.width
+
 
 class Circle(AbstractSection):
     """Solid circle of the given ``diameter`` [m]."""
@@ -77,6 +84,9 @@ class Circle(AbstractSection):
             A=jnp.pi * d**2 / 4, Iy=inertia, Iz=inertia, J=2 * inertia, ky=k, kz=k
         )
 
+    def half_sizes(self) -> tuple[Array, Array]:
+        return 0.5 * self.diameter, 0.5 * self.diameter
+
 
 class Tube(AbstractSection):
     """Circular tube: outer ``diameter`` and ``wall`` thickness [m]."""
@@ -91,6 +101,9 @@ class Tube(AbstractSection):
         inertia = jnp.pi * (outer**4 - inner**4) / 64
         k = jnp.full_like(outer, 0.5)
         return SectionProperties(A=area, Iy=inertia, Iz=inertia, J=2 * inertia, ky=k, kz=k)
+
+    def half_sizes(self) -> tuple[Array, Array]:
+        return 0.5 * self.diameter, 0.5 * self.diameter
 
 
 class IBeam(AbstractSection):
@@ -113,6 +126,9 @@ class IBeam(AbstractSection):
             A=A, Iy=Iy, Iz=Iz, J=J, ky=inner * tw / A, kz=(5 / 6) * 2 * w * tf / A
         )
 
+    def half_sizes(self) -> tuple[Array, Array]:
+        return 0.5 * self.height, 0.5 * self.width
+
 
 class GivenSection(AbstractSection):
     """Section given by its constants.
@@ -134,6 +150,9 @@ class GivenSection(AbstractSection):
 
     def properties(self) -> SectionProperties:
         return SectionProperties(A=self.A, Iy=self.Iy, Iz=self.Iz, J=self.J, ky=self.ky, kz=self.kz)
+
+    def half_sizes(self) -> None:
+        return None
 
 
 SECTIONS = {cls.shape: cls for cls in (Rectangle, Circle, Tube, IBeam, GivenSection)}

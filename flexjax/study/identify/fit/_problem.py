@@ -19,7 +19,7 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.robot import Robot
 from flexjax.simulate import equilibrium, simulate
 from flexjax.study.free import FreeLike, Parameters, as_free, listed, parameters
-from flexjax.study.identify._readings import readings, stations_for
+from flexjax.study.identify.fit._readings import readings, stations_for
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 

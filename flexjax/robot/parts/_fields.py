@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 
-from flexjax.robot._section import SECTIONS, AbstractSection
+from flexjax.robot.parts._section import SECTIONS, AbstractSection
 
 
 class Parameter(NamedTuple):

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from flexjax.robot._document import to_document
-from flexjax.robot._fault import UNKNOWN
+from flexjax.robot.parts._document import to_document
+from flexjax.robot.parts._fault import UNKNOWN
 
 
 def columns(rows: list[list[str]], indent: str = "  ") -> list[str]:

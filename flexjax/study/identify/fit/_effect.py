@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from flexjax.simulate import RANGE_CHECK
-from flexjax.study.identify._problem import Problem
+from flexjax.study.identify.fit._problem import Problem
 
 
 def refuse_without_effect(problem: Problem, suspects: Sequence[int] | np.ndarray) -> None:

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax._compile import filter_jit
-from flexjax.study.identify._problem import residuals
 from flexjax.study.identify._result import Identification
+from flexjax.study.identify.fit._problem import residuals
 from flexjax.study.identify.uncertainty._statistics import noise_factors, row_scale, rows_of
 
 

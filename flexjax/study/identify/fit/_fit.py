@@ -16,8 +16,8 @@ from jaxtyping import Array, Float, PRNGKeyArray, PyTree
 from flexjax._compile import filter_jit
 from flexjax._files import read_npz, reading, write_whole
 from flexjax._types import ScalarLike
-from flexjax.study.identify._effect import refuse_without_effect
-from flexjax.study.identify._problem import (
+from flexjax.study.identify.fit._effect import refuse_without_effect
+from flexjax.study.identify.fit._problem import (
     FAILED,
     Measured,
     Objective,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from flexjax._compile import filter_jit
-from flexjax.study.identify._problem import Measured, Problem, residuals_and_jacobian
+from flexjax.study.identify.fit._problem import Measured, Problem, residuals_and_jacobian
 
 
 class _Search(eqx.Module):

@@ -1,0 +1,4 @@
+"""Moves that are optimal: fast, without vibration, within limits, robust."""
+
+from flexjax.study.optimise._optimise import optimise as optimise
+from flexjax.study.optimise._result import Active as Active, Optimisation as Optimisation

@@ -1,0 +1,311 @@
+"""The result of an optimisation: the move, how good it is, and how it fares elsewhere."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.tree_util as jtu
+import numpy as np
+
+from flexjax._compile import filter_jit
+from flexjax.drive import Drive, Motion
+from flexjax.drive.signal import quintic, shape, trapezoid
+from flexjax.formulation import AbstractFormulation, AbstractModel, Start
+from flexjax.robot import Robot
+from flexjax.simulate import Trajectory, modes, residual_vibration, rest, simulate
+from flexjax.study.free import Free, parameters
+from flexjax.study.optimise._limits import Limit
+from flexjax.study.optimise._motions import drivable
+from flexjax.study.optimise._search import Found
+from flexjax.study.optimise._table import write_table
+
+BASELINES = ("quintic", "trapezoid", "zv", "zvd", "ei")
+
+
+@dataclasses.dataclass(frozen=True)
+class Active:
+    """A limit that binds: its name, the joint or link, the sample of the robot, and the times."""
+
+    limit: str
+    where: str
+    sample: int
+    times: tuple[float, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Optimisation:
+    """Result of :func:`flexjax.optimise`; ``print`` shows a summary.
+
+    ``drive``, ``duration`` [s], ``model``: the move, and the model with the parameters found.
+    ``trajectory``: the nominal run, with the time after the move. ``costs``: by name, of the
+    nominal robot and of the worst sample. ``violation``: the largest of a limit, relative.
+    ``active``: limits that bind. ``status``: "converged", "iterations", "infeasible",
+    "interrupted" or what else ended the search; ``kkt``: the part of the gradient that no
+    multiplier balances. ``samples`` (S, k): values of the parameters ``spread``, the first row of
+    the nominal robot.
+    """
+
+    model: AbstractModel
+    drive: Drive
+    duration: float
+    start: Start
+    goal: Start
+    names: tuple[str, ...]
+    values: np.ndarray
+    trajectory: Trajectory
+    costs: dict[str, tuple[float, float]]
+    violation: float
+    active: tuple[Active, ...]
+    status: str
+    message: str
+    kkt: float
+    history: list[dict[str, float]]
+    evaluations: int
+    seconds: float
+    steps: int
+    samples: np.ndarray
+    spread: tuple[str, ...] = ()
+    limits: tuple[Limit, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether the search converged to a move within all limits."""
+        return self.status == "converged"
+
+    @property
+    def dt(self) -> float:
+        return self.duration / self.steps
+
+    def __str__(self) -> str:
+        rows = [
+            f"{self.status} after {len(self.history)} iterations, {self.evaluations} evaluations, "
+            f"{self.seconds:.1f} s; duration {self.duration:.6g} s, violation "
+            f"{self.violation:.1e}, KKT {self.kkt:.1e}"
+        ]
+        rows += [
+            f"  {name}: {nominal:.4g}" + (f", worst {worst:.4g}" if len(self.samples) > 1 else "")
+            for name, (nominal, worst) in self.costs.items()
+        ]
+        rows += [
+            f"  limit {a.limit} of {a.where} binds from {a.times[0]:.4g} to {a.times[-1]:.4g} s"
+            for a in self.active
+            if a.sample == 0
+        ]
+        return "\n".join(rows)
+
+    def replay(
+        self,
+        formulation: AbstractFormulation | None = None,
+        *,
+        robot: Robot | None = None,
+        dt: float | None = None,
+        after: float | None = None,
+        move: str = "optimised",
+    ) -> Trajectory:
+        """The move in another formulation, with another robot or a finer step.
+
+        Arguments:
+            formulation: e.g. ``fx.PortHamiltonian()``; by default the same model.
+            robot: another robot, e.g. with another payload; by default the same.
+            dt: step [s].
+            after: time after the move [s]; by default at least twice the first period at the
+                goal.
+            move: "optimised", or a usual move of the same duration as in :meth:`against`.
+
+        Returns:
+            The trajectory, from rest at the start.
+        """
+        drive = self.drive if move == "optimised" else baseline(self, move)
+        if drive is None:
+            raise ValueError(
+                f"move: {move!r}; its shaper takes longer than the move, {self.duration:g} s. "
+                "Expected another move, or a longer duration."
+            )
+        return _run(_model(self, formulation, robot), drive, self, dt, after)
+
+    def vibration(
+        self, traj: Trajectory | None = None, formulation: AbstractFormulation | None = None
+    ) -> float:
+        """Peak tip vibration after the move [m].
+
+        Arguments:
+            traj: a replayed run; by default the nominal one.
+            formulation: that of the replay, whose arm may rest elsewhere under its weight.
+
+        Returns:
+            The largest distance from where the tip rests at the goal.
+        """
+        traj = self.trajectory if traj is None else traj
+        tip = rest(_model(self, formulation, traj.robot), self.goal).tip
+        return float(residual_vibration(traj, self.duration, rest=tip))
+
+    def robustness(self, path: str, values: Sequence[float]) -> np.ndarray:
+        """Peak tip vibration [m] over values of one parameter of the robot, in one batch.
+
+        Arguments:
+            path: e.g. ``"payloads.tool.mass"``.
+            values: the values.
+
+        Returns:
+            The vibration for every value.
+        """
+        return vibrations(self, [self.drive], path, values)[0]
+
+    def against(
+        self, *names: str, path: str | None = None, values: Sequence[float] = ()
+    ) -> dict[str, np.ndarray]:
+        """Peak tip vibration [m] of this move and of usual moves of the same duration.
+
+        Arguments:
+            names: some of "quintic", "trapezoid", "zv", "zvd", "ei"; by default all. The last three
+                are quintics shaped by the first mode at the goal; such a move is NaN where the
+                shaper alone takes longer than the move.
+            path, values: values of one parameter of the robot; by default the robot's own.
+
+        Returns:
+            The vibration for every value, by name; "optimised" is this move.
+        """
+        drives: dict[str, Drive | None] = {"optimised": self.drive}
+        for name in names or BASELINES:
+            drives[name] = baseline(self, name)
+        possible = {k: d for k, d in drives.items() if d is not None}
+        runs: dict[str, np.ndarray] = {}
+        for name, drive in possible.items():
+            runs[name] = vibrations(self, [drive], path, values)[0]
+        none = np.full_like(runs["optimised"], np.nan)
+        return {name: runs.get(name, none) for name in drives}
+
+    def fits(self, move: str) -> bool:
+        """Whether a usual move, as in :meth:`against`, is possible in this duration."""
+        return baseline(self, move) is not None
+
+    def to_csv(self, path: str | os.PathLike, rate: float = 1000.0) -> Path:
+        """Write the move for a motor controller: position, velocity, acceleration and effort.
+
+        Arguments:
+            path: the file, with a header such as ``time [s],shoulder.position [rad]``.
+            rate: sampling rate [Hz].
+
+        Returns:
+            The path. A joint with a Motion has the values of its motor.
+        """
+        return write_table(self, path, rate)
+
+
+def _period(res: Optimisation) -> float:
+    """The first period at the goal [s]."""
+    found = modes(res.model, res.goal, n=1).frequencies
+    return 1 / float(found[0]) if len(found) else res.duration
+
+
+def _model(
+    res: Optimisation, formulation: AbstractFormulation | None, robot: Robot | None
+) -> AbstractModel:
+    model = res.model if formulation is None else formulation.bind(res.model.robot)
+    return model if robot is None else model.rebind(robot)
+
+
+def _times(res: Optimisation, dt: float | None, after: float | None) -> np.ndarray:
+    dt = float(res.dt if dt is None else dt)
+    if after is None:
+        # Whole durations: moves of other durations then share the compiled program.
+        after = res.duration * float(np.ceil(2 * _period(res) / res.duration))
+    n, m = max(1, round(res.duration / dt)), max(1, int(np.ceil(after / dt - 1e-9)))
+    move = np.linspace(0.0, res.duration, n + 1)
+    return np.concatenate([move, res.duration + dt * np.arange(1, m + 1)])
+
+
+def _run(model, drive, res, dt=None, after=None) -> Trajectory:
+    start = rest(model, res.start).state
+    return simulate(model, drive, _times(res, dt, after), substeps=1, start=start, stations=5)
+
+
+@filter_jit
+def _vibration(model: AbstractModel, drive: Drive, ends: Any, ts, after, par, rows):
+    def one(row, start, tip):
+        robot = model.robot if par is None else par.place(model.robot, "robot", row)
+        traj = simulate(
+            model.rebind(robot), drive, ts, substeps=1, start=start, stations=2, throw=False
+        )
+        return residual_vibration(traj, after, rest=tip)
+
+    return jax.vmap(one)(rows, *ends)
+
+
+def vibrations(
+    res: Optimisation, drives: Sequence[Drive], path: str | None, values: Sequence[float]
+) -> list[np.ndarray]:
+    """Peak tip vibration of every drive (rows), for values of one parameter (columns)."""
+    robot, par = res.model.robot, None
+    rows = np.zeros((1, 0))
+    if path is not None:
+        par = parameters([Free(path)], robot, [], [], [], {})
+        rows = np.asarray(values, float)[:, None]
+        if par.size != 1:
+            raise ValueError(f"path: {path!r} has {par.size} numbers; expected one.")
+    ends = []
+    for row in rows:
+        model = (
+            res.model
+            if par is None
+            else res.model.rebind(par.place(robot, "robot", jnp.asarray(row)))
+        )
+        ends.append((rest(model, res.start).state, rest(model, res.goal).tip))
+    stacked = jtu.tree_map(lambda *a: jnp.stack(a), *ends)
+    ts, after = jnp.asarray(_times(res, None, None)), jnp.asarray(res.duration)
+    return [
+        np.asarray(_vibration(res.model, d, stacked, ts, after, par, jnp.asarray(rows)))
+        for d in drives
+    ]
+
+
+def baseline(res: Optimisation, name: str) -> Drive | None:
+    """A usual move of the same duration; None if a shaper takes longer than the move."""
+    if name not in BASELINES:
+        raise ValueError(f"against: {name!r}; expected some of {', '.join(BASELINES)}.")
+    robot = res.model.robot
+    (q0, _, _), (q1, _, _) = res.start.vectors(robot), res.goal.vectors(robot)
+    slices, T = robot.dof_slices(), res.duration
+    first = modes(res.model, res.goal, n=1) if name in ("zv", "zvd", "ei") else None
+    joints = {}
+    for joint in drivable(robot):
+        at = slices[joint]
+        a, b = (np.asarray(q)[at] for q in (q0, q1))
+        a, b = (a[0], b[0]) if len(a) == 1 else (a, b)
+        if name == "quintic":
+            joints[joint] = Motion(quintic(a, b, T))
+        elif name == "trapezoid":
+            joints[joint] = Motion(trapezoid(a, b, T, T / 4))
+        else:
+            longer = float(shape(quintic(a, b, T), first, name).lengthens)
+            if longer >= T:
+                return None
+            joints[joint] = Motion(shape(quintic(a, b, T - longer), first, name))
+    return Drive(joints=joints)
+
+
+def summarise_active(problem, found: Found) -> tuple[Active, ...]:
+    """Limits that bind at the solution."""
+    out, begin = [], 0
+    point = found.point
+    ts = np.asarray(problem.times(problem.duration_of(jnp.asarray(point.x))))
+    S = problem.samples.count
+    total = point.margins.size
+    if not problem.limits or not total:
+        return ()
+    for limit, (T, n) in zip(problem.limits, problem.margin_shapes(), strict=True):
+        margins = point.margins[begin : begin + S * T * n].reshape(S, T, n)
+        begin += S * T * n
+        per = max(1, n // max(1, len(limit.labels)))
+        for s in range(S):
+            for c, label in enumerate(limit.labels):
+                block = margins[s][:, c * per : (c + 1) * per].min(axis=1)
+                near = np.flatnonzero(block < 1e-4)
+                if near.size:
+                    times = tuple(float(ts[min(k, len(ts) - 1)]) for k in near)
+                    out.append(Active(limit.name, label, s, times))
+    return tuple(out)

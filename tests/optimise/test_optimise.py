@@ -1,0 +1,200 @@
+"""Moves without vibration: optimality, robustness, limits, refusals, interruptions."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import flexjax as fx
+from flexjax.study.optimise import _search
+
+STIFFNESS, PERIOD = 40.0, 0.3
+
+
+@functools.cache
+def model():
+    """A rigid link behind an elastic gear, without weight: one mode."""
+    inertia = STIFFNESS * (PERIOD / (2 * np.pi)) ** 2
+    link = fx.Link(
+        "link", 0.5, rigid=True, body=fx.Body(1e-6, (0.25, 0, 0), (1e-9,) * 3 + (0.0,) * 3)
+    )
+    joint = fx.Joint(
+        "root",
+        "revolute",
+        "ground",
+        "link",
+        stiffness=STIFFNESS,
+        motor=fx.Motor(rotor=0.05),
+    )
+    tool = fx.Payload("tool", "link", inertia / 0.5**2)
+    return fx.RigidArm().bind(
+        fx.Robot("one-mode", (link,), (joint,), payloads=(tool,), gravity=(0, 0, 0), planar=True)
+    )
+
+
+def move(**options):
+    given = dict(goal={"root": 1.0}, duration=1.4 * PERIOD, dt=PERIOD / 30, knots=5)
+    return fx.optimise(model(), **(given | options))
+
+
+@functools.cache
+def nominal():
+    return move()
+
+
+@functools.cache
+def robust():
+    return move(spread={"payloads.tool.mass": 0.1}, samples=3)
+
+
+def test_the_first_period_is_the_closed_form():
+    assert np.isclose(float(fx.modes(model(), n=1).frequencies[0]), 1 / PERIOD, rtol=1e-4)
+
+
+def test_the_nominal_move_leaves_no_vibration():
+    res = nominal()
+    assert res.ok and res.kkt < 1e-5, str(res)
+    found = res.against("quintic", "zv")
+    assert found["optimised"][0] < 1e-3 * found["quintic"][0]
+    # The simulated energy after the move is that of the cost.
+    energy = np.asarray(res.trajectory.energy.mechanical)[res.steps :]
+    np.testing.assert_allclose(energy, res.costs["residual_energy"][0], atol=1e-9)
+    np.testing.assert_allclose(res.trajectory.q[0], 0.0, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_the_robust_move_is_good_for_all_samples():
+    mass = float(model().robot.payloads[0].mass)
+    values = [mass, 0.9 * mass, 1.1 * mass]
+    found = robust().against("quintic", "zv", "zvd", path="payloads.tool.mass", values=values)
+    worst = {name: np.max(x) for name, x in found.items()}
+    assert robust().ok, str(robust())
+    assert worst["optimised"] < worst["quintic"] / 50
+    assert worst["optimised"] < worst["zv"] / 10
+    alone = np.max(nominal().robustness("payloads.tool.mass", values))
+    assert worst["optimised"] < alone / 3
+
+
+@pytest.mark.slow
+def test_a_shaper_longer_than_the_move_is_not_a_number():
+    assert np.isnan(move(duration=0.9 * PERIOD).against("zvd")["zvd"]).all()
+
+
+def test_limits_are_met_and_named():
+    free = nominal()
+    fastest = float(np.max(np.abs(free.trajectory.qd)))
+    res = move(limits={"velocity": 0.9 * fastest, "acceleration": {"root": 1e3}})
+    assert res.ok and res.violation <= 1e-6, str(res)
+    assert np.max(np.abs(res.trajectory.qd[: res.steps + 1])) <= 0.9 * fastest * (1 + 1e-6)
+    assert {(a.limit, a.where) for a in res.active} == {("velocity", "root")}
+
+
+def test_a_limit_that_cannot_be_met_is_reported():
+    res = move(limits={"velocity": 0.5}, iterations=30)
+    assert not res.ok and res.violation > 1e-3
+
+
+@pytest.mark.slow
+def test_replay_in_another_step_and_robot():
+    res = nominal()
+    fine = res.replay(dt=res.dt / 2)
+    assert fine.ts.shape[0] > res.trajectory.ts.shape[0]
+    assert res.vibration(fine) < 0.02 * res.against("quintic")["quintic"][0]
+    heavy = model().robot.replace("payloads.tool.mass", 2.0)
+    assert res.vibration(res.replay(robot=heavy)) > res.vibration(fine)
+
+
+@pytest.mark.slow
+def test_own_cost_and_free_numbers_of_a_drive():
+    """The width of a ramp between rest and rest: without vibration at one whole period."""
+    drive = fx.Drive(joints={"root": fx.Motion(fx.step_acceleration(0.0, 1.0, 0.5))})
+    path = "drive.joints.root.signal.duration"
+
+    def after(traj):
+        return jnp.sum((traj.q[-20:, 0] - 1.0) ** 2)
+
+    res = move(
+        drive=drive,
+        free=fx.Free(path, bounds=(0.45, 0.75)),
+        minimise=after,
+        duration=0.8,
+        hold=0.3,
+        dt=PERIOD / 60,
+    )
+    # Constant acceleration, then deceleration: zero vibration at twice the period.
+    assert np.isclose(res.values[0], 2 * PERIOD, rtol=2e-3), str(res)
+
+
+def test_minimum_time_of_the_elastic_gear():
+    """The motor moves on its B-spline; the fastest move within a speed limit ends at rest."""
+    res = move(duration=(0.3, 0.9), minimise="time", limits={"acceleration": 60.0}, dt=1e-2)
+    assert res.ok and 0.3 < res.duration < 0.9, str(res)
+    assert res.violation < 1e-6 and res.kkt < 1e-4
+    assert res.vibration() < 1e-5
+
+
+def test_a_failed_simulation_is_a_rejected_step(monkeypatch):
+    real, calls = _search.outcome_and_jacobian, []
+
+    def broken(problem, x, ends):
+        found, slope = real(problem, x, ends)
+        calls.append(None)
+        if len(calls) == 4:
+            found = jax.tree.map(lambda a: a if a.dtype == bool else a * jnp.nan, found)
+        return found, slope
+
+    monkeypatch.setattr(_search, "outcome_and_jacobian", broken)
+    res = move()
+    assert res.ok and len(calls) > 4, str(res)
+
+
+def test_ctrl_c_returns_the_best_so_far(monkeypatch):
+    real, calls = _search.outcome_and_jacobian, []
+
+    def stopped(*args):
+        calls.append(None)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    monkeypatch.setattr(_search, "outcome_and_jacobian", stopped)
+    res = move()
+    assert res.status == "interrupted" and res.trajectory.ok
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        (dict(goal={"elbow": 1.0}), "goal.elbow: no such joint"),
+        (dict(goal={"root": np.nan}), "goal.root: nan; expected a finite"),
+        (dict(duration=-1.0), "duration: -1.0; expected a positive time"),
+        (dict(duration=(0.5, 0.4)), r"expected a time in seconds, or \(shortest, longest\)"),
+        (dict(minimise="vibration"), "minimise.vibration: unknown; expected one of residual"),
+        (dict(minimise={"jerk": -1.0}), "minimise.jerk: weight -1.0"),
+        (dict(limits={"speed": 1.0}), "limits.speed: unknown; expected some of position"),
+        (dict(limits={"velocity": {"elbow": 1.0}}), "limits.velocity.elbow: no such joint"),
+        (dict(limits={"velocity": 0.0}), "limits.velocity.root: 0.0; expected a positive"),
+        (dict(limits={"position": {"root": (1, 0)}}), "expected .lower, upper."),
+        (dict(limits={"strain": {"link": 1e-3}}), "no such elastic link"),
+        (dict(limits={"keep_out": (1.0, 2.0)}), "expected balls"),
+        (dict(spread={"payloads.tool.mass": 2.0}), "expected a share between 0 and 1"),
+        (dict(spread={"payloads.tool.mas": 0.1}), "payloads.tool.mas"),
+        (dict(spread={"payloads.tool.mass": (5.0, 6.0)}), "an interval around the robot's own"),
+        (dict(samples=5), "samples: 5 without a spread"),
+        (dict(spread={"payloads.tool.mass": 0.1}, samples=2), "expected at least 3"),
+        (dict(over="median"), "over: 'median'; expected 'worst' or 'mean'"),
+        (dict(knots=0), "knots: 0"),
+        (dict(dt=1.0), "dt: 1.0; expected a positive step"),
+        (dict(steps=1), "steps: 1; expected a whole number"),
+        (dict(drive=fx.Drive()), "free: none; expected the free numbers"),
+        (
+            dict(spread={"payloads.tool.mass": 0.1}, free="payloads.tool.mass"),
+            "is free too; expected one of the two",
+        ),
+    ],
+)
+def test_refusals_before_compiling(options, words):
+    with pytest.raises(ValueError, match=words):
+        move(**options)
