@@ -24,9 +24,9 @@ def read_whole(path: str | os.PathLike, read: Callable[[Path], Result]) -> Resul
         try:
             result = read(path)
         except Exception:
-            if before is not None and _identity(path) == before:
-                raise
-            if before is None and not _being_replaced(path):
+            # In this order: a writer that ends between the two has left the new file.
+            absent_for_now = before is None and _being_replaced(path)
+            if _identity(path) == before and not absent_for_now:
                 raise
         else:
             if _identity(path) == before:
@@ -47,8 +47,6 @@ def _identity(path: Path) -> tuple[int, ...] | None:
 
 
 def _being_replaced(path: Path) -> bool:
-    name = f".{path.name}."
-    return any(
-        entry.name.startswith(name) and entry.name.endswith(".part")
-        for entry in os.scandir(path.parent)
-    )
+    start = f".{path.name}."
+    names = os.listdir(path.parent)  # scandir stays open when a match ends the search
+    return any(name.startswith(start) and name.endswith(".part") for name in names)

@@ -1,5 +1,6 @@
 """Atomic writes: after a killed or interrupted save a reader finds the old or the new file."""
 
+import gc
 import os
 import random
 import signal
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flexjax._files import _write, read_whole, write_whole
+from flexjax._files import _read_whole, _write, read_whole, write_whole
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = 12
@@ -107,6 +108,34 @@ def test_a_reader_beside_a_saver_sees_one_state(tmp_path, swap):
         assert len(seen) > 3
     finally:
         kill(child)
+
+
+@pytest.mark.parametrize("moment", ["before the check", "after the check"])
+def test_a_reader_waits_for_a_file_that_is_absent_between_two_renames(
+    tmp_path, monkeypatch, moment
+):
+    path, part = tmp_path / "run.nc", tmp_path / ".run.nc.1.part"
+    part.write_text("new")
+    (tmp_path / ".run.nc.2.part").write_text("other")  # ends a search early
+    being_replaced = _read_whole._being_replaced
+
+    def finishing(path):
+        if moment == "before the check" and part.exists():
+            part.rename(path)
+        found = being_replaced(path)
+        if moment == "after the check" and part.exists():
+            part.rename(path)
+        return found
+
+    monkeypatch.setattr(_read_whole, "recover", lambda path: None)
+    monkeypatch.setattr(_read_whole, "_being_replaced", finishing)
+    assert read_whole(path, Path.read_text) == "new"
+    gc.collect()  # an open search of the folder would warn here
+
+
+def test_a_reader_of_an_absent_file_does_not_wait(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_whole(tmp_path / "run.nc", Path.read_text)
 
 
 @pytest.mark.parametrize("moment", [1, 2])
