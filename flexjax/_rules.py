@@ -7,6 +7,7 @@ a function that contains an iteration is then wrong, without a message. The deri
 """
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -184,6 +185,37 @@ def _batched(rules: ruled, size: int, batched: list[bool], tree, static) -> rule
 
 
 batching.primitive_batchers[_call_p] = _batch
+
+
+_batch_size_p = Primitive("batch_size")
+_batch_size_p.multiple_results = True
+_batch_size_p.def_impl(lambda *_, **__: [])
+_batch_size_p.def_abstract_eval(lambda *_, **__: [])
+mlir.register_lowering(_batch_size_p, lambda *_, **__: [])
+
+
+def _batch_size_jvp(primals, _, **sizes):
+    return _batch_size_p.bind(*primals, **sizes), []
+
+
+def _batch_size_rule(leaves, dims, *, sizes):
+    at, dim = next((x, d) for x, d in zip(leaves, dims, strict=True) if d is not None)
+    sizes.tree.append(at.shape[dim])
+    return _batch_size_p.bind(*leaves, sizes=sizes), []
+
+
+ad.primitive_jvps[_batch_size_p] = _batch_size_jvp
+batching.primitive_batchers[_batch_size_p] = _batch_size_rule
+
+
+def batch_size(tree) -> int:
+    """The number of runs for which a value is being computed at once: the product of the sizes of
+    the ``vmap`` around this call. One inside a ``jit`` hides those around it."""
+    leaves = [x for x in jtu.tree_leaves(tree) if isinstance(x, jax.core.Tracer)]
+    sizes: list[int] = []
+    if leaves:
+        _batch_size_p.bind(*leaves, sizes=_Static(sizes))
+    return math.prod(sizes)
 
 
 @ruled

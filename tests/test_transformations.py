@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax._rules import batch_size
 from tests.contract_cases import RIGID, SMALLEST, each, light, pendulum
 
 TS = np.array([0.0, 5e-3, 1e-2])
@@ -273,3 +274,21 @@ def test_methods_of_terms_and_signals_compile():
         jax.jit(term.rate)(0.0, y, None).v, term.rate(0.0, y, None).v, rtol=1e-9
     )
     np.testing.assert_allclose(jax.jit(signal.evaluate)(0.5)[0], signal(0.5), rtol=1e-12)
+
+
+def test_batch_size_is_that_of_the_vmaps_around():
+    seen = []
+
+    def f(x, y=1.0):
+        seen.append(batch_size((x, y)))
+        return x * y
+
+    ones = jnp.ones
+    f(1.0)
+    jax.jit(f)(2.0)
+    jax.vmap(f)(ones(5))
+    jax.vmap(jax.grad(f))(ones(6))
+    jax.grad(lambda x: jax.vmap(f)(x).sum())(ones(7))
+    jax.jit(jax.vmap(jax.jacfwd(f)))(ones(8))
+    jax.vmap(lambda x: jax.vmap(lambda y: f(x, y))(ones(3)))(ones(4))
+    assert seen == [1, 1, 5, 6, 7, 8, 12]

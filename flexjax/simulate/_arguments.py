@@ -11,7 +11,8 @@ from flexjax.numerics.term import State
 
 class Run(eqx.Module):
     """One run. ``stations``: positions along a link, and whether both ends are among them.
-    ``substeps``: steps per output interval; None in an adaptive run."""
+    ``substeps``: steps per output interval; None in an adaptive run. ``batch``: how many runs are
+    computed at once, as a power of two."""
 
     model: AbstractModel
     drive: Drive
@@ -21,3 +22,4 @@ class Run(eqx.Module):
     stations: tuple[Float[Array, " S"], bool]
     substeps: int | None = None
     intervals: Int[Array, ""] | None = None
+    batch: int = eqx.field(static=True, default=1)

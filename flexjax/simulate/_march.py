@@ -6,6 +6,7 @@ mode recomputes nothing that rounds differently.
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import diffrax
 import equinox as eqx
@@ -20,6 +21,7 @@ from flexjax._types import ScalarLike
 from flexjax.drive import Drive
 from flexjax.drive.signal import separate
 from flexjax.formulation import AbstractModel
+from flexjax.numerics.solver import AbstractStepSolver
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.simulate._grid import TimeGrid, time_grid
 from flexjax.simulate._jump import after_jump, rates_jump
@@ -216,13 +218,18 @@ def _stepper(
     # Long enough to be computed with, and too short to change anything.
     moment = jnp.maximum(1e-6 * nominal, 1e3 * jnp.finfo(ts.dtype).eps * jnp.max(jnp.abs(ts)))
 
+    def using(running: Bool[Array, ""]) -> dict[str, Any]:
+        return {"running": running} if isinstance(solver, AbstractStepSolver) else {}
+
     def step(run: RunState, row: TimeGrid) -> RunState:
         # A step of no length, and every step after a failure, is computed and discarded: a branch
-        # around it would double what is to be compiled.
+        # around it would double what is to be compiled. Its iterations end at once, so that a
+        # batch does not wait for them.
         t0, t1, going = row.t0, row.t1, run.status == 0
         running = going
         if spare:
             going = going & (t1 > t0)
+            running = running & ((t1 > t0) | row.tie)
             t1 = jnp.where(row.tie, t1 + moment, jnp.where(t1 > t0, t1, t0 + nominal))
         memory = run.y.memory
         if memory:
@@ -236,7 +243,7 @@ def _stepper(
                 lambda: y,
             )
         y1, _, _, solver_state, result = solver.step(
-            term, t0, t1, y, row.piece, run.solver_state, jump
+            term, t0, t1, y, row.piece, run.solver_state, jump, **using(running)
         )
         code, where = _failure(model, drive, t1, y1, result)
         good, bad = going & (code == 0), going & (code != 0)

@@ -16,8 +16,8 @@ from flexjax.simulate._range import guarded, increasing
 from flexjax.simulate._start import first_state
 from flexjax.simulate.trajectory import Trajectory
 
-# Bytes of stored steps above which reverse mode recomputes each output interval instead of storing
-# it (1.2x against 2.3x the forward time).
+# Bytes of stored steps, of all runs of a batch, above which reverse mode recomputes each output
+# interval instead of storing it (1.2x against 2.3x the forward time).
 STORE_LIMIT = 2e9
 
 
@@ -31,7 +31,7 @@ def _integrate(run: Run) -> Marched:
     assert run.substeps is not None  # simulate always sets them here
     holds, drive, start, ts = checked_inputs(run)
     y0 = first_state(run.model, drive, ts[0], start)
-    size = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
+    size = run.batch * sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(y0))
     ys, pieces, end = march(
         run.model,
         drive,

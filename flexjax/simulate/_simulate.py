@@ -14,6 +14,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from flexjax._compile import under_transformation
+from flexjax._rules import batch_size
 from flexjax._types import NumbersLike, is_traced
 from flexjax.drive import Drive, Sampled
 from flexjax.formulation import AbstractModel, Start
@@ -112,7 +113,8 @@ def simulate(
         traj = run_adaptive(run, dt, adaptive, adjoint, max_steps)
     else:
         intervals = None if intervals is None else jnp.asarray(intervals)
-        run = dataclasses.replace(run, substeps=substeps, intervals=intervals)
+        batch = 1 << (batch_size((model, drive, ts, start)) - 1).bit_length()
+        run = dataclasses.replace(run, substeps=substeps, intervals=intervals, batch=batch)
         traj = run_with_bar(run) if progress else run_on_grid(run)
     if throw:
         raise_failure(traj, drive)

@@ -109,3 +109,22 @@ def test_what_the_matrix_neglects_is_learnt(record_number):
         "Newton with a poor matrix: residual at the end", np.max(np.abs(residual(x))), 1e-13
     )
     record_number("the same: iterations", count, 20)
+
+
+def test_an_ended_run_of_a_batch_makes_no_iteration():
+    A, inverse, b = system(20, 0.5)
+
+    def solve(b, running):
+        return implicit_solve(
+            lambda x: A @ x - b,
+            lambda r: inverse @ r,
+            jnp.zeros(20),
+            jnp.asarray(1e-3),
+            running=running,
+        )
+
+    both = jax.jit(jax.vmap(solve))
+    x, count, ok = both(jnp.stack([b, jnp.nan * b]), jnp.array([True, False]))
+    assert count[0] > 0 and count[1] == 0 and ok[0] and not ok[1] and np.all(x[1] == 0)
+    alone, _, _ = both(jnp.stack([b, b]), jnp.array([True, True]))
+    assert np.array_equal(x[0], alone[0])

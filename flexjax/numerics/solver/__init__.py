@@ -1,5 +1,6 @@
 """diffrax solvers for the terms of flexjax, one per file."""
 
+from flexjax.numerics.solver._base import AbstractStepSolver as AbstractStepSolver
 from flexjax.numerics.solver._chain_newmark import ChainNewmark as ChainNewmark
 from flexjax.numerics.solver._discrete_gradient import DiscreteGradient as DiscreteGradient
 from flexjax.numerics.solver._implicit_midpoint import (

@@ -44,8 +44,9 @@ class AbstractStepSolver(diffrax.AbstractSolver):
         args: PieceTime,
         solver_state: PyTree,
         made_jump: Jump,
+        running: Bool[Array, ""] | bool = True,
     ):
-        term, step = unwrap(terms), Step(t0, t1, args)
+        term, step = unwrap(terms), Step(t0, t1, args, running)
         y1, error, state, ok = self.advance(term, step, y0, solver_state, made_jump)
         return y1, error, dict(y0=y0, y1=y1), state, outcome(ok)
 

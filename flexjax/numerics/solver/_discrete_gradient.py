@@ -151,7 +151,9 @@ class DiscreteGradient(AbstractStepSolver):
         )
         floor = lax.stop_gradient(1e-3 / dt)
         noise = fixed.roundoff(factors, *stop((q0, v0)))
-        v1, iterations, ok = implicit_solve(residual, precondition, guess, floor, noise)
+        v1, iterations, ok = implicit_solve(
+            residual, precondition, guess, floor, noise, step.running
+        )
         u = mean(v1)
         if mask.any() or eqx.filter_eval_shape(path, v1)[4] is not None:
             gap, change, driven, damped, taken = path(v1)

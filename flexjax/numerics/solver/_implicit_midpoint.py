@@ -34,6 +34,7 @@ from flexjax.numerics.term import (
 )
 
 MAX_ITERATIONS = 25
+Running = Bool[Array, ""] | bool  # False: a run of a batch that has ended
 
 
 def _size(tree):
@@ -60,7 +61,7 @@ def _speed(u):
     return _size((u.joints, u.nodes))
 
 
-def _newton(term, stage, guess, floor):
+def _newton(term, stage, guess, floor, running):
     """Newton's iteration: (unknowns, whether it converged). Never differentiated."""
     eps = jnp.finfo(floor.dtype).eps
 
@@ -84,7 +85,7 @@ def _newton(term, stage, guess, floor):
         guess,
         jnp.ones_like(floor),
         jnp.zeros((), jnp.int32),
-        jnp.asarray(True),
+        running,
         jnp.asarray(False),
     )
     u, _, _, _, ok = lax.while_loop(cond, body, start)
@@ -95,10 +96,10 @@ _iterate = jax.custom_batching.custom_vmap(_newton)
 
 
 @_iterate.def_vmap
-def _iterate_batch(size, batched, term, stage, guess, floor):
+def _iterate_batch(size, batched, term, stage, guess, floor, running):
     """The batch stays in the last axis in all iterations, if the term has corrections for that: one
     copy per step, not one per iteration."""
-    args = (term, stage, guess, floor)
+    args = (term, stage, guess, floor, running)
     if not isinstance(term, AbstractBatchedTerm):
         leaves, tree = jtu.tree_flatten(args)
         axes = [0 if here else None for here in jtu.tree_leaves(batched)]
@@ -106,7 +107,7 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
             leaves
         )
         return out, jtu.tree_map(lambda _: True, out)
-    term, stage, guess, floor = jtu.tree_map(to_last, args, tuple(batched))
+    term, stage, guess, floor, running = jtu.tree_map(to_last, args, tuple(batched))
     eps = jnp.finfo(floor.dtype).eps
     guess = widened(guess, batched[2], size)
     speed = jax.vmap(_speed, in_axes=-1)
@@ -116,7 +117,7 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
         du = term.corrections(stage, u, batched[:2], size)
         now = speed(du)
         further, converged = _verdict(term.exact, eps, k, now, last, speed(u) + floor)
-        # Runs that have converged stay as they are.
+        # Runs that have converged, or ended before, stay as they are.
         u = jtu.tree_map(lambda x, dx: x - jnp.where(going, dx, 0.0), u, du)
         return (
             u,
@@ -131,7 +132,7 @@ def _iterate_batch(size, batched, term, stage, guess, floor):
         return jnp.any(going) & (k < MAX_ITERATIONS)
 
     ones = jnp.ones(size, floor.dtype)
-    start = (guess, ones, jnp.zeros((), jnp.int32), ones > 0, ones < 0)
+    start = (guess, ones, jnp.zeros((), jnp.int32), running & (ones > 0), ones < 0)
     u, _, _, _, ok = lax.while_loop(cond, body, start)
     return (jtu.tree_map(lambda x: jnp.moveaxis(x, -1, 0), u), ok), (
         jtu.tree_map(lambda _: True, u),
@@ -191,13 +192,16 @@ class _StageMatrix(AbstractJacobianSolve):
         return functools.partial(residual_minimising, direct)
 
 
-def solve_stage(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor):
+def solve_stage(
+    term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor, running: Running = True
+):
     """Unknowns of a stage, and whether Newton's iteration converged. It runs on values without
     derivatives."""
     quiet, quiet_stage = stop(term), stop(stage)
     dtype = jtu.tree_leaves(guess)[0].dtype
     guess = _within_limits(quiet, quiet_stage, stop(guess))
-    u, ok = checkpoint_name(_iterate(quiet, quiet_stage, guess, jnp.asarray(floor, dtype)), "root")
+    given = (quiet, quiet_stage, guess, jnp.asarray(floor, dtype), jnp.asarray(running))
+    u, ok = checkpoint_name(_iterate(*given), "root")
     # One flat vector: a part of the residual that depends on no parameter would have no cotangent,
     # which the transposed solve does not accept.
     flat, restore = ravel(u)
@@ -258,7 +262,7 @@ class ImplicitMidpoint(_AbstractStageSolver):
         # Extrapolated from the last midpoint through the present state.
         guess = stop(jtu.tree_map(lambda now, before: 2 * now - before, here, before))
         guess = eqx.tree_at(lambda u: u.loops, guess, stop(before.loops))
-        u, ok = solve_stage(term, stage, guess, lax.stop_gradient(1e-3 / dt))
+        u, ok = solve_stage(term, stage, guess, lax.stop_gradient(1e-3 / dt), step.running)
         mech, power, dissipation = term.arrive(stage, u, 2.0)
         mech = term.settle(t1, mech, piece_time)
         y1 = State(mech, y0.work + dt * power, y0.dissipated + dt * dissipation, y0.memory)
@@ -291,6 +295,7 @@ class TRBDF2(_AbstractStageSolver):
             first,
             stop(eqx.tree_at(lambda u: u.loops, term.guess(y0.mech), before.loops)),
             floor,
+            step.running,
         )
         middle, power1, loss1 = term.arrive(first, u, 2.0)
         middle = term.settle(t0 + inner, middle, piece_time)
@@ -298,9 +303,8 @@ class TRBDF2(_AbstractStageSolver):
         weight = -((1 - gamma) ** 2) / (gamma * (2 - gamma))
         star = term.blend(y0.mech, middle, weight, inner, u)
         second = term.prepare(t1, star, h, (t1, 1.0), piece_time, y0.memory)
-        u, ok2 = solve_stage(
-            term, second, stop(eqx.tree_at(lambda u: u.loops, term.guess(middle), u.loops)), floor
-        )
+        guess = stop(eqx.tree_at(lambda u: u.loops, term.guess(middle), u.loops))
+        u, ok2 = solve_stage(term, second, guess, floor, step.running)
         mech, power2, loss2 = term.arrive(second, u, 1.0)
         mech = term.settle(t1, mech, piece_time)
         # The same formula for the work and the dissipated energy.

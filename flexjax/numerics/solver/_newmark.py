@@ -122,7 +122,7 @@ def _advance(
     # A displacement of one unit of length per step belongs to an acceleration 1/dt^2: below
     # round-off of that nothing can be resolved.
     floor = lax.stop_gradient(1e-3 / dt**2)
-    acc, _, ok = implicit_solve(residual, precondition, guess, floor)
+    acc, _, ok = implicit_solve(residual, precondition, guess, floor, running=step.running)
     q1, v1, averaged = advance(acc)
     flow = term.energy_flow(now, q1, v1, acc)
     work, lost = old.flow.until(flow, dt)

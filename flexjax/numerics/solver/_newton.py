@@ -76,7 +76,7 @@ class _Iteration(eqx.Module):
     going: Bool[Array, ""]
 
 
-def _iterate(residual, precondition, guess, floor, noise):
+def _iterate(residual, precondition, guess, floor, noise, running):
     """(root, number of iterations, whether they converged). Never differentiated."""
     eps = jnp.finfo(guess.dtype).eps
     # Round-off of a residual grows with its number of terms: corrections of 100 links in space (500
@@ -110,9 +110,9 @@ def _iterate(residual, precondition, guess, floor, noise):
         )
         return _Iteration(x, step, gap, secants, best, rate, close, stalled, s.count + 1, going)
 
-    zero, zeros, yes = jnp.zeros((), jnp.int32), jnp.zeros_like(guess), jnp.asarray(True)
-    big = jnp.asarray(jnp.inf, guess.dtype)
-    first = _Iteration(guess, zeros, zeros, _Secants.none(guess), big, big, ~yes, zero, zero, yes)
+    zero, zeros, no = jnp.zeros((), jnp.int32), jnp.zeros_like(guess), jnp.asarray(False)
+    big, going = jnp.asarray(jnp.inf, guess.dtype), jnp.asarray(running)
+    first = _Iteration(guess, zeros, zeros, _Secants.none(guess), big, big, no, zero, zero, going)
     end = lax.while_loop(lambda s: s.going & (s.count < MAX_ITERATIONS), body, first)
     return end.x, end.count, end.close
 
@@ -137,6 +137,7 @@ def implicit_solve(
     guess: Float[Array, " n"],
     floor: ScalarLike,
     noise: Float[Array, ""] | None = None,
+    running: Bool[Array, ""] | bool = True,
 ) -> tuple[Float[Array, " n"], Int[Array, ""], Bool[Array, ""]]:
     """Root of ``residual``, the number of iterations, and whether they converged.
 
@@ -144,10 +145,11 @@ def implicit_solve(
     in the units of the unknown and the tolerance accounts for the stiffness. ``floor``: size of the
     unknown below which a correction is round-off, whatever the unknown's own size. ``noise``: a few
     times the corrections that round-off of the residual causes; None if it is of the usual size.
+    ``running``: False for a run of a batch that has ended, which then makes no iteration.
     """
     noise = jnp.zeros((), guess.dtype) if noise is None else noise
     # What the functions close over becomes part of them, so that derivatives w.r.t. it are found.
     residual = eqx.filter_closure_convert(residual, guess)
     precondition = stop(eqx.filter_closure_convert(precondition, guess))
-    x, count, close = _iterate(stop(residual), precondition, *stop((guess, floor, noise)))
+    x, count, close = _iterate(stop(residual), precondition, *stop((guess, floor, noise)), running)
     return differentiable_root(residual, _Preconditioned(precondition), x), count, close

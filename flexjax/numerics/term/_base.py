@@ -60,11 +60,12 @@ class Limits(eqx.Module):
 
 class Step(eqx.Module):
     """A step in time, with the time that picks the piece of a piecewise signal (None: the time
-    itself)."""
+    itself). ``running``: whether its result is used; iterations of other steps end at once."""
 
     t0: ScalarLike
     t1: ScalarLike
     piece_time: PieceTime = None
+    running: Bool[Array, ""] | bool = True
 
     @property
     def dt(self) -> ScalarLike:

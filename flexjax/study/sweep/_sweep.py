@@ -87,16 +87,52 @@ def sweep(
     >>> result.data["tip"].dims
     ('run', 'time', 'axis')
     """
+    table = read_design(design)
+    task = make_task(
+        model,
+        table,
+        ts=ts,
+        drive=drive,
+        start=start,
+        dt=dt,
+        solver=solver,
+        outputs=outputs,
+        stations=stations,
+        sensitivities=sensitivities,
+    )
+    used = list(jax.devices() if devices is None else devices)
+    size = _chunk_size(chunk, table.runs, len(used), task)
+    place = None if store is None else open_store(Path(store), _key(task, table), table.runs, size)
+    rows = _run_all(task, table, place, size if place is None else place.chunk, used, progress)
+    times = np.asarray(task.ts)
+    return Sweep.build(
+        task, table, task.outputs, times, rows, None if store is None else str(store)
+    )
+
+
+def make_task(
+    model: AbstractModel,
+    table: Design,
+    *,
+    ts: NumbersLike,
+    drive: Drive | None = None,
+    start: Start | dict | None = None,
+    dt: float = 1e-3,
+    solver: diffrax.AbstractSolver | None = None,
+    outputs: Outputs = "tip",
+    stations: int | NumbersLike = 2,
+    sensitivities: Sequence[str] = (),
+) -> Task:
+    """What all runs of a checked design share; the arguments are those of :func:`sweep`."""
     robot, drive = model.robot, Drive() if drive is None else drive
     start = start if isinstance(start, Start) else Start(joints=dict(start or {}))
-    table = read_design(design)
     par = check_design(table, robot, drive, start)
     drive.check(robot)
     times = _read_times(ts)
     kept = read_outputs(outputs, robot)
     paths = _read_sensitivities(sensitivities, table, par)
     dtype = robot.gravity.dtype
-    task = Task(
+    return Task(
         model,
         jtu.tree_map(lambda x: jnp.asarray(x, dtype), drive),
         start,
@@ -108,11 +144,6 @@ def sweep(
         tuple(float(s) for s in np.asarray(read_stations(stations, dtype)[0])),
         paths,
     )
-    used = list(jax.devices() if devices is None else devices)
-    size = _chunk_size(chunk, table.runs, len(used), task)
-    place = None if store is None else open_store(Path(store), _key(task, table), table.runs, size)
-    rows = _run_all(task, table, place, size if place is None else place.chunk, used, progress)
-    return Sweep.build(task, table, kept, times, rows, None if store is None else str(store))
 
 
 def _read_times(ts: NumbersLike) -> np.ndarray:

@@ -1,0 +1,186 @@
+"""Batches of the metal link: time per run and chunk, a failing run among 64, storing, devices.
+
+    python -m benchmarks.sweep [batch] [failing] [store] [--only PortHamiltonian] [--steps 200]
+
+batch: CPU time per run of every chunk size against a single run and against Exudyn, on one core.
+failing: 64 runs of which one has a negative modulus, against 64 good ones; the others must be
+bit-identical. store: what writing a chunk costs. Pin it to a core (`taskset -c 1`).
+"""
+
+import argparse
+import importlib.util
+import os
+import statistics
+import tempfile
+import time
+
+os.environ.setdefault("PJRT_NPROC", "1")
+
+import numpy as np
+
+from benchmarks import _exudyn, _harness
+from benchmarks.metal_link import GRAVITY, Link, robot
+
+DT = 1e-3
+SIZES = {
+    "TransferMatrix": {"segments": 16},
+    "PortHamiltonian": {"elements": 16},
+    "FiniteElement": {"elements": 4},
+    "ScrewSynthesis": {},
+    "MovingBeam": {},
+}
+CHUNKS = (16, 64, 256, 1024)
+
+
+class Problem:
+    """The metal link in one formulation, as a sweep over its modulus and length."""
+
+    def __init__(self, name: str, steps: int):
+        import flexjax as fx
+        from flexjax.formulation import formulation
+        from flexjax.study.sweep._sweep import make_task
+
+        self.name, self.link = name, Link()
+        model = formulation(name)(**SIZES[name]).bind(robot(self.link))
+        ts = np.array([0.0, steps * DT])
+        self.paths = ["links.link.material.E", "links.link.length"]
+        design = fx.grid({p: [1.0] for p in self.paths})
+        self.task = make_task(model, design, ts=ts, dt=DT, outputs={"end": _end})
+
+    def rows(self, count: int, seed: int = 0) -> np.ndarray:
+        share = np.random.default_rng(seed).uniform(0.9, 1.1, (count, 2))
+        return share * np.array([self.link.E, self.link.length])
+
+    def run(self, rows: np.ndarray):
+        import jax
+
+        from flexjax.study.sweep._execute import run_chunk
+
+        return run_chunk(self.task, rows, len(rows), jax.devices()[:1])
+
+    def timed(self, rows: np.ndarray, seconds: float = 1.0):
+        """(rows, CPU time of a call, of the first call)."""
+        begin = time.perf_counter()
+        found = self.run(rows)
+        first = time.perf_counter() - begin
+        times = []
+        while sum(times) < seconds and len(times) < 15 or len(times) < 3:
+            cpu = time.process_time()
+            found = self.run(rows)
+            times.append(time.process_time() - cpu)
+        return found, statistics.median(times), first
+
+
+def _end(traj):
+    return traj.tip[-1]
+
+
+def batch(problem: Problem, steps: int, exudyn: float | None) -> dict:
+    """CPU time per run by chunk size."""
+    _, single, first = problem.timed(problem.rows(1))
+    print(f"{problem.name:16} alone {1e3 * single:8.3f} ms  (first call {first:.1f} s)", flush=True)
+    per_run = {}
+    for chunk in CHUNKS:
+        _, cpu, first = problem.timed(problem.rows(chunk))
+        per_run[chunk] = cpu / chunk
+        print(
+            f"{'':16} {chunk:5} {1e3 * cpu / chunk:8.3f} ms  {single * chunk / cpu:5.1f}x", end=""
+        )
+        print(f"  (first call {first:.1f} s)", flush=True)
+        if cpu / chunk > 1.15 * min(per_run.values()):
+            break
+    best = min(per_run, key=lambda k: per_run[k])
+    ratio = exudyn / per_run[best] if exudyn else None
+    return _harness.row(
+        problem.name, single=single, per_run=per_run, best=best, exudyn_over_best=ratio
+    )
+
+
+def failing(problem: Problem, count: int = 64) -> dict:
+    """One run of ``count`` with a modulus below zero, and one whose step fails on the way."""
+    rows = problem.rows(count)
+    good, usual, _ = problem.timed(rows)
+    bad_rows = rows.copy()
+    bad_rows[7, 0] *= -1
+    mixed, cpu, _ = problem.timed(bad_rows)
+    rest = np.arange(count) != 7
+    same = np.array_equal(good.outputs["end"][rest], mixed.outputs["end"][rest])
+    print(
+        f"{problem.name:16} 64 good {1e3 * usual:8.2f} ms, one failing {1e3 * cpu:8.2f} ms: "
+        f"{cpu / usual:.2f}x, others {'bit-identical' if same else 'DIFFER'}, "
+        f"status {int(mixed.status[7])}",
+        flush=True,
+    )
+    return _harness.row(problem.name, usual=usual, failing=cpu, identical=same)
+
+
+def storing(problem: Problem, steps: int, chunk: int = 64) -> dict:
+    """Share of the time of a chunk that writing its trajectories of the tip takes."""
+    import flexjax as fx
+    from flexjax.study.sweep._store import open_store
+
+    rng = np.random.default_rng(0)
+    _, cpu, _ = problem.timed(problem.rows(chunk))
+    rows = {"tip": rng.normal(size=(chunk, steps // 2 + 1, 3)), "t_fail": rng.normal(size=chunk)}
+    rows |= {"where": np.zeros(chunk, np.int32), "status": np.zeros(chunk, np.int32)}
+    with tempfile.TemporaryDirectory() as folder:
+        from pathlib import Path
+
+        store = open_store(Path(folder) / "a.zarr", {}, 32 * chunk, chunk)
+        store.write(0, rows)
+        begin = time.perf_counter()
+        for k in range(1, 31):
+            store.write(k, rows)
+        write = (time.perf_counter() - begin) / 30
+    print(
+        f"{problem.name:16} chunk of {chunk}: {1e3 * cpu:.1f} ms, stored in {1e3 * write:.2f} ms: ",
+        end="",
+    )
+    print(f"{write / (write + cpu):.1%} of its time (flexjax {fx.__version__})", flush=True)
+    return _harness.row(problem.name, chunk=cpu, write=write)
+
+
+def exudyn_time(steps: int) -> float | None:
+    """CPU time of the same run in Exudyn's geometrically exact beam, 16 elements."""
+    if not importlib.util.find_spec("exudyn"):
+        print("exudyn is not installed (pip install 'flexjax[outside]'): no ratios")
+        return None
+    options = dict(kind="GeometricallyExact2D", elements=16, dt=DT, end=steps * DT, gravity=GRAVITY)
+    runs = [_exudyn.pendulum(Link(), **options) for _ in range(6)][1:]
+    return statistics.median(r.cpu for r in runs)
+
+
+def main(argv: list[str] | None = None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("parts", nargs="*", default=["batch", "failing", "store"])
+    parser.add_argument("--only", nargs="*", default=list(SIZES), help="names of formulations")
+    parser.add_argument("--steps", type=int, default=200)
+    args = parser.parse_args(argv)
+
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    _harness.show_environment()
+    exudyn = exudyn_time(args.steps) if "batch" in args.parts else None
+    if exudyn:
+        print(f"exudyn           alone {1e3 * exudyn:8.3f} ms")
+    rows = []
+    for name in args.only:
+        problem = Problem(name, args.steps)
+        if "batch" in args.parts:
+            rows.append(batch(problem, args.steps, exudyn))
+        if "failing" in args.parts:
+            rows.append(failing(problem))
+        if "store" in args.parts:
+            rows.append(storing(problem, args.steps))
+    for r in rows:
+        if "best" in r:
+            least = r["per_run"][r["best"]]
+            times = f"{r['single'] / least:.1f}x a single run"
+            more = f", {r['exudyn_over_best']:.1f}x Exudyn" if r["exudyn_over_best"] else ""
+            print(f"{r['name']:16} best chunk {r['best']}: {1e3 * least:.3f} ms, {times}{more}")
+    print(f"written to {_harness.save('sweep', rows, steps=args.steps)}")
+
+
+if __name__ == "__main__":
+    main()
