@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
+from jax.core import Tracer
 from jax.extend.core import Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 
@@ -211,7 +212,7 @@ batching.primitive_batchers[_batch_size_p] = _batch_size_rule
 def batch_size(tree) -> int:
     """The number of runs for which a value is being computed at once: the product of the sizes of
     the ``vmap`` around this call. One inside a ``jit`` hides those around it."""
-    leaves = [x for x in jtu.tree_leaves(tree) if isinstance(x, jax.core.Tracer)]
+    leaves = [x for x in jtu.tree_leaves(tree) if isinstance(x, Tracer)]
     sizes: list[int] = []
     if leaves:
         _batch_size_p.bind(*leaves, sizes=_Static(sizes))

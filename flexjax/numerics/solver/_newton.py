@@ -151,5 +151,6 @@ def implicit_solve(
     # What the functions close over becomes part of them, so that derivatives w.r.t. it are found.
     residual = eqx.filter_closure_convert(residual, guess)
     precondition = stop(eqx.filter_closure_convert(precondition, guess))
-    x, count, close = _iterate(stop(residual), precondition, *stop((guess, floor, noise)), running)
+    quiet, guess, floor, noise = stop((residual, guess, floor, noise))
+    x, count, close = _iterate(quiet, precondition, guess, floor, noise, running)
     return differentiable_root(residual, _Preconditioned(precondition), x), count, close
