@@ -96,7 +96,7 @@ assert np.allclose(np.sort(near), [6.05, 6.16], atol=5e-3)
 # %%
 if not SHORT:
     ts = jnp.arange(samples) * dt
-    motion = fx.cycloid(np.pi / 3, 0.4)
+    motion = fx.cycloid(0.0, np.pi / 3, 0.4)
     drive = fx.Drive(joints={"motor": fx.Motion(motion)})
     options = {"segments": 60, "variant": "paper", "beta": 0.7, "gamma": 0.8}
     for half in (False, True):

@@ -52,7 +52,7 @@ def single(cfg, quick, out, numbers):
     c = cfg["single"]
     count = 1001 if quick else c["samples"]
     ts = jnp.arange(count) * c["dt"]
-    motion = Seamless(fx.cycloid(c["angle"], c["rise"]))
+    motion = Seamless(fx.cycloid(0.0, c["angle"], c["rise"]))
     drive = fx.Drive(joints={"motor": fx.Motion(motion)})
     out["single_t"], out["single_angle"] = np.asarray(ts), np.asarray(motion(ts))
     arms = {

@@ -82,7 +82,7 @@ def replays(res):
 
 def run_case(case, model, path, periods, quick):
     """One row of the table: numbers and arrays."""
-    period = 1 / float(fx.modes(model, case["goal"], n=1).frequencies[0])
+    period = 1 / float(fx.modes(model, at=case["goal"], n=1).frequencies[0])
     begin = time.perf_counter()
     nominal, robust = optima(case, model, path, periods * period)
     seconds = time.perf_counter() - begin

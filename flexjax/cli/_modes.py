@@ -50,7 +50,7 @@ def run(args: Args):
     _common.log(f"{robot.name} in {name}: tracing, compiling, then computing modes")
     with _common.report_phases():
         model = formulation.bind(robot)
-        found = modes(model, at or None, lock=args.lock, n=args.n)
+        found = modes(model, at=at or None, lock=args.lock, n=args.n)
     lines = [f"{robot.name} in {name}", str(found)]
     if args.save:
         from flexjax.viz import plot

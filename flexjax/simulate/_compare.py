@@ -16,6 +16,7 @@ from flexjax.robot import Robot
 from flexjax.simulate._failure import failure_of
 from flexjax.simulate._linear import modes
 from flexjax.simulate._simulate import simulate
+from flexjax.simulate._start import read_drive
 from flexjax.simulate.trajectory import Trajectory
 
 
@@ -105,8 +106,7 @@ def compare(
     >>> fx.compare(robot, None, [0.0, 0.1], formulations=only, n_modes=1, dt=0.05).reference
     'rigid'
     """
-    drive = Drive() if drive is None else drive
-    drive.check(robot)
+    drive = read_drive(drive, robot)
     supporting, refused = formulations_for(robot, drive)
     if formulations is not None:
         refused = {

@@ -17,7 +17,7 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot, effort_unit
 from flexjax.simulate._range import nan_outside_range, refuse_outside_range
-from flexjax.simulate._start import marked, starting_state
+from flexjax.simulate._start import marked, read_drive, starting_state
 from flexjax.simulate._tangent import (
     displaced,
     free_coordinates,
@@ -111,10 +111,9 @@ def find_equilibrium(
     >>> bool(fx.find_equilibrium(model, fx.Drive(joints=hold)).ok)
     True
     """
-    drive = Drive() if drive is None else drive
+    drive = read_drive(drive, model.robot)
     refuse_outside_range("equilibrium", model)
-    drive.check(model.robot)
-    start = starting_state(model, drive, at)
+    start = starting_state(model, drive, at, t)
     t = jnp.asarray(t, model.robot.gravity.dtype)
     found = _find(model, drive, marked(start, ""), t, iterations)
     state, remaining = nan_outside_range(model, drive, (found.state, found.remaining))

@@ -18,7 +18,7 @@ from flexjax.robot import Robot, effort_unit, sensor_unit
 from flexjax.simulate._range import nan_outside_range, refuse_outside_range
 from flexjax.simulate._readings import read
 from flexjax.simulate._rest import held_motors
-from flexjax.simulate._start import starting_state
+from flexjax.simulate._start import read_drive, starting_state
 from flexjax.simulate._tangent import (
     displaced,
     free_coordinates,
@@ -92,8 +92,8 @@ def jacobian(
 
 
 @filter_jit
-def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
-    whole, free = jacobian(model, drive, y)
+def _modes(model: AbstractModel, drive: Drive, y: State, t: Float[Array, ""], n: int):
+    whole, free = jacobian(model, drive, y, t)
     A = whole[free]
     values, right = jnp.linalg.eig(jax.lax.stop_gradient(A))
     left = jnp.linalg.inv(right)
@@ -125,11 +125,12 @@ def _modes(model: AbstractModel, drive: Drive, y: State, n: int):
 
 def modes(
     model: AbstractModel,
+    drive: Drive | None = None,
     at: State | Start | dict | None = None,
     *,
+    t: ScalarLike = 0.0,
     lock: str = "motors",
     n: int = 6,
-    drive: Drive | None = None,
 ) -> Modes:
     """Natural frequencies, damping ratios and shapes of small vibrations.
 
@@ -137,11 +138,12 @@ def modes(
 
     Arguments:
         model: a robot in a formulation.
+        drive: motions, controllers and loads, which replace ``lock``; None for ``lock``.
         at: the state about which the robot vibrates; by default the robot's home.
+        t: time at which the drive is evaluated [s].
         lock: "motors" locks every motor, and flexible joints keep their springs; "none" frees all
             joints.
         n: number of modes.
-        drive: replaces ``lock``; its controllers take part.
 
     Returns:
         :class:`Modes`. Entries beyond the last vibrating mode are infinite if the call is traced,
@@ -153,10 +155,10 @@ def modes(
     True
     """
     refuse_outside_range("modes", model)
-    drive = _lock(model, at, lock) if drive is None else drive
-    drive.check(model.robot)
-    y = starting_state(model, drive, at)
-    frequency, damping, shapes = _modes(model, drive, y, n)
+    drive = read_drive(_lock(model, at, lock) if drive is None else drive, model.robot)
+    y = starting_state(model, drive, at, t)
+    t = jnp.asarray(t, model.robot.gravity.dtype)
+    frequency, damping, shapes = _modes(model, drive, y, t, n)
     frequency, damping = nan_outside_range(model, drive, (frequency, damping))
     if not is_traced(frequency):
         keep = np.flatnonzero(np.isfinite(np.asarray(frequency)))
@@ -180,7 +182,8 @@ def linearise(
         t: time at which the drive is evaluated [s].
 
     Returns:
-        :class:`Linear`: x in retract coordinates; u are the efforts of joints without a Motion,
+        :class:`Linear`: x in retract coordinates, in which coordinates that a Motion prescribes
+        or that follow from others have zero columns; u are the efforts of joints without a Motion,
         then the drive's loads; y are the robot's sensors in order (static readings with gain and
         offset, without low-pass and delay).
 
@@ -188,10 +191,9 @@ def linearise(
     >>> fx.linearise(fx.RigidArm().bind(fx.load_robot("rigid-3r"))).A.shape
     (6, 6)
     """
-    drive = Drive() if drive is None else drive
+    drive = read_drive(drive, model.robot)
     refuse_outside_range("linearise", model)
-    drive.check(model.robot)
-    y = starting_state(model, drive, at)
+    y = starting_state(model, drive, at, t)
     t = jnp.asarray(t, model.robot.gravity.dtype)
     joints = [
         j
@@ -238,7 +240,7 @@ def _matrices(
 
     def at(x, u):
         term = model.term(_with_inputs(drive, robot, names, u))
-        return term, State(term.retract(y.mech, unravel(x)), y.work, y.dissipated, y.memory)
+        return term, displaced(term, y, t, unravel(x))
 
     def rate(x, u):
         term, moved = at(x, u)

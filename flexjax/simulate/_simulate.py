@@ -24,7 +24,7 @@ from flexjax.simulate._arguments import Run
 from flexjax.simulate._failure import raise_failure
 from flexjax.simulate._progress import run_with_bar
 from flexjax.simulate._run import run_on_grid
-from flexjax.simulate._start import read_start
+from flexjax.simulate._start import read_drive, read_start
 from flexjax.simulate.trajectory import Trajectory, read_stations
 
 Tree = TypeVar("Tree")
@@ -88,9 +88,8 @@ def simulate(
     """
     if progress:
         _refuse_progress(adaptive)
-    drive = Drive() if drive is None else drive
     robot = model.robot
-    drive.check(robot)
+    drive = read_drive(drive, robot)
     dtype = robot.gravity.dtype
     drive = _cast(drive, dtype)
     times = _output_times(ts)

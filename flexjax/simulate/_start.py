@@ -14,6 +14,7 @@ from flexjax._types import ScalarLike, is_traced
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
+from flexjax.robot import Robot
 
 
 def read_start(
@@ -59,17 +60,30 @@ def first_state(model: AbstractModel, drive: Drive, t0: ScalarLike, start: Start
     return model.initial_state(drive, t0, start)
 
 
-@filter_jit
-def _first(model: AbstractModel, drive: Drive, start: Start | State) -> State:
-    return first_state(model, drive, jnp.zeros((), model.robot.gravity.dtype), start)
+def read_drive(drive: Drive | None, robot: Robot) -> Drive:
+    """A checked drive; ``drive`` is what a user may give."""
+    drive = Drive() if drive is None else drive
+    if not isinstance(drive, Drive):
+        raise ValueError(
+            f"drive: {type(drive).__name__}; expected fx.Drive(...), or None for no drive. A state "
+            "or joint coordinates belong to the argument at= or start=."
+        )
+    drive.check(robot)
+    return drive
 
 
-def starting_state(model: AbstractModel, drive: Drive, at: State | Start | dict | None) -> State:
-    """The checked state that equilibria and linear models start from."""
+_first = filter_jit(first_state)
+
+
+def starting_state(
+    model: AbstractModel, drive: Drive, at: State | Start | dict | None, t: ScalarLike = 0.0
+) -> State:
+    """The checked state at ``t`` that equilibria and linear models start from."""
     start = read_start(at, model, drive, None)
     if isinstance(start, State):
         return start
-    return marked(_first(model, drive, start), origin_of(model, start))
+    t = jnp.asarray(t, model.robot.gravity.dtype)
+    return marked(_first(model, drive, t, start), origin_of(model, start))
 
 
 def _remedy(model: AbstractModel) -> str:

@@ -54,7 +54,7 @@ def _order(model, solver):
     """Measured on a smooth motion: a sudden release excites modes that no step of this size
     resolves, and the order with them.
     """
-    drive = fx.Drive(joints={"joint1": fx.Motion(fx.cycloid(0.4, 0.25))})
+    drive = fx.Drive(joints={"joint1": fx.Motion(fx.cycloid(0.0, 0.4, 0.25))})
     ends = [
         np.asarray(
             fx.simulate(model, drive, jnp.array([0.0, 0.2]), substeps=n, solver=solver).deflection[

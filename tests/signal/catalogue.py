@@ -14,7 +14,7 @@ SIGNALS = {
     "constant": fs.constant(0.7),
     "quintic": fs.quintic(0.2, 2.0, 1.5, 0.3),
     "quintic vector": fs.quintic([0.2, 0.0], [2.0, -1.0], 1.5),
-    "cycloid": fs.cycloid(1.3, 1.5, 0.2, 0.3),
+    "cycloid": fs.cycloid(0.2, 1.3, 1.5, 0.3),
     "spin_up": fs.spin_up(4.0, 1.5, 0.3),
     "sine": fs.sine(0.8, 1.1, 0.4),
     "polynomial": fs.polynomial([0.3, -1.0, 0.5, 0.2]),

@@ -173,7 +173,7 @@ def test_a_signal_can_be_made_inside_a_trace():
             r"trapezoid: ramp = 0.6, expected at most half of duration = 1.0",
         ),
         (lambda: fs.cosine(1, 0.0), r"cosine: period = 0.0"),
-        (lambda: fs.cycloid(1, -2.0), r"cycloid: duration = -2.0"),
+        (lambda: fs.cycloid(0, 1, -2.0), r"cycloid: duration = -2.0"),
         (lambda: fs.spin_up(1, np.inf), r"spin_up: duration = inf, expected finite"),
         (
             lambda: fs.bang_bang(1, [0.0]),

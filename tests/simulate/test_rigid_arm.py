@@ -112,7 +112,7 @@ def test_equilibrium_modes_and_linear_model(arm, model):
     np.testing.assert_allclose(torque, 200.0 * (0.3 - np.asarray(rest.mech.q)), atol=1e-8)
     linear = fx.linearise(model, drive, rest)
     poles = np.linalg.eigvals(np.asarray(linear.A))
-    found = fx.modes(model, rest, drive=drive)
+    found = fx.modes(model, drive, rest)
     for f, zeta in zip(np.asarray(found.frequencies), np.asarray(found.damping), strict=True):
         pole = 2 * np.pi * f * complex(-zeta, np.sqrt(1 - zeta**2))
         assert np.min(np.abs(poles - pole)) < 1e-6 * abs(pole)

@@ -53,7 +53,7 @@ def test_states_of_other_models_are_refused(name):
         lambda y: fx.simulate(own, None, TS, dt=0.01, start=y),
         lambda y: jax.jit(lambda y: fx.simulate(own, None, TS, dt=0.01, start=y).tip)(y),
         lambda y: fx.equilibrium(own, None, y),
-        lambda y: fx.modes(own, y),
+        lambda y: fx.modes(own, None, y),
         lambda y: fx.linearise(own, None, y),
     )
     foreign = [
@@ -112,4 +112,4 @@ def test_starts_that_are_not_finite_are_refused():
             fx.simulate(m, None, TS, dt=0.01, start=start)
         assert said in str(error.value)
     with pytest.raises(ValueError, match="start: list; expected fx.Start"):
-        fx.modes(m, [0.1])
+        fx.modes(m, at=[0.1])

@@ -43,7 +43,7 @@ def three_drive() -> fx.Drive:
 
 
 def single_drive() -> fx.Drive:
-    return fx.Drive(joints={"motor": fx.Motion(Seamless(fx.cycloid(np.pi / 3, 0.4)))})
+    return fx.Drive(joints={"motor": fx.Motion(Seamless(fx.cycloid(0.0, np.pi / 3, 0.4)))})
 
 
 def bent_state(model, drive, speed=2.0):

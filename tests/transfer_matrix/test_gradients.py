@@ -86,7 +86,7 @@ def test_three_routes(tip, record_number):
 
 def _run(chain, dtype):
     robot = fx.load_robot("li-zhang-three-link")
-    drive = fx.Drive(joints={f"joint{i}": fx.Motion(fx.cycloid(0.5, 0.1)) for i in (1, 2, 3)})
+    drive = fx.Drive(joints={f"joint{i}": fx.Motion(fx.cycloid(0.0, 0.5, 0.1)) for i in (1, 2, 3)})
     model = fx.TransferMatrix(segments=5, chain=chain).bind(robot, dtype=dtype)
     return fx.simulate(model, drive, jnp.linspace(0.0, 0.1, 3), dt=2e-3, stations=2)
 

@@ -109,8 +109,8 @@ def test_bend_is_part_of_modes_and_rest():
     model = fx.TransferMatrix(segments=4).bind(mixed_arm())
     at = {"elbow": 0.3, "wrist": 0.2}
     stiff = mixed_drive(fx.PD(1e6, 1.0, fx.constant(0.3)))
-    held = fx.modes(model, at, drive=mixed_drive(fx.Motion(fx.constant(0.3))), n=3).frequencies
-    driven = fx.modes(model, at, drive=stiff, n=3).frequencies
+    held = fx.modes(model, mixed_drive(fx.Motion(fx.constant(0.3))), at, n=3).frequencies
+    driven = fx.modes(model, stiff, at, n=3).frequencies
     # What remains is the time in which the half segments bend.
     np.testing.assert_allclose(driven, held, rtol=1e-4)
     soft = mixed_drive(fx.PD(20.0, 1.0, fx.constant(0.3)))

@@ -50,9 +50,9 @@ def frequencies(planar: bool, segments: int, driven: str):
     rest = fx.equilibrium(model, drive)
     wanted = RATE * 0.8 * np.linspace(0, 1, 3)
     np.testing.assert_allclose(speeds(model, rest, drive), wanted, rtol=1e-9, atol=1e-9)
-    found = fx.modes(model, rest, drive=drive, n=2).frequencies
+    found = fx.modes(model, drive, rest, n=2).frequencies
     start = model.initial_state(drive, jnp.zeros(()), fx.Start())
-    np.testing.assert_allclose(found, fx.modes(model, start, drive=drive, n=2).frequencies, 1e-9)
+    np.testing.assert_allclose(found, fx.modes(model, drive, start, n=2).frequencies, 1e-9)
     return 2 * np.pi * np.asarray(found) / IN_PLANE
 
 
@@ -84,7 +84,7 @@ def test_other_formulations_agree(driven, other):
     for method in (fx.TransferMatrix(segments=24), other):
         model = method.bind(beam(True))
         rest = fx.equilibrium(model, drive)
-        found.append(fx.modes(model, rest, drive=drive, n=2).frequencies)
+        found.append(fx.modes(model, drive, rest, n=2).frequencies)
     np.testing.assert_allclose(found[0], found[1], rtol=6e-3)
 
 

@@ -54,9 +54,9 @@ class Quintic(AbstractSignal):
 class Cycloid(AbstractSignal):
     """See `cycloid`."""
 
+    start: Value = eqx.field(converter=as_float)
     end: Value = eqx.field(converter=as_float)
     duration: Scalar = eqx.field(converter=as_float)
-    start: Value = eqx.field(converter=as_float, default=0.0)
     begin: Scalar = eqx.field(converter=as_float, default=0.0)
 
     def __check_init__(self):
@@ -171,24 +171,23 @@ def quintic(
 
 
 def cycloid(
-    end: NumbersLike, duration: ScalarLike, start: NumbersLike = 0.0, begin: ScalarLike = 0.0
+    start: NumbersLike, end: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0
 ) -> Cycloid:
     """Motion from rest to rest: start + (end - start) (u - sin(2 pi u)/(2 pi)).
 
     Arguments:
-        end: value after it.
+        start, end: values before and after.
         duration: duration [s].
-        start: value before it.
         begin: time at which it begins [s].
 
     Returns:
         A signal.
 
     >>> import flexjax as fx
-    >>> round(float(fx.cycloid(1.0, duration=2.0)(1.0)), 6)
+    >>> round(float(fx.cycloid(0.0, 1.0, duration=2.0)(1.0)), 6)
     0.5
     """
-    return Cycloid(end, duration, start, begin)
+    return Cycloid(start, end, duration, begin)
 
 
 def spin_up(speed: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -> SpinUp:

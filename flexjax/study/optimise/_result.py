@@ -198,7 +198,7 @@ class Optimisation:
 
 def _period(res: Optimisation) -> float:
     """The first period at the goal [s]."""
-    found = modes(res.model, res.goal, n=1).frequencies
+    found = modes(res.model, at=res.goal, n=1).frequencies
     return 1 / float(found[0]) if len(found) else res.duration
 
 
@@ -270,7 +270,7 @@ def baseline(res: Optimisation, name: str) -> Drive | None:
     robot = res.model.robot
     (q0, _, _), (q1, _, _) = res.start.vectors(robot), res.goal.vectors(robot)
     slices, T = robot.dof_slices(), res.duration
-    first = modes(res.model, res.goal, n=1) if name in ("zv", "zvd", "ei") else None
+    first = modes(res.model, at=res.goal, n=1) if name in ("zv", "zvd", "ei") else None
     joints = {}
     for joint in drivable(robot):
         at = slices[joint]

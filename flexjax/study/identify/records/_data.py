@@ -102,7 +102,7 @@ class Modal:
         return np.concatenate([np.log(self.frequencies), z]), np.concatenate(sd)
 
     def predict(self, model: AbstractModel) -> jax.Array:
-        found = modes(model, self.at, lock=self.lock, drive=self.drive, n=max(self._modes) + 1)
+        found = modes(model, self.drive, self.at, lock=self.lock, n=max(self._modes) + 1)
         if found.frequencies.shape[0] <= max(self._modes):
             raise ValueError(
                 f"modal {self.name!r}: the model has {found.frequencies.shape[0]} modes; "
