@@ -164,16 +164,25 @@ def _substeps(ts: np.ndarray | Array, dt: float, substeps: int | None) -> int:
 
 
 def _check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: Drive) -> None:
+    if not isinstance(solver, diffrax.AbstractSolver):
+        own = type(model.default_solver(drive)).__name__
+        raise ValueError(
+            f"solver: {solver!r}; expected a solver of flexjax or diffrax, e.g. fx.{own}()."
+        )
     wanted = solver.term_structure
     term = model.term(drive)
-    if isinstance(wanted, type) and not isinstance(term, wanted):
+    if not isinstance(wanted, type):
+        raise ValueError(
+            f"solver: {type(solver).__name__} integrates several terms, {wanted}; expected one of "
+            f"a single term, e.g. {type(model.default_solver(drive)).__name__}."
+        )
+    if not isinstance(term, wanted):
         raise ValueError(
             f"solver: {type(solver).__name__} integrates {wanted.__name__}, but "
             f"{type(model.formulation).__name__} gives {type(term).__name__}; "
             f"expected for instance {type(model.default_solver(drive)).__name__}."
         )
-    own = isinstance(wanted, type) and issubclass(wanted, AbstractTerm)
-    if not own and term.no_ode:
+    if not issubclass(wanted, AbstractTerm) and term.no_ode:
         raise ValueError(f"solver: {type(solver).__name__} needs all rates, but {term.no_ode}.")
 
 

@@ -104,14 +104,16 @@ def _refuse_unlike(y: State, model: AbstractModel, drive: Drive) -> None:
     # Compiled so that the initial state is traced once, not at every call.
     zero = jnp.zeros((), model.robot.gravity.dtype)
     like = jax.eval_shape(lambda: model.initial_state(drive, zero, Start()))
-    if jtu.tree_structure(y.memory) != jtu.tree_structure(like.memory):
+    # A state made from its parts may write "no memory" as () or as {}.
+    remembers = bool(y.memory or like.memory)
+    if remembers and jtu.tree_structure(y.memory) != jtu.tree_structure(like.memory):
         raise ValueError(
             f"start.memory: of sampled controllers at {', '.join(y.memory) or 'no joint'}; "
             "expected "
             f"{', '.join(like.memory) or 'none'}, as in the drive. Replace it: dataclasses.replace("
             "start, memory=drive.initial_memory(robot))."
         )
-    for field in ("mech", "memory"):
+    for field in ("mech", "memory") if remembers else ("mech",):
         given, wanted = getattr(y, field), getattr(like, field)
         if jtu.tree_structure(given) != jtu.tree_structure(wanted):
             kinds = [type(x).__name__ for x in (given, wanted)]

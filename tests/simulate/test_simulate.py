@@ -302,6 +302,14 @@ def test_continuing_from_the_final_state():
         ),
         (lambda m: fx.Drive(joints={"joint1": 3.0}), "expected Motion"),
         (lambda m: fx.modes(m, lock="everything"), "lock: 'everything'"),
+        (
+            lambda m: fx.simulate(m, None, [0.0, 1.0], solver=diffrax.SemiImplicitEuler()),
+            "solver: SemiImplicitEuler integrates several terms",
+        ),
+        (
+            lambda m: fx.simulate(m, None, [0.0, 1.0], solver="Newmark"),
+            r"solver: 'Newmark'; expected a solver of flexjax or diffrax, e.g. fx.DiscreteGradient",
+        ),
     ],
 )
 def test_bad_input_is_told_before_compilation(call, message):

@@ -96,6 +96,8 @@ def test_own_states_pass():
     single = jax.tree.map(lambda x: x.astype(jnp.float32), whole.final)
     assert fx.simulate(m, None, TS, dt=0.01, start=single).q.dtype == whole.q.dtype
     assert fx.simulate(m, None, TS, dt=0.01, start=fx.equilibrium(m, None)).ok
+    made = fx.State(y.mech, y.work, y.dissipated)  # from its parts, without a memory
+    assert fx.simulate(m, None, TS, dt=0.01, start=made).ok
 
 
 def test_starts_that_are_not_finite_are_refused():

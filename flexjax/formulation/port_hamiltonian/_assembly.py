@@ -302,7 +302,9 @@ class Assembly(eqx.Module):
             driven = self.to_v(drive.effort(robot, t, piece_time, x, xd, memory))
         return JointForces(zero, driven, zero)
 
-    def energies(self, y: PortState) -> tuple[Scalar, Scalar, Scalar]:
+    def energies(
+        self, t: ScalarLike, y: PortState, piece_time: PieceTime
+    ) -> tuple[Scalar, Scalar, Scalar]:
         """(kinetic, elastic, gravity)."""
         parameters, structure = self.parameters, self.structure
         kinetic = 0.5 * jnp.sum(y.V * self.momentum(y.V))
@@ -314,7 +316,8 @@ class Assembly(eqx.Module):
             unused = jnp.where(rigid[None, :, None], y.V[:, :, 1:] ** 2, 0.0)
             kinetic = kinetic - 0.5 * jnp.sum(unused)
         if self.rotors:
-            ground = jnp.zeros(structure.dim, y.V.dtype)
+            # A rotor on the ground rotates with it.
+            ground = self.ground(t, piece_time)[2]
             spin, rotor = self.spins(self.at_parents(y.V, ground), y.v), parameters.joints.rotor
             each = jnp.where(rotor > 0, spin**2 / jnp.where(rotor > 0, rotor, 1.0), 0.0)
             kinetic = kinetic + 0.5 * jnp.sum(each)

@@ -427,9 +427,11 @@ class AbstractMechanismTerm(AbstractMultistageTerm):
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         return self.arm.motor_side(y.mech.q, y.mech.v)
 
-    def energies(self, y: PortState) -> tuple[Scalar, Scalar, Scalar]:
+    def energies(
+        self, t: ScalarLike, y: PortState, piece_time: PieceTime
+    ) -> tuple[Scalar, Scalar, Scalar]:
         """(kinetic, elastic, gravity)."""
-        return self.arm.energies(y)
+        return self.arm.energies(t, y, piece_time)
 
 
 class PortTerm(AbstractMechanismTerm):

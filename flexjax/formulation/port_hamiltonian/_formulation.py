@@ -145,10 +145,11 @@ class PortHamiltonianModel(AbstractModel):
         now = None
         if names & MOVING:
             now = self.term(drive).instant(t, y.mech, piece_time, y.memory)
-        return outputs(self.assembly(drive), y, s, now, names)
+        return outputs(self.assembly(drive), t, y, s, piece_time, now, names)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
-        return Energy(*self.assembly(drive).energies(y.mech), y.dissipated, y.work)
+        energies = self.assembly(drive).energies(t, y.mech, piece_time)
+        return Energy(*energies, y.dissipated, y.work)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ImplicitMidpoint()

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import Scalar
+from flexjax._types import PieceTime, Scalar, ScalarLike
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import Accelerations
 from flexjax.formulation.port_hamiltonian._link import without_shear
@@ -30,8 +30,10 @@ SECTIONS = ("frames", "velocity", "acceleration", "deflection", "strain")
 
 def outputs(
     arm: Assembly,
+    t: ScalarLike,
     y: State,
     s: Float[Array, " S"],
+    piece_time: PieceTime,
     now: Accelerations | None,
     names: frozenset[str],
 ) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def outputs(
     found = {"q": arm.coordinates(mech.q), "qd": mech.v[:dofs]}
     found["motor"] = arm.motor_side(mech.q, mech.v)[0]
     if "energy" in names:
-        found["energy"] = Energy(*arm.energies(mech), y.dissipated, y.work)
+        found["energy"] = Energy(*arm.energies(t, mech, piece_time), y.dissipated, y.work)
     if now is not None:
         motors = np.array(structure.coordinates.motors, int)
         effort = now.effort[:dofs].at[motors].set(now.effort[dofs:])
