@@ -8,7 +8,7 @@ import re
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 PACKAGE = Path(__file__).parent
 
@@ -50,10 +50,45 @@ def _default(value: ast.expr | None) -> Any:
     """A literal default, or the ``default=`` of ``eqx.field``; None for any other expression."""
     if isinstance(value, ast.Call):
         value = next((k.value for k in value.keywords if k.arg == "default"), None)
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
+        return ast.literal_eval(value.left) / ast.literal_eval(value.right)
     try:
         return None if value is None else ast.literal_eval(value)
     except ValueError:
         return None
+
+
+class Field(NamedTuple):
+    """A field of an ``eqx.Module``; ``words`` are the names in its annotation, in order."""
+
+    name: str
+    words: tuple[str, ...]
+    required: bool
+    default: Any
+    static: bool
+
+
+def class_fields(folder: str, name: str) -> list[Field]:
+    """The fields of an ``eqx.Module`` in a folder of the package, in order."""
+    found = _definitions(folder)[name]
+    assert isinstance(found, ast.ClassDef)  # the caller names a class
+    return [_field(node) for node in found.body if isinstance(node, ast.AnnAssign)]
+
+
+def _field(node: ast.AnnAssign) -> Field:
+    words = re.findall(r"\w+", ast.unparse(node.annotation))
+    keywords = node.value.keywords if isinstance(node.value, ast.Call) else []
+    given = {k.arg: k.value for k in keywords}
+    required = node.value is None or (bool(given) and "default" not in given)
+    static = "static" in given and ast.literal_eval(given["static"])
+    return Field(ast.unparse(node.target), tuple(words), required, _default(node.value), static)
+
+
+def docstring_of(folder: str, name: str) -> str:
+    """The docstring of a class in a folder of the package."""
+    found = _definitions(folder)[name]
+    assert isinstance(found, ast.ClassDef)
+    return ast.get_docstring(found) or name
 
 
 def types_of(folder: str, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -30,6 +30,7 @@ from flexjax.robot.parts._fault import (
 )
 
 FIGURES = (".png", ".pdf", ".svg")
+RUN_FIGURES = ("joints", "tip", "deflection", "strain", "spectrum", "energy", "difference")
 FILMS = (".gif", ".mp4")
 RUNS = (".nc", ".zarr", ".csv", ".mat", ".html", *FILMS, *FIGURES)
 

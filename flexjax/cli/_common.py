@@ -128,7 +128,7 @@ def save(traj: Any, paths: tuple[str, ...]) -> list[str]:
         if suffix in (".html", ".gif", ".mp4"):
             animate(traj, path)
         elif suffix in (".png", ".pdf", ".svg"):
-            named = path.stem in ("tip", "deflection", "strain", "spectrum", "energy")
+            named = path.stem in _check.RUN_FIGURES and path.stem != "difference"
             plot(traj, path.stem if named else "joints").savefig(path)
         else:
             {".csv": to_csv, ".mat": to_mat}.get(suffix, save_trajectory)(traj, path)

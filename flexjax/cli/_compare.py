@@ -41,7 +41,7 @@ class Args:
     """path of a drive file (TOML)"""
     motion: Annotated[tuple[str, ...], conf.arg(metavar="JOINT=SIGNAL:NUMBERS")] = ()
     """prescribed joint motions, e.g. shoulder=quintic:0:1:2 (start, end, duration)"""
-    formulations: tuple[str, ...] = ()
+    formulation: Annotated[tuple[str, ...], conf.arg(aliases=["--formulations"])] = ()
     """name:options, e.g. FiniteElement:elements=8; by default all that support the robot"""
     end: float = 1.0
     """end time [s]"""
@@ -59,7 +59,7 @@ def run(args: Args):
     _check.check_paths((args.out,), (".html",), "out")
     _check.check_times(args.end, args.outputs, args.dt)
     _check.check_drive(args.drive, args.motion, _check.check_robot(args.robot))
-    for text in args.formulations:
+    for text in args.formulation:
         _check.read_formulation(text)
     _common.start_jax()
     import jax.numpy as jnp
@@ -70,7 +70,7 @@ def run(args: Args):
     ts = jnp.linspace(0.0, args.end, args.outputs)
     robot = load_robot(args.robot)
     drive, start = _common.make_drive(args.drive, args.motion, robot)
-    chosen = dict(_common.make_formulation(text, robot) for text in args.formulations) or None
+    chosen = dict(_common.make_formulation(text, robot) for text in args.formulation) or None
     with _common.collect_warnings() as caught, _common.report_phases():
         runs = f"tracing, compiling, then two runs of {args.end:g} s"
         announce = lambda name: _common.log(f"{name}: {runs}")

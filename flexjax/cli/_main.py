@@ -16,6 +16,11 @@ COMMANDS = {
         "flexjax.cli.demo._demo",
         "take a tour: one arm in every formulation, with checks and a report",
     ),
+    "new": (
+        "flexjax.cli.robot._new",
+        "write a robot file with comments, from a few questions or options",
+    ),
+    "check": ("flexjax.cli.robot._check", "report every fault of robot files, with its line"),
     "simulate": (
         "flexjax.cli._simulate",
         "simulate a robot; save the trajectory, figures or a 3D page",
@@ -36,22 +41,26 @@ COMMANDS = {
         "flexjax.cli._optimise",
         "find a move without vibration, robust over uncertain parameters, within limits",
     ),
-    "view": ("flexjax.cli._view", "show saved trajectories in a 3D page"),
+    "plot": ("flexjax.cli.show._plot", "draw figures of saved trajectories"),
+    "view": ("flexjax.cli.show._view", "show saved trajectories in a 3D page"),
     "describe": (
-        "flexjax.cli._describe",
+        "flexjax.cli.robot._describe",
         "print links, joints, masses, natural frequencies and supported formulations",
     ),
-    "examples": ("flexjax.cli._examples", "list the example robots, or copy one to a file"),
-    "schema": ("flexjax.cli._schema", "print the JSON schema of robot files"),
+    "examples": ("flexjax.cli.robot._examples", "list the example robots, or copy one to a file"),
+    "schema": ("flexjax.cli.robot._schema", "print the JSON schema of robot files"),
     "reproduce": ("flexjax.cli._reproduce", "run the experiments of a paper"),
 }
 EXAMPLES = """examples:
   flexjax demo
+  flexjax new my-arm.toml --lengths 0.5 0.4 --payload 0.2
+  flexjax check my-arm.toml
   flexjax examples --copy two-link arm.toml
   flexjax describe arm.toml
   flexjax simulate arm.toml --motion shoulder=quintic:0:1:0.5 --end 1 --save run.nc arm.html
   flexjax modes two-link
   flexjax identify arm.toml run.csv --free 'joints.*.stiffness' --report fit.html
+  flexjax plot run.nc tip joints --out figs
   flexjax view run.nc --out again.html"""
 
 
@@ -141,7 +150,11 @@ def _help() -> str:
             EXAMPLES,
             "",
             "A robot is the path of a TOML file or the name of an example.",
-            "--json prints the result as JSON.",
+            "Options with one meaning in every command: --formulation NAME:OPTIONS, --end and --dt",
+            "in s, --out for the page or the folder that a command writes, --save for results,",
+            "--report for a page with tables and figures, --json to print the result as JSON.",
+            "Exit codes: 0 success; 1 an error or a negative result (`check` found a fault, a",
+            "script of `reproduce` or a check of `demo` failed); 2 wrong usage; 130 interrupted.",
             "FLEXJAX_TRACEBACK=1 shows the traceback of an error.",
             "Shell completion (bash, zsh or tcsh):",
             "  flexjax --completion bash > ~/.local/share/bash-completion/completions/flexjax",

@@ -16,7 +16,7 @@ from flexjax.study.identify.records._dataset import FOLDER
 from tests._sample import sample_trajectory
 
 # Examples that compile little run always; the rest in `make test-full`.
-QUICK = ("describe", "examples", "schema", "view")
+QUICK = ("new", "check", "describe", "examples", "schema", "plot", "view")
 
 
 def examples() -> list[str]:
@@ -65,7 +65,9 @@ def test_example_runs(line, folder, capsys):
         Path("arm.toml").unlink()
     if argv[:2] == ["simulate", "arm.toml"]:
         shutil.copy(example_path("two-link"), "arm.toml")
-    if argv[0] == "view":
+    if argv[:2] == ["check", "my-arm.toml"]:
+        assert main(["new", "my-arm.toml", "--no-ask"]) == 0
+    if argv[0] in ("plot", "view"):
         fx.save_trajectory(sample_trajectory(), "run.nc")
     if argv[0] == "reproduce" and len(argv) > 1:
         pytest.skip("an experiment of its own: `make experiments`")

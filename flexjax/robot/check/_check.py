@@ -8,37 +8,37 @@ from typing import Any
 
 from flexjax.robot.check._joint import check_joint
 from flexjax.robot.check._link import check_link
-from flexjax.robot.check._parameters import check_parameters
+from flexjax.robot.check._parameters import check_gravity, check_parameters
 from flexjax.robot.check._sensor import check_payload, check_sensor
 from flexjax.robot.check._tree import check_names, check_planar, check_tree
-from flexjax.robot.parts._document import to_document
 from flexjax.robot.parts._fault import Faults, RobotError as RobotError, items
-from flexjax.robot.parts._joint import Joint, Payload, Sensor
-from flexjax.robot.parts._link import Link
+
+LISTS = {"links": "Link", "joints": "Joint", "payloads": "Payload", "sensors": "Sensor"}
 
 
 def check_robot(robot: Any) -> None:
     """Raise one :class:`RobotError` that lists every fault of ``robot``; skip traced parameters."""
-    document_faults(to_document(robot)).raise_as(f"robot {robot.name!r}")
+    _faults_of(robot).raise_as(f"robot {robot.name!r}")
 
 
 def robot_faults(robot) -> list[str]:
     """Every fault of ``robot``, one line each; traced parameters are skipped."""
-    return list(document_faults(to_document(robot)).lines.values())
+    return list(_faults_of(robot).lines.values())
+
+
+def _faults_of(robot: Any) -> Faults:
+    from flexjax.robot.parts._document import to_document  # imports jax
+
+    return document_faults(to_document(robot))
 
 
 def document_faults(document: dict) -> Faults:
     """Every fault of a robot document; ``structure_faults`` reports unknown and missing keys."""
     faults = Faults()
-    check_parameters(faults, "", "Robot", {"gravity": document.get("gravity")})
-    for key, cls in (
-        ("links", Link),
-        ("joints", Joint),
-        ("payloads", Payload),
-        ("sensors", Sensor),
-    ):
+    check_gravity(faults, document)
+    for key, cls in LISTS.items():
         for path, item in items(document, key):
-            check_parameters(faults, path, cls, item, item.get("type") if cls is Joint else None)
+            check_parameters(faults, path, cls, item, item.get("type") if cls == "Joint" else None)
     for path, link in items(document, "links"):
         check_link(faults, path, link)
     for path, joint in items(document, "joints"):

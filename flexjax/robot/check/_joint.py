@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from flexjax.robot.parts._choices import JOINT_DOFS
 from flexjax.robot.parts._fault import (
     UNKNOWN,
     Faults,
@@ -15,7 +16,6 @@ from flexjax.robot.parts._fault import (
     one_of,
 )
 from flexjax.robot.parts._fields import FULL_ROTATION, SMALLER
-from flexjax.robot.parts._joint import JOINT_DOFS
 
 GROUND = "ground"
 

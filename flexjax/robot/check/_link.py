@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
+from flexjax.robot.parts._choices import MATERIALS
 from flexjax.robot.parts._fault import Faults, number, numbers
-from flexjax.robot.parts._fields import SMALLER, section_class
-from flexjax.robot.parts._link import MATERIALS
+from flexjax.robot.parts._fields import SMALLER
+from flexjax.robot.parts._part import section_class
 
 ONE_OF = "exactly one of section with material, constants, pieces, or (for a rigid link) body"
 
@@ -123,9 +124,10 @@ def _check_beam(faults: Faults, path: str, beam: dict) -> None:
         _check_section(faults, f"{path}.{key}", beam.get(key))
     if "section" in beam and "section_end" in beam:
         start, end = section_class(beam["section"]), section_class(beam["section_end"])
-        if start is not None and end is not None and start is not end:
-            expected = f"the shape of section ({start.shape})"
-            faults.add(f"{path}.section_end", end.shape, expected, "A taper keeps its shape.")
+        if start is not None and end is not None and start != end:
+            shape, other = (beam[key].get("shape", "given") for key in ("section", "section_end"))
+            expected = f"the shape of section ({shape})"
+            faults.add(f"{path}.section_end", other, expected, "A taper keeps its shape.")
     material = beam.get("material")
     if isinstance(material, str) and material not in MATERIALS:
         faults.add(
@@ -149,7 +151,7 @@ def _check_section(faults: Faults, path: str, section: Any) -> None:
         return
     value = {key: number(v) for key, v in section.items()}
     cls = section_class(section)
-    for small, large, share in SMALLER.get(cls.__name__ if cls else "", ()):
+    for small, large, share in SMALLER.get(cls or "", ()):
         a, b = value.get(small), value.get(large)
         if a is not None and b is not None and a > 0 and b > 0 and a >= share * b:
             text = f"less than {'half ' if share == 0.5 else ''}the {large} ({b:g} m)"

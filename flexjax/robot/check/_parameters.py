@@ -3,32 +3,33 @@
 from typing import Any
 
 from flexjax.robot.parts._fault import UNKNOWN, Faults, is_finite
-from flexjax.robot.parts._fields import PARAMETERS, RULES, Parameter, class_of, parts, unit_of
+from flexjax.robot.parts._fields import PARAMETERS, RULES, Parameter, unit_of
+from flexjax.robot.parts._part import class_of, parts
 
 
 def check_parameters(
-    faults: Faults, path: str, cls: Any, document: Any, joint_type: str | None = None
+    faults: Faults, path: str, cls: str, document: Any, joint_type: str | None = None
 ) -> None:
     """Check the parameters of an object of class ``cls`` and of the objects inside it."""
-    if isinstance(cls, str):
-        for name, rule in PARAMETERS[cls].items():
-            _check_parameter(
-                faults, f"{path}.{name}" if path else name, document.get(name), rule, joint_type
-            )
-        return
     if not isinstance(document, dict):
         return
     for part in parts(cls):
         value, where = document.get(part.name), f"{path}.{part.name}"
         if part.parameter is not None:
             _check_parameter(faults, where, value, part.parameter, joint_type)
-        elif part.many and isinstance(value, list):
+        elif part.many and part.cls and isinstance(value, list):
             for i, item in enumerate(value):
                 check_parameters(faults, f"{where}.{i}", part.cls, item, joint_type)
         elif part.cls is not None:
             inner = class_of(part, value)
             if inner is not None:
                 check_parameters(faults, where, inner, value, joint_type)
+
+
+def check_gravity(faults: Faults, document: dict) -> None:
+    """Check the one parameter of the robot itself."""
+    gravity = document.get("gravity")
+    _check_parameter(faults, "gravity", gravity, PARAMETERS["Robot"]["gravity"], None)
 
 
 def _check_parameter(

@@ -1,7 +1,7 @@
 """Rules for payloads and sensors: where they are attached and which fields their kind needs."""
 
+from flexjax.robot.parts._choices import SENSOR_KINDS
 from flexjax.robot.parts._fault import Faults, is_filtered, items, names_of, numbers, one_of
-from flexjax.robot.parts._joint import SENSOR_KINDS
 
 ON_JOINT = ("encoder", "motor_encoder", "torque")
 

@@ -5,7 +5,6 @@ checked by :mod:`flexjax.robot.check._check`, for files and Python alike.
 """
 
 import difflib
-import inspect
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union
@@ -13,12 +12,12 @@ from typing import Annotated, Any, Literal, Union
 import pydantic
 from pydantic import ConfigDict, Discriminator, Field, Tag, create_model
 
-from flexjax.robot._robot import Robot
+from flexjax._source import docstring_of
+from flexjax.robot.check._check import document_faults
+from flexjax.robot.parts._choices import JOINT_DOFS, MATERIALS, SECTIONS, SENSOR_KINDS
 from flexjax.robot.parts._fault import Faults, items
-from flexjax.robot.parts._fields import PARAMETERS, RULES, Parameter, Part, class_of, parts, unit_of
-from flexjax.robot.parts._joint import JOINT_DOFS, SENSOR_KINDS, Joint, Payload, Sensor
-from flexjax.robot.parts._link import MATERIALS, Link, Material
-from flexjax.robot.parts._section import SECTIONS, AbstractSection
+from flexjax.robot.parts._fields import PARAMETERS, RULES, Parameter, unit_of
+from flexjax.robot.parts._part import FOLDER, Part, class_of, parts
 
 SCHEMA_FILE = Path(__file__).with_name("robot.schema.json")
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -35,10 +34,10 @@ TAGS = frozenset({"~number", "~list", "~name", "~table", *SECTIONS})
 def file_model() -> type[pydantic.BaseModel]:
     """The pydantic model of a robot file."""
     lists = {
-        "links": (Link, ...),
-        "joints": (Joint, ...),
-        "payloads": (Payload, []),
-        "sensors": (Sensor, []),
+        "links": ("Link", ...),
+        "joints": ("Joint", ...),
+        "payloads": ("Payload", []),
+        "sensors": ("Sensor", []),
     }
     about = {
         "links": "the links, each along its local +x axis from base to tip",
@@ -70,10 +69,10 @@ def file_model() -> type[pydantic.BaseModel]:
 
 
 @cache
-def _model(cls: type) -> type[pydantic.BaseModel]:
+def _model(cls: str) -> type[pydantic.BaseModel]:
     fields: dict[str, Any] = {}
-    if issubclass(cls, AbstractSection):
-        fields["shape"] = (Literal[cls.shape], ... if cls.shape != "given" else "given")
+    for shape in (shape for shape, section in SECTIONS.items() if section == cls):
+        fields["shape"] = (Literal[shape], ... if shape != "given" else "given")
     for part in parts(cls):
         if part.parameter is not None:
             default = list(part.default) if isinstance(part.default, tuple) else part.default
@@ -82,12 +81,12 @@ def _model(cls: type) -> type[pydantic.BaseModel]:
             )
         else:
             fields[part.name] = _other(cls, part)
-    return create_model(cls.__name__, __config__=STRICT, __doc__=_summary(cls), **fields)
+    return create_model(cls, __config__=STRICT, __doc__=_summary(cls), **fields)
 
 
-def _summary(cls: type) -> str:
+def _summary(cls: str) -> str:
     """The prose of a class's docstring, without arguments, lists and example."""
-    doc = inspect.cleandoc(cls.__doc__ or cls.__name__).split("\nArguments:")[0].split("\n>>>")[0]
+    doc = docstring_of(FOLDER, cls).split("\nArguments:")[0].split("\n>>>")[0]
     prose = [p for p in doc.split("\n\n") if not p.startswith("- ") and not p.endswith(":")]
     return " ".join(" ".join(prose).replace("``", "").replace(":class:", "").split())
 
@@ -112,19 +111,20 @@ def _parameter_type(parameter: Parameter):
     return Annotated[kinds, Discriminator(lambda v: "~list" if isinstance(v, list) else "~number")]
 
 
-def _other(cls: type, part: Part):
-    if (cls.__name__, part.name) in CHOICES:
+def _other(cls: str, part: Part):
+    if (cls, part.name) in CHOICES:
         # The schema states the choices; flexjax.robot.check._check applies them.
-        extra: Any = {"enum": list(CHOICES[cls.__name__, part.name])}
+        extra: Any = {"enum": list(CHOICES[cls, part.name])}
         return str, Field(... if part.required else part.default, json_schema_extra=extra)
     if part.text is not None:
         # A payload without a name is named after its index.
-        unnamed = cls is Payload and part.name == "name"
+        unnamed = cls == "Payload" and part.name == "name"
         return part.text, "" if unnamed else ... if part.required else part.default
-    if part.cls is AbstractSection:
+    if part.cls == "AbstractSection":
         return _section(), None
-    if part.cls is Material:
+    if part.cls == "Material":
         return _material(), None
+    assert part.cls is not None  # neither parameter nor text
     return (list[_model(part.cls)], []) if part.many else (_model(part.cls), None)
 
 
@@ -142,7 +142,7 @@ def _shape_of(section: Any) -> str:
 @cache
 def _material():
     name = Annotated[str, Field(json_schema_extra={"enum": list(MATERIALS)}), Tag("~name")]
-    kinds = Union[name, Annotated[_model(Material), Tag("~table")]]  # noqa: UP007
+    kinds = Union[name, Annotated[_model("Material"), Tag("~table")]]  # noqa: UP007
     return Annotated[kinds, Discriminator(lambda v: "~name" if isinstance(v, str) else "~table")]
 
 
@@ -225,6 +225,13 @@ OTHER_WORDS = {
 }
 
 
+def file_faults(document: dict) -> Faults:
+    """Every fault of the document of a robot file: keys, types and values."""
+    faults = structure_faults(document)
+    faults.extend(document_faults(document))
+    return faults
+
+
 def structure_faults(document: Any) -> Faults:
     """Unknown keys, missing keys and wrong types of a robot document."""
     faults = Faults()
@@ -271,7 +278,7 @@ def _add_structure_fault(faults: Faults, document: Any, fault: Any) -> None:
 
 def _locate(document: Any, loc: tuple) -> tuple[str, list[str]]:
     """The path of a fault, with names in place of indices, and the keys that its table may have."""
-    words, here, cls, part = [], document, Robot, None
+    words, here, cls, part = [], document, "Robot", None
     for step in loc:
         if isinstance(here, list) and isinstance(step, int) and step < len(here):
             labels = {id(row): path for path, row in items({"x": here}, "x")}
@@ -287,5 +294,5 @@ def _locate(document: Any, loc: tuple) -> tuple[str, list[str]]:
             if part is not None and not part.many:
                 cls = class_of(part, here)
     known = [p.name for p in parts(cls)] if cls else []
-    known = ["shape", *known] if cls and issubclass(cls, AbstractSection) else known
-    return ".".join(words), ["schema", *known] if cls is Robot else known
+    known = ["shape", *known] if cls in SECTIONS.values() else known
+    return ".".join(words), ["schema", *known] if cls == "Robot" else known

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from flexjax._files import write_whole
 from flexjax.robot._robot import Robot
-from flexjax.robot.check._check import document_faults
 from flexjax.robot.check._tree import is_planar
-from flexjax.robot.files._file import structure_faults
+from flexjax.robot.files._file import file_faults
 from flexjax.robot.files._read import parse_robot, read_robot
 from flexjax.robot.files._toml import document_to_toml
 from flexjax.robot.parts._document import from_document, to_document
@@ -43,9 +42,7 @@ def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
         raise RobotError(
             where, [f"{document!r}: expected a table with schema, name, links and joints"]
         )
-    faults = structure_faults(document)
-    faults.extend(document_faults(document))
-    faults.raise_as(where)
+    file_faults(document).raise_as(where)
     document = {**document, "planar": document.get("planar", is_planar(document))}
     payloads = document.get("payloads", [])
     document["payloads"] = [

@@ -11,9 +11,14 @@ from flexjax.robot.parts._fault import RobotError
 
 def read_robot(robot: str | os.PathLike) -> dict:
     """The document of a robot file, or of an example by its name; its content is not checked."""
+    return parse_robot(*read_text(robot))
+
+
+def read_text(robot: str | os.PathLike) -> tuple[str, str]:
+    """The text of a robot file, or of an example by its name, and how an error names it."""
     path, where = example_path(robot) or Path(robot), f"robot file {str(robot)!r}"
     try:
-        text = path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8"), where
     except OSError as error:
         near = difflib.get_close_matches(str(robot), examples(), 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -22,7 +27,6 @@ def read_robot(robot: str | os.PathLike) -> dict:
     except UnicodeDecodeError as error:
         reason = f"{error.reason} at byte {error.start}"
         raise RobotError(where, [f"is not UTF-8 text ({reason})"]) from None
-    return parse_robot(text, where)
 
 
 def parse_robot(text: str, where: str) -> dict:

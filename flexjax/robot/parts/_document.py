@@ -11,9 +11,10 @@ import numpy as np
 from jax.core import Tracer
 from jax.typing import ArrayLike
 
+from flexjax.robot.parts import _joint, _link, _section
 from flexjax.robot.parts._fault import UNKNOWN
-from flexjax.robot.parts._fields import class_of, parts
 from flexjax.robot.parts._link import Material
+from flexjax.robot.parts._part import class_of, parts
 from flexjax.robot.parts._section import AbstractSection
 
 
@@ -44,7 +45,7 @@ def to_document(module: eqx.Module) -> dict:
     document = {}
     if isinstance(module, AbstractSection) and module.shape != "given":
         document["shape"] = module.shape
-    for part in parts(type(module)):
+    for part in parts(type(module).__name__):
         value = getattr(module, part.name)
         if part.many:
             if len(value) > 0:
@@ -67,14 +68,22 @@ def from_document(cls: Any, document: Any) -> Any:
     if cls is Material and isinstance(document, str):
         return Material.named(document)
     values = {}
-    for part in parts(cls):
+    for part in parts(cls.__name__):
         if part.name not in document:
             continue
         value = document[part.name]
         if part.many:
-            values[part.name] = tuple(from_document(part.cls, v) for v in value)
+            values[part.name] = tuple(from_document(_class(part.cls), v) for v in value)
         elif part.cls is not None:
-            values[part.name] = from_document(class_of(part, value), value)
+            values[part.name] = from_document(_class(class_of(part, value)), value)
         else:
             values[part.name] = value
     return cls(**values)
+
+
+def _class(name: str | None) -> Any:
+    """The description class of a name."""
+    for module in (_link, _joint, _section):
+        if name is not None and hasattr(module, name):
+            return getattr(module, name)
+    raise ValueError(f"{name!r}: expected the name of a description class.")

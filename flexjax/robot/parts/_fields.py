@@ -1,17 +1,11 @@
 """Unit, rule, meaning and shape of every parameter of a robot, in one table.
 
-Checks, files, the JSON schema, printed tables and paths all read it.
+Checks, files, the JSON schema, printed tables and paths all read it. It imports no jax.
 """
 
-import dataclasses
 import math
 import operator
-import typing
-from typing import Any, NamedTuple
-
-import equinox as eqx
-
-from flexjax.robot.parts._section import SECTIONS, AbstractSection
+from typing import NamedTuple
 
 
 class Parameter(NamedTuple):
@@ -208,48 +202,6 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {
         "noise": Parameter("", "not negative", "standard deviation of the noise"),
     },
 }
-
-
-class Part(NamedTuple):
-    """One field of a description class: a parameter, a text, a flag, an object or a list."""
-
-    name: str
-    required: bool
-    default: object
-    parameter: Parameter | None
-    cls: type | None
-    many: bool
-    text: Any
-
-
-def parts(cls: type) -> list[Part]:
-    """The fields of a description class, in order."""
-    found = []
-    for field in dataclasses.fields(cls):
-        parameter = PARAMETERS.get(cls.__name__, {}).get(field.name)
-        required = field.default is dataclasses.MISSING
-        text = field.type if field.metadata.get("static") else None
-        args = typing.get_args(field.type) or (field.type,)
-        inner = (
-            next((a for a in args if isinstance(a, type) and issubclass(a, eqx.Module)), None)
-            if parameter is None
-            else None
-        )
-        many = typing.get_origin(field.type) is tuple
-        default = None if required else field.default
-        found.append(Part(field.name, required, default, parameter, inner, many, text))
-    return found
-
-
-def section_class(document: Any) -> type | None:
-    """The class of a section in a file; without ``shape`` it is a section given by A, Iy, Iz, J."""
-    shape = document.get("shape", "given") if isinstance(document, dict) else None
-    return SECTIONS.get(shape) if isinstance(shape, str) else None
-
-
-def class_of(part: Part, document: Any) -> type | None:
-    """The class of the value of ``part``; the class of a section follows from its shape."""
-    return section_class(document) if part.cls is AbstractSection else part.cls
 
 
 def unit_of(parameter: Parameter, joint_type: str | None = None) -> str:

@@ -4,27 +4,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float, as_float_or_none
-
-# Degrees of freedom of each joint type. "free" is the joint of a floating base: translation in
-# parent axes, then rotation.
-JOINT_DOFS = {
-    "revolute": 1,
-    "fixed": 0,
-    "sliding": 1,
-    "prismatic": 1,
-    "universal": 2,
-    "spherical": 3,
-    "free": 6,
-}
-SENSOR_KINDS = (
-    "encoder",
-    "motor_encoder",
-    "tip",
-    "strain_gauge",
-    "flex",
-    "accelerometer",
-    "torque",
-)
+from flexjax.robot.parts._choices import JOINT_DOFS as JOINT_DOFS
 
 
 class Friction(eqx.Module):

@@ -4,6 +4,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from flexjax._types import as_float, as_float_or_none
+from flexjax.robot.parts._choices import MATERIALS as MATERIALS
 from flexjax.robot.parts._fault import RobotError
 from flexjax.robot.parts._section import AbstractSection
 
@@ -45,19 +46,6 @@ class Material(eqx.Module):
             remedy = "For another material give E, rho and nu or G."
             raise RobotError("material", [f"{name!r}: expected one of {known}. {remedy}"])
         return cls(**MATERIALS[name])
-
-
-MATERIALS = {
-    "aluminium": {"E": 70e9, "nu": 0.33, "rho": 2700.0},
-    "steel": {"E": 210e9, "nu": 0.3, "rho": 7850.0},
-    "stainless-steel": {"E": 193e9, "nu": 0.3, "rho": 8000.0},
-    "titanium": {"E": 114e9, "nu": 0.34, "rho": 4430.0},
-    "brass": {"E": 100e9, "nu": 0.34, "rho": 8500.0},
-    "carbon-epoxy": {"E": 135e9, "G": 5e9, "rho": 1600.0},
-    "glass-epoxy": {"E": 40e9, "G": 4e9, "rho": 1900.0},
-    "abs": {"E": 2.2e9, "nu": 0.35, "rho": 1050.0},
-    "pla": {"E": 3.5e9, "nu": 0.36, "rho": 1240.0},
-}
 
 
 class BeamConstants(eqx.Module):

@@ -1,0 +1,1 @@
+"""Commands about robot files: new, check, describe, examples, schema."""

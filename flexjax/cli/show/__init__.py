@@ -1,0 +1,1 @@
+"""Commands that show saved trajectories: plot, view."""
