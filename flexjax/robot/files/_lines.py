@@ -24,7 +24,7 @@ def lines_of(text: str) -> dict[Path, int]:
 
 def labelled_lines(text: str, document: dict) -> dict[str, int]:
     """Lines by the path that faults are reported under, e.g. ``links.upper.length``."""
-    labels = {
+    labels: dict[Path, str] = {
         (key, i): label
         for key, rows in document.items()
         if isinstance(rows, list)
