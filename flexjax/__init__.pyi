@@ -137,7 +137,7 @@ from flexjax.study.identify import (
     load_dataset as load_dataset,
     sample_posterior as sample_posterior,
 )
-from flexjax.study.optimise import optimise as optimise
+from flexjax.study.optimise import optimise as optimise, optimise_many as optimise_many
 from flexjax.study.sweep import (
     grid as grid,
     latin_hypercube as latin_hypercube,

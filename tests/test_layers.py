@@ -44,6 +44,8 @@ LAYERS = (
     "simulate",
     "study.free",
     "study.identify",
+    "study.optimise.problem",
+    "study.optimise.search",
     "study.optimise",
     "study.sweep",
     "study",

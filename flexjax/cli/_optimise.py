@@ -22,7 +22,18 @@ if TYPE_CHECKING:
     from flexjax.study.optimise import Optimisation
 
 COSTS = ("residual_energy", "residual_tip", "deflection", "effort", "energy", "jerk", "time")
-LIMITS = ("velocity", "acceleration", "jerk", "effort", "power", "strain", "tip_speed")
+LIMITS = (
+    "velocity",
+    "acceleration",
+    "jerk",
+    "effort",
+    "power",
+    "strain",
+    "stress",
+    "tip_speed",
+    "residual_energy",
+    "stability",
+)
 
 
 @dataclasses.dataclass
@@ -41,7 +52,7 @@ class Args:
     """uncertain parameters: paths as listed by `flexjax describe ROBOT --paths`"""
     limit: Annotated[tuple[str, ...], conf.arg(metavar="LIMIT[.NAME]=NUMBER")] = ()
     """limits for all joints (or links), or for one: velocity, acceleration, jerk, effort, power,
-    strain, tip_speed"""
+    strain, stress, tip_speed, residual_energy, stability"""
     minimise: str = "residual_energy"
     """cost: residual_energy, residual_tip, deflection, effort, energy, jerk or time"""
     formulation: str = ""
@@ -172,7 +183,9 @@ def _read_limits(texts: tuple[str, ...], names: _check.Names) -> dict[str, Any]:
             bound = 0.0
         if not 0 < bound < float("inf"):
             raise ValueError(f"limit: {text!r}; expected LIMIT=NUMBER above zero, e.g. effort=5.")
-        known = {"strain": names.links, "tip_speed": []}.get(limit, names.joints)
+        known = {"strain": names.links, "stress": names.links}.get(limit, names.joints)
+        if limit in ("tip_speed", "residual_energy", "stability"):
+            known = []
         if where and where not in known:
             listed = f"expected one of {', '.join(known)}." if known else "it has no parts."
             raise ValueError(f"limit: {text!r}; {limit} of {where!r}; {listed}")

@@ -123,6 +123,16 @@ def _modes(model: AbstractModel, drive: Drive, y: State, t: Float[Array, ""], n:
     return frequency, jnp.where(real, -safe.real / magnitude, jnp.inf), shapes
 
 
+def decay_rates(model: AbstractModel, drive: Drive, y: State, t: ScalarLike) -> Float[Array, " n"]:
+    """Decay rates [1/s] of small motions about a state under a drive, in no order: the negative
+    real parts of the eigenvalues, with first derivatives also where they coincide."""
+    whole, free = jacobian(model, drive, y, t)
+    A = whole[free]
+    values, right = jnp.linalg.eig(jax.lax.stop_gradient(A))
+    change = jnp.linalg.inv(right) @ (A - jax.lax.stop_gradient(A)).astype(values.dtype) @ right
+    return -(values + jnp.diagonal(change)).real
+
+
 def modes(
     model: AbstractModel,
     drive: Drive | None = None,

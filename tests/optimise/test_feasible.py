@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 import flexjax as fx
-from flexjax.study.optimise._feasible import shortest_time
+from flexjax.study.optimise.problem._feasible import shortest_time
 from tests.optimise.test_optimise import model as one_mode
 
 INF = np.inf
@@ -78,7 +78,7 @@ def _rigid():
             r"takes at least 0.6 s .*\(velocity 2, acceleration 10\). Give a longer duration",
         ),
         (dict(limits={"jerk": 25.6}), "takes at least 1 s"),
-        (dict(limits={"effort": 0.1}), "limits.effort.root: 0.1; the arm at rest at the goal"),
+        (dict(limits={"effort": 0.1}), "limits.effort.root: 0.1; the arm at rest at the start"),
         (dict(limits={"keep_out": (0.3, 0.3, 0.0, 0.2)}), "the tip is inside of ball 0"),
     ],
 )

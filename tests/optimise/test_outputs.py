@@ -9,8 +9,8 @@ import pytest
 import flexjax as fx
 from flexjax.cli import main
 from flexjax.cli._optimise import COSTS as COMMAND_COSTS, LIMITS as COMMAND_LIMITS
-from flexjax.study.optimise._costs import COSTS
-from flexjax.study.optimise._limits import MARGINS
+from flexjax.study.optimise.problem._costs import COSTS
+from flexjax.study.optimise.problem._limits import MARGINS
 from tests.optimise.test_optimise import nominal, robust
 
 

@@ -1,4 +1,5 @@
 """Moves that are optimal: fast, without vibration, within limits, robust."""
 
+from flexjax.study.optimise._many import Moves as Moves, optimise_many as optimise_many
 from flexjax.study.optimise._optimise import optimise as optimise
 from flexjax.study.optimise._result import Active as Active, Optimisation as Optimisation

@@ -1,6 +1,7 @@
 """optimise: fast moves without vibration, robust over uncertain parameters."""
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,16 +13,14 @@ from flexjax._phases import phases
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.simulate import simulate
-from flexjax.simulate._rest import held_motors, undeformed
-from flexjax.study.free import FreeLike, parameters
-from flexjax.study.optimise._costs import HOLDS, Minimise, read_costs
-from flexjax.study.optimise._feasible import check_duration, check_ends, check_rest
-from flexjax.study.optimise._limits import SHAPED, read_limits
-from flexjax.study.optimise._motions import inner_values, read_end, spline_drive
-from flexjax.study.optimise._problem import Duration, Problem
-from flexjax.study.optimise._result import Optimisation, summarise_active
-from flexjax.study.optimise._samples import Spread, read_samples
-from flexjax.study.optimise._search import Search
+from flexjax.study.free import FreeLike
+from flexjax.study.optimise._build import build_problem
+from flexjax.study.optimise._guess import first_guess, writer
+from flexjax.study.optimise._result import Optimisation, name_violation, summarise_active
+from flexjax.study.optimise.problem import Minimise, Problem, Spread, check_rest
+from flexjax.study.optimise.search import METHODS, Found, Search, best_of, box
+
+INSIDE = ("gauss-newton", "sqp")  # methods that run inside jit
 
 
 def optimise(
@@ -41,8 +40,12 @@ def optimise(
     dt: float = 1e-3,
     steps: int | None = None,
     hold: float | None = None,
+    method: str | None = None,
+    starts: int = 1,
+    guess: Optimisation | None = None,
+    checkpoint: str | os.PathLike | None = None,
     iterations: int = 200,
-    tolerance: float = 1e-12,
+    tolerance: float | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> Optimisation:
     """Find the best move from rest to rest, with exact derivatives of the simulation.
@@ -59,11 +62,14 @@ def optimise(
         duration: duration [s]; (shortest, longest) makes it free.
         minimise: a cost or several with weights, {"residual_energy": 1.0, "jerk": 1e-6}, of
             "residual_energy" (when the move ends), "residual_tip" (tip motion afterwards),
-            "deflection", "effort", "energy", "jerk", "time"; or a function of the trajectory. With
-            "time" alone the arm has to rest at the goal.
+            "deflection", "effort", "energy", "jerk", "time"; "tip_path" (a signal (3,) for the
+            tip) and "tracking" (signals by joint), given as {"tip_path": (signal, weight)}; or a
+            function of the trajectory. With "time" alone the arm has to rest at the goal.
         limits: bounds at every step and for all samples, for all joints or by name: "position"
             (lower, upper), "velocity", "acceleration", "jerk", "effort", "power"; for links
-            "strain" (at the surface); "tip_speed"; "keep_out" balls (x, y, z, radius).
+            "strain" and "stress" [Pa] (at the surface); "tip_speed"; "keep_out" balls (x, y, z,
+            radius); "residual_energy" at the end [J], in place of exact rest; "stability", the
+            least decay rate [1/s] of the closed loop linearised at the goal.
         spread: uncertain parameters of the robot: a share of their value, or (low, high).
         samples: number of samples of the spread, the nominal robot included.
         over: "worst" minimises the cost of the worst sample, "mean" the mean.
@@ -73,6 +79,13 @@ def optimise(
         dt: longest step [s].
         steps: steps of the move, in place of ``dt``.
         hold: simulated time after the move [s], for costs that look at it; by default the duration.
+        method: "gauss-newton" (default for costs that are sums of squares, i.e. all but
+            "deflection", "energy" and functions); "slsqp" (default for others); "sqp", which like
+            the first runs inside jit; "interior-point" and "nlopt" (extra ``optimise``).
+        starts: number of first guesses, all but one random, searched side by side; the best one
+            continues.
+        guess: a result to start from, with the same free numbers.
+        checkpoint: a file (.npz) that keeps the best move so far; an existing one is continued.
         iterations: largest number of iterations.
         tolerance: change of the relative cost that ends the search.
         progress: show what the call does, and cost and violation of every iteration; a function
@@ -87,100 +100,68 @@ def optimise(
     >>> res.ok
     True
     """
-    robot = model.robot
-    start, goal = read_end(robot, "start", start), read_end(robot, "goal", goal)
-    span = _read_duration(duration)
-    costs, bounds = read_costs(minimise), read_limits(robot, limits)
     if over not in ("worst", "mean"):
         raise ValueError(f"over: {over!r}; expected 'worst' or 'mean'.")
-    made = drive is None
-    if drive is None:
-        drive = spline_drive(robot, start, goal, float(span.reference), knots)
-        if free is None:
-            free = inner_values(drive, knots)
-    elif free is None:
-        raise ValueError(
-            "free: none; expected the free numbers of the given drive, e.g. "
-            "'drive.joints.*.signal.values'. Without a drive, B-splines are made."
-        )
-    drive.check(robot)
-    par = parameters(free, robot, [drive], [], ["the move"], {})
-    points = read_samples(robot, spread, samples)
-    both = set(par.names) & set(points.parameters.names if points.parameters else ())
-    if both:
-        raise ValueError(f"spread {sorted(both)[0]!r}: is free too; expected one of the two.")
-    steps = _read_steps(span, dt, steps)
-    efforts = not np.all(drive.prescribed(robot))
-    arrive = all(c.name == "time" for c in costs) or efforts
-    check_ends(robot, start, goal, bounds)
-    if made or arrive:
-        check_duration(robot, start, goal, bounds, span.longest, arrive)
-    needs_hold = any(c.name in HOLDS or c.own for c in costs)
-    hold = (span.longest if hold is None else float(hold)) if needs_hold else 0.0
-    if arrive and efforts and not hold:
-        hold = span.longest / steps  # a motor that rests is still there after a step
-    problem = Problem(
-        model=model,
-        drive=drive,
-        parameters=par,
-        samples=points,
-        start=start,
+    problem = build_problem(
+        model,
+        drive,
         goal=goal,
-        costs=costs,
-        limits=bounds,
-        duration=span,
-        hold=np.asarray(hold),
+        start=start,
+        duration=duration,
+        minimise=minimise,
+        limits=limits,
+        spread=spread,
+        samples=samples,
+        free=free,
+        knots=knots,
+        dt=dt,
         steps=steps,
-        hold_steps=math.ceil(hold / (span.longest / steps) - 1e-9),
-        stations=9 if any(b.name in SHAPED for b in bounds) else 2,
-        arrive=arrive,
-        undeformed=undeformed(model, held_motors(model, goal)),
+        hold=hold,
     )
+    method = read_method(problem, method)
+    if starts < 1 or int(starts) != starts:
+        raise ValueError(f"starts: {starts}; expected a whole number of at least 1.")
+    x0 = first_guess(problem, guess, checkpoint)
     show = (progress if callable(progress) else print) if progress else None
     with phases(show or (lambda text: None)):
         ends = problem.ends()
-        check_rest(robot, bounds, {"goal": ends[1]})
-        search = Search(problem, ends, over, show)
-        x0 = np.zeros(par.size + 1)
-        x0[-1] = span.share(float(span.reference))
-        found = search.run(x0, _bounds(problem), iterations, tolerance)
-    return _result(problem, found)
+        check_rest(problem, ends)
+        if starts > 1:
+            x0 = best_of(problem, over, method == "gauss-newton", x0, int(starts), iterations)
+        search = Search(problem, ends, over, show, writer(problem, checkpoint))
+        if method in INSIDE:
+            curved = method == "gauss-newton"
+            least = 1e-7 if tolerance is None else tolerance
+            found = search.run_inside(x0, box(problem), curved, iterations, least)
+        else:
+            least = 1e-12 if tolerance is None else tolerance
+            found = search.run(x0, box(problem), method, iterations, least)
+    return make_result(problem, found)
 
 
-def _read_duration(duration: Any) -> Duration:
-    if np.ndim(duration) == 0:
-        if not (np.isfinite(duration) and duration > 0):
-            raise ValueError(f"duration: {duration}; expected a positive time in seconds.")
-        return Duration(float(duration), None)
-    if len(duration) != 2 or not 0 < duration[0] < duration[1] < np.inf:
+def read_method(problem: Problem, method: str | None) -> str:
+    """The method of a search, by default that which suits its costs."""
+    squares = [cost.squares for cost in problem.costs]
+    if method is None:
+        fast = all(c.name == "time" for c in problem.costs)
+        return "gauss-newton" if all(squares) and not fast else "slsqp"
+    if method not in (*INSIDE, *METHODS):
+        raise ValueError(f"method: {method!r}; expected one of {', '.join((*INSIDE, *METHODS))}.")
+    if method == "gauss-newton" and not all(squares):
+        name = problem.costs[squares.index(False)].name
         raise ValueError(
-            f"duration: {tuple(duration)}; expected a time in seconds, or (shortest, longest)."
+            f"method: 'gauss-newton' with minimise.{name}, which is no sum of squares; expected "
+            "'slsqp', or another cost."
         )
-    return Duration(float(duration[1]), (float(duration[0]), float(duration[1])))
+    return method
 
 
-def _read_steps(span: Duration, dt: float, steps: int | None) -> int:
-    if steps is not None:
-        if int(steps) != steps or steps < 2:
-            raise ValueError(f"steps: {steps}; expected a whole number of at least 2.")
-        return int(steps)
-    if not 0 < dt <= span.longest / 2:
-        raise ValueError(
-            f"dt: {dt}; expected a positive step of at most half the duration, {span.longest:g} s."
-        )
-    return math.ceil(span.longest / dt - 1e-9)
-
-
-def _bounds(problem: Problem) -> list:
-    none = [(None, None)] * problem.parameters.size
-    return [*none, (0.0, 1.0) if problem.duration.free else (0.0, 0.0)]
-
-
-def _result(problem: Problem, found) -> Optimisation:
+def make_result(problem: Problem, found: Found) -> Optimisation:
+    """The result of a search, with the nominal run."""
     x = jnp.asarray(found.point.x)
     drive, duration = problem.drive_of(x), problem.duration_of(x)
     model = problem.model.rebind(problem.robot_of(x))
-    state = problem.ends()[0]
+    state = problem.ends()[0].state
     after = max(float(problem.hold), float(duration))
     count = max(1, math.ceil(after / float(duration) * problem.steps))
     step = float(duration) / problem.steps
@@ -208,15 +189,15 @@ def _result(problem: Problem, found) -> Optimisation:
             for k, c in enumerate(problem.costs)
         },
         violation=found.point.violation,
-        active=summarise_active(problem, found),
+        active=summarise_active(problem, found.point),
         status=found.status,
-        message=found.message,
+        message=name_violation(problem, found.point) or found.message,
         kkt=found.kkt,
         history=found.history,
         evaluations=found.evaluations,
         seconds=found.seconds,
         steps=problem.steps,
-        samples=problem.samples.values,
+        samples=np.asarray(problem.samples.values),
         spread=problem.samples.parameters.names if problem.samples.parameters else (),
         limits=problem.limits,
     )

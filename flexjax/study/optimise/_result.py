@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,9 @@ from flexjax.formulation import AbstractFormulation, AbstractModel, Start
 from flexjax.robot import Robot
 from flexjax.simulate import Trajectory, modes, residual_vibration, rest, simulate
 from flexjax.study.free import Free, parameters
-from flexjax.study.optimise._limits import Limit
-from flexjax.study.optimise._motions import drivable
-from flexjax.study.optimise._search import Found
 from flexjax.study.optimise._table import write_table
+from flexjax.study.optimise.problem import Limit, Problem, drivable
+from flexjax.study.optimise.search import Point
 
 BASELINES = ("quintic", "trapezoid", "zv", "zvd", "ei")
 
@@ -288,24 +287,48 @@ def baseline(res: Optimisation, name: str) -> Drive | None:
     return Drive(joints=joints)
 
 
-def summarise_active(problem, found: Found) -> tuple[Active, ...]:
-    """Limits that bind at the solution."""
-    out, begin = [], 0
-    point = found.point
-    ts = np.asarray(problem.times(problem.duration_of(jnp.asarray(point.x))))
-    S = problem.samples.count
-    total = point.margins.size
-    if not problem.limits or not total:
-        return ()
-    for limit, (T, n) in zip(problem.limits, problem.margin_shapes(), strict=True):
+def _margins(problem: Problem, point: Point) -> Iterator[tuple[Limit, str, int, np.ndarray]]:
+    """(limit, label, sample, least margin at every time) for all that is limited."""
+    begin = 0
+    for limit, (S, T, n) in zip(problem.limits, point.shapes, strict=True):
         margins = point.margins[begin : begin + S * T * n].reshape(S, T, n)
         begin += S * T * n
         per = max(1, n // max(1, len(limit.labels)))
         for s in range(S):
             for c, label in enumerate(limit.labels):
-                block = margins[s][:, c * per : (c + 1) * per].min(axis=1)
-                near = np.flatnonzero(block < 1e-4)
-                if near.size:
-                    times = tuple(float(ts[min(k, len(ts) - 1)]) for k in near)
-                    out.append(Active(limit.name, label, s, times))
-    return tuple(out)
+                yield limit, label, s, margins[s][:, c * per : (c + 1) * per].min(axis=1)
+
+
+def summarise_active(problem: Problem, point: Point) -> tuple[Active, ...]:
+    """Limits that bind at a point."""
+    ts = np.asarray(problem.times(problem.duration_of(jnp.asarray(point.x))))
+    found = []
+    for limit, label, sample, margins in _margins(problem, point):
+        near = np.flatnonzero(margins < 1e-4)
+        if near.size:
+            times = tuple(float(ts[min(k, len(ts) - 1)]) for k in near)
+            found.append(Active(limit.name, label, sample, times))
+    return tuple(found)
+
+
+def name_violation(problem: Problem, point: Point) -> str:
+    """The limit that is violated most, in words; empty where all are met."""
+    worst, text = 1e-6, ""
+    ts = np.asarray(problem.times(problem.duration_of(jnp.asarray(point.x))))
+    for limit, label, sample, margins in _margins(problem, point):
+        k = int(np.argmin(margins))
+        if -margins[k] > worst:
+            worst = float(-margins[k])
+            of = "" if sample == 0 else f", sample {sample}"
+            text = (
+                f"limits.{limit.name}.{label} cannot be met: exceeded by {100 * worst:.3g} % at "
+                f"{float(ts[min(k, len(ts) - 1)]):.4g} s{of}; give a longer duration or a wider "
+                "limit"
+            )
+    away = float(np.max(np.abs(point.missing), initial=0.0))
+    if away > worst:
+        text = (
+            f"the arm does not come to rest at the goal (distance {away:.2g}); give a longer "
+            "duration, wider limits, or a drive with more free numbers"
+        )
+    return text

@@ -11,11 +11,18 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import minimize, nnls
+from scipy.optimize import nnls
 
-from flexjax.study.optimise._costs import SQUARES
-from flexjax.study.optimise._problem import Problem, outcome_and_jacobian
+from flexjax.study.optimise.problem import SQUARES, Problem
+from flexjax.study.optimise.search._inside import Setting, advanced, proposal, values
+from flexjax.study.optimise.search._methods import METHODS, Program
+from flexjax.study.optimise.search._sqp import Iterate, Values, begin
 
+FIRST_FAILS = (
+    "optimise: the simulation of the first guess fails; give a drive whose simulation succeeds, or "
+    "a longer duration."
+)
+INTERRUPTED = "stopped by the user; this is the best move so far"
 FAILED = 1e6  # cost of a move whose simulation failed: the line search rejects it
 NEAR = 0.3  # margins below enter the working set
 ROUNDS = 8  # of the working set
@@ -35,6 +42,7 @@ class Point:
     missing: np.ndarray  # (R,)
     missing_slopes: np.ndarray  # (R, n)
     ok: bool
+    shapes: tuple[tuple[int, ...], ...]  # (S, T, n) of every limit's margins
 
     @property
     def violation(self) -> float:
@@ -60,8 +68,16 @@ class Found:
 class Search:
     """Evaluates a problem on the host and remembers the best feasible point."""
 
-    def __init__(self, problem: Problem, ends: Any, over: str, show: Callable[[str], None] | None):
+    def __init__(
+        self,
+        problem: Problem,
+        ends: Any,
+        over: str,
+        show: Callable[[str], None] | None,
+        keep: Callable[[np.ndarray], None] | None = None,
+    ):
         self.problem, self.ends, self.over, self.show = problem, ends, over, show
+        self.keep = keep
         self.weights = np.array([c.weight for c in problem.costs])
         self.square = all(c.name in SQUARES for c in problem.costs)
         self.scale = 1.0
@@ -70,33 +86,17 @@ class Search:
         self.best: Point | None = None
         self.history: list[dict[str, float]] = []
         self.count = 0
+        self.iterations = 0  # at most
         self.begin = time.perf_counter()
 
     def at(self, x: np.ndarray) -> Point:
         """The point at x; the last one is kept, since a solver asks for its parts one by one."""
         if self.last is not None and np.array_equal(x, self.last.x):
             return self.last
-        found, slope = outcome_and_jacobian(self.problem, jnp.asarray(x), self.ends)
-        n, ok = x.size, bool(np.all(found.ok))
-        costs = np.asarray(found.costs)
-        totals = costs @ self.weights / self.scale
-        slopes = np.einsum("scn,c->sn", np.asarray(slope.costs), self.weights) / self.scale
-        join = lambda parts, *shape: np.concatenate(
-            [np.zeros((0, *shape)), *(np.asarray(m).reshape(-1, *shape) for m in parts)]
-        )
-        point = Point(
-            np.array(x, float),
-            totals,
-            slopes,
-            costs,
-            join(found.margins),
-            join(slope.margins, n),
-            np.asarray(found.missing).reshape(-1),
-            np.asarray(slope.missing).reshape(-1, n),
-            ok,
-        )
+        at = values(self.problem, self.ends, Setting(self.over, False), jnp.asarray(x))
+        point = self._point(x, at)
         parts = (point.totals, point.slopes, point.margins, point.margin_slopes, point.missing)
-        if not ok or not all(np.all(np.isfinite(a)) for a in parts):
+        if not point.ok or not all(np.all(np.isfinite(a)) for a in parts):
             point = self._rejected(point)
         self.count += 1
         self.last = point
@@ -136,16 +136,21 @@ class Search:
         level = np.sqrt(np.maximum(point.totals, 0.0) + TINY**2)
         return level, point.slopes / (2 * level[:, None])
 
-    # ---- the solver ----
+    # ---- the solvers ----
 
-    def run(self, x0: np.ndarray, bounds: list, iterations: int, tolerance: float) -> Found:
-        """Search from ``x0``."""
+    def run(
+        self,
+        x0: np.ndarray,
+        bounds: tuple[np.ndarray, np.ndarray],
+        method: str,
+        iterations: int,
+        tolerance: float,
+    ) -> Found:
+        """Search from ``x0`` by a solver on the host."""
+        self.iterations = iterations
         first = self.at(x0)
         if not first.ok:
-            raise ValueError(
-                "optimise: the simulation of the first guess fails; give a drive whose simulation "
-                "succeeds, or a longer duration."
-            )
+            raise ValueError(FIRST_FAILS)
         size = float(np.max(np.abs(first.costs @ self.weights)))
         self.scale = size if size > 0 else 1.0
         self.last = self.best = None
@@ -156,9 +161,9 @@ class Search:
         x, status, message = x0, "iterations", ""
         try:
             for _ in range(ROUNDS):
-                result = self._solve(x, bounds, working, iterations, tolerance)
-                x, message = np.asarray(result.x)[: x0.size], str(result.message)
-                status = "converged" if result.success else self._named(result.status)
+                program, y0 = self._program(x, bounds, working)
+                ended = METHODS[method](program, y0, iterations, tolerance)
+                x, status, message = ended.y[: x0.size], ended.status, ended.message
                 point = self.at(x)
                 broken = np.flatnonzero(point.margins < -1e-9)
                 new = np.setdiff1d(broken, working)
@@ -166,92 +171,143 @@ class Search:
                     break
                 working = np.union1d(working, np.flatnonzero(point.margins < 0.1))
         except KeyboardInterrupt:
-            status, message = "interrupted", "stopped by the user; this is the best move so far"
+            status, message = "interrupted", INTERRUPTED
         final = self.at(x) if status == "converged" else self.best or self.at(x)
+        return self.found(final, status, message, bounds)
+
+    def found(
+        self, final: Point, status: str, message: str, bounds: tuple[np.ndarray, np.ndarray]
+    ) -> Found:
         if final.violation > 1e-5 and status == "converged":
             status = "infeasible"
         return Found(
             final,
             status,
             message,
-            self.kkt(final, working, bounds),
+            self.kkt(final, bounds),
             self.history,
             self.count,
             time.perf_counter() - self.begin,
         )
 
-    @staticmethod
-    def _named(code: int) -> str:
-        return {9: "iterations", 4: "infeasible", 8: "no descent"}.get(int(code), "failed")
+    def ended(self, it: Iterate, status: str, bounds: tuple[np.ndarray, np.ndarray]) -> Found:
+        """The end of a search that ran inside jit."""
+        self.scale, self.square = float(it.first), False
+        self.steepness = float(it.steepness / it.first)
+        point = self._point(it.x, it.at)
+        self.history.append({"cost": self.value(point), "violation": point.violation})
+        self.count = int(it.count) + 1
+        return self.found(point, status, "found with others in one program", bounds)
 
-    def _solve(self, x, bounds, working, iterations, tolerance):
-        worst = self.over == "worst" and self.last is not None and self.last.totals.size > 1
+    def note(self, point: Point) -> None:
+        """Record an iteration, and show it."""
+        self.history.append({"cost": self.value(point), "violation": point.violation})
+        if self.show is not None:
+            spent, done = time.perf_counter() - self.begin, len(self.history)
+            left = spent / done * max(0, self.iterations - done)
+            self.show(
+                f"iteration {done}: cost {self.value(point):.3e}, violation "
+                f"{point.violation:.1e}, {spent:.1f} s, at most {left:.0f} s left"
+            )
+        if self.keep is not None:
+            self.keep(point.x)
+
+    def _program(self, x, bounds, working) -> tuple[Program, np.ndarray]:
+        """The problem with the limits of the working set, and its first guess."""
+        first = self.at(x)
+        worst = self.over == "worst" and first.totals.size > 1
         n = x.size
+        low, high = bounds
 
-        def note(xk):
-            point = self.at(np.asarray(xk)[:n])
-            self.history.append({"cost": self.value(point), "violation": point.violation})
-            if self.show is not None:
-                self.show(
-                    f"iteration {len(self.history)}: cost {self.value(point):.3e}, violation "
-                    f"{point.violation:.1e}"
-                )
+        def widened(rows):
+            return np.concatenate([rows, np.zeros((rows.shape[0], 1))], axis=1) if worst else rows
 
-        def limits(y):
+        def above(y):
             point = self.at(y[:n])
             levels = y[n] - self._levels(point)[0] if worst else np.zeros(0)
             return np.concatenate([levels, point.margins[working]])
 
-        def limit_slopes(y):
+        def above_slopes(y):
             point = self.at(y[:n])
-            rows = point.margin_slopes[working]
+            rows = widened(point.margin_slopes[working])
             if not worst:
                 return rows
-            rows = np.concatenate([rows, np.zeros((rows.shape[0], 1))], axis=1)
             slopes = self._levels(point)[1]
             ones = np.ones((slopes.shape[0], 1))
             return np.concatenate([np.concatenate([-slopes, ones], axis=1), rows])
 
-        def rest_slopes(y):
-            rows = self.at(y[:n]).missing_slopes
-            return np.concatenate([rows, np.zeros((rows.shape[0], 1))], axis=1) if worst else rows
+        y0 = np.append(x, np.max(self._levels(first)[0])) if worst else x
+        unit = np.append(np.zeros(n), 1.0)
+        mean = lambda y: float(np.mean(self.at(y).totals))
+        return Program(
+            value=(lambda y: y[n]) if worst else mean,
+            slope=(lambda y: unit) if worst else (lambda y: np.mean(self.at(y).slopes, axis=0)),
+            above=above,
+            above_slopes=above_slopes,
+            zero=lambda y: self.at(y[:n]).missing,
+            zero_slopes=lambda y: widened(self.at(y[:n]).missing_slopes),
+            low=np.append(low, 0.0) if worst else low,
+            high=np.append(high, np.inf) if worst else high,
+            note=lambda y: self.note(self.at(np.asarray(y)[:n])),
+        ), y0
 
-        constraints: list[Any] = []
-        if worst or working.size:
-            constraints.append({"type": "ineq", "fun": limits, "jac": limit_slopes})
-        if self.last is not None and self.last.missing.size:
-            missing = lambda y: self.at(y[:n]).missing
-            constraints.append({"type": "eq", "fun": missing, "jac": rest_slopes})
-        if worst:
-            y0 = np.append(x, np.max(self._levels(self.at(x))[0]))
-            unit = np.append(np.zeros(n), 1.0)
-            value, slope = (lambda y: y[n]), (lambda y: unit)
-            limits_of = [*bounds, (0.0, None)]
-        else:
-            y0, limits_of = x, bounds
-            value = lambda y: float(np.mean(self.at(y).totals))
-            slope = lambda y: np.mean(self.at(y).slopes, axis=0)
-        return minimize(
-            value,
-            y0,
-            jac=slope,
-            bounds=limits_of,
-            constraints=constraints,
-            method="SLSQP",
-            callback=note,
-            options={"maxiter": iterations, "ftol": tolerance},
+    def run_inside(
+        self,
+        x0: np.ndarray,
+        bounds: tuple[np.ndarray, np.ndarray],
+        curved: bool,
+        iterations: int,
+        tolerance: float,
+    ) -> Found:
+        """Search from ``x0`` by the steps that also run inside jit."""
+        self.iterations = iterations
+        setting = Setting(self.over, curved)
+        low, high = (jnp.asarray(b) for b in bounds)
+        x = jnp.asarray(x0)
+        it = begin(x, values(self.problem, self.ends, setting, x))
+        if not bool(it.at.ok):
+            raise ValueError(FIRST_FAILS)
+        self.scale, self.steepness, self.square = float(it.first), 1.0, False
+        first = self._point(it.x, it.at)
+        self.steepness = float(np.max(np.linalg.norm(first.slopes, axis=1))) or 1.0
+        status, message, self.count = "iterations", "the largest number of iterations", 1
+        try:
+            for _ in range(iterations):
+                step = proposal(it, low, high)
+                new = values(self.problem, self.ends, setting, it.x + step.d)
+                it = advanced(it, step, new, tolerance)
+                self.count += 1
+                self.note(self._point(it.x, it.at))
+                if bool(it.done):
+                    status = "converged" if bool(it.converged) else "no descent"
+                    message = "the expected decrease is below the tolerance"
+                    message = message if bool(it.converged) else "no step decreases the cost"
+                    break
+        except KeyboardInterrupt:
+            status, message = "interrupted", INTERRUPTED
+        return self.found(self._point(it.x, it.at), status, message, bounds)
+
+    def _point(self, x: Any, at: Values) -> Point:
+        array = lambda a: np.array(a, float)
+        return Point(
+            array(x),
+            array(at.levels) / self.scale,
+            array(at.slopes) / self.scale,
+            array(at.costs),
+            array(at.margins),
+            array(at.margin_slopes),
+            array(at.missing),
+            array(at.missing_slopes),
+            bool(at.ok),
+            at.shapes,
         )
 
-    def kkt(self, point: Point, working: np.ndarray, bounds: list) -> float:
+    def kkt(self, point: Point, bounds: tuple[np.ndarray, np.ndarray]) -> float:
         """Norm of the gradient that no multiplier balances, relative to that of the first guess."""
         n = point.x.size
-        active = [point.margin_slopes[k] for k in working if point.margins[k] < 1e-6]
-        for k, (low, high) in enumerate(bounds):
-            unit = np.eye(n)[k]
-            if low is not None and point.x[k] <= low + 1e-9:
-                active.append(unit)
-            if high is not None and point.x[k] >= high - 1e-9:
-                active.append(-unit)
+        active = [*point.margin_slopes[point.margins < 1e-6]]
+        low, high = bounds
+        active += [*np.eye(n)[point.x <= low + 1e-9], *-np.eye(n)[point.x >= high - 1e-9]]
         rows = [*active, *point.missing_slopes, *-point.missing_slopes]
         if self.over == "worst" and point.totals.size > 1:
             levels, slopes = self._levels(point)

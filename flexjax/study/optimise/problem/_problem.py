@@ -18,9 +18,9 @@ from flexjax.robot import Robot
 from flexjax.simulate import Rest, simulate
 from flexjax.simulate._rest import held_motors, rest_of
 from flexjax.study.free import Parameters
-from flexjax.study.optimise._costs import Cost, Move
-from flexjax.study.optimise._limits import Limit
-from flexjax.study.optimise._samples import Samples
+from flexjax.study.optimise.problem._costs import Cost, Move
+from flexjax.study.optimise.problem._limits import Limit
+from flexjax.study.optimise.problem._samples import Samples
 
 # Fields of signals that are times: they grow with the duration of the move.
 TIMES = ("duration", "times", "begin", "ramp", "period", "delay", "delays", "switches")
@@ -81,6 +81,14 @@ class Outcome(eqx.Module):
     ok: Bool[Array, " S"]
 
 
+class Curved(eqx.Module):
+    """What the curvature of the costs follows from: the vectors of those that are sums of squares
+    (S, k), and the state at the end."""
+
+    vectors: tuple[Float[Array, "S k"], ...]
+    final: State
+
+
 class Problem(eqx.Module):
     """A move with free numbers x: those of ``parameters``, then the share of the duration."""
 
@@ -126,7 +134,7 @@ class Problem(eqx.Module):
         after = jnp.arange(1, self.hold_steps + 1, dtype=duration.dtype)
         return jnp.concatenate([grid, duration + self.hold / self.hold_steps * after])
 
-    def ends(self) -> tuple[State, Rest]:
+    def ends(self) -> tuple[Rest, Rest]:
         """The arm at rest before and after the move, for every sample (S, ...)."""
         return _ends(self, self.model.robot, jnp.asarray(self.samples.values))
 
@@ -135,42 +143,42 @@ class Problem(eqx.Module):
         """Whether parameters of the robot itself are free."""
         return any(t.root == "robot" for targets in self.parameters.targets for t in targets)
 
-    def outcome(self, x: Float[Array, " n"], ends: tuple[State, Rest]) -> Outcome:
+    def outcome(self, x: Float[Array, " n"], ends: tuple[Rest, Rest]) -> Outcome:
         """Costs and margins of the move, for every sample."""
+        return self.outcome_and_curved(x, ends)[0]
+
+    def outcome_and_curved(
+        self, x: Float[Array, " n"], ends: tuple[Rest, Rest]
+    ) -> tuple[Outcome, Curved]:
+        """As :meth:`outcome`, with what the curvature of the costs follows from."""
         robot, drive, duration = self.robot_of(x), self.drive_of(x), self.duration_of(x)
         rows = jnp.asarray(self.samples.values, duration.dtype)
         if self.designs:
             ends = _ends(self, robot, rows)
 
-        def one(row, start, goal) -> Outcome:
+        def one(row, first, goal) -> tuple[Outcome, Curved]:
             model = self.model.rebind(self.samples.place(robot, row))
             traj = simulate(
                 model,
                 drive,
                 self.times(duration),
                 substeps=1,
-                start=start,
+                start=first.state,
                 stations=self.stations,
                 throw=False,
             )
             # Read inside: outputs that neither costs nor limits need are not traced.
-            move = Move(traj, duration, goal, self.steps)
+            move = Move(traj, duration, goal, model, drive, self.steps)
             costs = jnp.stack([cost(move) for cost in self.costs])
             margins = tuple(limit.margins(move) for limit in self.limits)
-            return Outcome(costs, margins, self.missing(move), traj.status == Status.ok)
+            found = Outcome(costs, margins, self.missing(move), traj.status == Status.ok)
+            return found, Curved(tuple(cost.vector(move) for cost in self.costs), traj.final)
 
         if self.samples.count == 1:
             # Without vmap, branches of the program stay branches.
             only = jtu.tree_map(lambda a: a[0], (rows, *ends))
             return jtu.tree_map(lambda a: a[None], one(*only))
         return jax.vmap(one)(rows, *ends)
-
-    def margin_shapes(self) -> list[tuple[int, int]]:
-        """Numbers of times and columns of every limit's margins, for one sample."""
-        x = jnp.zeros(self.parameters.size + 1)
-        ends = jax.eval_shape(self.ends)
-        shapes = jax.eval_shape(lambda ends: self.outcome(x, ends), ends).margins
-        return [(s.shape[1], s.shape[2]) for s in shapes]
 
     def missing(self, move: Move) -> Float[Array, " r"]:
         """What keeps the arm from resting at the goal when the move ends, without units."""
@@ -201,30 +209,15 @@ class Problem(eqx.Module):
 
 
 @filter_jit
-def _ends(problem: Problem, robot: Robot, rows: Float[Array, "S k"]) -> tuple[State, Rest]:
+def _ends(problem: Problem, robot: Robot, rows: Float[Array, "S k"]) -> tuple[Rest, Rest]:
     def one(row):
         model = problem.model.rebind(problem.samples.place(robot, row))
         first, last = (
             rest_of(model, held_motors(model, at), at, problem.undeformed)
             for at in (problem.start, problem.goal)
         )
-        return first.state, last
+        return first, last
 
     if rows.shape[0] == 1:
         return jtu.tree_map(lambda a: a[None], one(rows[0]))
     return jax.vmap(one)(rows)
-
-
-@filter_jit
-def outcome_and_jacobian(
-    problem: Problem, x: Float[Array, " n"], ends: tuple[State, Rest]
-) -> tuple[Outcome, Outcome]:
-    """The outcome and its derivatives by x, in forward mode: one program for the whole search."""
-
-    def both(x):
-        found = problem.outcome(x, ends)
-        return (found.costs, found.margins, found.missing), found
-
-    slope, found = jax.jacfwd(both, has_aux=True)(x)
-    costs, margins, missing = slope
-    return found, Outcome(costs, margins, missing, found.ok)

@@ -8,8 +8,9 @@ from flexjax._types import is_traced
 from flexjax.formulation import Start
 from flexjax.robot import Robot
 from flexjax.simulate import Rest
-from flexjax.study.optimise._limits import Limit
-from flexjax.study.optimise._motions import drivable
+from flexjax.study.optimise.problem._limits import Limit
+from flexjax.study.optimise.problem._motions import drivable
+from flexjax.study.optimise.problem._problem import Problem
 
 
 def shortest_time(way: float, velocity: float, acceleration: float, jerk: float) -> float:
@@ -92,10 +93,16 @@ def check_duration(
                 )
 
 
-def check_rest(robot: Robot, limits: tuple[Limit, ...], ends: dict[str, Rest]) -> None:
-    """Refuse limits that the arm violates at rest: holding efforts, and the tip in a region."""
+def check_rest(problem: Problem, ends: tuple[Rest, Rest]) -> None:
+    """Refuse limits that the arm violates at rest, or in moving between the ends at all."""
+    robot, limits = problem.model.robot, problem.limits
     effort, slices = _bounds(limits, "effort"), robot.dof_slices()
-    for name, rest in ends.items():
+    for name, rest in zip(("start", "goal"), ends, strict=True):
+        if not np.all(np.isfinite(np.asarray(rest.tip))):
+            raise ValueError(
+                f"{name}: the arm does not rest there; expected joint coordinates at which its "
+                "weight has an equilibrium with the motors held."
+            )
         for joint, bound in effort.items():
             held = np.max(np.abs(np.asarray(rest.effort)[..., slices[joint]]))
             if held > bound * (1 + 1e-9):
@@ -107,12 +114,22 @@ def check_rest(robot: Robot, limits: tuple[Limit, ...], ends: dict[str, Rest]) -
             if limit.name != "keep_out":
                 continue
             tips = np.asarray(rest.tip).reshape(-1, 3)
-            for label, ball in zip(limit.labels, limit.bounds, strict=True):
+            for label, ball in zip(limit.labels, np.asarray(limit.bounds), strict=True):
                 if np.min(np.linalg.norm(tips - ball[:3], axis=1)) < ball[3]:
                     raise ValueError(
                         f"limits.keep_out: the tip is inside of {label} at the {name}; expected "
                         f"balls that leave the {name} free."
                     )
+    for limit in limits:
+        if limit.name == "tip_speed":
+            first, last = (np.asarray(rest.tip)[0] for rest in ends)
+            way, speed = float(np.linalg.norm(last - first)), float(limit.bounds[0])
+            if way > speed * problem.duration.longest:
+                raise ValueError(
+                    f"limits.tip_speed: {speed:g}; the tip moves by {way:.4g} m, which takes at "
+                    f"least {way / speed:.4g} s. Expected a longer duration than "
+                    f"{problem.duration.longest:g} s, or a larger limit."
+                )
 
 
 def _bounds(limits: tuple[Limit, ...], name: str) -> dict:

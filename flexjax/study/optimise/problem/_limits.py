@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 
 from flexjax.robot import Robot
 from flexjax.simulate import surface_strain
-from flexjax.study.optimise._costs import Move
+from flexjax.simulate._linear import decay_rates
+from flexjax.study.optimise.problem._costs import Move, residual_energy
 
 
 def _columns(robot: Robot, joints: Sequence[str]) -> np.ndarray:
@@ -30,10 +31,16 @@ class Limit(eqx.Module):
         return MARGINS[self.name](self, move)
 
 
+def _both_sides(share: Float[Array, "T n"]) -> Float[Array, "T m"]:
+    """Margins of -1 <= share <= 1. Two smooth ones: that of the absolute value has a kink, beyond
+    which a search sees nothing of the other side."""
+    return jnp.stack([1 - share, 1 + share], axis=-1).reshape(share.shape[0], -1)
+
+
 def _symmetric(quantity: Callable[[Move], Array]):
     def margins(limit: Limit, move: Move) -> Array:
         x = quantity(move)[:, np.array(limit.columns, int)]
-        return 1 - jnp.abs(x) / limit.bounds[None]
+        return _both_sides(x / limit.bounds[None])
 
     return margins
 
@@ -42,7 +49,7 @@ def _position(limit: Limit, move: Move) -> Array:
     x = move.traj.q[:, np.array(limit.columns, int)]
     low, high = limit.bounds[:, 0], limit.bounds[:, 1]
     width = 0.5 * (high - low)
-    return 1 - jnp.abs(x - 0.5 * (low + high)[None]) / width[None]
+    return _both_sides((x - 0.5 * (low + high)[None]) / width[None])
 
 
 def _jerk(move: Move) -> Array:
@@ -52,6 +59,23 @@ def _jerk(move: Move) -> Array:
 def _strain(limit: Limit, move: Move) -> Array:
     strain = surface_strain(move.traj)[:, np.array(limit.columns, int)]
     return (1 - strain / limit.bounds[None, :, None]).reshape(strain.shape[0], -1)
+
+
+def _stress(limit: Limit, move: Move) -> Array:
+    links = [move.traj.robot.links[k] for k in limit.columns]
+    modulus = jnp.stack([jnp.asarray(link.material.E) for link in links])
+    stress = surface_strain(move.traj)[:, np.array(limit.columns, int)] * modulus[None, :, None]
+    return (1 - stress / limit.bounds[None, :, None]).reshape(stress.shape[0], -1)
+
+
+def _residual_energy(limit: Limit, move: Move) -> Array:
+    return (1 - residual_energy(move) / limit.bounds[0])[None, None]
+
+
+def _stability(limit: Limit, move: Move) -> Array:
+    """Decay rates of the closed loop, linearised where the arm rests at the goal."""
+    rates = decay_rates(move.model, move.drive, move.goal.state, move.traj.ts[move.steps])
+    return (rates / limit.bounds[0] - 1)[None]
 
 
 def _tip_speed(limit: Limit, move: Move) -> Array:
@@ -77,10 +101,14 @@ MARGINS: dict[str, Callable[[Limit, Move], Array]] = {
     "effort": _symmetric(lambda move: move.traj.effort),
     "power": _symmetric(lambda move: move.traj.effort * move.traj.qd),
     "strain": _strain,
+    "stress": _stress,
     "tip_speed": _tip_speed,
     "keep_out": _keep_out,
+    "residual_energy": _residual_energy,
+    "stability": _stability,
 }
-SHAPED = ("strain", "keep_out")  # limits that look along the links
+WHOLE = {"tip_speed": "tip", "residual_energy": "arm", "stability": "loop"}  # one number each
+SHAPED = ("strain", "stress", "keep_out")  # limits that look along the links
 
 
 def read_limits(robot: Robot, limits: Mapping[str, Any] | None) -> tuple[Limit, ...]:
@@ -92,11 +120,12 @@ def read_limits(robot: Robot, limits: Mapping[str, Any] | None) -> tuple[Limit, 
                 f"limits.{name}: unknown; expected some of {', '.join(MARGINS)}, e.g. "
                 "limits={'effort': 5.0} or limits={'effort': {'shoulder': 5.0}}."
             )
-        if name == "tip_speed":
-            found.append(Limit(name, ("tip",), np.array([_positive(f"limits.{name}", value)])))
+        if name in WHOLE:
+            bound = np.array([_positive(f"limits.{name}", value)])
+            found.append(Limit(name, (WHOLE[name],), bound))
         elif name == "keep_out":
             found.append(_read_regions(value))
-        elif name == "strain":
+        elif name in ("strain", "stress"):
             found.append(_read_links(robot, name, value))
         else:
             found.append(_read_joints(robot, name, value))
