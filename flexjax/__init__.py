@@ -51,7 +51,7 @@ _EXPORTS: dict[str, str] = {
             Experiment Modal FrequencyResponse identify design sample_posterior datasets
             load_dataset
         """,
-        "flexjax.study.optimise": "optimise optimise_many",
+        "flexjax.study.optimise": "optimise optimise_many lqr mpc shoot",
         "flexjax.study.sweep": "sweep grid latin_hypercube sobol",
         "flexjax.io": """
             load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat

@@ -46,6 +46,7 @@ LAYERS = (
     "study.identify",
     "study.optimise.problem",
     "study.optimise.search",
+    "study.optimise.horizon",
     "study.optimise",
     "study.sweep",
     "study",

@@ -56,7 +56,7 @@ def build_problem(
     if drive is None:
         drive = spline_drive(robot, start, goal, float(span.reference), knots)
         if free is None:
-            free = inner_values(drive, knots)
+            free = inner_values(robot, drive, start, goal, knots)
     elif free is None:
         raise ValueError(
             "free: none; expected the free numbers of the given drive, e.g. "

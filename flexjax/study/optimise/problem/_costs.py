@@ -45,8 +45,12 @@ class Move(eqx.Module):
 
 def residual_energy(move: Move) -> Float[Array, ""]:
     """Energy above that at rest when the move ends [J]; afterwards the motors stand still."""
-    energy = move.traj.energy.mechanical[move.steps] - move.goal.energy.mechanical
-    return jnp.maximum(energy, 0.0)
+    if move.traj.ts.shape[0] == move.steps + 1:
+        # That of the last state alone: the energies of all outputs take as long as the run.
+        end = move.model.energy(move.duration, move.traj.final, move.drive).mechanical
+    else:
+        end = move.traj.energy.mechanical[move.steps]
+    return jnp.maximum(end - move.goal.energy.mechanical, 0.0)
 
 
 def deflection(move: Move) -> Float[Array, ""]:

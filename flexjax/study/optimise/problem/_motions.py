@@ -9,6 +9,7 @@ from flexjax.drive.signal import bspline
 from flexjax.drive.signal._bspline import control_values
 from flexjax.formulation import Start
 from flexjax.robot import Robot
+from flexjax.study.free import Free
 
 
 def drivable(robot: Robot) -> list[str]:
@@ -50,10 +51,15 @@ def spline_drive(robot: Robot, start: Start, goal: Start, duration: float, knots
     return Drive(joints=joints)
 
 
-def inner_values(drive: Drive, knots: int) -> list[str]:
-    """Paths of the free control values of a :func:`spline_drive`."""
-    return [
-        f"drive.joints.{name}.signal.values.{k}"
-        for name in drive.joints
-        for k in range(1, knots + 1)
-    ]
+def inner_values(robot: Robot, drive: Drive, start: Start, goal: Start, knots: int) -> list[Free]:
+    """The free control values of a :func:`spline_drive`, in units of the way of their joint."""
+    ways = np.abs(np.asarray(goal.vectors(robot)[0]) - np.asarray(start.vectors(robot)[0]))
+    slices, farthest = robot.dof_slices(), float(np.max(ways, initial=0.0)) or 1.0
+    found = []
+    for name in drive.joints:
+        way = float(np.max(ways[slices[name]]))
+        scale = max(way, 0.1 * farthest)
+        found += [
+            Free(f"drive.joints.{name}.signal.values.{k}", scale=scale) for k in range(1, knots + 1)
+        ]
+    return found

@@ -117,10 +117,14 @@ def advance(it: Iterate, step: Proposal, new: Values, tolerance: float) -> Itera
     bad = ~new.ok | ~jnp.isfinite(merit(new))
     ratio = jnp.where(bad, -1.0, (merit(at) - merit(new)) / jnp.maximum(expected, 1e-300))
     nothing = jnp.max(at.levels) <= NOTHING * it.first
-    converged = ((expected <= tolerance) | nothing) & (violation <= FEASIBLE)
+    # The change of a cost, or of its amplitude where it is a square, relative to the first guess.
+    share = step.scale / it.first
+    change = expected * share if at.curvature is None else 0.5 * expected * jnp.sqrt(share)
+    converged = ((change <= tolerance) | nothing) & (violation <= FEASIBLE)
     accept = (ratio > 1e-4) & ~it.done & (expected > 0)
-    damping = jnp.where(ratio < 0.25, 4 * it.damping, it.damping)
-    damping = jnp.maximum(jnp.where(ratio > 0.75, it.damping / 4, damping), SMALLEST_DAMPING)
+    # Nielsen's rule: smooth in the ratio, so that steps are not rejected in turn.
+    less = jnp.clip(1 - (2 * jnp.minimum(ratio, 1.0) - 1) ** 3, 0.2, 2.0)
+    damping = jnp.maximum(it.damping * jnp.where(accept, less, 4.0), SMALLEST_DAMPING)
     shares = step.multipliers[:K] / jnp.maximum(jnp.sum(step.multipliers[:K]), 1e-300)
     # The slack stays where the penalty is too small to remove it.
     weak = (step.slack > 0.1 * FEASIBLE) & (step.slack > 0.5 * violation)
