@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flexjax.study.optimise import Optimisation
 
 COSTS = ("residual_energy", "residual_tip", "deflection", "effort", "energy", "jerk", "time")
+METHODS = ("gauss-newton", "sqp", "slsqp", "interior-point", "nlopt")
 LIMITS = (
     "velocity",
     "acceleration",
@@ -57,6 +58,10 @@ class Args:
     """cost: residual_energy, residual_tip, deflection, effort, energy, jerk or time"""
     formulation: str = ""
     """name:options, e.g. TransferMatrix:segments=4; by default the first that supports the robot"""
+    method: str = ""
+    """gauss-newton, sqp, slsqp, interior-point or nlopt; by default that which suits the cost"""
+    checkpoint: str = ""
+    """file that keeps the best move so far; an existing one is continued (.npz)"""
     knots: int = 8
     """free control values of each joint"""
     steps: int = 80
@@ -113,7 +118,7 @@ def _result_data(robot: str, formulation: str, result: "Optimisation") -> dict[s
 
 def _check_names(args: Args) -> dict[str, Any]:
     """Check what needs no jax; returns the options of ``fx.optimise``."""
-    for field, suffix in (("report", ".html"), ("csv", ".csv")):
+    for field, suffix in (("report", ".html"), ("csv", ".csv"), ("checkpoint", ".npz")):
         _check.check_paths(tuple(filter(None, [getattr(args, field)])), (suffix,), field)
     names = _check.check_robot(args.robot)
     if not args.to:
@@ -123,6 +128,8 @@ def _check_names(args: Args) -> dict[str, Any]:
     _check.check_numbers("steps", (args.steps,), "at least 2 steps", 1)
     if args.minimise not in COSTS:
         raise ValueError(f"minimise: {args.minimise!r}; expected one of {', '.join(COSTS)}.")
+    if args.method not in ("", *METHODS):
+        raise ValueError(f"method: {args.method!r}; expected one of {', '.join(METHODS)}.")
     _check.read_formulation(args.formulation)
     return {
         "goal": _check.read_coordinates(args.to, names, "to"),
@@ -133,6 +140,8 @@ def _check_names(args: Args) -> dict[str, Any]:
         "spread": dict(_read_spread(text, names) for text in args.robust),
         "knots": args.knots,
         "steps": args.steps,
+        "method": args.method or None,
+        "checkpoint": args.checkpoint or None,
     }
 
 

@@ -92,8 +92,10 @@ def test_limits_are_met_and_named():
 
 
 def test_a_limit_that_cannot_be_met_is_reported():
-    res = move(limits={"velocity": 0.5}, iterations=30)
+    # Faster than half of what the way takes is refused; the acceleration limit is dynamic.
+    res = move(limits={"velocity": 3.0, "acceleration": 30.0}, iterations=30)
     assert not res.ok and res.violation > 1e-3
+    assert "cannot be met: exceeded by" in res.message
 
 
 @pytest.mark.slow
@@ -127,9 +129,17 @@ def test_own_cost_and_free_numbers_of_a_drive():
     assert np.isclose(res.values[0], 2 * PERIOD, rtol=2e-3), str(res)
 
 
+FAST = dict(limits={"acceleration": 60.0}, tolerance=1e-12)
+
+
+@functools.cache
+def fastest():
+    return move(duration=(0.3, 0.9), minimise="time", dt=1e-2, **FAST)
+
+
 def test_minimum_time_of_the_elastic_gear():
     """The motor moves on its B-spline; the fastest move within a speed limit ends at rest."""
-    res = move(duration=(0.3, 0.9), minimise="time", limits={"acceleration": 60.0}, dt=1e-2)
+    res = fastest()
     assert res.ok and 0.3 < res.duration < 0.9, str(res)
     assert res.violation < 1e-6 and res.kkt < 1e-4
     assert res.vibration() < 1e-5
@@ -166,9 +176,58 @@ def test_ctrl_c_returns_the_best_so_far(monkeypatch, method):
     assert res.status == "interrupted" and res.trajectory.ok
 
 
+@pytest.mark.parametrize("method", ["sqp", "slsqp", "interior-point", "nlopt"])
+def test_solvers_agree_on_the_minimum_time(method):
+    """Gauss-Newton has no curvature for a time; the four others end at the same move."""
+    pytest.importorskip({"interior-point": "pounce", "nlopt": "nlopt"}.get(method, "scipy"))
+    res = move(duration=(0.3, 0.9), minimise="time", dt=1e-2, method=method, **FAST)
+    assert res.violation < 1e-6, str(res)
+    assert np.isclose(res.duration, fastest().duration, rtol=1e-5), str(res)
+
+
+def test_a_result_and_a_file_are_first_guesses(tmp_path):
+    again = move(guess=nominal())
+    assert again.ok and again.evaluations <= 3, str(again)
+    file = tmp_path / "move.npz"
+    move(checkpoint=file, iterations=2)
+    kept = move(checkpoint=file)
+    assert kept.ok and kept.evaluations < nominal().evaluations
+    with pytest.raises(ValueError, match="checkpoint: .*expected those of this move"):
+        move(checkpoint=file, knots=4)
+    file.write_bytes(b"no zip")
+    with pytest.raises(ValueError, match="expected a file that optimise wrote"):
+        move(checkpoint=file)
+
+
+@pytest.mark.slow
+def test_many_moves_are_those_found_one_by_one():
+    goals = [{"root": a} for a in (0.5, 1.0, 1.5)]
+    options = dict(duration=1.4 * PERIOD, dt=PERIOD / 30, knots=5, tolerance=1e-7)
+    moves = fx.optimise_many(model(), goals=goals, batch=2, **options)
+    assert moves.ok and len(moves) == 3, str(moves)
+    for k, goal in enumerate(goals):
+        one = fx.optimise(model(), goal=goal, **options)
+        # Relative to the quintic of the same goal: all that is left is rounding.
+        assert moves.cost[k] < 1e-12 and moves.violation[k] == 0.0
+        assert moves[k].vibration() < 1e-5 and one.vibration() < 1e-5
+
+
+@pytest.mark.slow
+def test_several_first_guesses():
+    res = move(starts=3)
+    assert res.ok and res.vibration() < 1e-5
+
+
 @pytest.mark.parametrize(
     "options, words",
     [
+        (dict(method="newton"), "method: 'newton'; expected one of gauss-newton, sqp, slsqp"),
+        (dict(method="gauss-newton", minimise="energy"), "energy, which is no sum of squares"),
+        (dict(starts=0), "starts: 0; expected a whole number"),
+        (dict(checkpoint="move.txt"), "expected a name that ends in .npz"),
+        (dict(minimise={"tip_path": 1.0}), "minimise.tip_path: expected a signal"),
+        (dict(minimise={"tracking": {"elbow": fx.constant(0.0)}}), "minimise.tracking: expected"),
+        (dict(limits={"tip_speed": 0.1}), "the tip moves by 0.4794 m, which takes at least"),
         (dict(goal={"elbow": 1.0}), "goal.elbow: no such joint"),
         (dict(goal={"root": np.nan}), "goal.root: nan; expected a finite"),
         (dict(duration=-1.0), "duration: -1.0; expected a positive time"),

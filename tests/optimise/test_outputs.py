@@ -8,9 +8,15 @@ import pytest
 
 import flexjax as fx
 from flexjax.cli import main
-from flexjax.cli._optimise import COSTS as COMMAND_COSTS, LIMITS as COMMAND_LIMITS
+from flexjax.cli._optimise import (
+    COSTS as COMMAND_COSTS,
+    LIMITS as COMMAND_LIMITS,
+    METHODS as COMMAND_METHODS,
+)
+from flexjax.study.optimise._optimise import INSIDE
 from flexjax.study.optimise.problem._costs import COSTS
 from flexjax.study.optimise.problem._limits import MARGINS
+from flexjax.study.optimise.search import METHODS
 from tests.optimise.test_optimise import nominal, robust
 
 
@@ -18,6 +24,7 @@ def test_the_command_line_knows_the_costs_and_limits():
     assert set(COMMAND_COSTS) == set(COSTS)
     # Intervals and regions are not one number.
     assert set(COMMAND_LIMITS) == set(MARGINS) - {"position", "keep_out"}
+    assert set(COMMAND_METHODS) == {*INSIDE, *METHODS}
 
 
 def test_the_table_of_a_motor_controller(tmp_path):

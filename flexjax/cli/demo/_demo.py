@@ -18,6 +18,7 @@ PARTS = (
     "flexjax.cli.demo._formulations",
     "flexjax.cli.demo._gradients",
     "flexjax.cli.demo._identify",
+    "flexjax.cli.demo._optimise",
 )
 
 

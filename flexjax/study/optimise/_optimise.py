@@ -87,7 +87,8 @@ def optimise(
         guess: a result to start from, with the same free numbers.
         checkpoint: a file (.npz) that keeps the best move so far; an existing one is continued.
         iterations: largest number of iterations.
-        tolerance: change of the relative cost that ends the search.
+        tolerance: change of the cost that ends the search, relative to the first guess: of its
+            amplitude with "gauss-newton" (default 1e-5), else of the cost itself.
         progress: show what the call does, and cost and violation of every iteration; a function
             takes the lines.
 
@@ -131,7 +132,7 @@ def optimise(
         search = Search(problem, ends, over, show, writer(problem, checkpoint))
         if method in INSIDE:
             curved = method == "gauss-newton"
-            least = 1e-7 if tolerance is None else tolerance
+            least = 1e-5 if tolerance is None else tolerance
             found = search.run_inside(x0, box(problem), curved, iterations, least)
         else:
             least = 1e-12 if tolerance is None else tolerance

@@ -1,5 +1,6 @@
 """The nonlinear problem along a horizon: efforts that are constant between samples."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,7 +56,8 @@ class Horizon(eqx.Module):
 
     def state(self, s: Float[Array, " n"]) -> State:
         zero = jnp.zeros((), s.dtype)
-        return State(ravel_pytree(self.goal.state.mech)[1](s), zero, zero)
+        mech = ravel_pytree(self.goal.state.mech)[1](s)
+        return dataclasses.replace(self.goal.state, mech=mech, work=zero, dissipated=zero)
 
     def next(self, s: Float[Array, " n"], u: Float[Array, " D"]) -> Float[Array, " n"]:
         """The state one sample later; not finite if the simulation fails."""

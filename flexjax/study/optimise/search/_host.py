@@ -311,7 +311,7 @@ class Search:
         rows = [*active, *point.missing_slopes, *-point.missing_slopes]
         if self.over == "worst" and point.totals.size > 1:
             levels, slopes = self._levels(point)
-            worst = slopes[levels >= np.max(levels) * (1 - 1e-6) - 1e-12]
+            worst = slopes[levels >= np.max(levels) * (1 - 1e-3) - 1e-12]
             # The slope is a mean of those of the worst samples.
             A = np.concatenate([worst, *(-r[None] for r in rows)]) if rows else worst
             ones = np.concatenate([np.ones(len(worst)), np.zeros(len(rows))])

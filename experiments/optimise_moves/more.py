@@ -1,0 +1,106 @@
+"""Many moves at once, a link designed together with its move, gradients, and the first answer."""
+
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import flexjax as fx
+
+
+def many(count=64, alone=6):
+    """Time of a move: in one program with others, and one by one; both without compiling."""
+    model = fx.TransferMatrix(segments=4).bind(fx.load_robot("li-zhang-single-link"))
+    period = 1 / float(fx.modes(model, n=1).frequencies[0])
+    goals = [{"motor": a} for a in np.linspace(0.3, 1.5, count)]
+    options = dict(duration=1.5 * period, steps=60, knots=8, limits={"velocity": 30.0})
+    options |= dict(tolerance=1e-5)
+    found = {}
+    fx.optimise_many(model, goals=goals, **options)
+    begin = time.perf_counter()
+    moves = fx.optimise_many(model, goals=goals, **options)
+    found["together [s]"] = (time.perf_counter() - begin) / count
+    for method in (None, "slsqp"):
+        one = options | ({} if method is None else dict(method=method, tolerance=1e-12))
+        fx.optimise(model, goal=goals[0], **one)
+        begin = time.perf_counter()
+        for goal in goals[:: count // alone]:
+            fx.optimise(model, goal=goal, **one)
+        taken = len(goals[:: count // alone])
+        label = f"one by one, {method or 'gauss-newton'} [s]"
+        found[label] = (time.perf_counter() - begin) / taken
+    found["converged"] = sum(status == "converged" for status in moves.status)
+    print(f"many: {moves}; {found}", flush=True)
+    return found
+
+
+def gradient():
+    """Time and digits of the gradient of the residual energy, against finite differences."""
+    model = fx.TransferMatrix(segments=4).bind(fx.load_robot("two-link"))
+    n = 20
+    ts = jnp.linspace(0.0, 0.4, 81)
+
+    def residual(x):
+        joints = {}
+        for k, (name, goal) in enumerate((("shoulder", 0.6), ("elbow", 0.3))):
+            values = jnp.concatenate([jnp.zeros(1), x[10 * k : 10 * k + 10], jnp.full(1, goal)])
+            joints[name] = fx.Motion(fx.bspline(values, 0.4))
+        run = fx.simulate(model, fx.Drive(joints=joints), ts, substeps=1, stations=2, throw=False)
+        return jnp.sum((run.tip[-1] - run.tip[-2]) ** 2) * 1e4
+
+    x = jnp.concatenate([jnp.linspace(0, 0.6, 10), jnp.linspace(0, 0.3, 10)])
+    programs = {"simulation": fx.jit(residual), "reverse": fx.grad(residual)}
+    programs["forward"] = fx.jit(jax.jacfwd(residual))
+    seconds, values = {}, {}
+    for name, program in programs.items():
+        values[name] = jax.block_until_ready(program(x))
+        begin = time.perf_counter()
+        for _ in range(3):
+            jax.block_until_ready(program(x))
+        seconds[name] = (time.perf_counter() - begin) / 3
+    h, unit = 1e-5, jnp.eye(n)
+    run = programs["simulation"]
+    central = np.array([float(run(x + h * e) - run(x - h * e)) / (2 * h) for e in unit])
+    size = np.max(np.abs(central))
+    row = {f"{name} [simulations]": t / seconds["simulation"] for name, t in seconds.items()}
+    row["finite differences [simulations]"] = 2 * n
+    for name in ("reverse", "forward"):
+        row[f"{name} - finite differences"] = float(
+            np.max(np.abs(np.asarray(values[name]) - central)) / size
+        )
+    print(f"gradient of {n} numbers: {row}", flush=True)
+    return row
+
+
+def first_answer():
+    """Seconds from the command to the report, without kept programs; then another goal, warm."""
+    with tempfile.TemporaryDirectory() as folder:
+        argv = [sys.executable, "-m", "flexjax", "optimise", "two-link"]
+        argv += ["--to", "shoulder=0.6", "elbow=0.3", "--duration", "0.45"]
+        argv += ["--robust", "payloads.tool.mass=10%", "--report", str(Path(folder) / "move.html")]
+        import os
+
+        env = dict(os.environ, XDG_CACHE_HOME=folder, JAX_COMPILATION_CACHE_DIR=folder)
+        begin = time.perf_counter()
+        done = subprocess.run(argv, env=env, capture_output=True, text=True)
+        seconds = time.perf_counter() - begin
+    print(f"first answer: {seconds:.1f} s\n{done.stdout}{done.stderr[-500:]}", flush=True)
+    return {"command to report [s]": seconds, "exit code": done.returncode}
+
+
+def second_goal():
+    """Seconds of a robust move of the two-link arm to another goal, in the same process."""
+    model = fx.TransferMatrix(segments=4).bind(fx.load_robot("two-link"))
+    path = f"payloads.{model.robot.payloads[0].name}.mass"
+    options = dict(duration=0.45, steps=80, spread={path: 0.1}, tolerance=1e-4)
+    fx.optimise(model, goal={"shoulder": 0.6, "elbow": 0.3}, **options)
+    begin = time.perf_counter()
+    res = fx.optimise(model, goal={"shoulder": 0.5, "elbow": 0.4}, **options)
+    seconds = time.perf_counter() - begin
+    print(f"second goal: {seconds:.1f} s; {res}", flush=True)
+    return {"second goal [s]": seconds, "status": res.status}
