@@ -1,5 +1,7 @@
 """Many moves at once, a link designed together with its move, gradients, and the first answer."""
 
+import dataclasses
+import os
 import subprocess
 import sys
 import tempfile
@@ -37,6 +39,38 @@ def many(count=64, alone=6):
     found["converged"] = sum(status == "converged" for status in moves.status)
     print(f"many: {moves}; {found}", flush=True)
     return found
+
+
+def design():
+    """Residual energy of a link whose taper is found with its move, and of the uniform link of the
+    same mass with its own best move; both for payloads of +-10 %, in one period of the latter."""
+    robot = fx.load_robot("metal-link")
+    uniform = robot.links[0]
+    # The same section at both ends, so that both heights are parameters.
+    link = dataclasses.replace(uniform, section_end=uniform.section)
+    tool = fx.Payload("tool", "link", 0.1)
+    robot = dataclasses.replace(robot, links=(link,), payloads=(tool,))
+    model = fx.TransferMatrix(segments=6).bind(robot)
+    period = 1 / float(fx.modes(model, {"pin": 1.0}, n=1).frequencies[0])
+    options = dict(goal={"pin": 1.0}, duration=period, steps=60, knots=8)
+    options |= dict(limits={"velocity": 20.0, "acceleration": 400.0}, samples=3)
+    options |= dict(spread={"payloads.tool.mass": 0.1})
+    plain = fx.optimise(model, **options)
+    print(f"uniform link: {plain}", flush=True)
+    mass = float(np.prod([uniform.length, uniform.section.width, uniform.section.height]))
+    options["limits"]["mass"] = mass * float(uniform.material.rho)
+    free = {f"links.link.{end}.height": (0.004, 0.03) for end in ("section", "section_end")}
+    tapered = fx.optimise(model, free=free, **options)
+    heights = dict(zip(tapered.names[-2:], map(float, tapered.values[-2:]), strict=True))
+    row = {
+        "uniform [J]": plain.costs["residual_energy"][1],
+        "tapered [J]": tapered.costs["residual_energy"][1],
+        "status": [plain.status, tapered.status],
+        "violation": tapered.violation,
+        **heights,
+    }
+    print(f"design: {tapered}\n{row}", flush=True)
+    return row
 
 
 def gradient():
@@ -83,8 +117,6 @@ def first_answer():
         argv = [sys.executable, "-m", "flexjax", "optimise", "two-link"]
         argv += ["--to", "shoulder=0.6", "elbow=0.3", "--duration", "0.45"]
         argv += ["--robust", "payloads.tool.mass=10%", "--report", str(Path(folder) / "move.html")]
-        import os
-
         env = dict(os.environ, XDG_CACHE_HOME=folder, JAX_COMPILATION_CACHE_DIR=folder)
         begin = time.perf_counter()
         done = subprocess.run(argv, env=env, capture_output=True, text=True)
@@ -104,3 +136,42 @@ def second_goal():
     seconds = time.perf_counter() - begin
     print(f"second goal: {seconds:.1f} s; {res}", flush=True)
     return {"second goal [s]": seconds, "status": res.status}
+
+
+PARTS = {
+    "many": many,
+    "design": design,
+    "gradient": gradient,
+    "second": second_goal,
+    "first": first_answer,
+}
+
+
+def claims_of(name, row):
+    """Numbers to be compared with their bounds."""
+    if name == "many":
+        alone = row["one by one, gauss-newton [s]"], row["one by one, slsqp [s]"]
+        return {
+            "64 moves: one by one / together": alone[0] / row["together [s]"],
+            "64 moves: one by one by slsqp / together": alone[1] / row["together [s]"],
+            "64 moves: converged": row["converged"],
+        }
+    if name == "design":
+        return {
+            "design: residual energy, uniform / tapered": row["uniform [J]"] / row["tapered [J]"],
+            "design: violation of limits": row["violation"],
+        }
+    if name == "gradient":
+        parts = ("reverse", "forward")
+        return {
+            f"gradient: {p} - finite differences": row[f"{p} - finite differences"] for p in parts
+        }
+    if name == "second":
+        return {"second goal, warm [s]": row["second goal [s]"]}
+    return {"first robust move, command to report, cold [s]": row["command to report [s]"]}
+
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    for name in sys.argv[1:] or PARTS:
+        PARTS[name]()

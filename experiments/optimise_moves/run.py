@@ -1,11 +1,12 @@
 """Moves without vibration: optimal for the nominal arm, robust, and the usual ones.
 
-    python experiments/optimise_moves/run.py [--quick] [--only metal-link ...]
+    python experiments/optimise_moves/run.py [--quick] [--only metal-link telescope ...]
 
-Three arms move from rest to rest in 1.0, 1.5 and 2.5 periods of their first mode. The quick form
-has the first arm at 1.5 periods only. The script writes results/<arm>.json and .npz for plot.py,
-and prints every claim with its bound from expected.json. The comparison with Exudyn requires the
-`outside` extra.
+Three arms move from rest to rest in 1.0, 1.5 and 2.5 periods of their first mode. Further studies:
+minimum time (fast.py), many moves at once, a design, gradients and the first answer (more.py). The
+quick form has the first arm at 1.5 periods only. The script writes results/*.json and .npz for
+plot.py, and prints every claim with its bound from expected.json. The comparison with Exudyn
+requires the `outside` extra.
 """
 
 import argparse
@@ -159,30 +160,57 @@ def table(rows):
         print(f"{label:32}" + "".join(f"{cell:>20}" for cell in cells))
 
 
+def run_arm(case, quick):
+    """All durations of one arm: rows of the table, and claims."""
+    robot, path = arm_of(case)
+    model = fx.TransferMatrix(segments=case["segments"]).bind(robot)
+    rows, arrays, claims = {}, {}, {}
+    store = HERE / "results" / f"{case['robot']}.json"
+    for periods in CONFIG["quick_durations" if quick else "durations"]:
+        label = f"{periods} T1"
+        rows[label], found = run_case(case, model, path, periods, quick)
+        arrays |= {f"{label}|{key}": value for key, value in found.items()}
+        claims |= claims_of(f"{case['robot']}, {label}", rows[label])
+        # Saved after each row, so that an interrupted run leaves its rows.
+        store.write_text(json.dumps(rows, indent=1) + "\n")
+        np.savez_compressed(store.with_suffix(".npz"), **arrays)
+    return {f"{case['robot']}, {label}": row for label, row in rows.items()}, claims
+
+
+def run_study(name):
+    """One of the other studies; returns its claims."""
+    import fast
+    import more
+
+    if name in fast.CASES:
+        row = fast.fastest(fast.CASES[name]())
+        claims = fast.claims_of(name, row)
+    else:
+        row = more.PARTS[name]()
+        claims = more.claims_of(name, row)
+    (HERE / "results" / f"{name}.json").write_text(json.dumps(row, indent=1) + "\n")
+    return claims
+
+
 def main():
+    arms = {arm["robot"]: arm for arm in CONFIG["arms"]}
+    studies = ("three-link", "telescope", "many", "design", "gradient", "second", "first")
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="the first arm at 1.5 periods")
-    parser.add_argument("--only", nargs="*", default=[arm["robot"] for arm in CONFIG["arms"]])
+    parser.add_argument("--only", nargs="*", choices=[*arms, *studies], default=[*arms, *studies])
     args = parser.parse_args()
     sys.path.insert(0, str(HERE))
     (HERE / "results").mkdir(exist_ok=True)
-    table_rows, claims = {}, {}
-    for case in CONFIG["arms"][:1] if args.quick else CONFIG["arms"]:
-        if case["robot"] not in args.only:
-            continue
-        robot, path = arm_of(case)
-        model = fx.TransferMatrix(segments=case["segments"]).bind(robot)
-        rows, arrays, store = {}, {}, HERE / "results" / f"{case['robot']}.json"
-        for periods in CONFIG["quick_durations" if args.quick else "durations"]:
-            label = f"{periods} T1"
-            rows[label], found = run_case(case, model, path, periods, args.quick)
-            arrays |= {f"{label}|{key}": value for key, value in found.items()}
-            table_rows[f"{case['robot']}, {label}"] = rows[label]
-            claims |= claims_of(f"{case['robot']}, {label}", rows[label])
-            # Saved after each row, so that an interrupted run leaves its rows.
-            store.write_text(json.dumps(rows, indent=1) + "\n")
-            np.savez_compressed(store.with_suffix(".npz"), **arrays)
-    table(table_rows)
+    rows, claims = {}, {}
+    for name in list(arms)[:1] if args.quick else args.only:
+        if name in arms:
+            found, new = run_arm(arms[name], args.quick)
+            rows |= found
+        else:
+            new = run_study(name)
+        claims |= new
+    if rows:
+        table(rows)
     sys.exit(1 if judge(claims) else 0)
 
 

@@ -31,6 +31,7 @@ LIMITS = (
     "power",
     "strain",
     "stress",
+    "mass",
     "tip_speed",
     "residual_energy",
     "stability",
@@ -53,7 +54,7 @@ class Args:
     """uncertain parameters: paths as listed by `flexjax describe ROBOT --paths`"""
     limit: Annotated[tuple[str, ...], conf.arg(metavar="LIMIT[.NAME]=NUMBER")] = ()
     """limits for all joints (or links), or for one: velocity, acceleration, jerk, effort, power,
-    strain, stress, tip_speed, residual_energy, stability"""
+    strain, stress, mass, tip_speed, residual_energy, stability"""
     minimise: str = "residual_energy"
     """cost: residual_energy, residual_tip, deflection, effort, energy, jerk or time"""
     formulation: str = ""
@@ -192,7 +193,7 @@ def _read_limits(texts: tuple[str, ...], names: _check.Names) -> dict[str, Any]:
             bound = 0.0
         if not 0 < bound < float("inf"):
             raise ValueError(f"limit: {text!r}; expected LIMIT=NUMBER above zero, e.g. effort=5.")
-        known = {"strain": names.links, "stress": names.links}.get(limit, names.joints)
+        known = names.links if limit in ("strain", "stress", "mass") else names.joints
         if limit in ("tip_speed", "residual_energy", "stability"):
             known = []
         if where and where not in known:

@@ -11,7 +11,7 @@ import numpy as np
 from flexjax.drive import Drive, Effort
 from flexjax.formulation import AbstractModel, Start
 from flexjax.simulate._rest import held_motors, undeformed
-from flexjax.study.free import FreeLike, parameters
+from flexjax.study.free import FreeLike, as_free, listed, parameters
 from flexjax.study.optimise.problem import (
     HOLDS,
     SHAPED,
@@ -55,8 +55,10 @@ def build_problem(
     made = drive is None
     if drive is None:
         drive = spline_drive(robot, start, goal, float(span.reference), knots)
-        if free is None:
-            free = inner_values(robot, drive, start, goal, knots)
+        given = [as_free(item) for item in listed([] if free is None else free)]
+        if not any("drive" in str(item.path) for item in given):
+            # Parameters of the robot are found together with the move.
+            free = [*inner_values(robot, drive, start, goal, knots), *given]
     elif free is None:
         raise ValueError(
             "free: none; expected the free numbers of the given drive, e.g. "

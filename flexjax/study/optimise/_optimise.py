@@ -67,14 +67,14 @@ def optimise(
             function of the trajectory. With "time" alone the arm has to rest at the goal.
         limits: bounds at every step and for all samples, for all joints or by name: "position"
             (lower, upper), "velocity", "acceleration", "jerk", "effort", "power"; for links
-            "strain" and "stress" [Pa] (at the surface); "tip_speed"; "keep_out" balls (x, y, z,
-            radius); "residual_energy" at the end [J], in place of exact rest; "stability", the
-            least decay rate [1/s] of the closed loop linearised at the goal.
+            "strain" and "stress" [Pa] (at the surface), "mass" [kg]; "tip_speed"; "keep_out" balls
+            (x, y, z, radius); "residual_energy" at the end [J], in place of exact rest;
+            "stability", the least decay rate [1/s] of the closed loop linearised at the goal.
         spread: uncertain parameters of the robot: a share of their value, or (low, high).
         samples: number of samples of the spread, the nominal robot included.
         over: "worst" minimises the cost of the worst sample, "mean" the mean.
-        free: paths of free numbers, as in :func:`identify`: ``drive.joints.*.signal.values.*``, or
-            parameters of the robot, which are found together with the move.
+        free: paths of free numbers, as in :func:`identify`: ``drive.joints.*.signal.values.*``.
+            Parameters of the robot are found together with the move.
         knots: free control values of each joint.
         dt: longest step [s].
         steps: steps of the move, in place of ``dt``.

@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.robot import Robot
+from flexjax.mechanism import beam_properties, link_quadrature
+from flexjax.robot import Link, Robot
 from flexjax.simulate import surface_strain
 from flexjax.simulate._linear import decay_rates
 from flexjax.study.optimise.problem._costs import Move, residual_energy
@@ -68,6 +69,17 @@ def _stress(limit: Limit, move: Move) -> Array:
     return (1 - stress / limit.bounds[None, :, None]).reshape(stress.shape[0], -1)
 
 
+def _mass(limit: Limit, move: Move) -> Array:
+    """Masses of links, where their sections are free."""
+    links = [move.traj.robot.links[k] for k in limit.columns]
+    return (1 - jnp.stack([_link_mass(link) for link in links]) / limit.bounds)[None]
+
+
+def _link_mass(link: Link) -> Array:
+    s, w = link_quadrature(link)
+    return link.length * (jnp.asarray(w) @ beam_properties(link, jnp.asarray(s)).rhoA)
+
+
 def _residual_energy(limit: Limit, move: Move) -> Array:
     return (1 - residual_energy(move) / limit.bounds[0])[None, None]
 
@@ -102,6 +114,7 @@ MARGINS: dict[str, Callable[[Limit, Move], Array]] = {
     "power": _symmetric(lambda move: move.traj.effort * move.traj.qd),
     "strain": _strain,
     "stress": _stress,
+    "mass": _mass,
     "tip_speed": _tip_speed,
     "keep_out": _keep_out,
     "residual_energy": _residual_energy,
@@ -125,7 +138,7 @@ def read_limits(robot: Robot, limits: Mapping[str, Any] | None) -> tuple[Limit, 
             found.append(Limit(name, (WHOLE[name],), bound))
         elif name == "keep_out":
             found.append(_read_regions(value))
-        elif name in ("strain", "stress"):
+        elif name in ("strain", "stress", "mass"):
             found.append(_read_links(robot, name, value))
         else:
             found.append(_read_joints(robot, name, value))
