@@ -10,8 +10,10 @@ GAIN = 50  # least ratio of the vibrations
 def show(tour: Any) -> None:
     if tour.quick:
         return
+    import numpy as np
+
     from flexjax.formulation.transfer_matrix import TransferMatrix
-    from flexjax.robot import load_robot
+    from flexjax.robot import get_path, load_robot
     from flexjax.simulate import modes
     from flexjax.study.optimise import optimise
     from flexjax.viz import Animation
@@ -28,7 +30,8 @@ def show(tour: Any) -> None:
         steps=60,
         tolerance=1e-4,
     )
-    path, E = "links.link.material.E", float(model.robot.links[0].material.E)
+    path = "links.link.material.E"
+    E = float(np.asarray(get_path(model.robot, path)))
     values = [0.9 * E, E, 1.1 * E]
     peaks = {
         k: float(max(x)) for k, x in found.against("quintic", path=path, values=values).items()

@@ -65,7 +65,7 @@ def build_problem(
             "'drive.joints.*.signal.values'. Without a drive, B-splines are made."
         )
     drive.check(robot)
-    par = parameters(free, robot, [drive], [], ["the move"], {})
+    par = parameters(free or [], robot, [drive], [], ["the move"], {})
     points = read_samples(robot, spread, samples)
     both = set(par.names) & set(points.parameters.names if points.parameters else ())
     if both:

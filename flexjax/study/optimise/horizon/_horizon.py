@@ -173,7 +173,8 @@ def read_efforts(robot: Robot, limit: Any) -> tuple[tuple[str, ...], np.ndarray]
         raise ValueError(
             f"effort: {sorted(given)}; expected one number, or one for each of {', '.join(names)}."
         )
-    bounds = np.array([np.inf if given[n] is None else float(given[n]) for n in names])
+    largest = lambda value: np.inf if value is None else float(value)
+    bounds = np.array([largest(given[n]) for n in names])
     if not np.all(bounds > 0):
         raise ValueError(f"effort: {limit}; expected positive efforts in N m or N.")
     return names, bounds

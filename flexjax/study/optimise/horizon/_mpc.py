@@ -12,6 +12,7 @@ from flexjax._compile import filter_jit
 from flexjax.formulation import AbstractModel, Start
 from flexjax.simulate import rest
 from flexjax.study.optimise.horizon._horizon import Horizon, improve, make_horizon
+from flexjax.study.optimise.problem import read_end
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,6 +102,8 @@ def mpc(
             f"plant: {type(plant.formulation).__name__}; expected the formulation of the model, "
             f"{model.formulation}: its state is measured."
         )
+    robot = model.robot
+    start, goal = read_end(robot, "start", start), read_end(robot, "goal", goal)
     ahead = make_horizon(model, rest(model, goal), sample, dt, effort, weights)
     real = make_horizon(plant, rest(plant, goal), sample, dt, effort, weights)
     s = real.flat(rest(plant, start).state)

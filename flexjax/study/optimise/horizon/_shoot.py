@@ -13,6 +13,7 @@ from flexjax.drive.signal import piecewise_constant
 from flexjax.formulation import AbstractModel, Start
 from flexjax.simulate import rest
 from flexjax.study.optimise.horizon._horizon import Horizon, improve, make_horizon
+from flexjax.study.optimise.problem import read_end
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -86,7 +87,8 @@ def shoot(
     """
     if int(samples) != samples or samples < 2:
         raise ValueError(f"samples: {samples}; expected a whole number of at least 2.")
-    first, last = rest(model, start), rest(model, goal)
+    first = rest(model, read_end(model.robot, "start", start))
+    last = rest(model, read_end(model.robot, "goal", goal))
     horizon = make_horizon(model, last, duration / samples, dt, effort, weights)
     s0, s1 = horizon.flat(first.state), horizon.flat(last.state)
     share = jnp.arange(1, samples + 1)[:, None] / samples

@@ -63,8 +63,8 @@ def _strain(limit: Limit, move: Move) -> Array:
 
 
 def _stress(limit: Limit, move: Move) -> Array:
-    links = [move.traj.robot.links[k] for k in limit.columns]
-    modulus = jnp.stack([jnp.asarray(link.material.E) for link in links])
+    materials = [move.traj.robot.links[k].material for k in limit.columns]
+    modulus = jnp.stack([jnp.asarray(m.E) for m in materials if m is not None])
     stress = surface_strain(move.traj)[:, np.array(limit.columns, int)] * modulus[None, :, None]
     return (1 - stress / limit.bounds[None, :, None]).reshape(stress.shape[0], -1)
 
@@ -175,6 +175,8 @@ def _read_joints(robot: Robot, name: str, value: Any) -> Limit:
 
 def _read_links(robot: Robot, name: str, value: Any) -> Limit:
     known = [link.name for link in robot.links if link.elastic]
+    if name == "stress":  # strain times a modulus
+        known = [n for n in known if robot.links[robot.link_index(n)].material is not None]
     given = value if isinstance(value, Mapping) else dict.fromkeys(known, value)
     for link in given:
         if link not in known:

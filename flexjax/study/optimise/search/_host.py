@@ -240,7 +240,7 @@ class Search:
         unit = np.append(np.zeros(n), 1.0)
         mean = lambda y: float(np.mean(self.at(y).totals))
         return Program(
-            value=(lambda y: y[n]) if worst else mean,
+            value=(lambda y: float(y[n])) if worst else mean,
             slope=(lambda y: unit) if worst else (lambda y: np.mean(self.at(y).slopes, axis=0)),
             above=above,
             above_slopes=above_slopes,

@@ -50,7 +50,7 @@ def search_one(
     setting: Setting,
     x: Float[Array, " n"],
     iterations: int | Array,
-    tolerance: float,
+    tolerance: float | Array,
 ) -> Iterate:
     """The whole search as one pure function, for jit and vmap."""
     ends = problem.ends()

@@ -109,7 +109,7 @@ def propose(it: Iterate, low: Float[Array, " n"], high: Float[Array, " n"]) -> P
     return Proposal(d, multipliers, slack, scale, expected, jnp.linalg.norm(model @ d))
 
 
-def advance(it: Iterate, step: Proposal, new: Values, tolerance: float) -> Iterate:
+def advance(it: Iterate, step: Proposal, new: Values, tolerance: float | Array) -> Iterate:
     """The next point, given the values at the proposed one; a point that is done stays."""
     at, K = it.at, it.at.levels.shape[0]
     violation, expected = at.violation, step.expected
