@@ -51,7 +51,7 @@ def design():
     tool = fx.Payload("tool", "link", 0.1)
     robot = dataclasses.replace(robot, links=(link,), payloads=(tool,))
     model = fx.TransferMatrix(segments=6).bind(robot)
-    period = 1 / float(fx.modes(model, {"pin": 1.0}, n=1).frequencies[0])
+    period = 1 / float(fx.modes(model, at={"pin": 1.0}, n=1).frequencies[0])
     options = dict(goal={"pin": 1.0}, duration=period, steps=60, knots=8)
     options |= dict(limits={"velocity": 20.0, "acceleration": 400.0}, samples=3)
     options |= dict(spread={"payloads.tool.mass": 0.1})

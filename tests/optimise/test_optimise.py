@@ -152,13 +152,13 @@ def test_a_failed_simulation_is_a_rejected_step(monkeypatch, method):
     def broken(*args):
         found = real(*args)
         calls.append(None)
-        if len(calls) == 4:
+        if len(calls) == 2:
             found = jax.tree.map(lambda a: a if a.dtype == bool else a * jnp.nan, found)
         return found
 
     monkeypatch.setattr(_host, "values", broken)
     res = move(method=method)
-    assert res.ok and len(calls) > 4, str(res)
+    assert res.ok and len(calls) > 2, str(res)
 
 
 @pytest.mark.parametrize("method", ["gauss-newton", "slsqp"])
@@ -187,11 +187,11 @@ def test_solvers_agree_on_the_minimum_time(method):
 
 def test_a_result_and_a_file_are_first_guesses(tmp_path):
     again = move(guess=nominal())
-    assert again.ok and again.evaluations <= 3, str(again)
+    assert again.ok and len(again.history) <= 1, str(again)
     file = tmp_path / "move.npz"
     move(checkpoint=file, iterations=2)
     kept = move(checkpoint=file)
-    assert kept.ok and kept.evaluations < nominal().evaluations
+    assert kept.ok and len(kept.history) < len(nominal().history)
     with pytest.raises(ValueError, match="checkpoint: .*expected those of this move"):
         move(checkpoint=file, knots=4)
     file.write_bytes(b"no zip")

@@ -267,9 +267,15 @@ class Search:
         it = begin(x, values(self.problem, self.ends, setting, x))
         if not bool(it.at.ok):
             raise ValueError(FIRST_FAILS)
+        # Costs are relative to the given drive's, also where an earlier result is the start.
+        given = np.append(np.zeros(x0.size - 1), 1.0 if self.problem.duration.free else 0.0)
+        if not np.array_equal(given, x0):
+            at = values(self.problem, self.ends, setting, jnp.asarray(given))
+            usual = begin(jnp.asarray(given), at)
+            if bool(at.ok):
+                it = dataclasses.replace(it, first=usual.first, steepness=usual.steepness)
         self.scale, self.steepness, self.square = float(it.first), 1.0, False
-        first = self._point(it.x, it.at)
-        self.steepness = float(np.max(np.linalg.norm(first.slopes, axis=1))) or 1.0
+        self.steepness = float(it.steepness / it.first)
         status, message, self.count = "iterations", "the largest number of iterations", 1
         try:
             for _ in range(iterations):
