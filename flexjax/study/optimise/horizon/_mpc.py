@@ -107,7 +107,7 @@ def mpc(
     ahead = make_horizon(model, rest(model, goal), sample, dt, effort, weights)
     real = make_horizon(plant, rest(plant, goal), sample, dt, effort, weights)
     s = real.flat(rest(plant, start).state)
-    U = jnp.clip(jnp.tile(ahead.goal.effort, (horizon, 1)), ahead.low, ahead.high)
+    U = jnp.clip(jnp.tile(ahead.goal.effort, (horizon, 1)), ahead.low[None], ahead.high[None])
     S = jnp.tile(s[None], (horizon, 1))
     observed, efforts, seconds = [_observe(real, s)], [], []
     for _ in range(max(1, round(duration / sample))):

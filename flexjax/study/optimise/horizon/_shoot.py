@@ -93,7 +93,7 @@ def shoot(
     s0, s1 = horizon.flat(first.state), horizon.flat(last.state)
     share = jnp.arange(1, samples + 1)[:, None] / samples
     S = s0[None] + share * (s1 - s0)[None]
-    U = jnp.clip(jnp.tile(last.effort, (samples, 1)), horizon.low, horizon.high)
+    U = jnp.clip(jnp.tile(last.effort, (samples, 1)), horizon.low[None], horizon.high[None])
     show = (progress if callable(progress) else print) if progress else None
     history, begin, status = [], time.perf_counter(), "iterations"
     cost, gap = np.inf, np.inf

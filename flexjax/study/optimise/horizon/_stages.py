@@ -78,7 +78,7 @@ def solve_bounded(
         push = jnp.where(finite[0], mu / g[0], 0.0) - jnp.where(finite[1], mu / g[1], 0.0)
         eye = jnp.eye(u.shape[1], dtype=u.dtype)
         # The barrier is expanded about the present inputs.
-        R = stages.R + weight[:, :, None] * eye
+        R = stages.R + weight[:, :, None] * eye[None]
         r = stages.r - push - weight * u
         new, _ = solve_free(stages._replace(R=R, r=r), s0)
         du = new - u
