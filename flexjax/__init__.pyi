@@ -137,7 +137,13 @@ from flexjax.study.identify import (
     load_dataset as load_dataset,
     sample_posterior as sample_posterior,
 )
-from flexjax.study.optimise import optimise as optimise, optimise_many as optimise_many
+from flexjax.study.optimise import (
+    lqr as lqr,
+    mpc as mpc,
+    optimise as optimise,
+    optimise_many as optimise_many,
+    shoot as shoot,
+)
 from flexjax.study.sweep import (
     grid as grid,
     latin_hypercube as latin_hypercube,
