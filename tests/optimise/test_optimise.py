@@ -145,20 +145,20 @@ def test_minimum_time_of_the_elastic_gear():
     assert res.vibration() < 1e-5
 
 
-@pytest.mark.parametrize("method", ["gauss-newton", "slsqp"])
-def test_a_failed_simulation_is_a_rejected_step(monkeypatch, method):
+@pytest.mark.parametrize("method, broken_call", [("gauss-newton", 2), ("slsqp", 4)])
+def test_a_failed_simulation_is_a_rejected_step(monkeypatch, method, broken_call):
     real, calls = _host.values, []
 
     def broken(*args):
         found = real(*args)
         calls.append(None)
-        if len(calls) == 2:
+        if len(calls) == broken_call:
             found = jax.tree.map(lambda a: a if a.dtype == bool else a * jnp.nan, found)
         return found
 
     monkeypatch.setattr(_host, "values", broken)
     res = move(method=method)
-    assert res.ok and len(calls) > 2, str(res)
+    assert res.ok and len(calls) > broken_call, str(res)
 
 
 @pytest.mark.parametrize("method", ["gauss-newton", "slsqp"])
