@@ -115,7 +115,7 @@ class Horizon(eqx.Module):
             A,
             B,
             following - S,
-            jnp.einsum("h,hki,hkj->hij", share, J, J) + small,
+            jnp.einsum("h,hki,hkj->hij", share, J, J) + small[None],
             jnp.einsum("h,hki,hk->hi", share, J, e),
             jnp.broadcast_to(self.weights.effort * eye, (H, D, D)),
             self.weights.effort * (U - self.goal.effort[None]),

@@ -62,9 +62,11 @@ def solve_bounded(
     finite = (low > -jnp.inf, high < jnp.inf)
     u = jnp.where(finite[0] & finite[1], 0.5 * (low + high), 0.0)
     width = jnp.where(finite[0] & finite[1], high - low, 1.0)
+    # An input at its bound keeps a gap, by which the barrier is divided.
+    least = 1e-12 * width
     gaps = lambda u: (
-        jnp.where(finite[0], u - low, 1.0),
-        jnp.where(finite[1], high - u, 1.0),
+        jnp.where(finite[0], jnp.maximum(u - low, least), 1.0),
+        jnp.where(finite[1], jnp.maximum(high - u, least), 1.0),
     )
     size = jnp.max(jnp.abs(stages.r)) + jnp.max(jnp.abs(stages.R)) * jnp.max(width) + 1e-12
     z = tuple(jnp.where(f, size, 0.0) for f in finite)
