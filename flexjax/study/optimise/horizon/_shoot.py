@@ -118,7 +118,7 @@ def make_plan(horizon: Horizon, U: Any, S: Any, cost, gap, status, history, seco
     values = np.concatenate([np.asarray(U), hold[None]])
     drive = Drive(
         joints={
-            name: Effort(piecewise_constant(times[1:], values[:, k]))
+            name: Effort(piecewise_constant(times, values[:, k]))
             for k, name in enumerate(horizon.names)
         }
     )
