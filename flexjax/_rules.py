@@ -6,6 +6,7 @@ a function that contains an iteration is then wrong, without a message. The deri
 ``jax.custom_batching.custom_vmap`` cannot be batched. A primitive keeps both rules to any order.
 """
 
+import dataclasses
 import functools
 import math
 from collections.abc import Callable
@@ -53,43 +54,54 @@ class ruled:
         leaves = [jnp.asarray(x) for x in leaves]
         options, form = jtu.tree_flatten(static)
         plain = all(isinstance(x, int | str) for x in options)
+        kept = _Static(form, tuple(options)) if plain else _AnyStatic(form, tuple(options))
         # What is traced for the same structure and shapes is traced once.
-        flat = (_traceable_once if plain else _traceable)(self, tree, form, tuple(options))
+        flat = (_traceable_once if plain else _traceable)(self, tree, kept)
         traced = flat.trace(*leaves)
         outs = _call_p.bind(
-            *leaves, rules=self, jaxpr=traced.jaxpr, tree=tree, static=_Static(static)
+            *leaves, rules=self, flat=flat, jaxpr=traced.jaxpr, tree=tree, static=kept
         )
         return jtu.tree_unflatten(jtu.tree_structure(traced.out_info), outs)
 
 
+@dataclasses.dataclass(frozen=True)
 class _Static:
-    """Static arguments of a call, compared by identity: they may have no hash."""
+    """Static arguments of a call."""
 
-    def __init__(self, tree):
-        self.tree = tree
+    form: Any
+    options: tuple[Any, ...]
+
+    @property
+    def tree(self) -> Any:
+        return jtu.tree_unflatten(self.form, self.options)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _AnyStatic(_Static):
+    """Compared by identity: some have no hash."""
 
 
 def _is_dynamic(x) -> bool:
     return isinstance(x, jax.Array | np.ndarray | np.generic | float)
 
 
-def _traceable(rules: ruled, tree, form, options):
+def _traceable(rules: ruled, tree: Any, static: _Static) -> Any:
     def flat(*leaves):
-        arrays = jtu.tree_unflatten(tree, leaves)
-        return rules.fn(*eqx.combine(arrays, jtu.tree_unflatten(form, options)))
+        return rules.fn(*eqx.combine(jtu.tree_unflatten(tree, leaves), static.tree))
 
     return jax.jit(flat)
 
 
-_traceable_once = functools.lru_cache(_traceable)
+_traceable_once = functools.lru_cache(1024)(_traceable)
 
 _call_p = Primitive("ruled")
 _call_p.multiple_results = True
 
 
 @_call_p.def_impl
-def _impl(*leaves, jaxpr, **_):
-    return jaxpr_as_fun(jaxpr)(*leaves)
+def _impl(*leaves, flat, jaxpr, **_):
+    # Lowered once as a function, and called; what computes nothing is not worth a call.
+    return jtu.tree_leaves(flat(*leaves)) if jaxpr.eqns else jaxpr_as_fun(jaxpr)(*leaves)
 
 
 @_call_p.def_abstract_eval
@@ -104,10 +116,10 @@ def _is_zero(tangent) -> bool:
     return isinstance(tangent, ad.Zero) or tangent.dtype == jax.dtypes.float0
 
 
-def _jvp(primals, tangents, *, rules, jaxpr, tree, static):
+def _jvp(primals, tangents, *, rules, flat, jaxpr, tree, static):
     zero = [_is_zero(t) for t in tangents]
     if rules.jvp is None:
-        outs, changes = _body_jvp(jaxpr, primals, tangents, zero)
+        outs, changes = _body_jvp(flat, primals, tangents, zero)
         return outs, [_tangent(x, dx) for x, dx in zip(outs, changes, strict=True)]
 
     def given(x, t, is_zero):
@@ -124,14 +136,13 @@ def _jvp(primals, tangents, *, rules, jaxpr, tree, static):
     return outs, [_tangent(x, dx) for x, dx in zip(outs, changes, strict=True)]
 
 
-def _body_jvp(jaxpr, primals, tangents, zero):
+def _body_jvp(flat, primals, tangents, zero):
     """The derivative of the function as it is written."""
 
     def body(*moving):
         rest = iter(moving)
-        return jaxpr_as_fun(jaxpr)(
-            *(p if z else next(rest) for p, z in zip(primals, zero, strict=True))
-        )
+        given = (p if z else next(rest) for p, z in zip(primals, zero, strict=True))
+        return jtu.tree_leaves(flat(*given))
 
     moving = [p for p, z in zip(primals, zero, strict=True) if not z]
     changes = [t for t, z in zip(tangents, zero, strict=True) if not z]
@@ -146,23 +157,26 @@ def _tangent(x, change):
 ad.primitive_jvps[_call_p] = _jvp
 
 
-def _batch(leaves, dims, *, rules, jaxpr, tree, static):
-    batched = [d is not batching.not_mapped for d in dims]
+def _batch(leaves, dims, *, rules, tree, static, **_):
+    batched = tuple(d is not batching.not_mapped for d in dims)
     size = next(x.shape[d] for x, d, here in zip(leaves, dims, batched, strict=True) if here)
     leaves = [
         jnp.moveaxis(x, d, 0) if here else x
         for x, d, here in zip(leaves, dims, batched, strict=True)
     ]
-    outs = jtu.tree_leaves(_batched(rules, size, batched, tree, static.tree)(*leaves))
+    make = _batched if isinstance(static, _AnyStatic) else _batched_once
+    outs = jtu.tree_leaves(make(rules, size, batched, tree, static)(*leaves))
     return outs, [0] * len(outs)
 
 
-def _batched(rules: ruled, size: int, batched: list[bool], tree, static) -> ruled:
+def _batched(
+    rules: ruled, size: int, batched: tuple[bool, ...], tree: Any, static: _Static
+) -> ruled:
     """``rules`` as a function of its leaves, of which those marked have a batch in front."""
     axes = [0 if here else None for here in batched]
 
     def args(leaves):
-        return eqx.combine(jtu.tree_unflatten(tree, leaves), static)
+        return eqx.combine(jtu.tree_unflatten(tree, leaves), static.tree)
 
     def fn(*leaves):
         if rules.vmap is not None:
@@ -185,6 +199,7 @@ def _batched(rules: ruled, size: int, batched: list[bool], tree, static) -> rule
     return call
 
 
+_batched_once = functools.lru_cache(1024)(_batched)
 batching.primitive_batchers[_call_p] = _batch
 
 
@@ -237,6 +252,35 @@ def derivative_where(condition, tree):
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, form = jtu.tree_flatten(arrays)
     return eqx.combine(jtu.tree_unflatten(form, _gated(condition, leaves)), rest)
+
+
+@ruled
+def _moving(leaves):
+    return leaves
+
+
+@functools.partial(_moving.def_jvp, symbolic_zeros=True)
+def _moving_jvp(primals, tangents):
+    (leaves,), (changes,) = primals, tangents
+    given = next(dx for dx in changes if dx is not None)
+    # jax takes a constant for no derivative, so a zero has to depend on one that is given.
+    zero = jnp.where(jnp.zeros((), bool), jnp.ravel(given)[0], 0.0)
+    filled = [
+        jnp.full(x.shape, zero.astype(x.dtype)) if dx is None else dx
+        for x, dx in zip(leaves, changes, strict=True)
+    ]
+    return _moving(leaves), filled
+
+
+def moving(tree):
+    """``tree`` with a derivative in every leaf where one of them has any, zeros if need be.
+
+    For the start of a scan whose steps give every leaf a derivative. jax traces the derivative of a
+    step again for leaves that start without one.
+    """
+    arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
+    leaves, form = jtu.tree_flatten(arrays)
+    return eqx.combine(jtu.tree_unflatten(form, _moving(leaves)), rest) if leaves else tree
 
 
 def stop(tree):

@@ -17,6 +17,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from flexjax._results import Status
+from flexjax._rules import moving
 from flexjax._types import ScalarLike
 from flexjax.drive import Drive
 from flexjax.drive.signal import separate
@@ -201,7 +202,7 @@ def _begin(
     zero = jnp.zeros((), jnp.int32)
     status = jnp.where(holds, zero, int(Status.invalid_parameter)).astype(jnp.int32)
     t_fail = jnp.where(holds, jnp.asarray(jnp.inf, ts.dtype), ts[0])
-    return _strong(RunState(y0, solver_state, status, t_fail, zero - 1, zero))
+    return _strong(RunState(moving(y0), solver_state, status, t_fail, zero - 1, zero))
 
 
 def _stepper(

@@ -136,6 +136,7 @@ def _angular_maps(
     return from_parent, from_rates, parent, c[0]
 
 
+@jax.jit
 def maps(
     j: JointParameters, s: JointStage, h: Scalar, Vp: Twist, y: Float[Array, " n"]
 ) -> tuple[Float[Array, "d d"], Float[Array, "d k"]]:
@@ -360,6 +361,7 @@ def pick(tree, i: int):
     return jax.tree.map(lambda x: x[i], tree)
 
 
+@jax.jit
 def relative(
     j: JointParameters, q: Float[Array, " k"], ball: Matrix
 ) -> tuple[Matrix, Float[Array, " D"]]:

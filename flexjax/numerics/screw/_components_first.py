@@ -68,6 +68,7 @@ def coad(w: Float[Array, "d *n"]) -> Float[Array, "d d *n"]:
     return _contract(_COAD[w.shape[0]], w)
 
 
+@jax.jit
 def resolvent(a: Float[Array, "d *n"]) -> Float[Array, "d d *n"]:
     """(1 + ad(a))^-1 in closed form."""
     if a.shape[0] == 3:
@@ -86,6 +87,7 @@ def resolvent(a: Float[Array, "d *n"]) -> Float[Array, "d d *n"]:
 
 
 # --- orientations: an angle (1, ...) in the plane, a quaternion (4, ...) in space
+@jax.jit
 def orientation_matrix(orientation: Float[Array, "r *n"]) -> Float[Array, "lin lin *n"]:
     """Rotation matrices of orientations."""
     if orientation.shape[0] == 1:
@@ -95,6 +97,7 @@ def orientation_matrix(orientation: Float[Array, "r *n"]) -> Float[Array, "lin l
     return flat.reshape(3, 3, *orientation.shape[1:])
 
 
+@jax.jit
 def move_orientation(
     orientation: Float[Array, "r *n"], w: Float[Array, "a *n"]
 ) -> Float[Array, "r *n"]:
@@ -118,11 +121,13 @@ def orientation_rate(
     return 0.5 * multiply(orientation.reshape(4, -1), spin).reshape(orientation.shape)
 
 
+@jax.jit
 def orientation_of(R: Float[Array, "lin lin"]) -> Float[Array, " r"]:
     """The orientation of one rotation matrix."""
     return jnp.arctan2(R[1, :1], R[0, :1]) if R.shape[0] == 2 else se3.matrix_to_quat(R)
 
 
+@jax.jit
 def rotate_by(R: Float[Array, "lin lin *n"], w: Float[Array, "a *n"]) -> Float[Array, "lin lin *n"]:
     """R exp(w) for rotation vectors w."""
     if R.shape[0] == 2:
@@ -147,6 +152,7 @@ def dipole_torque(D: Float[Array, "lin lin *n"]) -> Float[Array, "a *n"]:
     return jnp.stack([D[1, 2] - D[2, 1], D[2, 0] - D[0, 2], D[0, 1] - D[1, 0]])
 
 
+@jax.jit
 def sinc(w: Float[Array, "a *n"]) -> Float[Array, "1 *n"]:
     """sin(|w|)/|w| of rotation vectors, with all derivatives at zero."""
     x = jnp.sum(w * w, axis=0, keepdims=True)

@@ -49,17 +49,20 @@ def skew_square(w: Vector3) -> Matrix3:
     return outer(w, w) - jnp.sum(w * w) * jnp.eye(3, dtype=w.dtype)
 
 
+@jax.jit
 def rotation_exp(rotvec: Vector3) -> Matrix3:
     """The rotation matrix of a rotation vector."""
     c0, c1, c2 = stumpff(jnp.sum(rotvec * rotvec), 2)
     return c0 * jnp.eye(3, dtype=rotvec.dtype) + c1 * skew(rotvec) + c2 * outer(rotvec, rotvec)
 
 
+@jax.jit
 def rotation_log(rotation: Matrix3) -> Vector3:
     """The rotation vector of a rotation matrix, of length at most pi."""
     return quat_log(matrix_to_quat(rotation))
 
 
+@jax.jit
 def so3_dexp(rotvec: Vector3) -> Matrix3:
     """Body angular velocity per rate of the rotation vector.
 
@@ -69,17 +72,20 @@ def so3_dexp(rotvec: Vector3) -> Matrix3:
     return jnp.eye(3, dtype=rotvec.dtype) - c2 * skew(rotvec) + c3 * skew_square(rotvec)
 
 
+@jax.jit
 def so3_dexp_inv(rotvec: Vector3) -> Matrix3:
     """Rate of the rotation vector per body angular velocity; singular at length 2 pi."""
     e = dexp_inv_coefficient(jnp.sum(rotvec * rotvec))
     return jnp.eye(3, dtype=rotvec.dtype) + 0.5 * skew(rotvec) + e * skew_square(rotvec)
 
 
+@jax.jit
 def quat_exp(rotvec: Vector3) -> Quaternion:
     """The unit quaternion of a rotation vector."""
     return jaxlie.SO3.exp(rotvec).wxyz
 
 
+@jax.jit
 def quat_log(quat: Quaternion) -> Vector3:
     """The rotation vector of a quaternion, of length at most pi; q and -q give the same.
 
@@ -96,12 +102,14 @@ def quat_log(quat: Quaternion) -> Vector3:
     return 2.0 * jnp.where(near, series, jnp.arctan2(n, w) / n) * v
 
 
+@jax.jit
 def quat_multiply(a: Quaternion, b: Quaternion) -> Quaternion:
     # jaxlie's product gathers with index arrays, which XLA on CPU does not fuse.
     w = a[:1] * b[:1] - jnp.sum(a[1:] * b[1:], keepdims=True)
     return jnp.concatenate([w, a[0] * b[1:] + b[0] * a[1:] + cross(a[1:], b[1:])])
 
 
+@jax.jit
 def quat_to_matrix(quat: Quaternion) -> Matrix3:
     """The rotation matrix; the quaternion need not be of unit length."""
     w, v = quat[0], quat[1:]
@@ -109,6 +117,7 @@ def quat_to_matrix(quat: Quaternion) -> Matrix3:
     return jnp.eye(3, dtype=quat.dtype) + s * (w * skew(v) + skew_square(v))
 
 
+@jax.jit
 def matrix_to_quat(rotation: Matrix3) -> Quaternion:
     """The unit quaternion with w >= 0.
 
@@ -124,6 +133,7 @@ def matrix_to_quat(rotation: Matrix3) -> Quaternion:
     return row * jnp.where(row[0] < 0.0, -1.0, 1.0) / jnp.sqrt(jnp.sum(row * row))
 
 
+@jax.jit
 def quat_retract(quat: Quaternion, rotvec: Vector3) -> Quaternion:
     """quat * exp(rotvec), normalised: a step from quat by a rotation vector in body axes."""
     moved = quat_multiply(quat, quat_exp(rotvec))

@@ -4,6 +4,7 @@ It has the same names as `se3`, and the same results for the plane z = 0. A rota
 shape (1,), so that twist[LIN:] is one, as in `se3`.
 """
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import DTypeLike
@@ -61,6 +62,7 @@ def rotation_log(rotation: Matrix2) -> RotationVector:
     return jnp.arctan2(rotation[1, :1], rotation[0, :1])
 
 
+@jax.jit
 def exp(twist: Twist) -> Pose:
     """The pose reached after unit time with a constant body twist."""
     w = twist[2]
@@ -68,6 +70,7 @@ def exp(twist: Twist) -> Pose:
     return Pose(rotation_exp(twist[2:]), c1 * twist[:2] + w * c2 * _quarter(twist[:2]))
 
 
+@jax.jit
 def log(pose: Pose) -> Twist:
     """The twist with exp(twist) = pose and an angle of at most pi."""
     w = rotation_log(pose.rotation)
@@ -81,6 +84,7 @@ def adjoint(pose: Pose) -> Matrix3:
     return _with_bottom(pose.rotation, -_quarter(pose.position), 1.0)
 
 
+@jax.jit
 def adjoint_inverse(pose: Pose) -> Matrix3:
     """z_inner = adjoint_inverse(pose) @ z_outer."""
     back = pose.rotation.T
@@ -104,6 +108,7 @@ def transport_wrench(pose: Pose, wrench: Wrench) -> Wrench:
     return jnp.concatenate([force, moment])
 
 
+@jax.jit
 def dexp(twist: Twist) -> Matrix3:
     """Derivative of exp in body axes (right Jacobian): exp(x)^-1 d exp(x)[dx] = dexp(x) dx."""
     v, w = twist[:2], twist[2]
@@ -111,6 +116,7 @@ def dexp(twist: Twist) -> Matrix3:
     return _with_bottom(_similarity(c1, -c2 * w), c2 * _quarter(v) + c3 * w * v, 1.0)
 
 
+@jax.jit
 def dexp_inv(twist: Twist) -> Matrix3:
     """The inverse of dexp; singular at an angle of 2 pi."""
     v, w = twist[:2], twist[2]

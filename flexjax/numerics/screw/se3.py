@@ -5,6 +5,7 @@ outer frame; transport_wrench maps a wrench so that their power stays the same. 
 pose or one 6-vector; use jax.vmap for many.
 """
 
+import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float
@@ -53,6 +54,7 @@ def _triangular(diagonal: Matrix3, corner: Matrix3) -> Matrix6:
     return jnp.concatenate([upper, lower], axis=0)
 
 
+@jax.jit
 def exp(twist: Twist) -> Pose:
     """The pose reached after unit time with a constant body twist."""
     v, w = twist[:3], twist[3:]
@@ -61,6 +63,7 @@ def exp(twist: Twist) -> Pose:
     return Pose(eye + c1 * w_hat + c2 * w_hat2, mv(eye + c2 * w_hat + c3 * w_hat2, v))
 
 
+@jax.jit
 def log(pose: Pose) -> Twist:
     """The twist with exp(twist) = pose and an angle of at most pi."""
     w = rotation_log(pose.rotation)
@@ -74,6 +77,7 @@ def adjoint(pose: Pose) -> Matrix6:
     return _triangular(pose.rotation, mm(skew(pose.position), pose.rotation))
 
 
+@jax.jit
 def adjoint_inverse(pose: Pose) -> Matrix6:
     """z_inner = adjoint_inverse(pose) @ z_outer."""
     back = pose.rotation.T
@@ -96,6 +100,7 @@ def transport_wrench(pose: Pose, wrench: Wrench) -> Wrench:
     return jnp.concatenate([force, moment + cross(pose.position, force)])
 
 
+@jax.jit
 def dexp(twist: Twist) -> Matrix6:
     """Derivative of exp in body axes (right Jacobian): exp(x)^-1 d exp(x)[dx] = dexp(x) dx."""
     v, w = twist[:3], twist[3:]
@@ -108,6 +113,7 @@ def dexp(twist: Twist) -> Matrix6:
     return _triangular(eye - c2 * w_hat + c3 * w_hat2, corner)
 
 
+@jax.jit
 def dexp_inv(twist: Twist) -> Matrix6:
     """The inverse of dexp; singular at an angle of 2 pi."""
     v, w = twist[:3], twist[3:]
@@ -134,6 +140,7 @@ def vee(matrix: Float[Array, "4 4"]) -> Twist:
     return jnp.concatenate([matrix[:3, 3], unskew(matrix[:3, :3])])
 
 
+@jax.jit
 def to_pose7(pose: Pose) -> Pose7:
     """x y z qw qx qy qz, with qw >= 0."""
     return jnp.concatenate([pose.position, matrix_to_quat(pose.rotation)])
