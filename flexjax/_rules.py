@@ -255,32 +255,35 @@ def derivative_where(condition, tree):
 
 
 @ruled
-def _moving(leaves):
+def _moving(leaves, causes):
     return leaves
 
 
 @functools.partial(_moving.def_jvp, symbolic_zeros=True)
 def _moving_jvp(primals, tangents):
-    (leaves,), (changes,) = primals, tangents
-    given = next(dx for dx in changes if dx is not None)
+    leaves, causes = primals
+    given = next(dx for changes in tangents for dx in changes if dx is not None)
     # jax takes a constant for no derivative, so a zero has to depend on one that is given.
     zero = jnp.where(jnp.zeros((), bool), jnp.ravel(given)[0], 0.0)
-    filled = [
+    changes = [
         jnp.full(x.shape, zero.astype(x.dtype)) if dx is None else dx
-        for x, dx in zip(leaves, changes, strict=True)
+        for x, dx in zip(leaves, tangents[0], strict=True)
     ]
-    return _moving(leaves), filled
+    return _moving(leaves, causes), changes
 
 
-def moving(tree):
-    """``tree`` with a derivative in every leaf where one of them has any, zeros if need be.
+def moving(tree, causes):
+    """``tree`` with a derivative in every leaf, zeros if need be, where it or ``causes`` have any.
 
-    For the start of a scan whose steps give every leaf a derivative. jax traces the derivative of a
-    step again for leaves that start without one.
+    For the start of a scan whose steps depend on ``causes`` in every leaf. Where a leaf starts
+    without a derivative, jax finds out by tracing that of a step, and traces it once more.
     """
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
     leaves, form = jtu.tree_flatten(arrays)
-    return eqx.combine(jtu.tree_unflatten(form, _moving(leaves)), rest) if leaves else tree
+    if not leaves:
+        return tree
+    others = [x for x in jtu.tree_leaves(causes) if eqx.is_inexact_array(x) and x.size]
+    return eqx.combine(jtu.tree_unflatten(form, _moving(leaves, others)), rest)
 
 
 def stop(tree):

@@ -202,7 +202,7 @@ def _begin(
     zero = jnp.zeros((), jnp.int32)
     status = jnp.where(holds, zero, int(Status.invalid_parameter)).astype(jnp.int32)
     t_fail = jnp.where(holds, jnp.asarray(jnp.inf, ts.dtype), ts[0])
-    return _strong(RunState(moving(y0), solver_state, status, t_fail, zero - 1, zero))
+    return _strong(RunState(moving(y0, term), solver_state, status, t_fail, zero - 1, zero))
 
 
 def _stepper(

@@ -1,8 +1,8 @@
 """Kinetic energy of an arm with fixed lengths: material stays in its element.
 
 Displacements are written in Legendre's polynomials on the unit interval, whose product integrals
-are 1/(2p + 1) on the diagonal and zero elsewhere. Coefficients are written out one by one, each an
-array over the elements: XLA compiles few kernels (PAPER.md).
+are 1/(2p + 1) on the diagonal and zero elsewhere. Coefficients are one array (component, order,
+element), so that few operations are traced and XLA compiles few kernels.
 """
 
 import functools
@@ -12,18 +12,16 @@ from math import comb
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax._types import Scalar
 from flexjax.formulation.moving_beam._shapes import (
-    Coefficients,
     PerElement,
     Shapes,
     Unknowns,
     shape_matrices,
 )
-from flexjax.formulation.moving_beam._strain import plus, scaled
+from flexjax.formulation.moving_beam._strain import scaled
 from flexjax.numerics.beam import derivative_matrix
 
 
@@ -46,40 +44,29 @@ def legendre(powers: int) -> np.ndarray:
 
 
 @functools.cache
-def _matrices(shapes: Shapes):
-    """From scaled unknowns to displacements and to (alpha, -l uz', l uy'): (unknowns, rows) each.
-
-    Then the number of coefficients of each component; those that are always zero are left out.
-    """
+def _matrices(shapes: Shapes) -> tuple[np.ndarray, np.ndarray]:
+    """From scaled unknowns to displacements and to (alpha, -l uz', l uy'): (component, order,
+    unknown of an element) each."""
     U, twist = shape_matrices(shapes)
     slope = np.einsum("pq,uqc->upc", derivative_matrix(shapes.moving), U)
-    fields = [U[:, :, 0], U[:, :, 1], U[:, :, 2], twist, -slope[:, :, 2], slope[:, :, 1]]
-    parts = [f @ legendre(f.shape[1]).T for f in fields]
+    moves = [U[:, :, 0], U[:, :, 1], U[:, :, 2]]
+    return _orders(moves, 2), _orders([twist, -slope[:, :, 2], slope[:, :, 1]], 1)
+
+
+def _orders(components: list[np.ndarray], least: int) -> np.ndarray:
+    """Coefficients of Legendre's polynomials from those of powers (unknown, power), without orders
+    that are always zero; at least so many."""
+    parts = [x @ legendre(x.shape[1]).T for x in components]
     count = [1 + int(np.flatnonzero(np.abs(x).max(axis=0) > 1e-14).max(initial=-1)) for x in parts]
-    used = [x[:, :k] for x, k in zip(parts, count, strict=True)]
-    displacement, rotation = (np.concatenate(x, axis=1) for x in (used[:3], used[3:]))
-    return displacement, rotation, tuple(count[:3]), tuple(count[3:])
+    size = max(least, *count)
+    padded = [np.pad(x, ((0, 0), (0, max(0, size - x.shape[1]))))[:, :size] for x in parts]
+    return np.transpose(np.stack(padded), (0, 2, 1))
 
 
-def _components(
-    matrix: np.ndarray, counts: tuple[int, ...], h: Float[Array, "u n"]
-) -> list[Coefficients]:
-    """Coefficients of three components. One split, whose derivative is one concatenation."""
-    table = jnp.asarray(matrix.T, h.dtype) @ h
-    rows = iter(lax.split(table, (1,) * table.shape[0]))
-    return [[next(rows)[0] for _ in range(k)] for k in counts]
-
-
-def _times(factor: Array | float, p: Coefficients) -> Coefficients:
-    return [factor * x for x in p]
-
-
-def _half_product(weight: PerElement, p: Coefficients, q: Coefficients) -> PerElement:
-    """Half the integral of the product of two polynomials."""
-    if not p:
-        return jnp.zeros_like(weight)
-    pairs = enumerate(zip(p, q, strict=True))
-    return weight * sum((0.5 / (2 * k + 1)) * (a * b) for k, (a, b) in pairs)
+def _half_product(weight: Float[Array, "*c n"], p: Array, q: Array) -> Scalar:
+    """Half the integral of the product of polynomials (component, order, element)."""
+    half = jnp.asarray(0.5 / (2 * np.arange(p.shape[1]) + 1), p.dtype)
+    return jnp.sum(weight * half[:, None] * p * q)
 
 
 # A function of its own: energies, momenta and their derivatives need it often; traced once.
@@ -99,25 +86,32 @@ def kinetic(
 
     ``flat``: elements and frame move in the plane and rotate about z.
     """
-    move, rotating, moves, rotations = _matrices(shapes)
-    R = _components(move, moves, scaled(shapes, y, l).T)
-    R[0] = plus(R[0], [X + 0.5 * l, 0.5 * l])
-    velocities, spins = [], []
-    for rate, z in zip(yd, twist, strict=True):
-        h, v, w = scaled(shapes, rate, l).T, z[:3], z[3:]
-        v, w = ([jnp.broadcast_to(x, l.shape)] for x in v), list(w)
-        across = [
-            plus(_times(w[(c + 1) % 3], R[(c + 2) % 3]), _times(-w[(c + 2) % 3], R[(c + 1) % 3]))
-            for c in range(3)
-        ]
+    move, rotate = _matrices(shapes)
+    move, rotate, axes = (move[:2], rotate[2:], [2]) if flat else (move, rotate, [0, 1, 2])
+    first, second = (np.eye(move.shape[1])[k][:, None] for k in (0, 1))
+
+    def components(matrix: np.ndarray, y: Unknowns) -> Float[Array, "c order n"]:
+        rows = jnp.asarray(matrix.reshape(-1, matrix.shape[2]), y.dtype)
+        return (rows @ scaled(shapes, y, l).T).reshape(*matrix.shape[:2], -1)
+
+    along = first * (X + 0.5 * l) + second * (0.5 * l)
+    R = components(move, y) + jnp.pad(along[None], ((0, move.shape[0] - 1), (0, 0), (0, 0)))
+
+    def velocities(rate: Unknowns, z: Float[Array, "6"]) -> tuple[Array, Array]:
+        v, w = z[:3, None, None], z[3:, None, None]
         if flat:
-            across = [_times(-w[2], R[1]), _times(w[2], R[0])]
-        parts = zip(_components(move, moves, h), across, v, strict=False)
-        velocities.append([plus(plus(u, a), first) for u, a, first in parts])
-        bending = _components(rotating, rotations, h)
-        bending = [b if c == 0 else [x / l for x in b] for c, b in enumerate(bending)]
-        spins.append([plus(b, [jnp.broadcast_to(w[c], l.shape)]) for c, b in enumerate(bending)])
-    total = sum(_half_product(l * rhoA, a, b) for a, b in zip(*velocities, strict=True))
-    for c in (2,) if flat else range(3):
-        total = total + _half_product(l * rhoI[:, c], spins[0][c], spins[1][c])
-    return jnp.sum(total)
+            across = w[2] * jnp.stack([-R[1], R[0]])
+        else:
+            plus, minus = (jnp.roll(w, k, 0) * jnp.roll(R, -k, 0) for k in (-1, 1))
+            across = plus - minus
+        scale = np.array([1.0 if c == 0 else 0.0 for c in axes])[:, None, None]
+        spin = components(rotate, rate) * (scale + (1 - scale) / l)
+        order = np.eye(rotate.shape[1])[0][:, None]
+        return (
+            components(move, rate) + across + v[: move.shape[0]] * first,
+            spin + w[np.array(axes)] * order,
+        )
+
+    (va, wa), (vb, wb) = (velocities(rate, z) for rate, z in zip(yd, twist, strict=True))
+    spins = _half_product((l[:, None] * rhoI[:, np.array(axes)]).T[:, None], wa, wb)
+    return _half_product(l * rhoA, va, vb) + spins

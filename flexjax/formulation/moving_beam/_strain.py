@@ -5,15 +5,15 @@ term "EA a c c" with the factor 1/2 is the density EA ux' uy'^2 / 2. The curvatu
 (PAPER.md):
     k1 = p + d e,   k2 = -f + a f + b e + s d + ...,   k3 = d - a d - b c + s f + ...
 
-Every integral is a product integral of polynomials, D of eq. (14), in factored form:
-D_ijkl = sum_mn Q_ijm H_mn Q_kln, where Q multiplies two polynomials and H_mn = 1/(m + n + 1).
-First the pairs of letters that occur, then one bilinear form per first factor, with the second
-factors of all its terms summed. Coefficients are written out one by one, each an array over the
-elements, so that XLA compiles few kernels.
+Every integral is a product integral of polynomials, D of eq. (14). Gauss points as many as the
+degree of the density needs make it exact. First the pairs of letters that occur, then one product
+per first factor, with the second factors of all its terms summed. All are arrays over points and
+elements, so that few operations are traced and XLA compiles few kernels.
 """
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 
@@ -318,6 +318,31 @@ def plus(p: Coefficients, q: Coefficients) -> Coefficients:
     return [a + b for a, b in zip(short, long, strict=False)] + long[len(short) :]
 
 
+@functools.cache
+def _at_points(tables: StrainTables) -> tuple[dict[str, int], np.ndarray, np.ndarray]:
+    """Rows of the letters that are not always zero; their values at Gauss points (row, point,
+    unknown of an element) from scaled unknowns; weights of the points."""
+    C = letter_matrix(tables.letters, tables.shapes)
+    degree = {
+        x: np.flatnonzero(C[:, i].any(axis=0)).max(initial=-1) for i, x in enumerate(tables.letters)
+    }
+    used = [x for x in tables.letters if degree[x] >= 0]
+    highest = max(
+        sum(degree[x] for x in first + second)
+        for products in tables.products
+        for first, seconds in products
+        for second, _, _ in seconds
+    )
+    points, weights = np.polynomial.legendre.leggauss(highest // 2 + 1)
+    powers = (0.5 * (points[:, None] + 1)) ** np.arange(C.shape[2])
+    rows = [tables.letters.index(x) for x in used]
+    return (
+        {x: i for i, x in enumerate(used)},
+        np.einsum("uxk,gk->xgu", C[:, rows], powers),
+        0.5 * weights,
+    )
+
+
 # A function of its own, as the kinetic energy: traced once.
 @functools.partial(jax.jit, static_argnums=0)
 def strain_energy(
@@ -328,20 +353,24 @@ def strain_energy(
     couplings: Couplings | None = None,
 ) -> Scalar:
     """Strain energy of all elements; ``stiffness``: EA, GJ, EIy, EIz of each."""
-    f = coefficients(tables.letters, tables.shapes, scaled(tables.shapes, y, length))
-    f |= {pair: times(f[pair[0]], f[pair[1]]) for pair in tables.pairs}
-    total = jnp.zeros_like(length)
+    rows, values, weights = _at_points(tables)
+    flat = jnp.asarray(values.reshape(-1, values.shape[2]), y.dtype)
+    at = (flat @ scaled(tables.shapes, y, length).T).reshape(*values.shape[:2], -1)
+    f = {x: at[i] for x, i in rows.items()}
+    f |= {xy: f[xy[0]] * f[xy[1]] for xy in tables.pairs if xy[0] in f and xy[1] in f}
+    total = jnp.zeros_like(at[0])
     for (k, derivatives), products in zip(tables.groups, tables.products, strict=True):
-        density = jnp.zeros_like(length)
+        density = jnp.zeros_like(total)
         for first, seconds in products:
-            second: list = []
-            for name, factor, term in seconds:
-                weight = factor if couplings is None else factor * couplings[term]
-                second = plus(second, [weight * x for x in f[name]])
-            for m, a in enumerate(f[first]):
-                density = density + a * sum(b * (1 / (m + n + 1)) for n, b in enumerate(second))
-        total = total + stiffness[:, k] * length ** (1 - derivatives) * density
-    return jnp.sum(total)
+            second = [
+                (factor if couplings is None else factor * couplings[term]) * f[name]
+                for name, factor, term in seconds
+                if first in f and name in f
+            ]
+            if second:
+                density = density + f[first] * functools.reduce(operator.add, second)
+        total = total + (stiffness[:, k] * length ** (1 - derivatives))[None] * density
+    return jnp.sum(jnp.asarray(weights, y.dtype)[:, None] * total)
 
 
 def _hessians(energy: Callable[[Array], Array], z: Unknowns) -> Float[Array, "n u u"]:
