@@ -10,7 +10,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 
 from flexjax.mechanism._sections import BeamProperties, beam_properties, link_quadrature
 from flexjax.robot import Link
@@ -86,8 +85,10 @@ def link_frequencies(
                 m += load.mass * np.outer(row, row) + load.inertia * np.outer(T, T)
         M[where, where] += m
         K[where, where] += k
+    from scipy.linalg import eigh  # few calls need it, and importing takes a while
+
     # The lowest modes are the largest values of 1 / omega^2, which the solver finds accurately.
-    largest = scipy.linalg.eigh(
+    largest = eigh(
         M[2:, 2:], K[2:, 2:], eigvals_only=True, subset_by_index=(size - 2 - n, size - 3)
     )
     return np.sqrt(1 / largest[::-1]) / (2 * np.pi)

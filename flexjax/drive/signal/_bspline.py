@@ -7,7 +7,6 @@ from typing import Literal
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from scipy.interpolate import BSpline as ScipySpline
 
 from flexjax._types import NumbersLike, PieceTime, Scalar, ScalarLike, Times, Value, as_float
 from flexjax.drive.signal._base import AbstractSignal, Motion, no_breaks
@@ -22,6 +21,8 @@ Ends = Literal["rest", "free"]
 def _pieces(n: int, degree: int) -> np.ndarray:
     """From n control values to the polynomial of every piece: (pieces, degree + 1, n), lowest
     power of the local coordinate in [0, 1] first. The knots are even."""
+    from scipy.interpolate import BSpline as ScipySpline  # a fifth of the time of every import
+
     count = n - degree
     inner = np.arange(count + 1.0)
     knots = np.concatenate([np.zeros(degree), inner, np.full(degree, float(count))])

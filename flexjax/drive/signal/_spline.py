@@ -3,7 +3,6 @@
 from typing import Any, Literal
 
 import equinox as eqx
-import interpax
 import jax
 import jax.numpy as jnp
 
@@ -17,13 +16,14 @@ Ends = Literal["not-a-knot", "natural", "clamped"]
 
 def knot_slopes(times: Times, values: Value, ends: Ends) -> Value:
     """Slopes at the knots that make the cubic Hermite curve C2: one tridiagonal solve."""
+    from interpax import approx_df  # importing takes a while, and few drives need it
 
     def solve(column):
         # interpax would create the zeros of named conditions in the default dtype.
         zero = jnp.zeros((), column.dtype)
         order = {"clamped": 1, "natural": 2}.get(ends)
         bc = (ends if order is None else (order, zero),) * 2
-        return interpax.approx_df(times, column, method="cubic2", axis=0, bc_type=bc)
+        return approx_df(times, column, method="cubic2", axis=0, bc_type=bc)
 
     columns = values.reshape(values.shape[0], -1)
     return jax.vmap(solve, in_axes=1, out_axes=1)(columns).reshape(values.shape)

@@ -7,7 +7,6 @@ frequency it diverges, where a real beam becomes stiffer.
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from flexjax.formulation._chain_model import ChainModel
 from flexjax.formulation.finite_element._link import FiniteElementLinks
@@ -42,9 +41,11 @@ def first_frequency(
         out = sum(mass[:, k] * padded[k : k + m] for k in range(2 * BAND + 1))
         return out + sum((weight * row * (row @ x) for weight, row in rows), np.zeros(m))
 
+    from scipy.linalg import solveh_banded  # few runs need it
+
     x = np.ones(m)
     for _ in range(30):
-        x = scipy.linalg.solveh_banded(lower, inertia(x), lower=True)
+        x = solveh_banded(lower, inertia(x), lower=True)
         x /= np.max(np.abs(x))
     padded = np.pad(x, BAND)
     force = sum(stiffness[:, k] * padded[k : k + m] for k in range(2 * BAND + 1))

@@ -63,10 +63,10 @@ def _orders(components: list[np.ndarray], least: int) -> np.ndarray:
     return np.transpose(np.stack(padded), (0, 2, 1))
 
 
-def _half_product(weight: Float[Array, "*c n"], p: Array, q: Array) -> Scalar:
+def _half_product(weight: Float[Array, "c 1 n"], p: Array, q: Array) -> Scalar:
     """Half the integral of the product of polynomials (component, order, element)."""
     half = jnp.asarray(0.5 / (2 * np.arange(p.shape[1]) + 1), p.dtype)
-    return jnp.sum(weight * half[:, None] * p * q)
+    return jnp.sum(weight * half[None, :, None] * p * q)
 
 
 # A function of its own: energies, momenta and their derivatives need it often; traced once.
@@ -88,30 +88,30 @@ def kinetic(
     """
     move, rotate = _matrices(shapes)
     move, rotate, axes = (move[:2], rotate[2:], [2]) if flat else (move, rotate, [0, 1, 2])
-    first, second = (np.eye(move.shape[1])[k][:, None] for k in (0, 1))
+    first, second = (jnp.eye(move.shape[1], dtype=l.dtype)[k][:, None] for k in (0, 1))
 
     def components(matrix: np.ndarray, y: Unknowns) -> Float[Array, "c order n"]:
         rows = jnp.asarray(matrix.reshape(-1, matrix.shape[2]), y.dtype)
         return (rows @ scaled(shapes, y, l).T).reshape(*matrix.shape[:2], -1)
 
-    along = first * (X + 0.5 * l) + second * (0.5 * l)
+    along = first * (X + 0.5 * l)[None] + second * (0.5 * l)[None]
     R = components(move, y) + jnp.pad(along[None], ((0, move.shape[0] - 1), (0, 0), (0, 0)))
 
     def velocities(rate: Unknowns, z: Float[Array, "6"]) -> tuple[Array, Array]:
         v, w = z[:3, None, None], z[3:, None, None]
         if flat:
-            across = w[2] * jnp.stack([-R[1], R[0]])
+            across = w[2:] * jnp.stack([-R[1], R[0]])
         else:
             plus, minus = (jnp.roll(w, k, 0) * jnp.roll(R, -k, 0) for k in (-1, 1))
             across = plus - minus
-        scale = np.array([1.0 if c == 0 else 0.0 for c in axes])[:, None, None]
-        spin = components(rotate, rate) * (scale + (1 - scale) / l)
-        order = np.eye(rotate.shape[1])[0][:, None]
+        bending = np.array(axes)[:, None, None] > 0
+        spin = components(rotate, rate) / jnp.where(bending, l[None, None], 1.0)
+        constant = jnp.eye(rotate.shape[1], dtype=l.dtype)[0][None, :, None]
         return (
-            components(move, rate) + across + v[: move.shape[0]] * first,
-            spin + w[np.array(axes)] * order,
+            components(move, rate) + across + v[: move.shape[0]] * first[None],
+            spin + w[np.array(axes)] * constant,
         )
 
     (va, wa), (vb, wb) = (velocities(rate, z) for rate, z in zip(yd, twist, strict=True))
     spins = _half_product((l[:, None] * rhoI[:, np.array(axes)]).T[:, None], wa, wb)
-    return _half_product(l * rhoA, va, vb) + spins
+    return _half_product((l * rhoA)[None, None], va, vb) + spins

@@ -1,5 +1,7 @@
 """A mechanism under a drive: coordinates, poses of its nodes, forces in its joints, energies."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -154,13 +156,14 @@ class Assembly(eqx.Module):
         self,
         mech: PortState,
         R: Float[Array, "lin lin L K"],
-        h: Scalar,
+        h: Scalar | None,
         t: ScalarLike,
         piece_time: PieceTime,
     ) -> tuple[JointStage, Float[Array, " d"]]:
-        """(joints at the start of a stage, twist of the ground)."""
-        ground_R, _, ground_V = self.ground(t, piece_time)
-        start_R = rotate_by(ground_R, -h * ground_V[self.structure.lin :])
+        """(joints at the start of a stage, twist of the ground); at ``t`` itself without ``h``."""
+        start_R, _, ground_V = self.ground(t, piece_time)
+        if h is not None:
+            start_R = rotate_by(start_R, -h * ground_V[self.structure.lin :])
         plain, balls = self._joint_coordinates(mech.q)
         parents = jnp.moveaxis(self.at_parents(R, start_R), -1, 0)
         children = jnp.moveaxis(R[..., 0], -1, 0)
@@ -177,7 +180,7 @@ class Assembly(eqx.Module):
     def base_twists(
         self,
         joint: JointStage,
-        h: Scalar,
+        h: Scalar | None,
         ground: Float[Array, " d"],
         y: Float[Array, "L n"],
         ends: Float[Array, "d L"],
@@ -193,7 +196,13 @@ class Assembly(eqx.Module):
         return each(self.parameters.joints, joint, h, parents, y), parents
 
     def outward(
-        self, joint: JointStage, h: Scalar, ground: Array, y: Float[Array, "L n"], tip, *rows: Array
+        self,
+        joint: JointStage,
+        h: Scalar | None,
+        ground: Array,
+        y: Float[Array, "L n"],
+        tip: Callable[..., Array],
+        *rows: Array,
     ) -> tuple[Float[Array, "d L"], Float[Array, "d L"]]:
         """:func:`_joint.outward` for the links of this mechanism."""
         s, joints = self.structure, self.parameters.joints

@@ -90,11 +90,11 @@ def _instant(
     structure, joints = arm.structure, arm.parameters.joints
     R = orientation_matrix(mech.orientation)
     zero = jnp.zeros((), R.dtype)
-    joint, ground_V = arm.joint_stage(mech, R, zero, t, piece_time)
+    joint, ground_V = arm.joint_stage(mech, R, None, t, piece_time)
     y = structure.to_joints(mech.v)
-    V0, parents = arm.base_twists(joint, zero, ground_V, y, mech.V[:, :, -1])
+    V0, parents = arm.base_twists(joint, None, ground_V, y, mech.V[:, :, -1])
     axes = (0, 0, None, 1, 0)
-    X, A = jax.vmap(_joint.maps, axes, -1)(joints, joint, zero, parents, y)
+    X, A = jax.vmap(_joint.maps, axes, -1)(joints, joint, None, parents, y)
     B = jnp.pad(A, ((0, 0), (0, structure.unknowns - A.shape[1]), (0, 0)))
 
     def drift(j, s, time, Vp, y):

@@ -138,10 +138,14 @@ def _angular_maps(
 
 @jax.jit
 def maps(
-    j: JointParameters, s: JointStage, h: Scalar, Vp: Twist, y: Float[Array, " n"]
+    j: JointParameters, s: JointStage, h: Scalar | None, Vp: Twist, y: Float[Array, " n"]
 ) -> tuple[Float[Array, "d d"], Float[Array, "d k"]]:
-    """(X, A) of the stage, for the parent's twist Vp (d,) and the joint's unknowns y (n,)."""
+    """(X, A) of the stage, for the parent's twist Vp (d,) and the joint's unknowns y (n,); those
+    of an instant without ``h``."""
     k, lin = j.shift.shape[1], j.offset.shape[0]
+    if h is None and lin == 2:
+        return _planar_maps(j, s)
+    h = jnp.zeros((), y.dtype) if h is None else h
     rates = y[:k]
     wp = Vp[lin:]
     if lin == 2:
@@ -158,16 +162,28 @@ def maps(
     across = mm(rotate_by(s.child, h * wc).T, parent)
     shift = mm(j.rotation, j.shift)
     lever = j.offset + mv(shift, s.q + h * rates)
-    arm = shrink * _cross_matrix(lever)
-    X = jnp.concatenate(
-        [
-            jnp.concatenate([across, -mm(across, arm)], axis=1),
-            jnp.concatenate([jnp.zeros((relative.shape[0], lin), y.dtype), relative], axis=1),
-        ],
-        axis=0,
-    )
     A = jnp.concatenate([mm(across, mm(0.5 * (step + step.T), shift)), columns], axis=0)
-    return X, A
+    return _carried(across, shrink * lever, relative), A
+
+
+def _planar_maps(
+    j: JointParameters, s: JointStage
+) -> tuple[Float[Array, "d d"], Float[Array, "d k"]]:
+    """:func:`maps` of an instant in the plane."""
+    across, shift = mm(s.child.T, s.parent), mm(j.rotation, j.shift)
+    columns = j.first[:, None] * jnp.eye(shift.shape[1], dtype=shift.dtype)[:1]
+    A = jnp.concatenate([mm(across, shift), columns], axis=0)
+    lever = j.offset + mv(shift, s.q)
+    return _carried(across, lever, jnp.ones((1, 1), lever.dtype)), A
+
+
+def _carried(
+    across: Matrix, lever: Float[Array, " D"], relative: Float[Array, "a a"]
+) -> Float[Array, "d d"]:
+    """The map of the parent's twist to a point at ``lever``, in the child's axes."""
+    below = jnp.zeros((relative.shape[0], lever.shape[0]), lever.dtype)
+    upper = jnp.concatenate([across, -mm(across, _cross_matrix(lever))], axis=1)
+    return jnp.concatenate([upper, jnp.concatenate([below, relative], axis=1)], axis=0)
 
 
 def _cross_matrix(o: Float[Array, " D"]) -> Float[Array, "D a"]:
@@ -299,7 +315,7 @@ def _quarter(p: Float[Array, "2 *n"]) -> Float[Array, "2 *n"]:
 
 
 def base_twist(
-    j: JointParameters, s: JointStage, h: Scalar, Vp: Twist, y: Float[Array, " n"]
+    j: JointParameters, s: JointStage, h: Scalar | None, Vp: Twist, y: Float[Array, " n"]
 ) -> Twist:
     """Twist of the child's base node."""
     X, A = maps(j, s, h, Vp, y)
@@ -312,7 +328,7 @@ def outward(
     rigid: tuple[bool, ...],
     j: JointParameters,
     s: JointStage,
-    h: Scalar,
+    h: Scalar | None,
     ground: Twist,
     y: Float[Array, "L n"],
     tip: Callable[..., Twist],
@@ -356,8 +372,8 @@ def stack_links(by_link: dict[int, Array]) -> Array:
     return jnp.stack([by_link[i] for i in range(len(by_link))], axis=-1)
 
 
-def pick(tree, i: int):
-    """Entry ``i`` of records stacked over the links."""
+def pick(tree, i):
+    """Entry ``i``, or the entries of a slice, of stacked records."""
     return jax.tree.map(lambda x: x[i], tree)
 
 

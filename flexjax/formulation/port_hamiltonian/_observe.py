@@ -11,21 +11,22 @@ from jaxtyping import Array, Float
 from flexjax._types import PieceTime, Scalar, ScalarLike
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import Accelerations
+from flexjax.formulation.port_hamiltonian._joint import pick
 from flexjax.formulation.port_hamiltonian._link import without_shear
 from flexjax.mechanism import Energy, centreline_pose
 from flexjax.mechanism.chain._observe import point_acceleration, spatial_pose, spatial_vector
 from flexjax.numerics.linalg._components_first import components_last
 from flexjax.numerics.screw import se3
-from flexjax.numerics.screw._components_first import orientation_matrix
+from flexjax.numerics.screw._components_first import orientation_matrix, space_of
 from flexjax.numerics.term import State
 
-# Frames (S, 7), velocities, accelerations, deflections (S, 3), strains of the stations of a link.
-Stations = tuple[Array, Array | None, Array | None, Array, Array]
+# Outputs of the stations of a link by name.
+Stations = dict[str, Array]
 Moving = tuple[Array, Array] | None  # twists and their rates
 
 
 MOVING = frozenset({"qdd", "effort", "velocity", "acceleration", "reaction"})
-SECTIONS = ("frames", "velocity", "acceleration", "deflection", "strain")
+SECTIONS = frozenset({"positions", "frames", "velocity", "acceleration", "deflection", "strain"})
 
 
 def outputs(
@@ -51,14 +52,17 @@ def outputs(
         wrench = spatial_vector(now.reaction.T, structure.planar)
         reaction = reaction.at[np.array(structure.joint_of)].set(wrench)
         found |= {"qdd": now.tangent.v[:dofs], "effort": effort, "reaction": reaction}
-    if names & {"positions", *SECTIONS}:
-        found |= dict(zip(SECTIONS, _sections(arm, y, s, now), strict=True))
-        found["positions"] = found["frames"][..., :3]
+    if names & SECTIONS:
+        found |= _sections(arm, y, s, now, names)
     return {name: found[name] for name in names}
 
 
 def _sections(
-    arm: Assembly, y: State, s: Float[Array, " S"], now: Accelerations | None
+    arm: Assembly,
+    y: State,
+    s: Float[Array, " S"],
+    now: Accelerations | None,
+    names: frozenset[str],
 ) -> Stations:
     structure, robot, mech = arm.structure, arm.robot, y.mech
     planar, elements = structure.planar, arm.parameters.elements
@@ -66,17 +70,18 @@ def _sections(
     # Per link: nodes and elements in front, as the stations are computed.
     x, Q = components_last(mech.x), components_last(mech.Q)
     moving = None if now is None else (components_last(now.V), components_last(now.rate))
-    each = jax.vmap(functools.partial(_flexible, s, planar))
+    each = jax.vmap(functools.partial(_flexible, s, planar, names))
     rest = components_last(elements.shape)[:, 0]
     parts = each(R, x, moving, Q, elements.length, rest)
     for i in np.flatnonzero(structure.rigid).tolist():
         at_base = jax.tree.map(lambda z, i=i: z[i, 0], moving)
         own = _rigid(arm, i, R[i, 0], x[i, 0], at_base, s)
-        parts = jax.tree.map(lambda all, one, i=i: all.at[i].set(one), parts, own)
-    # In a link without shear, the strain across it is the element's own bending.
-    shear = np.array([[0, *without_shear(link), 0, 0, 0] for link in robot.links], bool)
-    frames, velocity, acceleration, deflection, strain = parts
-    return frames, velocity, acceleration, deflection, jnp.where(shear[:, None], 0.0, strain)
+        parts = {name: all.at[i].set(own[name]) for name, all in parts.items()}
+    if "strain" in parts:
+        # In a link without shear, the strain across it is the element's own bending.
+        shear = np.array([[0, *without_shear(link), 0, 0, 0] for link in robot.links], bool)
+        parts["strain"] = jnp.where(shear[:, None], 0.0, parts["strain"])
+    return parts
 
 
 def _rigid(
@@ -88,20 +93,21 @@ def _rigid(
     def station(s):
         section = centreline_pose(arm.robot.links[i], s)
         frame = se3.to_pose7(se3.compose(pose, section))
+        found = {"positions": frame[:3], "frames": frame}
         if moving is None:
-            return frame, None, None
+            return found
         back = se3.adjoint_inverse(section)
         v, r = (back @ spatial_vector(z, planar) for z in moving)
-        return frame, v, point_acceleration(v, r)
+        return found | {"velocity": v, "acceleration": point_acceleration(v, r)}
 
-    frames, velocity, acceleration = jax.vmap(station)(s)
     zero = jnp.zeros((s.shape[0], 6), s.dtype)
-    return frames, velocity, acceleration, zero[:, :3], zero
+    return jax.vmap(station)(s) | {"deflection": zero[:, :3], "strain": zero}
 
 
 def _flexible(
     s: Float[Array, " S"],
     planar: bool,
+    names: frozenset[str],
     R: Float[Array, "K lin lin"],
     x: Float[Array, "K lin"],
     moving: Moving,
@@ -111,30 +117,35 @@ def _flexible(
 ) -> Stations:
     """Between nodes along the screw from one to the next. Strains are linear between the centres of
     the elements, and extrapolated to the ends of the link."""
-    n = Q.shape[0]
-    poses = jax.vmap(lambda R, x: spatial_pose(se3.Pose(R, x), planar))(R, x)
-    behind, ahead = (jax.tree.map(lambda z, k=k: z[k : k + n], poses) for k in (0, 1))
-    screws = jax.vmap(lambda p, q: se3.log(se3.compose(se3.inverse(p), q)))(behind, ahead)
-    rest = spatial_vector(rest, planar)
-    if moving is not None:
-        moving = spatial_vector(moving[0], planar), spatial_vector(moving[1], planar)
-    base = se3.inverse(se3.Pose(poses.rotation[0], poses.position[0]))
+    n, space = Q.shape[0], space_of(Q.shape[1])
+    poses = space.Pose(R, x)
+    behind, ahead = (pick(poses, slice(k, k + n)) for k in (0, 1))
+    screws = jax.vmap(lambda p, q: space.log(space.compose(space.inverse(p), q)))(behind, ahead)
+    base = space.inverse(pick(poses, 0))
     element = jnp.clip(jnp.floor(s * n), 0, n - 1).astype(jnp.int32)
+
+    def point(p: Array) -> Array:
+        return jnp.pad(p, (0, 3 - p.shape[0]))
 
     def station(s, e):
         part = s * n - e
-        node = se3.Pose(poses.rotation[e], poses.position[e])
-        pose = se3.compose(node, se3.exp(part * screws[e]))
-        deflection = se3.compose(base, pose).position - se3.exp(s * n * rest).position
-        if moving is None:
-            return se3.to_pose7(pose), None, None, deflection
-        v, r = ((1 - part) * z[e] + part * z[e + 1] for z in moving)
-        return se3.to_pose7(pose), v, point_acceleration(v, r), deflection
+        pose = space.compose(pick(poses, e), space.exp(part * screws[e]))
+        found = {"positions": point(pose.position)}
+        if "frames" in names:
+            found["frames"] = space.to_pose7(pose)
+        if "deflection" in names:
+            straight = space.exp(s * n * rest).position
+            found["deflection"] = point(space.compose(base, pose).position - straight)
+        if moving is not None:
+            v, r = (spatial_vector((1 - part) * z[e] + part * z[e + 1], planar) for z in moving)
+            found |= {"velocity": v, "acceleration": point_acceleration(v, r)}
+        return found
 
-    frames, velocity, acceleration, deflection = jax.vmap(station)(s, element)
-    q = spatial_vector(Q / length, planar)
-    centres = (jnp.arange(n, dtype=s.dtype) + 0.5) / n
-    beyond = None if n == 1 else "extrapolate"
-    between = lambda column: jnp.interp(s, centres, column, left=beyond, right=beyond)
-    strain = jax.vmap(between, in_axes=1, out_axes=1)(q)
-    return frames, velocity, acceleration, deflection, strain
+    found = jax.vmap(station)(s, element)
+    if "strain" in names:
+        q = spatial_vector(Q / length, planar)
+        centres = (jnp.arange(n, dtype=s.dtype) + 0.5) / n
+        beyond = None if n == 1 else "extrapolate"
+        between = lambda column: jnp.interp(s, centres, column, left=beyond, right=beyond)
+        found["strain"] = jax.vmap(between, in_axes=1, out_axes=1)(q)
+    return found

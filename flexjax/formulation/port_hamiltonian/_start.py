@@ -48,9 +48,8 @@ def assemble(
     """The state with poses from coordinates and strains, and base twists from the joints."""
     orientation, x = arm.shape(t, q, Q, piece_time)
     probe = PortState(q, v, jnp.concatenate([nodes[:, :, :1], nodes], axis=2), Q, orientation, x)
-    zero = jnp.zeros((), q.dtype)
-    joint, ground = arm.joint_stage(probe, orientation_matrix(orientation), zero, t, piece_time)
-    V0, _ = arm.base_twists(joint, zero, ground, arm.structure.to_joints(v), nodes[:, :, -1])
+    joint, ground = arm.joint_stage(probe, orientation_matrix(orientation), None, t, piece_time)
+    V0, _ = arm.base_twists(joint, None, ground, arm.structure.to_joints(v), nodes[:, :, -1])
     return PortState(q, v, jnp.concatenate([V0[:, :, None], nodes], axis=2), Q, orientation, x)
 
 
@@ -84,7 +83,7 @@ def ambient(arm: Assembly, mech: PortState, dx: PortTangent) -> PortState:
     )
 
 
-def node_twists(
+def state_of(
     arm: Assembly,
     t: ScalarLike,
     q: Coordinates,
@@ -92,16 +91,16 @@ def node_twists(
     Q: Strains,
     Q_rate: Strains,
     piece_time: PieceTime,
-) -> Float[Array, "d L N"]:
-    """Twists of nodes 1..N for joint rates v and strain rates ``Q_rate``.
+) -> PortState:
+    """The state with poses from coordinates and strains, and twists from their rates.
 
     Along each link E+ V_k = E- V_{k-1} + Q'.
     """
     structure = arm.structure
     orientation, x = arm.shape(t, q, Q, piece_time)
     still = jnp.zeros((structure.dim, structure.links, structure.elements + 1), q.dtype)
-    probe, zero = PortState(q, v, still, Q, orientation, x), jnp.zeros((), q.dtype)
-    joint, ground = arm.joint_stage(probe, orientation_matrix(orientation), zero, t, piece_time)
+    probe = PortState(q, v, still, Q, orientation, x)
+    joint, ground = arm.joint_stage(probe, orientation_matrix(orientation), None, t, piece_time)
     kappa = Q + arm.parameters.elements.rest
     a = 0.5 if arm.parameters.alpha is None else arm.parameters.alpha
     # In closed form: the reverse mode of a batched LAPACK solve fails to run in some programs
@@ -121,9 +120,11 @@ def node_twists(
     def tip(V0, rigid, maps, strained):
         return jnp.where(rigid, V0, along(V0, maps, strained)[-1])
 
-    V0, _ = arm.outward(joint, zero, ground, structure.to_joints(v), tip, *rows)
+    V0, _ = arm.outward(joint, None, ground, structure.to_joints(v), tip, *rows)
     nodes = jnp.moveaxis(jax.vmap(along, in_axes=(1, 0, 0))(V0, *rows), -1, 0)
-    return jnp.where(np.array(structure.rigid)[None, :, None], 0.0, nodes)
+    if any(structure.rigid):
+        nodes = jnp.where(np.array(structure.rigid)[None, :, None], 0.0, nodes)
+    return PortState(q, v, jnp.concatenate([V0[:, :, None], nodes], axis=2), Q, orientation, x)
 
 
 # --- the initial state
@@ -137,7 +138,7 @@ def initial_state(arm: Assembly, t0: ScalarLike, start: Start) -> PortState:
     if arm.plans:
         q = _close(arm, t0, q, Q, start.names(robot, "joints"))
         v = _close_rates(arm, t0, q, v, Q, Q_rate, start.names(robot, "rates"))
-    return assemble(arm, t0, q, v, node_twists(arm, t0, q, v, Q, Q_rate, None), Q, None)
+    return state_of(arm, t0, q, v, Q, Q_rate, None)
 
 
 def _strains(arm: Assembly, start: Start) -> tuple[Strains, Strains]:
@@ -217,7 +218,7 @@ def _close_rates(
     zero = jnp.zeros((), q.dtype)
 
     def opening(v: Velocities) -> Float[Array, " m"]:
-        V = assemble(arm, t0, q, v, node_twists(arm, t0, q, v, Q, Q_rate, None), Q, None).V
+        V = state_of(arm, t0, q, v, Q, Q_rate, None).V
         found: list[Array] = []
         for k, plan in enumerate(arm.plans):
             parent, child = arm.loop_sides(k, V, R, x, ground)

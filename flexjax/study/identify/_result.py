@@ -5,7 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from flexjax.formulation import AbstractModel
 from flexjax.study.identify.records._experiment import Experiment
@@ -119,7 +119,7 @@ class Identification:
         if not 0 < level < 1:
             raise ValueError(f"level: {level}; expected a share such as 0.95.")
         free = np.inf if self.noise_known else max(1, self.samples - len(self.names))
-        q = stats.t.ppf(0.5 + level / 2, free)
+        q = stdtrit(free, 0.5 + level / 2)
         half = q * np.sqrt(np.diag(self.z_robust if robust else self.z_covariance))
         values = self.problem.parameters.values
         with np.errstate(over="ignore"):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy import stats
+from scipy.special import stdtrit
 
 from flexjax._compile import filter_jit
 from flexjax.study.identify.fit._batch import solve_batch
@@ -73,7 +73,7 @@ def repeat(
     zs, r, J = (np.asarray(x) for x in fits)
     rows = rows_of(problem, data)
     half = np.empty_like(zs)
-    quantile = stats.t.ppf(0.5 + level / 2, r.shape[1] - 2 * zs.shape[1])
+    quantile = stdtrit(r.shape[1] - 2 * zs.shape[1], 0.5 + level / 2)
     one = np.ones(problem.parameters.size)
     for i in range(n):
         factors = noise_factors(r[i], rows, zs.shape[1])

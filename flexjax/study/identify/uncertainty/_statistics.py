@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy.special import chdtrc
 
 from flexjax.study.identify.fit._problem import Measured, Problem
 
@@ -152,7 +152,7 @@ def whiteness(error: np.ndarray) -> Whiteness:
     a = np.array([e[k:] @ e[:-k] for k in range(1, lags + 1)]) / power
     q = n * (n + 2) * np.sum(a**2 / (n - np.arange(1, lags + 1)))
     return Whiteness(
-        float(np.mean(np.abs(a) > 1.96 / np.sqrt(n))), float(stats.chi2.sf(q, lags)), a
+        float(np.mean(np.abs(a) > 1.96 / np.sqrt(n))), float(chdtrc(lags, q)), a
     )
 
 
