@@ -38,7 +38,8 @@ FIRST = """
 import sys
 import flexjax as fx
 name, formulation, folder = sys.argv[1:]
-fx.configure(cache=folder or False)
+if folder:
+    fx.configure(cache=folder)
 import jax
 jax.config.update("jax_enable_x64", True)
 import numpy as np
