@@ -151,9 +151,7 @@ def whiteness(error: np.ndarray) -> Whiteness:
     power = float(e @ e)
     a = np.array([e[k:] @ e[:-k] for k in range(1, lags + 1)]) / power
     q = n * (n + 2) * np.sum(a**2 / (n - np.arange(1, lags + 1)))
-    return Whiteness(
-        float(np.mean(np.abs(a) > 1.96 / np.sqrt(n))), float(chdtrc(lags, q)), a
-    )
+    return Whiteness(float(np.mean(np.abs(a) > 1.96 / np.sqrt(n))), float(chdtrc(lags, q)), a)
 
 
 def fit_percent(measured: np.ndarray, predicted: np.ndarray) -> float:
