@@ -210,13 +210,20 @@ _batch_size_p.def_abstract_eval(lambda *_, **__: [])
 mlir.register_lowering(_batch_size_p, lambda *_, **__: [])
 
 
+class _Sizes:
+    """Sizes of batches, compared by identity."""
+
+    def __init__(self):
+        self.found: list[int] = []
+
+
 def _batch_size_jvp(primals, _, **sizes):
     return _batch_size_p.bind(*primals, **sizes), []
 
 
 def _batch_size_rule(leaves, dims, *, sizes):
     at, dim = next((x, d) for x, d in zip(leaves, dims, strict=True) if d is not None)
-    sizes.tree.append(at.shape[dim])
+    sizes.found.append(at.shape[dim])
     return _batch_size_p.bind(*leaves, sizes=sizes), []
 
 
@@ -228,10 +235,10 @@ def batch_size(tree) -> int:
     """The number of runs for which a value is being computed at once: the product of the sizes of
     the ``vmap`` around this call. One inside a ``jit`` hides those around it."""
     leaves = [x for x in jtu.tree_leaves(tree) if isinstance(x, Tracer)]
-    sizes: list[int] = []
+    sizes = _Sizes()
     if leaves:
-        _batch_size_p.bind(*leaves, sizes=_Static(sizes))
-    return math.prod(sizes)
+        _batch_size_p.bind(*leaves, sizes=sizes)
+    return math.prod(sizes.found)
 
 
 @ruled
