@@ -12,6 +12,7 @@ from flexjax._files._limit import FLOOR, RATIO, check_declared
 EXPECTED = "a netCDF-4 file"
 REMEDY = "The file is damaged or of another kind; save it again."
 INSIDE = "Expected all values in the file itself; copy them into it (h5repack does)."
+TEXT = np.dtype("S1")
 FEW = 100  # entries of an attribute that need no closer look
 
 
@@ -76,6 +77,9 @@ class _Walk:
         if dataset.is_virtual:
             raise FileError(f"{self.where}: {name!r} is a view of other datasets. {INSIDE}")
         self._declare(name, dataset.shape, dataset.dtype)
+        if dataset.chunks:  # read whole, even if the values are fewer
+            size = math.prod(dataset.chunks) * dataset.dtype.itemsize
+            check_declared(f"{self.where}: a chunk of {name!r}", size, self.stored)
         self._texts(name, dataset)
 
     def _attributes(self, name: str, node: Any) -> None:
@@ -86,8 +90,13 @@ class _Walk:
             label = f"{name}@{attribute.name.decode('utf-8', 'replace')}"
             self._declare(label, attribute.shape, attribute.dtype)
             count = math.prod(attribute.shape or ())
-            if attribute.dtype.kind == "O" and count > FEW:
+            if attribute.dtype.kind != "O":
+                continue
+            if count > FEW:
                 check_declared(f"{self.where}: {label!r}", count * self.stored, self.stored)
+            # Any number of attributes may share one long text.
+            texts = np.atleast_1d(np.asarray(node.attrs[attribute.name], object)).ravel()
+            self._declare(label, (sum(len(x) for x in texts if hasattr(x, "__len__")),), TEXT)
 
     def _declare(self, name: str, shape: tuple[int, ...] | None, dtype: np.dtype) -> None:
         self.declared += math.prod(shape or ()) * dtype.itemsize

@@ -34,67 +34,81 @@ def read_mat(path: Path, where: str) -> dict[str, Any]:
                     "Save it with '-v7', or as CSV or netCDF."
                 )
             order = {b"IM": "<", b"MI": ">"}[content[126:128]]
-            _elements(memoryview(content)[128:], order, 0, where, len(content))
+            _Walk(order, where, len(content)).elements(memoryview(content)[128:], 0)
         else:
             _version_4(content, where)
         return loadmat(path, simplify_cells=True)
 
 
-def _elements(data: memoryview, order: str, depth: int, where: str, stored: int) -> int:
-    """Check the elements in ``data``; how many bytes they take uncompressed."""
-    if depth > DEPTH:
-        raise FileError(f"{where}: nested deeper than {DEPTH}; expected {EXPECTED}. {REMEDY}")
-    at, total = 0, 0
-    while at + 8 <= len(data):
-        kind, size, body, following = _tag(data, at, order, where)
-        if kind == COMPRESSED:
-            inner = _inflate(data[body : body + size], where, stored)
-            total += len(inner) + _elements(inner, order, depth + 1, where, stored)
-        elif kind == MATRIX:
-            _matrix(data[body : body + size], order, depth, where, stored)
-            total += size
-        check_declared(where, total, stored)
-        at = following
-    return total
+class _Walk:
+    """Checks elements; ``total`` counts the bytes of all that were decompressed."""
 
+    def __init__(self, order: str, where: str, stored: int):
+        self.order, self.where, self.stored = order, where, stored
+        self.total = 0
 
-def _tag(data: memoryview, at: int, order: str, where: str) -> tuple[int, int, int, int]:
-    """(type, bytes, where its body begins, where the next one begins) of the element at ``at``."""
-    kind, size = struct.unpack_from(order + "II", data, at)
-    if kind >> 16:  # small: type and size in one word, the body in the other
-        return kind & 0xFFFF, kind >> 16, at + 4, at + 8
-    body = at + 8
-    if size > len(data) - body:
-        raise FileError(
-            f"{where}: an element declares {size} bytes where {len(data) - body} are left; "
-            f"expected {EXPECTED}. {REMEDY}"
-        )
-    return kind, size, body, body + size + (-size % 8 if kind != COMPRESSED else 0)
+    def elements(self, data: memoryview, depth: int) -> None:
+        if depth > DEPTH:
+            raise FileError(
+                f"{self.where}: nested deeper than {DEPTH}; expected {EXPECTED}. {REMEDY}"
+            )
+        at = 0
+        while at + 8 <= len(data):
+            kind, size, body, following = self._tag(data, at)
+            if kind == COMPRESSED:
+                self.elements(self._inflate(data[body : body + size]), depth + 1)
+            elif kind == MATRIX:
+                self._matrix(data[body : body + size], depth)
+            at = following
 
+    def _tag(self, data: memoryview, at: int) -> tuple[int, int, int, int]:
+        """(type, bytes, where its body begins, where the next one begins)."""
+        kind, size = struct.unpack_from(self.order + "II", data, at)
+        if kind >> 16:  # small: type and size in one word, the body in the other
+            return kind & 0xFFFF, kind >> 16, at + 4, at + 8
+        body = at + 8
+        if size > len(data) - body:
+            raise FileError(
+                f"{self.where}: an element declares {size} bytes where {len(data) - body} are "
+                f"left; expected {EXPECTED}. {REMEDY}"
+            )
+        return kind, size, body, body + size + (-size % 8 if kind != COMPRESSED else 0)
 
-def _matrix(data: memoryview, order: str, depth: int, where: str, stored: int) -> None:
-    """Array flags, dimensions, name, then the content."""
-    if not data:
-        return  # an empty entry of a cell
-    _, _, body, at = _tag(data, 0, order, where)
-    (flags,) = struct.unpack_from(order + "I", data, body)
-    if flags & 0xFF > 16:  # function handles and opaque objects: no dimensions follow
-        return
-    _, size, body, at = _tag(data, at, order, where)
-    shape = struct.unpack_from(f"{order}{size // 4}i", data, body)
-    if flags & 0xFF in (CELL, STRUCT, OBJECT) and math.prod(map(abs, shape)) > max(1, len(data)):
-        raise FileError(
-            f"{where}: an array of shape {shape} in {len(data)} bytes; "
-            f"expected {EXPECTED}. {REMEDY}"
-        )
-    _elements(data[at:], order, depth + 1, where, stored)
+    def _matrix(self, data: memoryview, depth: int) -> None:
+        """Array flags, dimensions, name, then the content."""
+        if not data:
+            return  # an empty entry of a cell
+        _, _, body, at = self._tag(data, 0)
+        (flags,) = struct.unpack_from(self.order + "I", data, body)
+        if flags & 0xFF > 16:  # function handles and opaque objects: no dimensions follow
+            return
+        _, size, body, at = self._tag(data, at)
+        shape = struct.unpack_from(f"{self.order}{size // 4}i", data, body)
+        if flags & 0xFF in (CELL, STRUCT, OBJECT):
+            # Every entry is an element of eight bytes or more, for every field of a struct.
+            fields = 1 if flags & 0xFF == CELL else self._fields(data, at, flags & 0xFF)
+            if math.prod(map(abs, shape)) * fields > max(1, len(data)):
+                raise FileError(
+                    f"{self.where}: an array of shape {shape} with {fields} fields in {len(data)} "
+                    f"bytes; expected {EXPECTED}. {REMEDY}"
+                )
+        self.elements(data[at:], depth + 1)
 
+    def _fields(self, data: memoryview, at: int, kind: int) -> int:
+        """Number of fields: behind the name (and the class of an object), width and names."""
+        for _ in range(1 if kind == STRUCT else 2):
+            at = self._tag(data, at)[3]
+        _, size, body, at = self._tag(data, at)
+        (width,) = struct.unpack_from(self.order + "i", data, body)
+        return self._tag(data, at)[1] // max(width, 1)
 
-def _inflate(data: memoryview, where: str, stored: int) -> memoryview:
-    """Decompressed up to one byte more than what is allowed."""
-    inner = zlib.decompressobj().decompress(data, max(FLOOR, RATIO * stored) + 1)
-    check_declared(where, len(inner), stored)
-    return memoryview(inner)
+    def _inflate(self, data: memoryview) -> memoryview:
+        """Decompressed up to one byte more than what is allowed."""
+        limit = max(FLOOR, RATIO * self.stored)
+        inner = zlib.decompressobj().decompress(data, limit - self.total + 1)
+        self.total += len(inner)
+        check_declared(self.where, self.total, self.stored)
+        return memoryview(inner)
 
 
 def _version_4(content: bytes, where: str) -> None:

@@ -14,6 +14,7 @@ from flexjax._files._limit import FLOOR, RATIO, check_declared
 
 EXPECTED = "a zarr store written by fx.save_trajectory"
 REMEDY = "The store is damaged or of another kind; save it again."
+DEEPEST = 20  # folders within folders
 COMPRESSORS = {"blosc", "zstd"}
 CODECS = {"vlen-utf8", "bytes", "crc32c", "transpose", *COMPRESSORS}  # no pickle among them
 COMPLETE = "all_chunks_stored"  # attribute of stores in which a missing chunk is a fault
@@ -24,9 +25,11 @@ def check_zarr(path: Path, where: str) -> None:
     with reading(where, EXPECTED, REMEDY):
         files = list(_files(path, where))
         stored = sum(file.stat().st_size for file in files)
-        declared = 0
+        declared, under = 0, _chunks(path, files)
         complete = _attributes(path).get(COMPLETE, False)
         for file in files:
+            if file.name in METADATA:
+                json.loads(file.read_bytes())
             if file.name not in (".zarray", "zarr.json"):
                 continue
             array = _Array(file, where)
@@ -34,7 +37,8 @@ def check_zarr(path: Path, where: str) -> None:
                 continue  # a group
             declared += math.prod(array.shape) * array.itemsize
             check_declared(where, declared, stored)
-            chunks = [f for f in files if file.parent in f.parents and f.name not in METADATA]
+            check_declared(f"{where}: a chunk of {array.name!r}", array.size, stored)
+            chunks = under.get(file.parent, [])
             if len(chunks) < array.count and complete:
                 raise FileError(
                     f"{where}: {file.parent.name!r} has {len(chunks)} of {array.count} chunks; "
@@ -57,6 +61,23 @@ def _files(path: Path, where: str):
                     "all values in the store itself. Copy them into it (cp -rL does)."
                 )
         yield from (Path(root) / name for name in names)
+
+
+def _chunks(path: Path, files: list[Path]) -> dict[Path, list[Path]]:
+    """The files below every folder of the store that are no metadata."""
+    under: dict[Path, list[Path]] = {}
+    for file in files:
+        if file.name in METADATA:
+            continue
+        folders = file.relative_to(path).parents
+        if len(folders) > DEEPEST:
+            raise FileError(
+                f"{path.name!r}: folders within {len(folders)} folders; expected {EXPECTED}. "
+                + REMEDY
+            )
+        for folder in folders:
+            under.setdefault(path / folder, []).append(file)
+    return under
 
 
 def _attributes(path: Path) -> dict:
@@ -93,6 +114,11 @@ class _Array:
         self.text = dtype in ("|O", "string")
         self.itemsize = 8 if self.text else np.dtype(dtype).itemsize
         self.size = math.prod(chunks) * self.itemsize
+        if min((*self.shape, *chunks), default=0) < 0 or len(chunks) != len(self.shape):
+            raise FileError(
+                f"{where}: {self.name!r} has shape {self.shape} in chunks of {chunks}; "
+                f"expected {EXPECTED}. {REMEDY}"
+            )
         self.count = math.prod(
             -(-n // max(c, 1)) for n, c in itertools.zip_longest(self.shape, chunks, fillvalue=1)
         )

@@ -1,7 +1,6 @@
 """A trajectory as an xarray Dataset with named coordinates and units, and back."""
 
 import json
-import tomllib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from flexjax._files import parse_toml
 from flexjax._types import is_traced
 from flexjax.io._tree import NotPlain, flatten, restore
 from flexjax.mechanism import Energy
+from flexjax.numerics.term import State
 from flexjax.robot import Robot, robot_from_dict, robot_to_toml
-from flexjax.simulate.trajectory import ENERGIES, FIELDS, PARTS, Trajectory
+from flexjax.simulate.trajectory import ENERGIES, FIELDS, PARTS, Statistics, Trajectory
 
 if TYPE_CHECKING:
     import xarray
@@ -154,9 +155,10 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
 
     ts = read("time")
     robot = robot_from_dict(
-        tomllib.loads(dataset.attrs["robot"]), where="the robot in the trajectory file"
+        parse_toml(dataset.attrs["robot"]), where="the robot in the trajectory file"
     )
     robot = jax.tree.map(lambda x: x.astype(ts.dtype), robot)
+    _check_sizes(dataset, robot)
     trees = {}
     for name in ("stats", "final", "ends"):
         structure = dataset.attrs.get(f"{name}_structure")
@@ -169,6 +171,15 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
             if str(key).startswith(f"{name}_") and str(key)[len(name) + 1 :].isdigit()
         )
         trees[name] = restore(json.loads(structure), [read(f"{name}_{i}") for i in range(count)])
+    stats, final = trees["stats"], trees["final"]
+    plain = isinstance(stats, Statistics) and all(
+        isinstance(x, str) for x in (stats.solver, stats.formulation)
+    )
+    if not plain or not isinstance(final, State | None):
+        raise ValueError(
+            f"dataset: stats is a {type(stats).__name__}, final a {type(final).__name__}; expected "
+            "Statistics and State. Is the file damaged?"
+        )
     return Trajectory(
         ts=ts,
         **{name: read(name) for name in (*FIELDS, *SCALARS)},
@@ -177,3 +188,15 @@ def from_dataset(dataset: "xarray.Dataset") -> Trajectory:
         stations=read("station"),
         robot=robot,
     )
+
+
+def _check_sizes(dataset: "xarray.Dataset", robot: Robot) -> None:
+    """Refuse arrays that belong to another robot."""
+    wanted = {"dof": len(dof_names(robot)), "link": len(robot.links), "joint": len(robot.joints)}
+    wanted |= {name: len(parts) for name, parts in PARTS.items()}
+    for dim, size in wanted.items():
+        if dataset.sizes.get(dim, size) != size:
+            raise ValueError(
+                f"dataset: {dataset.sizes[dim]} entries along {dim}; expected {size} for the robot "
+                f"{robot.name!r} in it. Is the file damaged?"
+            )

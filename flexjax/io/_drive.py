@@ -9,6 +9,7 @@ from flexjax._files import read_toml
 from flexjax._registry import check_signal_name
 from flexjax.drive import PD, Drive, Effort, Load, Motion, signal
 from flexjax.mechanism import Shape, Start
+from flexjax.robot.parts._fault import is_finite, shown
 
 KINDS = ("motion", "effort", "pd")
 STARTS = ("joints", "rates", "motors", "links")
@@ -97,7 +98,7 @@ def start_from_dict(table: Any, faults: list[str]) -> Start | None:
     """The start of a table; its faults are added to ``faults``."""
     before = len(faults)
     if not isinstance(table, dict):
-        faults.append(f"  - start: {table!r}; expected a table, e.g. [start.joints].")
+        faults.append(f"  - start: {shown(table)}; expected a table, e.g. [start.joints].")
         return None
     values: dict[str, dict] = {}
     for field, entries in table.items():
@@ -105,7 +106,7 @@ def start_from_dict(table: Any, faults: list[str]) -> Start | None:
             faults.append(f"  - start.{field}: unknown key; the keys here are {', '.join(STARTS)}.")
         elif not isinstance(entries, dict):
             faults.append(
-                f"  - start.{field}: {entries!r}; expected a table, e.g. [start.{field}]."
+                f"  - start.{field}: {shown(entries)}; expected a table, e.g. [start.{field}]."
             )
         elif field == "links":
             values[field] = {k: _shape(f"start.links.{k}", v, faults) for k, v in entries.items()}
@@ -114,7 +115,7 @@ def start_from_dict(table: Any, faults: list[str]) -> Start | None:
             for name, value in entries.items():
                 if not _numeric(value, ""):
                     faults.append(
-                        f"  - start.{field}.{name}: {value!r}; expected a number or a list of "
+                        f"  - start.{field}.{name}: {shown(value)}; expected a number or a list of "
                         "numbers."
                     )
     return None if len(faults) > before else Start(**values)
@@ -123,11 +124,15 @@ def start_from_dict(table: Any, faults: list[str]) -> Start | None:
 def _shape(where: str, table: Any, faults: list[str]) -> Shape | None:
     keys = ("s", "y", "z", "y_rate", "z_rate")
     if not (isinstance(table, dict) and set(table) <= set(keys)):
-        faults.append(f"  - {where}: {table!r}; expected a table with some of {', '.join(keys)}.")
+        faults.append(
+            f"  - {where}: {shown(table)}; expected a table with some of {', '.join(keys)}."
+        )
         return None
     wrong = [key for key, value in table.items() if not _numeric(value, "")]
     for key in wrong:
-        faults.append(f"  - {where}.{key}: {table[key]!r}; expected a number or a list of numbers.")
+        faults.append(
+            f"  - {where}.{key}: {shown(table[key])}; expected a number or a list of numbers."
+        )
     if wrong:
         return None
     try:
@@ -149,7 +154,7 @@ def drive_from_dict(document: dict[str, Any]) -> Drive:
             joints[name] = act
     rows = document.get("loads", [])
     if not isinstance(rows, list):
-        faults.append(f"loads: {rows!r}; expected a list of tables, each under [[loads]].")
+        faults.append(f"loads: {shown(rows)}; expected a list of tables, each under [[loads]].")
         rows = []
     loads = [_load(f"loads.{i}", row, faults) for i, row in enumerate(rows)]
     if faults:
@@ -165,14 +170,14 @@ def _signal_function(where: str, name: str):
 def _table(document: dict, key: str, faults: list[str]) -> dict:
     value = document.get(key, {})
     if not isinstance(value, dict):
-        faults.append(f"{key}: {value!r}; expected a table, e.g. [{key}.shoulder].")
+        faults.append(f"{key}: {shown(value)}; expected a table, e.g. [{key}.shoulder].")
         return {}
     return value
 
 
 def _signal(where: str, table: Any, faults: list[str]):
     if not (isinstance(table, dict) and len(table) == 1):
-        faults.append(f"{where}: {table!r}; expected one signal, e.g. {EXAMPLE}.")
+        faults.append(f"{where}: {shown(table)}; expected one signal, e.g. {EXAMPLE}.")
         return None
     ((name, values),) = table.items()
     try:
@@ -182,7 +187,9 @@ def _signal(where: str, table: Any, faults: list[str]):
         return None
     parameters = inspect.signature(make).parameters
     if not isinstance(values, dict):
-        faults.append(f"{where}.{name}: {values!r}; expected a table with {', '.join(parameters)}.")
+        faults.append(
+            f"{where}.{name}: {shown(values)}; expected a table with {', '.join(parameters)}."
+        )
         return None
     bad = [
         f"{where}.{name}.{key}: unknown key; the keys here are {', '.join(parameters)}."
@@ -195,7 +202,7 @@ def _signal(where: str, table: Any, faults: list[str]):
         if p.default is inspect.Parameter.empty and key not in values
     ]
     bad += [
-        f"{where}.{name}.{key}: {v!r}; expected a number or a list of numbers."
+        f"{where}.{name}.{key}: {shown(v)}; expected a number or a list of numbers."
         for key, v in values.items()
         if key in parameters and not _numeric(v, key)
     ]
@@ -214,13 +221,14 @@ def _numeric(value: Any, key: str) -> bool:
         return bool(value) and all(_numeric(v, "") for v in value)
     if key in ("ends", "method"):
         return isinstance(value, str)
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    known = isinstance(value, int | float) and not isinstance(value, bool)
+    return known and (isinstance(value, float) or is_finite(value))  # not an int above all floats
 
 
 def _actuation(where: str, table: Any, faults: list[str]):
     if not (isinstance(table, dict) and len(table) == 1 and next(iter(table)) in KINDS):
         faults.append(
-            f"{where}: {table!r}; expected one of {', '.join(KINDS)}, e.g. motion = {EXAMPLE}."
+            f"{where}: {shown(table)}; expected one of {', '.join(KINDS)}, e.g. motion = {EXAMPLE}."
         )
         return None
     ((kind, values),) = table.items()
@@ -230,11 +238,11 @@ def _actuation(where: str, table: Any, faults: list[str]):
     wanted = {"kp", "kd", "reference"}
     if not (isinstance(values, dict) and wanted <= set(values) <= wanted | {"limit"}):
         faults.append(
-            f"{where}.pd: {values!r}; expected kp, kd, reference (a signal) and perhaps limit."
+            f"{where}.pd: {shown(values)}; expected kp, kd, reference (a signal) and perhaps limit."
         )
         return None
     wrong = [
-        f"{where}.pd.{key}: {values[key]!r}; expected one number."
+        f"{where}.pd.{key}: {shown(values[key])}; expected one number."
         for key in ("kp", "kd", "limit")
         if key in values and not _numeric(values[key], "")
     ]
@@ -257,14 +265,14 @@ def _load(where: str, row: Any, faults: list[str]):
     wanted = {"link", "wrench"}
     if not (isinstance(row, dict) and wanted <= set(row) <= wanted | {"s", "frame"}):
         faults.append(
-            f"{where}: {row!r}; expected link, wrench (a signal of six numbers) and perhaps s and "
-            "frame."
+            f"{where}: {shown(row)}; expected link, wrench (a signal of six numbers) and perhaps s "
+            "and frame."
         )
         return None
     wrench = _signal(f"{where}.wrench", row["wrench"], faults)
     s = row.get("s", 1.0)
     if isinstance(s, list) or not _numeric(s, ""):
-        faults.append(f"{where}.s: {s!r}; expected one number.")
+        faults.append(f"{where}.s: {shown(s)}; expected one number.")
         return None
     if wrench is None:
         return None

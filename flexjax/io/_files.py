@@ -6,6 +6,7 @@ from pathlib import Path
 from flexjax._files import (
     COMPLETE,
     ZARR,
+    FileError,
     check_hdf5,
     check_trajectory_name,
     check_zarr,
@@ -68,6 +69,9 @@ def _load(path: Path, kind: str) -> Trajectory:
     where = f"trajectory file {str(path)!r}"
     if not path.exists():
         raise FileNotFoundError(f"{where}: no such file.")
+    if not (path.is_dir() if kind == "zarr" else path.is_file()):
+        expected = "a folder" if kind == "zarr" else "a file"
+        raise FileError(f"{where}: expected {expected}. Save the trajectory again.")
     (check_zarr if kind == "zarr" else check_hdf5)(path, where)
     options: dict = (
         {"engine": "zarr", "consolidated": False} if kind == "zarr" else {"engine": "h5netcdf"}

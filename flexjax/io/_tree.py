@@ -14,6 +14,10 @@ import numpy as np
 from flexjax._deferred import Deferrable
 from flexjax._types import is_traced
 
+PACKAGES = tuple(
+    f"flexjax.{name}."
+    for name in ("numerics", "robot", "drive", "mechanism", "formulation", "simulate")
+)
 PLAIN = (str, int, float, bool, type(None))
 
 
@@ -52,6 +56,8 @@ def restore(node: Any, arrays: list) -> Any:
     """The tree that :func:`flatten` took apart."""
     (kind, value), *_ = node.items()
     if kind == "array":
+        if type(value) is not int or not 0 <= value < len(arrays):
+            raise ValueError(f"array {value!r}; expected one of {len(arrays)} from 0")
         return arrays[value]
     if kind == "value":
         return value
@@ -67,10 +73,12 @@ def restore(node: Any, arrays: list) -> Any:
 
 def _module(name: str, values: dict) -> eqx.Module | Deferrable:
     module, _, qualname = name.partition(":")
-    if not module.startswith("flexjax.") or "." in qualname:
+    # Only packages whose modules do nothing when they are imported.
+    if not module.startswith(PACKAGES) or "__" in module or "." in qualname:
         raise ValueError(f"{name!r} is no class of flexjax")
     cls = getattr(import_module(module), qualname, None)
-    if not (isinstance(cls, type) and issubclass(cls, eqx.Module | Deferrable)):
+    known = isinstance(cls, type) and issubclass(cls, eqx.Module | Deferrable)
+    if not known or cls.__module__ != module:
         raise ValueError(f"{name!r} is no class of flexjax")
     instance = object.__new__(cls)  # checked when it was first built
     for field in dataclasses.fields(cls):

@@ -1,8 +1,11 @@
 """Rules between the parts: unique names, a tree rooted at the ground, and the plane z = 0."""
 
+from collections import Counter
+
 from flexjax.robot.check._joint import GROUND
 from flexjax.robot.parts._fault import Faults, items, names_of, numbers
 
+LONGEST = 100  # characters of a name
 NOT_PLANAR = ("universal", "spherical", "free")
 
 
@@ -24,6 +27,13 @@ def check_names(faults: Faults, document: dict) -> None:
                     "a name that is not empty, not a bare number and has no dot or star",
                     "Paths are written with dots.",
                 )
+            elif len(name) > LONGEST or not name.isprintable():
+                faults.add(
+                    f"{path}.name",
+                    name,
+                    f"a name of at most {LONGEST} printable characters",
+                    "It is shown in tables, figures and on terminals.",
+                )
             if key == "links" and name == GROUND:
                 faults.add(
                     f"{path}.name",
@@ -35,7 +45,7 @@ def check_names(faults: Faults, document: dict) -> None:
 
 def check_tree(faults: Faults, document: dict) -> None:
     """Every link is the child of exactly one tree joint, and its ancestors lead to the ground."""
-    links = names_of(document, "links")
+    links = Counter(names_of(document, "links"))
     if isinstance(document.get("links", []), list) and not document.get("links"):
         faults.add("links", [], "at least one link")
     joints = [
@@ -54,9 +64,10 @@ def check_tree(faults: Faults, document: dict) -> None:
         elif isinstance(joint.get("parent"), str):
             parent_of[child] = joint["parent"]
     reported: set[str] = set()
+    grounded: set[str] = set()  # whose ancestors are known to lead out of every cycle
     for path, link in items(document, "links"):
         name = link.get("name")
-        if not isinstance(name, str) or links.count(name) > 1 or name == GROUND:
+        if not isinstance(name, str) or links[name] > 1 or name == GROUND:
             continue
         if name not in parent_of:
             loose = [joint for _, joint in joints if joint["child"] == name]
@@ -67,11 +78,15 @@ def check_tree(faults: Faults, document: dict) -> None:
             )
             faults.add(path, None, "a joint whose child is this link", remedy)
             continue
-        seen, at = [name], parent_of[name]
-        while at in parent_of and at not in seen:
-            seen.append(at)
+        if name in reported or name in grounded:
+            continue
+        seen, at = {name: None}, parent_of[name]
+        while at in parent_of and at not in seen and at not in grounded:
+            seen[at] = None
             at = parent_of[at]
-        if at in seen and at not in reported:
+        if at not in seen:
+            grounded.update(seen)
+        elif at not in reported:
             reported.update(seen)
             chain = " <- ".join([*seen, at])
             remedy = "In a cycle, connect one link to the ground and set loop = true on one joint."

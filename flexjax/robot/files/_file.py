@@ -15,11 +15,12 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, create_model
 from flexjax._source import docstring_of
 from flexjax.robot.check._check import document_faults
 from flexjax.robot.parts._choices import JOINT_DOFS, MATERIALS, SECTIONS, SENSOR_KINDS
-from flexjax.robot.parts._fault import Faults, items
+from flexjax.robot.parts._fault import MOST, Faults, items
 from flexjax.robot.parts._fields import PARAMETERS, RULES, Parameter, unit_of
 from flexjax.robot.parts._part import FOLDER, Part, class_of, parts
 
 SCHEMA_FILE = Path(__file__).with_name("robot.schema.json")
+MOST_ROWS = 2000  # of each kind of part: the checks take time as the square
 STRICT = ConfigDict(extra="forbid", strict=True)
 CHOICES = {
     ("Joint", "type"): tuple(JOINT_DOFS),
@@ -228,17 +229,31 @@ OTHER_WORDS = {
 def file_faults(document: dict) -> Faults:
     """Every fault of the document of a robot file: keys, types and values."""
     faults = structure_faults(document)
-    faults.extend(document_faults(document))
+    if not oversized(document):
+        faults.extend(document_faults(document))
     return faults
+
+
+def oversized(document: dict) -> dict[str, int]:
+    """Lists of parts that are too long to be checked, with their lengths."""
+    rows = {key: document.get(key) for key in ("links", "joints", "payloads", "sensors")}
+    return {
+        key: len(row) for key, row in rows.items() if isinstance(row, list) and len(row) > MOST_ROWS
+    }
 
 
 def structure_faults(document: Any) -> Faults:
     """Unknown keys, missing keys and wrong types of a robot document."""
     faults = Faults()
+    for key, count in oversized(document).items():
+        faults.add_text(key, count, f"too many tables; expected at most {MOST_ROWS}.")
+    if faults:
+        return faults
     try:
         file_model().model_validate(document)
     except pydantic.ValidationError as error:
-        for fault in error.errors(include_url=False, include_context=True):
+        found = error.errors(include_url=False, include_context=True)
+        for fault in found[:MOST]:
             _add_structure_fault(faults, document, fault)
     return faults
 

@@ -2,9 +2,9 @@
 
 import difflib
 import os
-import tomllib
 from pathlib import Path
 
+from flexjax._files import FileError, parse_toml, read_bounded
 from flexjax.robot._examples import example_path, examples
 from flexjax.robot.parts._fault import RobotError
 
@@ -18,7 +18,7 @@ def read_text(robot: str | os.PathLike) -> tuple[str, str]:
     """The text of a robot file, or of an example by its name, and how an error names it."""
     path, where = example_path(robot) or Path(robot), f"robot file {str(robot)!r}"
     try:
-        return path.read_bytes().decode("utf-8"), where
+        return read_bounded(path, where).decode("utf-8"), where
     except OSError as error:
         near = difflib.get_close_matches(str(robot), examples(), 1)
         hint = f"did you mean {near[0]!r}? " if near else ""
@@ -27,13 +27,13 @@ def read_text(robot: str | os.PathLike) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         reason = f"{error.reason} at byte {error.start}"
         raise RobotError(where, [f"is not UTF-8 text ({reason})"]) from None
+    except FileError as error:
+        raise RobotError(where, [str(error).removeprefix(f"{where}: ")]) from None
 
 
 def parse_robot(text: str, where: str) -> dict:
     """The document of a TOML text."""
     try:
-        return tomllib.loads(text)
+        return parse_toml(text)
     except ValueError as error:  # TOMLDecodeError, or an integer with thousands of digits
         raise RobotError(where, [f"is not valid TOML: {error}"]) from None
-    except RecursionError:
-        raise RobotError(where, ["is not valid TOML: nested too deeply"]) from None

@@ -16,6 +16,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from flexjax._files import FileError, read_bounded
 from flexjax.robot._robot import GROUND, Robot
 from flexjax.robot.files._load import robot_from_dict
 from flexjax.robot.parts._fault import Faults, RobotError
@@ -27,6 +28,7 @@ TYPES = {
     "fixed": "fixed",
     "floating": "free",
 }
+LARGEST = 1e12  # of any number in the file
 TINY = 1e-9  # m; joints closer than this coincide
 
 
@@ -57,9 +59,11 @@ def load_urdf(
     """
     where = f"URDF file {str(path)!r}"
     try:
-        text = Path(path).read_bytes()
+        text = read_bounded(Path(path), where)
     except OSError as error:
         raise RobotError(where, [f"cannot be read ({error.strerror})"]) from None
+    except FileError as error:
+        raise RobotError(where, [str(error).removeprefix(f"{where}: ")]) from None
     return robot_from_urdf(text, flexible=flexible, gravity=gravity, where=where)
 
 
@@ -126,7 +130,10 @@ def _parse(text: str | bytes, where: str) -> ElementTree.Element:
     try:
         guard.Parse(text, True)
         root = ElementTree.fromstring(text)
-    except (expat.ExpatError, ElementTree.ParseError) as error:
+    except RobotError:
+        raise
+    except (expat.ExpatError, SyntaxError, ValueError, LookupError) as error:
+        # LookupError: an encoding that does not exist; ValueError: one that XML cannot have.
         raise RobotError(where, [f"is not valid XML: {error}"]) from None
     if root.tag != "robot":
         raise RobotError(where, [f"has the root element <{root.tag}>; expected <robot>"])
@@ -143,10 +150,9 @@ def _numbers(
         values = np.array([float(word) for word in text.split()])
     except ValueError:
         values = np.zeros(0)
-    if values.size != len(default) or not np.all(np.isfinite(values)):
-        faults.add(
-            f"{path}.{key}", text, f"{len(default)} finite number{'s' if len(default) > 1 else ''}"
-        )
+    if values.size != len(default) or not np.all(np.abs(values) <= LARGEST):
+        several = "s" if len(default) > 1 else ""
+        faults.add(f"{path}.{key}", text, f"{len(default)} number{several} up to {LARGEST:g}")
         return np.array(default, float)
     return values
 

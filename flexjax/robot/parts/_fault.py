@@ -5,8 +5,11 @@ Each fault states its path, the value, what was expected and the remedy.
 
 import difflib
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
+
+MOST = 200  # faults that a message lists
 
 
 class RobotError(ValueError):
@@ -18,7 +21,10 @@ class RobotError(ValueError):
     def __init__(self, where: str, faults: Iterable[str]):
         self.faults = list(faults)
         count = "1 fault" if len(self.faults) == 1 else f"{len(self.faults)} faults"
-        super().__init__(f"{where}: {count}\n" + "\n".join(f"  {fault}" for fault in self.faults))
+        listed = [f"  {fault}" for fault in self.faults[:MOST]]
+        if len(self.faults) > MOST:
+            listed.append(f"  and {len(self.faults) - MOST} more")
+        super().__init__(f"{where}: {count}\n" + "\n".join(listed))
 
 
 class Unknown:
@@ -36,7 +42,8 @@ UNKNOWN = Unknown()
 
 def shown(value: Any) -> str:
     """``repr(value)``, cut to at most 80 characters for a message."""
-    text = repr(value)
+    text = value[:100] if isinstance(value, str) else value
+    text = repr(text)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
@@ -76,13 +83,15 @@ class Faults:
 def items(document: dict, key: str) -> list[tuple[str, dict]]:
     """The tables under ``key`` with their paths.
 
-    A path uses the name of the table, or its index where the name is missing or not unique.
+    A path uses the name of the table, or its index where the name is missing, not unique or unfit
+    to be printed.
     """
     rows = document.get(key)
     rows = rows if isinstance(rows, list) else []
     names = [row.get("name") if isinstance(row, dict) else None for row in rows]
+    count = Counter(name for name in names if isinstance(name, str))
     unique = [
-        name if isinstance(name, str) and name and names.count(name) == 1 else str(i)
+        name if isinstance(name, str) and count[name] == 1 and _presentable(name) else str(i)
         for i, name in enumerate(names)
     ]
     return [
@@ -90,6 +99,10 @@ def items(document: dict, key: str) -> list[tuple[str, dict]]:
         for label, row in zip(unique, rows, strict=True)
         if isinstance(row, dict)
     ]
+
+
+def _presentable(name: str) -> bool:
+    return 0 < len(name) <= 100 and name.isprintable()
 
 
 def is_finite(value: float | int) -> bool:
@@ -144,7 +157,10 @@ def drive_misfit(faults: Iterable[str]) -> ValueError:
 
 
 def one_of(names: list[str]) -> str:
-    return ", ".join(names) if names else "there is none"
+    if not names:
+        return "there is none"
+    more = f", ... ({len(names)} in all)" if len(names) > 50 else ""
+    return ", ".join(name[:100] for name in names[:50]) + more
 
 
 def is_filtered(document: dict) -> bool:

@@ -10,21 +10,25 @@ from typing import Any
 
 import numpy as np
 
-from flexjax._files import FileError, write_whole
+from flexjax._files import FileError, check_zarr, reading, write_whole
 
 NOT_RUN = -1
 FORMAT = "flexjax sweep 1"
+EXPECTED = "a folder that fx.sweep made"
+REMEDY = "Give another name, or remove it."
 
 
 class Store:
     """An open store; ``key`` is the text of the problem that it belongs to."""
 
-    def __init__(self, group: Any, runs: int, chunk: int):
+    def __init__(self, path: Path, group: Any, runs: int, chunk: int):
+        self.where = f"store {str(path)!r}"
         self.group, self.runs, self.chunk = group, runs, chunk
 
     def missing(self) -> list[int]:
         """Numbers of the chunks that have to be simulated."""
-        status = self.group["status"][:]
+        with self._reading():
+            status = self.group["status"][:]
         count = -(-self.runs // self.chunk)
         return [
             k
@@ -54,7 +58,11 @@ class Store:
 
     def read(self) -> dict[str, np.ndarray]:
         """Everything that was written."""
-        return {name: array[:] for name, array in self.group.arrays()}
+        with self._reading():
+            return {name: array[:] for name, array in self.group.arrays()}
+
+    def _reading(self):
+        return reading(self.where, EXPECTED, REMEDY)
 
 
 def open_store(path: Path, key: dict[str, str], runs: int, chunk: int) -> Store:
@@ -63,22 +71,8 @@ def open_store(path: Path, key: dict[str, str], runs: int, chunk: int) -> Store:
         import zarr
     except ImportError:
         raise ImportError("store: needs zarr; pip install 'flexjax[zarr]'") from None
-    if path.exists() and any(path.iterdir() if path.is_dir() else [path]):
-        try:
-            group = zarr.open_group(str(path), mode="r+")
-            attributes: dict[str, Any] = dict(group.attrs)
-        except Exception as error:
-            raise FileError(
-                f"store {str(path)!r}: cannot be read as a sweep ({error}); expected a folder "
-                "that fx.sweep made. Give another name, or remove it."
-            ) from error
-        if attributes.get("format") != FORMAT:
-            raise FileError(
-                f"store {str(path)!r}: not a sweep; expected a folder that fx.sweep made. Give "
-                "another name, or remove it."
-            )
-        _refuse_other(path, json.loads(str(attributes["key"])), key)
-        return Store(group, int(attributes["runs"]), int(attributes["chunk"]))
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        return _continued(path, key, runs)
 
     def create(part: Path) -> None:
         group = zarr.open_group(str(part), mode="w")
@@ -87,7 +81,35 @@ def open_store(path: Path, key: dict[str, str], runs: int, chunk: int) -> Store:
 
     # In one step: an interrupted call leaves no store that a later one could not read.
     write_whole(path, create)
-    return Store(zarr.open_group(str(path), mode="r+"), runs, chunk)
+    return Store(path, zarr.open_group(str(path), mode="r+"), runs, chunk)
+
+
+def _continued(path: Path, key: dict[str, str], runs: int) -> Store:
+    """A store that exists; nothing outside of it is read or written."""
+    import zarr
+
+    where = f"store {str(path)!r}"
+    if not path.is_dir():
+        raise FileError(f"{where}: not a sweep; expected {EXPECTED}. {REMEDY}")
+    check_zarr(path, where)
+    with reading(where, EXPECTED, REMEDY):
+        group = zarr.open_group(str(path), mode="r+")
+        attributes: dict[str, Any] = dict(group.attrs)
+        if attributes.get("format") != FORMAT:
+            raise FileError(f"{where}: not a sweep; expected {EXPECTED}. {REMEDY}")
+        stored = json.loads(str(attributes["key"]))
+        count, chunk = attributes["runs"], attributes["chunk"]
+        whole = all(isinstance(n, int) and n > 0 for n in (count, chunk))
+        status = group["status"]
+    if isinstance(stored, dict):
+        _refuse_other(path, stored, key)
+    odd = [name for name, array in group.arrays() if array.shape[:1] != (runs,)]
+    if not isinstance(stored, dict) or not whole or count != runs or odd or status.dtype != "i4":
+        raise FileError(
+            f"{where}: {count!r} runs in chunks of {chunk!r}, arrays of other lengths: "
+            f"{', '.join(odd) or 'none'}; expected {runs} runs. It is damaged. {REMEDY}"
+        )
+    return Store(path, group, count, chunk)
 
 
 def _refuse_other(path: Path, old: dict[str, str], new: dict[str, str]) -> None:

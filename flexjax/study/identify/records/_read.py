@@ -10,7 +10,9 @@ import numpy as np
 from flexjax._files import (
     NETCDF,
     TEXT,
+    FileError,
     check_data_file,
+    check_declared,
     check_hdf5,
     read_mat,
     read_npz,
@@ -18,6 +20,7 @@ from flexjax._files import (
 )
 from flexjax.study.identify.records._units import split_header
 
+MOST = 10_000  # columns of a file
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "missing"}
 
 
@@ -72,6 +75,8 @@ def _text(path: Path, where: str) -> dict[str, Column]:
     with reading(where, "rows of numbers", "Look for a quote that is not closed."):
         table = [(number, cells(line)) for number, line in rows]
     names, table = _names(table)
+    if len(names) > MOST:
+        raise FileError(f"{where}: {len(names)} columns; expected at most {MOST}.")
     for number, row in table:
         if len(row) != len(names):
             raise ValueError(
@@ -117,16 +122,24 @@ def _names(table: list[tuple[int, list[str]]]) -> tuple[list[str], list]:
     return names, trimmed
 
 
-def _arrays(content: dict, units: dict) -> dict[str, Column]:
+def _arrays(content: dict, units: dict, path: Path, where: str) -> dict[str, Column]:
     """One-dimensional float columns; a matrix gives columns name.0, name.1, ..."""
-    columns = {}
+    columns, declared = {}, 0
     for header, array in content.items():
         array = np.asarray(array)
         if array.dtype.kind not in "fiu" or array.size < 2:
             continue
         name, unit = split_header(header)
         unit = units.get(header, unit)
-        array = np.squeeze(array).astype(float)
+        declared += 8 * array.size  # bytes of a file may become numbers of eight bytes each
+        check_declared(f"{where}: {name!r}", declared, path.stat().st_size)
+        array = np.squeeze(array)
+        if array.ndim == 2 and array.shape[1] + len(columns) > MOST:
+            raise FileError(
+                f"{where}: {name!r} has shape {array.shape}; expected at most {MOST} columns, with "
+                "one row for each sample. Transpose it, or leave it out of the file."
+            )
+        array = array.astype(float)
         if array.ndim == 1:
             columns[name] = Column(array, unit)
         elif array.ndim == 2:
@@ -138,11 +151,12 @@ def _mat(path: Path, where: str) -> dict[str, Column]:
     content = read_mat(path, where)
     units = content.get("units", {})
     units = {k: str(v) for k, v in units.items()} if isinstance(units, dict) else {}
-    return _arrays({k: v for k, v in content.items() if not k.startswith("__")}, units)
+    content = {k: v for k, v in content.items() if not k.startswith("__")}
+    return _arrays(content, units, path, where)
 
 
 def _npz(path: Path, where: str) -> dict[str, Column]:
-    return _arrays(read_npz(path, where), {})
+    return _arrays(read_npz(path, where), {}, path, where)
 
 
 def _netcdf(path: Path, where: str) -> dict[str, Column]:
@@ -156,4 +170,5 @@ def _netcdf(path: Path, where: str) -> dict[str, Column]:
         units = {
             str(k): str(v.attrs["units"]) for k, v in data.variables.items() if "units" in v.attrs
         }
-        return _arrays({str(k): v.values for k, v in data.variables.items() if v.ndim == 1}, units)
+        content = {str(k): v.values for k, v in data.variables.items() if v.ndim == 1}
+        return _arrays(content, units, path, where)
