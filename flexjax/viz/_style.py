@@ -37,6 +37,7 @@ STYLE: dict[Any, Any] = {
     "axes.prop_cycle": cycler(color=COLOURS),
     "figure.dpi": 110.0,
     "savefig.dpi": 150.0,
+    "text.parse_math": False,  # a name may contain dollars
     "figure.constrained_layout.use": True,
 }
 

@@ -62,9 +62,9 @@ start.links.upper = { y = [0.0, 0.1], s = [0.5, 1.0] }
 # ---- healthy files ------------------------------------------------------------------------------
 
 
-def trajectory() -> Trajectory:
-    """A trajectory of zeros, which nothing had to be compiled for."""
-    robot = fx.load_robot("two-link")
+def trajectory(robot: fx.Robot | None = None) -> Trajectory:
+    """A trajectory of zeros of an arm with two joints, which nothing had to be compiled for."""
+    robot = fx.load_robot("two-link") if robot is None else robot
     sizes = {"time": 3, "dof": 2, "link": len(robot.links), "joint": len(robot.joints)}
     sizes |= {"station": 2} | {name: len(parts) for name, parts in PARTS.items()}
     zero = lambda dims: np.zeros([sizes[d] for d in dims])
@@ -245,8 +245,15 @@ def _watch() -> None:
     sys.addaudithook(hook)
 
 
+@cache
+def _warm(kind: str) -> None:
+    """Import what the loader imports; a library may unpickle constants of its own meanwhile."""
+    LOADERS[kind](healthy(kind))
+
+
 def outcome(kind: str, path: Path) -> str:
     """ "read" or "refused" for a file; Failure for everything else."""
+    _warm(kind)
     _watch()
     _events.clear()
     began, before = time.process_time(), _peak()

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from flexjax.robot.check._joint import GROUND
-from flexjax.robot.parts._fault import Faults, items, names_of, numbers
+from flexjax.robot.parts._fault import Faults, items, names_of, numbers, shown
 
 LONGEST = 100  # characters of a name
 NOT_PLANAR = ("universal", "spherical", "free")
@@ -74,7 +74,7 @@ def check_tree(faults: Faults, document: dict) -> None:
             remedy = (
                 "All its joints close loops. Remove loop = true from one of them."
                 if loose
-                else f"Add a joint with child = {name!r}."
+                else f"Add a joint with child = {shown(name)}."
             )
             faults.add(path, None, "a joint whose child is this link", remedy)
             continue

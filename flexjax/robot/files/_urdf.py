@@ -152,7 +152,9 @@ def _numbers(
         values = np.zeros(0)
     if values.size != len(default) or not np.all(np.abs(values) <= LARGEST):
         several = "s" if len(default) > 1 else ""
-        faults.add(f"{path}.{key}", text, f"{len(default)} number{several} up to {LARGEST:g}")
+        faults.add(
+            f"{path}.{key}", text, f"{len(default)} finite number{several} up to {LARGEST:g}"
+        )
         return np.array(default, float)
     return values
 
