@@ -77,8 +77,9 @@ def _module(name: str, values: dict) -> eqx.Module | Deferrable:
     if not module.startswith(PACKAGES) or "__" in module or "." in qualname:
         raise ValueError(f"{name!r} is no class of flexjax")
     cls = getattr(import_module(module), qualname, None)
-    known = isinstance(cls, type) and issubclass(cls, eqx.Module | Deferrable)
-    if not known or cls.__module__ != module:
+    if not (isinstance(cls, type) and issubclass(cls, eqx.Module | Deferrable)):
+        raise ValueError(f"{name!r} is no class of flexjax")
+    if cls.__module__ != module:  # of another package, which that module imports
         raise ValueError(f"{name!r} is no class of flexjax")
     instance = object.__new__(cls)  # checked when it was first built
     for field in dataclasses.fields(cls):

@@ -101,10 +101,11 @@ def _continued(path: Path, key: dict[str, str], runs: int) -> Store:
         count, chunk = attributes["runs"], attributes["chunk"]
         whole = all(isinstance(n, int) and n > 0 for n in (count, chunk))
         status = group["status"]
+        whole = whole and isinstance(status, zarr.Array) and status.dtype == "i4"
     if isinstance(stored, dict):
         _refuse_other(path, stored, key)
     odd = [name for name, array in group.arrays() if array.shape[:1] != (runs,)]
-    if not isinstance(stored, dict) or not whole or count != runs or odd or status.dtype != "i4":
+    if not isinstance(stored, dict) or not whole or count != runs or odd:
         raise FileError(
             f"{where}: {count!r} runs in chunks of {chunk!r}, arrays of other lengths: "
             f"{', '.join(odd) or 'none'}; expected {runs} runs. It is damaged. {REMEDY}"
