@@ -143,9 +143,13 @@ CONTRACT = Contract(
         # The rigid arm has another step, and the two differ by their errors in time: 3.0e-5 of the
         # motion at 5 ms, 7.4e-6 at half, 2.2e-6 at a quarter; what is left there is the links'
         # compliance (2.5e-4 with links 1e4 times as stiff).
+        #
+        # The payload is inside an element: on a node the derivative of reactions w.r.t. its place
+        # changes within 1e-4 of the link (5.55 N at s = 1, where differences tend to it from 7.3 at
+        # 1e-3), because its share takes over the small rotary inertia of the node beside it.
         "": Case(
             lambda: fx.PortHamiltonian(elements=4),
-            elastic_pair,
+            lambda: elastic_pair().replace("payloads.tool.s", 0.9),
             pair_drive,
             {},
             balance=1e-12,
