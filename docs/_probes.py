@@ -9,7 +9,7 @@ import numpy as np
 import flexjax as fx
 from flexjax.formulation import Start
 from flexjax.numerics.term import State
-from flexjax.simulate._readings import read
+from flexjax.simulate import static_readings
 
 BAR = {"section": fx.Rectangle(0.02, 0.005), "material": fx.Material.named("aluminium")}
 ROUND = {"section": fx.Circle(0.01), "material": fx.Material.named("aluminium")}
@@ -119,6 +119,10 @@ ROBOTS = {
         "flexible (spring between motor and link)": lambda: one({"stiffness": 100.0}),
         "viscous damping": lambda: one({"damping": 0.1}),
         "dry friction": lambda: one({"friction": fx.Friction(0.1)}),
+        "dry friction of a flexible joint's output": lambda: one(
+            {"stiffness": 50.0, "output_friction": fx.Friction(0.1)}
+        ),
+        "dry friction with bristles": lambda: one({"friction": fx.Friction(0.1, bristle=10.0)}),
         "hub": lambda: one({"hub": fx.Hub(0.1, 1e-3)}),
         "rotor and gear": lambda: one({"motor": fx.Motor(rotor=1e-6, gear=50.0)}),
         "end stops": lambda: one({"stops": fx.Stops(-1.0, 1.0, 100.0)}),
@@ -216,7 +220,9 @@ def _perturbed(model, drive, key):
     )
     moved = term.retract(y.mech, unflatten(1e-3 * jax.random.normal(key, like.shape, like.dtype)))
     y = State(moved, y.work, y.dissipated, y.memory)
-    return read(model, drive, t, y), model.observe(t, y, drive, jnp.array([0.1, 0.45, 0.8])).strain
+    return static_readings(model, drive, t, y), model.observe(
+        t, y, drive, jnp.array([0.1, 0.45, 0.8])
+    ).strain
 
 
 def perturbed(formulation, spatial: bool) -> tuple[dict[str, float], np.ndarray]:

@@ -18,8 +18,8 @@ _EXPORTS: dict[str, str] = {
     for module, names in {
         "flexjax.robot": """
             Robot Link Joint Payload Sensor Material Damping Piece Body BeamConstants
-            Rectangle Circle Tube IBeam GivenSection Friction Hub Lowpass Motor Stops RobotError
-            load_robot save_robot load_urdf paths examples robot_schema
+            Rectangle Circle Tube IBeam GivenSection Friction Hub Crosstalk Lowpass Motor Stops
+            RobotError load_robot save_robot load_urdf paths examples robot_schema
         """,
         "flexjax.drive.signal": """
             constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid
@@ -48,8 +48,8 @@ _EXPORTS: dict[str, str] = {
         "flexjax._configure": "configure",
         "flexjax.study.free": "Free",
         "flexjax.study.identify": """
-            Experiment Modal FrequencyResponse identify design sample_posterior datasets
-            load_dataset
+            Experiment UnknownStart Modal FrequencyResponse identify compare_models design
+            sample_posterior datasets load_dataset
         """,
         "flexjax.study.optimise": "optimise optimise_many lqr mpc shoot",
         "flexjax.study.sweep": "sweep grid latin_hypercube sobol",

@@ -1,4 +1,4 @@
-"""Plots results/quanser.npz: measured deflection, identified model and baselines."""
+"""Plots results/quanser.npz: measured deflection, the chosen model and ARX, with residuals."""
 
 import json
 from pathlib import Path
@@ -20,54 +20,35 @@ def main():
         print("no results: run run.py first")
         return
     data, numbers = np.load(path), json.loads((HERE / "results" / "quanser.json").read_text())
-    rows = numbers["fits"]
+    chosen = numbers["models"][numbers["chosen"]]
+    arx = next(v for k, v in numbers["models"].items() if k.startswith("ARX"))
+    names = [(role, n) for role in ("fitted", "validation") for n in chosen[role]]
     with fx.plot_style():
         figure, axes = plt.subplots(
-            len(rows), 2, squeeze=False, figsize=(10.5, 1.0 + 1.7 * len(rows)), sharex=True
+            len(names), 2, squeeze=False, figsize=(10.5, 1.0 + 1.7 * len(names)), sharex=True
         )
-        for row, left, right in zip(rows, *axes.T, strict=True):
-            get = lambda key, row=row: data[f"{row['record']}.{key}"]
-            left.plot(
-                get("t"), 1e3 * get("measured"), color="black", linewidth=1.0, label="measured"
-            )
-            left.plot(get("t"), 1e3 * get("model"), color="C1", linestyle="--", label="flexjax")
-            left.plot(get("t"), 1e3 * get("arx"), color="C2", linestyle=":", label="ARX")
-            if row["n4sid"] is not None:
-                left.plot(
-                    get("t"),
-                    1e3 * get("n4sid"),
-                    color="C3",
-                    linestyle="-.",
-                    linewidth=0.9,
-                    label="N4SID",
-                )
-            third = "" if row["n4sid"] is None else f", N4SID {row['n4sid']:.1f} %"
+        for (role, name), left, right in zip(names, *axes.T, strict=True):
+            t, measured = data[f"{name}.t"], 1e3 * data[f"{name}.measured"]
+            left.plot(t, measured, color="black", linewidth=1.0, label="measured")
+            for key, label, colour, style in (
+                ("model", "flexjax", "C1", "--"),
+                ("arx", "ARX", "C2", ":"),
+            ):
+                values = 1e3 * data[f"{name}.{key}"]
+                left.plot(t, values, color=colour, linestyle=style, label=label)
+                right.plot(t, measured - values, color=colour, linewidth=0.9, label=label)
             left.set_title(
-                f"{row['role']}, {row['record']}: flexjax {row['flexjax']:.1f} %, "
-                f"ARX {row['arx']:.1f} %{third}",
+                f"{role}, {name}: flexjax {chosen[role][name]:.1f} %, ARX {arx[role][name]:.1f} %",
                 loc="left",
             )
             left.set_ylabel("deflection [mrad]")
-            right.plot(
-                get("t"),
-                1e3 * (get("measured") - get("model")),
-                color="C1",
-                linewidth=0.9,
-                label="flexjax",
-            )
-            right.plot(
-                get("t"),
-                1e3 * (get("measured") - get("arx")),
-                color="C2",
-                linewidth=0.9,
-                linestyle=":",
-                label="ARX",
-            )
             right.set_title("residual [mrad]", loc="left")
-        axes[0, 0].legend(ncols=3)
+            right.axhline(0.0, color="black", linewidth=0.5)
         for axis in axes[-1]:
             axis.set_xlabel("time [s]")
+        axes[0, 0].legend(loc="lower right")
         figure.savefig(HERE / "results" / "quanser.png")
+    print(f"wrote {HERE / 'results' / 'quanser.png'}")
 
 
 if __name__ == "__main__":

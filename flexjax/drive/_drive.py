@@ -274,10 +274,11 @@ class Drive(eqx.Module):
         memory: dict[str, SampledMemory],
     ) -> dict[str, SampledMemory]:
         """Update the sampled controllers whose sample time is nearer to ``t`` than to the end."""
-        new = {}
+        new = dict(memory)
         for name, mem in memory.items():
-            act = self.joints[name]
-            assert isinstance(act, Sampled)  # only these have a memory
+            act = self.joints.get(name)
+            if not isinstance(act, Sampled):
+                continue  # memory of the robot
             due = t + 0.5 * (t_next - t) > mem.count * act.period
             value = jnp.broadcast_to(act.fn(t, q, qd, act.params), mem.queue.shape[1:])
             shifted = jnp.concatenate([mem.queue[1:], value[None].astype(mem.queue.dtype)])

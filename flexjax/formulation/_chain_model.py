@@ -9,7 +9,7 @@ from jaxtyping import Array
 from flexjax._types import PieceTime, ScalarLike, Stations
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
-from flexjax.mechanism import Energy, Start
+from flexjax.mechanism import Energy, Start, energy_of, initial_memory
 from flexjax.mechanism.chain import (
     AbstractLinks,
     ChainTerm,
@@ -67,9 +67,8 @@ class ChainModel(AbstractModel):
         if faults:
             raise ValueError("\n".join(faults))
         q, v = chain_start(self.term(drive), t0, start)
-        return State.fresh(
-            Mechanical(q, v), self.robot.gravity.dtype, drive.initial_memory(self.robot)
-        )
+        memory = initial_memory(drive, self.robot)
+        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, memory)
 
     def outputs(
         self,
@@ -83,10 +82,9 @@ class ChainModel(AbstractModel):
         return chain_outputs(self.term(drive), t, y, s, piece_time, names)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
-        kinetic, elastic, gravity = self.term(drive).energies(
-            Instant(t, piece_time), y.mech.q, y.mech.v
-        )
-        return Energy(kinetic, elastic, gravity, y.dissipated, y.work)
+        term = self.term(drive)
+        energies = term.energies(Instant(t, piece_time), y.mech.q, y.mech.v)
+        return energy_of(energies, y, term.bristle_energy(y))
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         if drive.base is not None:

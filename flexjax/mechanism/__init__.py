@@ -1,5 +1,11 @@
 """What every formulation shares: the tree, joints and their hardware, sections, rigid bodies."""
 
+from flexjax.mechanism._bristles import (
+    advanced_bristles as advanced_bristles,
+    bristle_energy as bristle_energy,
+    friction_torque as friction_torque,
+    initial_memory as initial_memory,
+)
 from flexjax.mechanism._coordinates import (
     BALL_COLUMN as BALL_COLUMN,
     CoordinateLayout as CoordinateLayout,
@@ -21,6 +27,7 @@ from flexjax.mechanism._joint_forces import (
     JointForces as JointForces,
     joint_energy as joint_energy,
     joint_forces as joint_forces,
+    joint_sides as joint_sides,
 )
 from flexjax.mechanism._joints import (
     PLANAR as PLANAR,
@@ -48,6 +55,7 @@ from flexjax.mechanism._snapshot import (
     SNAPSHOT as SNAPSHOT,
     Energy as Energy,
     Snapshot as Snapshot,
+    energy_of as energy_of,
 )
 from flexjax.mechanism._start import (
     Curve as Curve,

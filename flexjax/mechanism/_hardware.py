@@ -1,39 +1,94 @@
 """Springs, dampers, friction and end stops of the joints: parameters, forces, energy, slopes."""
 
+import functools
+from collections.abc import Callable
+
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax.mechanism._joints import or_zero, rotor_and_gear
-from flexjax.robot import Robot
+from flexjax.robot import Friction, Joint, Robot
+
+PLACES = ("motor", "output", "across")  # fields of JointHardware with friction
+
+
+class DryFriction(eqx.Module):
+    """Dry friction (D,) at one place of the joints; zero where a joint has none there.
+
+    ``excess`` (breakaway less Coulomb friction) and ``stribeck`` are None if no joint has any,
+    ``bristle`` and ``bristle_damping`` likewise. ``sticks``: coordinates that have bristles.
+    """
+
+    coulomb: Float[Array, " D"]
+    v_eps: Float[Array, " D"]
+    excess: Float[Array, " D"] | None
+    stribeck: Float[Array, " D"] | None
+    bristle: Float[Array, " D"] | None
+    bristle_damping: Float[Array, " D"] | None
+    sticks: tuple[bool, ...] = eqx.field(static=True)
+
+    def torque(
+        self, rate: Float[Array, " D"], deflection: Float[Array, " D"] | None = None
+    ) -> Float[Array, " D"]:
+        """Friction that opposes ``rate``, with the deflection of bristles where there are any."""
+        smooth = self.level(rate) * jnp.tanh(rate / self.v_eps)
+        if self.bristle is None or self.bristle_damping is None:
+            return smooth
+        z = jnp.zeros_like(rate) if deflection is None else deflection
+        slip = rate - jnp.abs(rate) * z / self._limit(rate)
+        stuck = self.bristle * z + self.bristle_damping * slip
+        return jnp.where(np.array(self.sticks), stuck, smooth)
+
+    def relaxed(
+        self, z0: Float[Array, " D"], way: Float[Array, " D"], rate: Float[Array, " D"]
+    ) -> Float[Array, " D"]:
+        """Deflection of the bristles after a ``way``, from ``z0``: Dahl's law, solved exactly.
+
+        Its derivative at no way is the mean of those to either side.
+        """
+        u = jnp.abs(way) / self._limit(rate)
+        small = u < 1e-3
+        safe = jnp.where(small, 1.0, u)
+        mean = jnp.where(small, 1 - u / 2 + u**2 / 6 - u**3 / 24, -jnp.expm1(-safe) / safe)
+        return jnp.where(np.array(self.sticks), z0 * jnp.exp(-u) + way * mean, 0.0)
+
+    def _limit(self, rate: Float[Array, " D"]) -> Float[Array, " D"]:
+        """Deflection of the bristles while sliding."""
+        assert self.bristle is not None
+        sticks = np.array(self.sticks)
+        stiffness = jnp.where(sticks, self.bristle, 1.0)
+        return jnp.where(sticks, jnp.maximum(self.level(rate), 1e-12), 1.0) / stiffness
+
+    def slope(self, rate: Float[Array, " D"]) -> Float[Array, " D"]:
+        """Derivative of the friction with respect to the rate; of bristles without deflection."""
+        return jax.jvp(self.torque, (rate,), (jnp.ones_like(rate),))[1]
+
+    def level(self, rate: Float[Array, " D"]) -> Float[Array, " D"]:
+        """Friction while sliding: from breakaway to Coulomb friction over the Stribeck speed."""
+        if self.excess is None or self.stribeck is None:
+            return self.coulomb
+        return self.coulomb + self.excess * jnp.exp(-((rate / self.stribeck) ** 2))
 
 
 class JointHardware(eqx.Module):
     """Parameters (D,) in robot order, zero where a joint has none.
 
-    ``coulomb``, ``v_eps`` and ``stops`` are None if no joint has any, which saves code. Friction
-    acts on the motor's side of a joint spring, end stops on the link's side.
+    Kinds of friction and ``stops`` are None if no joint has any, which saves code. ``motor``
+    friction acts on the motor's side of a joint spring, ``output`` friction and end stops on the
+    link's side, ``across`` friction between the two.
     """
 
     stiffness: Float[Array, " D"]  # spring of a flexible joint
     damping: Float[Array, " D"]  # along the spring of a flexible joint, otherwise at the joint
     rotor: Float[Array, " D"]
     gear: Float[Array, " D"]
-    coulomb: Float[Array, " D"] | None
-    v_eps: Float[Array, " D"] | None
+    motor: DryFriction | None
+    output: DryFriction | None
+    across: DryFriction | None
     stops: Float[Array, "D 4"] | None  # lower, upper, stiffness, damping
-
-    def friction(self, rate: Float[Array, " D"]) -> Float[Array, " D"]:
-        """Friction torque that opposes a motor-side ``rate``."""
-        if self.coulomb is None or self.v_eps is None:
-            return jnp.zeros_like(rate)
-        return self.coulomb * jnp.tanh(rate / self.v_eps)
-
-    def friction_slope(self, rate: Float[Array, " D"]) -> Float[Array, " D"]:
-        """Derivative of the friction torque with respect to the rate."""
-        if self.coulomb is None or self.v_eps is None:
-            return jnp.zeros_like(rate)
-        return self.coulomb / self.v_eps * (1 - jnp.tanh(rate / self.v_eps) ** 2)
 
     def stop_force(self, x: Float[Array, " D"]) -> Float[Array, " D"]:
         """Elastic force of the end stops on link-side coordinates."""
@@ -63,13 +118,52 @@ def _beyond(stops: Float[Array, "D 4"], x: Float[Array, " D"]) -> Float[Array, "
     return jnp.where(stiffness > 0, beyond, 0.0)
 
 
+def _per_dof(
+    robot: Robot, value: Callable[[Joint], Array], width: tuple[int, ...] = ()
+) -> Float[Array, " D ..."]:
+    """A value of every joint, for each of its coordinates."""
+    rows = [x for joint in robot.tree_joints for x in [value(joint)] * joint.dofs]
+    return jnp.stack(rows) if rows else jnp.zeros((0, *width), robot.gravity.dtype)
+
+
+def _dry_friction(robot: Robot, of: Callable[[Joint], Friction | None]) -> DryFriction | None:
+    found, like = [x for j in robot.tree_joints if (x := of(j)) is not None], robot.gravity
+    if not found:
+        return None
+    one = jnp.ones((), like.dtype)
+
+    def excess(j: Joint) -> Array:
+        x = of(j)
+        return or_zero(None if x is None or x.breakaway is None else x.breakaway - x.coulomb, like)
+
+    def stribeck(j: Joint) -> Array:
+        x = of(j)
+        return one if x is None or x.stribeck is None else x.stribeck
+
+    def stuck(field: str) -> Callable[[Joint], Array]:
+        return lambda j: or_zero((x := of(j)) and getattr(x, field), like)
+
+    rises = any(x.breakaway is not None for x in found)
+    sticks = any(x.bristle is not None for x in found)
+    return DryFriction(
+        coulomb=_per_dof(robot, lambda j: or_zero((x := of(j)) and x.coulomb, like)),
+        v_eps=_per_dof(robot, lambda j: one if (x := of(j)) is None else x.v_eps),
+        excess=_per_dof(robot, excess) if rises else None,
+        stribeck=_per_dof(robot, stribeck) if rises else None,
+        bristle=_per_dof(robot, stuck("bristle")) if sticks else None,
+        bristle_damping=_per_dof(robot, stuck("bristle_damping")) if sticks else None,
+        sticks=tuple(
+            (x := of(j)) is not None and x.bristle is not None
+            for j in robot.tree_joints
+            for _ in range(j.dofs)
+        ),
+    )
+
+
 def joint_hardware(robot: Robot) -> JointHardware:
     """The hardware of all tree joints; pure and traceable in the robot's leaves."""
     like, joints = robot.gravity, robot.tree_joints
-
-    def per_dof(value, width=()):
-        rows = [x for joint in joints for x in [value(joint)] * joint.dofs]
-        return jnp.stack(rows) if rows else jnp.zeros((0, *width), like.dtype)
+    per_dof = functools.partial(_per_dof, robot)
 
     def stops(joint):
         s = joint.stops
@@ -77,17 +171,14 @@ def joint_hardware(robot: Robot) -> JointHardware:
             return jnp.array([-jnp.inf, jnp.inf, 0.0, 0.0], like.dtype)
         return jnp.stack([s.lower, s.upper, s.stiffness, s.damping])
 
-    friction = any(j.friction is not None for j in joints)
     stopped = any(j.stops is not None for j in joints)
-    one = jnp.ones((), like.dtype)
-    coulomb = lambda j: or_zero(j.friction and j.friction.coulomb, like)
-    v_eps = lambda j: one if j.friction is None else j.friction.v_eps
     return JointHardware(
         stiffness=per_dof(lambda j: or_zero(j.stiffness, like)),
         damping=per_dof(lambda j: or_zero(j.damping, like)),
         rotor=per_dof(lambda j: rotor_and_gear(j, like)[0]),
         gear=per_dof(lambda j: rotor_and_gear(j, like)[1]),
-        coulomb=per_dof(coulomb) if friction else None,
-        v_eps=per_dof(v_eps) if friction else None,
+        motor=_dry_friction(robot, lambda j: j.friction),
+        output=_dry_friction(robot, lambda j: j.output_friction),
+        across=_dry_friction(robot, lambda j: j.spring_friction),
         stops=per_dof(stops, (4,)) if stopped else None,
     )

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates, Scalar, ScalarLike, Velocities
 from flexjax.drive import Drive
+from flexjax.mechanism._bristles import Sides, friction_torque
 from flexjax.mechanism._coordinates import (
     CoordinateLayout,
     flexible,
@@ -13,7 +14,7 @@ from flexjax.mechanism._coordinates import (
     motor_side,
     to_v,
 )
-from flexjax.mechanism._hardware import JointHardware
+from flexjax.mechanism._hardware import DryFriction, JointHardware
 from flexjax.numerics.term import Instant
 from flexjax.robot import Robot
 
@@ -63,14 +64,20 @@ def joint_forces(
     """Generalised forces at the coordinates q and the rates v."""
     x, xd = joint_coordinates(layout, q), v[: layout.dofs]
     xm, xmd = motor_side(layout, q, v)
+    sides = (x, xm), (xd, xmd)
     rate = jnp.where(flexible(layout), xd - xmd, xd) if layout.motors else xd
     damper = hardware.damping * rate
+    friction = lambda place: friction_torque(getattr(hardware, place), place, now.memory, *sides)
+    if hardware.across is not None:
+        damper = damper + friction("across")
     elastic = spring_forces(layout, hardware, q)
     driven = to_v(layout, drive.effort(robot, now.t, now.piece_time, xm, xmd, now.memory))
     stopped = 0.0 if hardware.stops is None else hardware.stop_slopes(x)[1] * xd
+    if hardware.output is not None:
+        stopped = stopped + friction("output")
     damped = _between(layout, -damper - stopped, damper)
-    if hardware.coulomb is not None:
-        damped = damped - to_v(layout, hardware.friction(xmd))
+    if hardware.motor is not None:
+        damped = damped - to_v(layout, friction("motor"))
     return JointForces(elastic, driven, damped)
 
 
@@ -82,6 +89,23 @@ def joint_energy(layout: CoordinateLayout, hardware: JointHardware, q: Coordinat
     xm, _ = motor_side(layout, q, jnp.zeros(layout.nv, q.dtype))
     springs = 0.5 * hardware.stiffness * (x - xm) ** 2
     return jnp.sum(springs + hardware.stop_energy(x))
+
+
+def _resisting(
+    friction: DryFriction, rate: Float[Array, " D"], cv: ScalarLike, cq: ScalarLike
+) -> Float[Array, " D"]:
+    """Slopes of the friction where it rises; a falling one would make the matrix indefinite.
+
+    That of bristles is their stiffness, which they have while they stick.
+    """
+    slope = cv * jnp.maximum(friction.slope(rate), 0.0)
+    return slope if friction.bristle is None else slope + cq * friction.bristle
+
+
+def joint_sides(layout: CoordinateLayout, q: Coordinates, v: Velocities) -> tuple[Sides, Sides]:
+    """Coordinates and rates of the joints, on the link's and on the motor's side."""
+    xm, xmd = motor_side(layout, q, v)
+    return (joint_coordinates(layout, q), xm), (v[: layout.dofs], xmd)
 
 
 def joint_stiffness(
@@ -101,11 +125,16 @@ def joint_stiffness(
     xm, xmd = motor_side(layout, q, v)
     kp, kd = drive.slopes(robot, now.t, now.piece_time, xm, xmd, now.memory)
     controller = cq * kp + cv * kd
-    if hardware.coulomb is not None:
-        controller = controller + cv * hardware.friction_slope(xmd)
+    if hardware.motor is not None:
+        controller = controller + _resisting(hardware.motor, xmd, cv, cq)
     joint = jnp.where(sprung, 0.0, cv * hardware.damping + controller)
+    if hardware.output is not None:
+        joint = joint + _resisting(hardware.output, v[: layout.dofs], cv, cq)
     if hardware.stops is not None:
         stiffness, damping = hardware.stop_slopes(x)
         joint = joint + cq * stiffness + cv * damping
-    spring = jnp.where(sprung, cq * hardware.stiffness + cv * hardware.damping, 0.0)
+    along = cq * hardware.stiffness + cv * hardware.damping
+    if hardware.across is not None:
+        along = along + _resisting(hardware.across, v[: layout.dofs] - xmd, cv, cq)
+    spring = jnp.where(sprung, along, 0.0)
     return joint, spring, jnp.where(sprung, controller, 0.0)

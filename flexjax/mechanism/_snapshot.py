@@ -5,6 +5,9 @@ import dataclasses
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from flexjax._types import Scalar, ScalarLike
+from flexjax.numerics.term import State
+
 
 class Energy(eqx.Module):
     """Energies [J] at one instant or along a run.
@@ -49,3 +52,13 @@ class Snapshot(eqx.Module):
 
 
 SNAPSHOT = frozenset(field.name for field in dataclasses.fields(Snapshot))
+
+
+def energy_of(parts: tuple[Scalar, Scalar, Scalar], y: State, bristles: ScalarLike = 0.0) -> Energy:
+    """The energies of a state from (kinetic, elastic, gravity) and the energy of bristles.
+
+    The work of friction counts as dissipated while a run is integrated; what bristles store of it
+    is elastic.
+    """
+    kinetic, elastic, gravity = parts
+    return Energy(kinetic, elastic + bristles, gravity, y.dissipated - bristles, y.work)

@@ -23,6 +23,7 @@ from flexjax.robot.files._load import (
 from flexjax.robot.files._urdf import load_urdf as load_urdf
 from flexjax.robot.parts._joint import (
     JOINT_DOFS as JOINT_DOFS,
+    Crosstalk as Crosstalk,
     Friction as Friction,
     Hub as Hub,
     Joint as Joint,

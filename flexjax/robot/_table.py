@@ -5,6 +5,12 @@ from typing import Any
 from flexjax.robot.parts._document import to_document
 from flexjax.robot.parts._fault import UNKNOWN
 
+# What the table of joints shows beside type, parent, child, spring and damper.
+JOINT_EXTRAS = (
+    *("offset", "rotation", "home", "friction", "output_friction", "spring_friction"),
+    *("hub", "mass", "motor", "stops"),
+)
+
 
 def columns(rows: list[list[str]], indent: str = "  ") -> list[str]:
     """Align rows of text in columns; the first row is the heading."""
@@ -25,9 +31,12 @@ def short(value: Any) -> str:
 
 
 def _table(value: dict) -> str:
-    return ", ".join(
-        f"{key} {short(v) if not isinstance(v, dict) else _table(v)}" for key, v in value.items()
-    )
+    def cell(v: Any) -> str:
+        if isinstance(v, list) and v and isinstance(v[0], dict):
+            return "; ".join(map(_table, v))
+        return _table(v) if isinstance(v, dict) else short(v)
+
+    return ", ".join(f"{key} {cell(v)}" for key, v in value.items())
 
 
 def robot_table(robot: Any) -> str:
@@ -98,11 +107,7 @@ def _section(section: Any) -> str:
 def _joint(joint: dict) -> list[str]:
     linear = joint["type"] in ("sliding", "prismatic")
     spring, damper = joint.get("stiffness"), joint.get("damping")
-    more = {
-        key: joint[key]
-        for key in ("offset", "rotation", "home", "friction", "hub", "mass", "motor", "stops")
-        if key in joint
-    }
+    more = {key: joint[key] for key in JOINT_EXTRAS if key in joint}
     text = "; ".join(
         f"{key} {_table(v) if isinstance(v, dict) else short(v)}" for key, v in more.items()
     )

@@ -16,7 +16,7 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import Robot, effort_unit, sensor_unit
 from flexjax.simulate._range import nan_outside_range, refuse_outside_range
-from flexjax.simulate._readings import read
+from flexjax.simulate._readings import static_readings
 from flexjax.simulate._rest import held_motors
 from flexjax.simulate._start import read_drive, starting_state
 from flexjax.simulate._tangent import (
@@ -258,7 +258,7 @@ def _matrices(
 
     def sensors(x, u):
         term, moved = at(x, u)
-        return read(model, term.drive, t, moved)
+        return static_readings(model, term.drive, t, moved)
 
     return *jax.jacfwd(rate, (0, 1))(zero, u0), *jax.jacfwd(sensors, (0, 1))(zero, u0)
 

@@ -234,7 +234,7 @@ def _stepper(
             t1 = jnp.where(row.tie, t1 + moment, jnp.where(t1 > t0, t1, t0 + nominal))
         memory = run.y.memory
         if memory:
-            memory = drive.sample(t0, t1, *term.motor_coordinates(run.y), memory)
+            memory = term.next_memory(t0, t1, run.y)
         y = State(run.y.mech, run.y.work, run.y.dissipated, memory)
         jump = row.jump if broken else False
         if jumping:

@@ -1,5 +1,7 @@
 """Sensor readings of one state, for linear models: the sensors' static part."""
 
+import dataclasses
+
 import equinox as eqx
 import jax.numpy as jnp
 import jax.tree_util as jtu
@@ -13,7 +15,7 @@ from flexjax.robot import Robot
 from flexjax.simulate.trajectory import Statistics, Trajectory, measure
 
 
-def read(
+def static_readings(
     model: AbstractModel, drive: Drive, t: Float[Array, ""], y: State, stations: int = 21
 ) -> Float[Array, " p"]:
     """(p,) readings of the robot's sensors at one state, without low-pass, delay and noise."""
@@ -43,7 +45,7 @@ def read(
 def _bare(robot: Robot) -> Robot:
     """The robot with its sensors' low-pass and delay left out."""
     sensors = tuple(
-        type(s)(s.name, s.kind, s.on, s.s, s.span, s.position, s.direction, s.gain, s.offset)
+        dataclasses.replace(s, lowpass=None, delay=None, noise=None, skew=None, quantum=None)
         for s in robot.sensors
     )
     return eqx.tree_at(lambda r: r.sensors, robot, sensors)

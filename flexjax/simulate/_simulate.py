@@ -19,6 +19,7 @@ from flexjax._types import NumbersLike, is_traced
 from flexjax.drive import Drive, Sampled
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import AbstractTerm, State
+from flexjax.robot import Robot
 from flexjax.simulate._adaptive import run_adaptive
 from flexjax.simulate._arguments import Run
 from flexjax.simulate._failure import raise_failure
@@ -107,7 +108,7 @@ def simulate(
     if adaptive is not None:
         if intervals is not None:
             raise ValueError("intervals: needs the fixed grid; leave adaptive out, or shorten ts.")
-        _refuse_sampled(drive)
+        _refuse_memory(drive, model.robot)
         adjoint = diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
         traj = run_adaptive(run, dt, adaptive, adjoint, max_steps)
     else:
@@ -195,7 +196,15 @@ def _refuse_progress(adaptive: diffrax.AbstractStepSizeController | None) -> Non
         )
 
 
-def _refuse_sampled(drive: Drive) -> None:
+def _refuse_memory(drive: Drive, robot: Robot) -> None:
+    """What advances once a step has no meaning where steps are tried and rejected."""
+    for joint in robot.tree_joints:
+        frictions = (joint.friction, joint.output_friction, joint.spring_friction)
+        if any(f is not None and f.bristle is not None for f in frictions):
+            raise ValueError(
+                f"adaptive: the bristles of joint {joint.name!r} need a fixed grid; leave "
+                "adaptive out, or leave bristle out of the friction."
+            )
     sampled = [name for name, act in drive.joints.items() if isinstance(act, Sampled)]
     if sampled:
         raise ValueError(

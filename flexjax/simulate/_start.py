@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
+from jaxtyping import Array, Float
 
 from flexjax._compile import filter_jit
 from flexjax._types import ScalarLike, is_traced
@@ -15,6 +16,7 @@ from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
+from flexjax.simulate._tangent import displaced, tangent_space
 
 
 def read_start(
@@ -72,6 +74,18 @@ def read_drive(drive: Drive | None, robot: Robot) -> Drive:
     return drive
 
 
+def displaced_start(
+    model: AbstractModel,
+    drive: Drive,
+    t0: ScalarLike,
+    start: Start | State,
+    dx: Float[Array, " n"],
+) -> State:
+    """The state at ``t0`` moved along a flat tangent, e.g. along the shape of a mode."""
+    term, y = model.term(drive), first_state(model, drive, t0, start)
+    return displaced(term, y, t0, tangent_space(term, y, t0)[1](dx))
+
+
 _first = filter_jit(first_state)
 
 
@@ -108,10 +122,10 @@ def _refuse_unlike(y: State, model: AbstractModel, drive: Drive) -> None:
     remembers = bool(y.memory or like.memory)
     if remembers and jtu.tree_structure(y.memory) != jtu.tree_structure(like.memory):
         raise ValueError(
-            f"start.memory: of sampled controllers at {', '.join(y.memory) or 'no joint'}; "
-            "expected "
-            f"{', '.join(like.memory) or 'none'}, as in the drive. Replace it: dataclasses.replace("
-            "start, memory=drive.initial_memory(robot))."
+            "start.memory: of sampled controllers and bristles at "
+            f"{', '.join(y.memory) or 'no joint'}; expected {', '.join(like.memory) or 'none'}, as "
+            "in drive and robot. Replace it: dataclasses.replace(start, memory=model.initial_state("
+            "drive, 0.0, fx.Start()).memory)."
         )
     for field in ("mech", "memory") if remembers else ("mech",):
         given, wanted = getattr(y, field), getattr(like, field)

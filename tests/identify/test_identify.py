@@ -127,9 +127,8 @@ def test_what_the_solver_moves(model, noisy):
     """Relative changes down to a half, positive beyond; a change of z without a logarithm."""
     problem = build(model, [noisy], [*FREE, "sensors.link-angle.offset"], dt=DT)
     z0 = jnp.full(len(FREE) + 1, 0.2)
-    objective = Objective(
-        problem, measure_data(problem, [noisy])[0], z0, jnp.ones(()), jnp.zeros(())
-    )
+    measured = measure_data(problem, [noisy])[0]
+    objective = Objective(problem, measured, z0, jnp.ones(()), jnp.zeros(()), jnp.ones_like(z0))
     for u in (-3.0, -0.5, -0.2, 0.0, 0.7):
         z, slope = objective.at(jnp.full_like(z0, u))
         shares = problem.parameters.values(z)[:-1] / problem.parameters.values(z0)[:-1]

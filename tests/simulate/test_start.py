@@ -75,10 +75,10 @@ def test_states_of_other_models_are_refused(name):
 def test_memory_of_another_drive_is_refused():
     hold = fx.Sampled(lambda t, q, qd, p: 0.0 * qd[0], period=0.01)
     drive = fx.Drive(joints={"joint0": hold})
-    with pytest.raises(ValueError, match=r"start\.memory.*initial_memory"):
+    with pytest.raises(ValueError, match=r"start\.memory.*initial_state"):
         fx.simulate(model(RIGID[0]), drive, TS, dt=0.01, start=rest(RIGID[0]))
     y = fx.simulate(model(RIGID[0]), drive, TS, dt=0.01).final
-    with pytest.raises(ValueError, match=r"start\.memory.*initial_memory"):
+    with pytest.raises(ValueError, match=r"start\.memory.*initial_state"):
         fx.simulate(model(RIGID[0]), None, TS, dt=0.01, start=y)
 
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from flexjax._rules import stop
 from flexjax._types import Coordinates, Matrix3, PieceTime, Scalar, ScalarLike, Vector3, Velocities
@@ -36,7 +36,12 @@ from flexjax.formulation.moving_beam._strain import (
     element_stiffnesses,
     strain_energy,
 )
-from flexjax.mechanism import JointHardware, centreline_pose
+from flexjax.mechanism import (
+    JointHardware,
+    advanced_bristles,
+    centreline_pose,
+    friction_torque,
+)
 from flexjax.numerics.linalg import ElementChainFactors, factor_elements, solve_elements
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import (
@@ -87,6 +92,15 @@ class MovingBeamTerm(AbstractLagrangianTerm):
 
     def motor_coordinates(self, y: State) -> tuple[JointValues, JointValues]:
         return y.mech.q[: self.layout.dofs], y.mech.v[: self.layout.dofs]
+
+    def joint_sides(self, q: Coordinates, v: Velocities):
+        """Coordinates and rates of the joints, twice: none has a spring to its motor."""
+        x, xd = q[: self.layout.dofs], v[: self.layout.dofs]
+        return (x, x), (xd, xd)
+
+    def next_memory(self, t0: ScalarLike, t1: ScalarLike, y: State) -> PyTree:
+        memory = super().next_memory(t0, t1, y)
+        return advanced_bristles(self.hardware, memory, *self.joint_sides(y.mech.q, y.mech.v))
 
     @property
     def locked(self) -> np.ndarray:
@@ -214,7 +228,10 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         if self.drive.loads:
             # Generalised forces of the loads: slopes of their power.
             driven = driven + jax.grad(lambda v: self._load_power(now, q, v))(jnp.zeros_like(q))
-        joint = -(hardware.damping + hardware.stop_slopes(x)[1]) * xd - hardware.friction(xd)
+        joint = -(hardware.damping + hardware.stop_slopes(x)[1]) * xd
+        if hardware.motor is not None:
+            sides = self.joint_sides(q, v)
+            joint = joint - friction_torque(hardware.motor, "motor", now.memory, *sides)
         damped = jnp.concatenate([joint, rest])
         if self.arm.viscous or self.arm.dragged:
 
@@ -325,7 +342,11 @@ class MovingBeamTerm(AbstractLagrangianTerm):
             )
         kp, kd = self.drive.slopes(self.robot, now.t, now.piece_time, x, xd, now.memory)
         stiffness, damping = hardware.stop_slopes(x)
-        damping = hardware.damping + kd + hardware.friction_slope(xd) + damping
+        damping = hardware.damping + kd + damping
+        if hardware.motor is not None:
+            damping = damping + jnp.maximum(hardware.motor.slope(xd), 0.0)
+            if hardware.motor.bristle is not None:
+                stiffness = stiffness + hardware.motor.bristle
         diagonal = cv * damping + cq * (kp + stiffness)
         return factor_elements(layout.node, E, border, joint + jnp.diag(diagonal), ~self.locked[:D])
 

@@ -38,7 +38,10 @@ from flexjax.mechanism import (
     Energy,
     JointHardware,
     Start,
+    bristle_energy,
     chain_order,
+    energy_of,
+    initial_memory,
     joint_hardware,
     serial_refusals,
 )
@@ -272,7 +275,7 @@ class MovingBeamModel(AbstractModel):
             lengths = np.array(layout.lengths, int)
             bent, bent_rate = bent_unknowns(self.arm, layout, shapes, q[lengths], v[lengths])
             q, v = jnp.concatenate([q[:D], bent]), jnp.concatenate([v[:D], bent_rate])
-        memory = drive.initial_memory(self.robot)
+        memory = initial_memory(drive, self.robot)
         return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, memory)
 
     def matrices(
@@ -300,8 +303,10 @@ class MovingBeamModel(AbstractModel):
         return found
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
-        energies = self.term(drive).energies(Instant(t, piece_time), y.mech.q, y.mech.v)
-        return Energy(*energies, y.dissipated, y.work)
+        term = self.term(drive)
+        energies = term.energies(Instant(t, piece_time), y.mech.q, y.mech.v)
+        bristles = bristle_energy(term.hardware, y.memory, *term.joint_sides(y.mech.q, y.mech.v))
+        return energy_of(energies, y, bristles)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return DiscreteGradient()

@@ -26,7 +26,7 @@ from flexjax.numerics.screw._components_first import (
     rotate_by,
     space_of,
 )
-from flexjax.numerics.term import Instant, PortState, PortTangent
+from flexjax.numerics.term import Instant, PortState, PortTangent, State
 from flexjax.robot import Robot
 
 # Rotation, position and twist of the ground.
@@ -295,6 +295,17 @@ class Assembly(eqx.Module):
 
     def momentum(self, V: Float[Array, "d L K"]) -> Float[Array, "d L K"]:
         return momentum(self.parameters.mass, self.parameters.mass_coupling, V)
+
+    def advanced_memory(self, memory: PyTree, mech: PortState) -> PyTree:
+        """The memory for the step that starts at ``mech``."""
+        sides = mechanism.joint_sides(self.structure.coordinates, mech.q, mech.v)
+        return mechanism.advanced_bristles(self.parameters.hardware, memory, *sides)
+
+    def energy_of(self, t: ScalarLike, y: State, piece_time: PieceTime) -> mechanism.Energy:
+        """All energies of a state."""
+        sides = mechanism.joint_sides(self.structure.coordinates, y.mech.q, y.mech.v)
+        bristles = mechanism.bristle_energy(self.parameters.hardware, y.memory, *sides)
+        return mechanism.energy_of(self.energies(t, y.mech, piece_time), y, bristles)
 
     def joint_forces(
         self, t: ScalarLike, q: Coordinates, v: Velocities, piece_time: PieceTime, memory: PyTree

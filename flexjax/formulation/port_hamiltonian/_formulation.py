@@ -35,10 +35,11 @@ from flexjax.formulation.port_hamiltonian._parameters import (
     structure_of,
 )
 from flexjax.formulation.port_hamiltonian._start import initial_state
-from flexjax.mechanism import Energy, Start, flexible_joint_refusals
+from flexjax.mechanism import Energy, Start, flexible_joint_refusals, initial_memory
 from flexjax.numerics.solver import ImplicitMidpoint
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
+from flexjax.robot.check._joint import FRICTIONS
 
 
 class PortHamiltonian(AbstractFormulation):
@@ -131,7 +132,7 @@ class PortHamiltonianModel(AbstractModel):
 
     def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
         mech = initial_state(self.assembly(drive), t0, start)
-        return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
+        return State.fresh(mech, self.robot.gravity.dtype, initial_memory(drive, self.robot))
 
     def outputs(
         self,
@@ -148,8 +149,7 @@ class PortHamiltonianModel(AbstractModel):
         return outputs(self.assembly(drive), t, y, s, piece_time, now, names)
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
-        energies = self.assembly(drive).energies(t, y.mech, piece_time)
-        return Energy(*energies, y.dissipated, y.work)
+        return self.assembly(drive).energy_of(t, y, piece_time)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ImplicitMidpoint()
@@ -172,7 +172,7 @@ def _joint_refusals(robot: Robot) -> list[str]:
                 f"joints.{j.name}: a {j.type} joint closes a loop; expected a revolute, "
                 "spherical or fixed joint"
             )
-        for field in ("stiffness", "damping", "friction", "hub", "mass", "motor", "stops"):
+        for field in ("stiffness", "damping", *FRICTIONS, "hub", "mass", "motor", "stops"):
             if getattr(j, field) is not None:
                 faults.append(
                     f"joints.{j.name}.{field}: hardware on a joint that closes a loop; put it on "

@@ -13,7 +13,7 @@ from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import Accelerations
 from flexjax.formulation.port_hamiltonian._joint import pick
 from flexjax.formulation.port_hamiltonian._link import without_shear
-from flexjax.mechanism import Energy, centreline_pose
+from flexjax.mechanism import centreline_pose
 from flexjax.mechanism.chain._observe import point_acceleration, spatial_pose, spatial_vector
 from flexjax.numerics.linalg._components_first import components_last
 from flexjax.numerics.screw import se3
@@ -44,7 +44,7 @@ def outputs(
     found = {"q": arm.coordinates(mech.q), "qd": mech.v[:dofs]}
     found["motor"] = arm.motor_side(mech.q, mech.v)[0]
     if "energy" in names:
-        found["energy"] = Energy(*arm.energies(t, mech, piece_time), y.dissipated, y.work)
+        found["energy"] = arm.energy_of(t, y, piece_time)
     if now is not None:
         motors = np.array(structure.coordinates.motors, int)
         effort = now.effort[:dofs].at[motors].set(now.effort[dofs:])

@@ -109,6 +109,18 @@ class TransferMatrix(AbstractFormulation):
                     f"joints.{j.name}.type: {j.type}; expected {', '.join(types[:-1])} or "
                     f"{types[-1]}"
                 )
+        for j in robot.tree_joints:
+            for field in ("output_friction", "spring_friction"):
+                if getattr(j, field) is not None:
+                    faults.append(
+                        f"joints.{j.name}.{field}: expected friction on the motor's side; between "
+                        "a joint spring and the half segment beside it there is no coordinate"
+                    )
+            if j.friction is not None and j.friction.bristle is not None:
+                faults.append(
+                    f"joints.{j.name}.friction.bristle: expected friction without bristles; the "
+                    "sweep over a step takes its slope with respect to the rate only"
+                )
         for link in robot.links:
             for field in ("mass", "modal"):
                 if link.damping is not None and getattr(link.damping, field) is not None:

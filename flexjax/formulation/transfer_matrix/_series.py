@@ -118,7 +118,7 @@ class JointLaw(eqx.Module):
     @property
     def linear(self) -> bool:
         """Static: neither friction nor limits, so that one Newton step gives the rate."""
-        return not self.drive.limited(self.robot) and self.hardware.coulomb is None
+        return not self.drive.limited(self.robot) and self.hardware.motor is None
 
     def torques(
         self, x: PerDof, xd: PerDof, deflection: PerDof, rate: PerDof
@@ -135,7 +135,10 @@ class JointLaw(eqx.Module):
             jnp.where(measured, own, xd),
             self.memory,
         )
-        return effort, self.damping * own + self.hardware.friction(own)
+        resistance = self.damping * own
+        if self.hardware.motor is not None:
+            resistance = resistance + self.hardware.motor.torque(own)
+        return effort, resistance
 
     def near(self, x: PerDof, xd: PerDof, deflection: PerDof, rate: PerDof) -> "NearJoint":
         """Torque and its slopes at one point."""
@@ -254,7 +257,9 @@ def joint_torques(
     """Torques at bodies rotated by ``x``: of a state with ``deflection``, or at the end of the step
     that ``history`` starts."""
     kp, kd = law.drive.slopes(law.robot, law.t, law.piece_time, x, xd, law.memory)
-    kd = kd + law.damping + law.hardware.friction_slope(xd)
+    kd = kd + law.damping
+    if law.hardware.motor is not None:
+        kd = kd + law.hardware.motor.slope(xd)
     zero = jnp.zeros_like(x)
     if not law.series.any():
         return SeriesTorque(*law.torques(x, xd, zero, zero), kp, kd, zero, zero)

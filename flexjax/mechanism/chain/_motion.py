@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, PyTree
 
 from flexjax._types import Coordinates, PieceTime, ScalarLike, Velocities
 from flexjax.mechanism import _coordinates as coordinates
+from flexjax.mechanism._bristles import advanced_bristles, bristle_energy
+from flexjax.mechanism._joint_forces import joint_sides
 from flexjax.mechanism.chain._kinematics import (
     Kinematics,
     at_tip,
@@ -96,6 +98,16 @@ class AbstractMovingChain(AbstractLagrangianTerm):
 
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         return coordinates.motor_side(self.layout.coordinates, y.mech.q, y.mech.v)
+
+    def next_memory(self, t0: ScalarLike, t1: ScalarLike, y: State) -> PyTree:
+        memory = super().next_memory(t0, t1, y)
+        sides = joint_sides(self.layout.coordinates, y.mech.q, y.mech.v)
+        return advanced_bristles(self.parameters.hardware, memory, *sides)
+
+    def bristle_energy(self, y: State) -> ScalarLike:
+        """Energy of the joints' bristles."""
+        sides = joint_sides(self.layout.coordinates, y.mech.q, y.mech.v)
+        return bristle_energy(self.parameters.hardware, y.memory, *sides)
 
     def _rows(
         self, joints: Float[Array, " D"], shapes: Eta, rotors: Velocities | None = None

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from flexjax._results import Status
 from flexjax._types import Coordinates, PieceTime, ScalarLike
-from flexjax.mechanism import Energy
+from flexjax.mechanism._snapshot import energy_of
 from flexjax.mechanism.chain._kinematics import mv
 from flexjax.mechanism.chain._links import AbstractSlidingLinks
 from flexjax.mechanism.chain._records import InverseDynamics, KinematicState
@@ -75,7 +75,8 @@ def chain_outputs(
     if names & (SECTIONS | DYNAMIC | {"energy"}):
         motion = term.motion(now, q, v)
         if "energy" in names:
-            found["energy"] = Energy(*term.energies(now, q, v, motion), y.dissipated, y.work)
+            energies = term.energies(now, q, v, motion)
+            found["energy"] = energy_of(energies, y, term.bristle_energy(y))
         needs = None
         if names & DYNAMIC:
             a, frames_acceleration = term.forward(now, motion)

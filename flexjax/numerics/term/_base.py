@@ -22,7 +22,8 @@ else:
 
 class State(eqx.Module):
     """State of a simulation: the formulation's own ``mech``, the work of the drive and the energy
-    dissipated since the start, and the memory of sampled controllers. ``traj.final`` is one; pass
+    dissipated since the start, and the memory of sampled controllers and of bristles (what changes
+    once a step). ``traj.final`` is one; pass
     it as ``start`` to continue. ``origin`` names the formulation of ``mech``, if known."""
 
     mech: PyTree
@@ -106,6 +107,10 @@ class AbstractTerm(diffrax.AbstractTerm):
     @abc.abstractmethod
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
+
+    def next_memory(self, t0: ScalarLike, t1: ScalarLike, y: State) -> PyTree:
+        """The memory with which the step from t0 to t1 runs: sampled controllers measure ``y``."""
+        return self.drive.sample(t0, t1, *self.motor_coordinates(y), y.memory)
 
     @property
     def no_ode(self) -> str | None:

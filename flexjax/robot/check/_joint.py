@@ -18,6 +18,7 @@ from flexjax.robot.parts._fault import (
 from flexjax.robot.parts._fields import FULL_ROTATION, SMALLER
 
 GROUND = "ground"
+FRICTIONS = ("friction", "output_friction", "spring_friction")
 
 
 def check_joint(faults: Faults, path: str, joint: dict, document: dict) -> None:
@@ -84,7 +85,7 @@ def _check_axes(faults: Faults, path: str, joint: dict, document: dict) -> None:
 def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
     kind = joint["type"]
     if JOINT_DOFS[kind] == 0:
-        for key in ("stiffness", "damping", "friction", "motor", "home"):
+        for key in ("stiffness", "damping", *FRICTIONS, "motor", "home"):
             if key in joint:
                 faults.add(
                     f"{path}.{key}",
@@ -92,6 +93,7 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
                     f"no {key} on a fixed joint",
                     f"Use a revolute joint, or remove {key}.",
                 )
+    _check_friction(faults, path, joint)
     stops = joint.get("stops")
     if stops is not None and stops is not UNKNOWN and JOINT_DOFS[kind] != 1:
         faults.add(
@@ -110,6 +112,36 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
                     f"less than {large} ({upper:g})",
                     "Swap the two.",
                 )
+
+
+def _check_friction(faults: Faults, path: str, joint: dict) -> None:
+    for key in FRICTIONS[1:]:
+        if key in joint and "stiffness" not in joint and JOINT_DOFS[joint["type"]]:
+            faults.add(
+                f"{path}.{key}",
+                joint[key],
+                f"no {key} on a joint without stiffness",
+                "A rigid joint has one side: use friction, or give the joint a stiffness.",
+            )
+    for key in FRICTIONS:
+        friction = joint.get(key)
+        if not isinstance(friction, dict):
+            continue
+        if ("breakaway" in friction) != ("stribeck" in friction):
+            missing = "stribeck" if "breakaway" in friction else "breakaway"
+            faults.add(
+                f"{path}.{key}.{missing}",
+                None,
+                "breakaway and stribeck together",
+                f"Give {missing} too, or neither.",
+            )
+        if "bristle_damping" in friction and "bristle" not in friction:
+            faults.add(
+                f"{path}.{key}.bristle", None, "bristle with bristle_damping", "Give it too."
+            )
+        low, high = number(friction.get("coulomb")), number(friction.get("breakaway"))
+        if low is not None and high is not None and high < low:
+            faults.add(f"{path}.{key}.breakaway", high, f"at least coulomb ({low:g})")
 
 
 def _check_angles(faults: Faults, path: str, joint: dict) -> None:

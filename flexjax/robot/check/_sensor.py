@@ -52,8 +52,19 @@ def check_sensor(faults: Faults, path: str, sensor: dict, document: dict) -> Non
         )
     if span is not None and len(span) == 2 and span[0] >= span[1]:
         faults.add(f"{path}.span", span, "two stations in increasing order", "Swap the two.")
+    _check_crosstalk(faults, path, sensor, document)
     direction = numbers(sensor.get("direction"))
     if direction is not None and not any(direction):
         faults.add(
             f"{path}.direction", direction, "a vector other than zero", "For example [0, 1, 0]."
         )
+
+
+def _check_crosstalk(faults: Faults, path: str, sensor: dict, document: dict) -> None:
+    others = [name for name in names_of(document, "sensors") if name != sensor.get("name")]
+    parts = sensor.get("crosstalk")
+    for i, part in enumerate(parts if isinstance(parts, list) else []):
+        name = part.get("sensor") if isinstance(part, dict) else None
+        if isinstance(name, str) and name not in others:
+            where = f"{path}.crosstalk[{i}].sensor"
+            faults.add(where, name, f"the name of another sensor ({one_of(others)})")

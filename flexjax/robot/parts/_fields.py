@@ -143,6 +143,14 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {
     "Friction": {
         "coulomb": Parameter("N m|N", "not negative", "dry friction"),
         "v_eps": Parameter("rad/s|m/s", "positive", "speed over which dry friction changes sign"),
+        "breakaway": Parameter("N m|N", "not negative", "dry friction at low speed"),
+        "stribeck": Parameter(
+            "rad/s|m/s", "positive", "speed over which friction falls from breakaway to coulomb"
+        ),
+        "bristle": Parameter("N m/rad|N/m", "positive", "stiffness before the friction slides"),
+        "bristle_damping": Parameter(
+            "N m s/rad|N s/m", "not negative", "damping of the bristles' deflection"
+        ),
     },
     "Hub": {
         "mass": Parameter("kg", "not negative", "mass at the joint"),
@@ -191,6 +199,7 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {
         "frequency": Parameter("Hz", "positive", "corner frequency"),
         "zeta": Parameter("", "positive", "damping ratio"),
     },
+    "Crosstalk": {"gain": Parameter("", "finite", "reading per unit of the other quantity")},
     "Sensor": {
         "s": Parameter("", "station", "station on the link"),
         "span": Parameter("", "station", "stations between which a flex sensor measures", ((2,),)),
@@ -200,6 +209,9 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {
         "offset": Parameter("", "finite", "offset of the reading"),
         "delay": Parameter("s", "not negative", "delay"),
         "noise": Parameter("", "not negative", "standard deviation of the noise"),
+        "drift": Parameter("1/s", "finite", "rate of the offset"),
+        "skew": Parameter("", "finite", "share by which the sensor's clock runs fast"),
+        "quantum": Parameter("", "positive", "step to which the reading is rounded"),
     },
 }
 

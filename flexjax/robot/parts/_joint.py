@@ -8,17 +8,31 @@ from flexjax.robot.parts._choices import JOINT_DOFS as JOINT_DOFS
 
 
 class Friction(eqx.Module):
-    """Dry friction ``coulomb * tanh(rate / v_eps)`` of a joint.
+    """Dry friction ``level * tanh(rate / v_eps)`` of a joint.
 
-    Viscous friction is the joint's ``damping``.
+    The level is ``coulomb``. With ``breakaway`` and ``stribeck`` it falls with the speed, as
+    ``coulomb + (breakaway - coulomb) * exp(-(rate / stribeck)^2)``. Viscous friction is the
+    joint's ``damping``.
+
+    With ``bristle`` the friction sticks: it is the force of bristles that bend before they slide
+    (Dahl's model; with ``bristle_damping`` LuGre's), with the level as its limit. Then ``v_eps``
+    has no effect, and the bristles' energy counts as elastic.
 
     Arguments:
         coulomb: friction at high speed [N m or N].
         v_eps: speed over which the friction changes sign [rad/s or m/s].
+        breakaway: friction at low speed [N m or N].
+        stribeck: speed over which the friction falls from ``breakaway`` to ``coulomb``.
+        bristle: stiffness of the bristles [N m/rad or N/m].
+        bristle_damping: damping of their deflection [N m s/rad or N s/m].
     """
 
     coulomb: Float[Array, ""] = eqx.field(converter=as_float)
     v_eps: Float[Array, ""] = eqx.field(converter=as_float, default=1e-2)
+    breakaway: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    stribeck: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    bristle: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    bristle_damping: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
 
 
 class Hub(eqx.Module):
@@ -96,7 +110,10 @@ class Joint(eqx.Module):
         stiffness: stiffness of the spring between motor and child [N m/rad or N/m]. A joint
             without it is rigid.
         damping: viscous damping [N m s/rad or N s/m].
-        friction, hub, motor, stops: hardware of the joint.
+        friction: dry friction on the motor's side of the spring. A Motion overcomes it.
+        output_friction: dry friction on the child's side of the spring.
+        spring_friction: dry friction between the two sides of the spring: hysteresis of a gear.
+        hub, motor, stops: hardware of the joint.
         mass: mass of the joint [kg].
         loop: whether the joint closes a kinematic loop.
         child_at: end of the child at which a loop joint acts, "base" or "tip".
@@ -114,6 +131,8 @@ class Joint(eqx.Module):
     stiffness: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     damping: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     friction: Friction | None = None
+    output_friction: Friction | None = None
+    spring_friction: Friction | None = None
     hub: Hub | None = None
     mass: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     motor: Motor | None = None
@@ -177,10 +196,23 @@ class Lowpass(eqx.Module):
     zeta: Float[Array, ""] = eqx.field(converter=as_float, default=0.7071067811865476)
 
 
+class Crosstalk(eqx.Module):
+    """A share of another sensor's quantity in the reading of a sensor, before its low-pass.
+
+    Arguments:
+        sensor: name of the other sensor; its own gain, offset, low-pass and delay do not count.
+        gain: reading per unit of the other quantity.
+    """
+
+    sensor: str = eqx.field(static=True)
+    gain: Float[Array, ""] = eqx.field(converter=as_float)
+
+
 class Sensor(eqx.Module):
     """A sensor on a joint or a link.
 
-    The reading is ``gain * value + offset``, followed by low-pass filter, delay and noise.
+    The reading is ``gain * value + offset`` plus cross-talk, followed by low-pass filter, delay,
+    drift and noise.
 
     Arguments:
         name: name of the sensor, which is its column in recordings.
@@ -194,6 +226,10 @@ class Sensor(eqx.Module):
         gain, offset: scale and offset of the reading.
         delay: delay [s].
         lowpass: filter of the reading.
+        crosstalk: shares of other sensors' quantities, :class:`Crosstalk` each.
+        drift: rate at which the offset changes from the first output on [1/s].
+        skew: share by which the sensor's clock runs fast; its times start with the run's.
+        quantum: step to which the reading is rounded; the derivative is that without rounding.
         noise: standard deviation of the noise; :func:`flexjax.measure` takes the random key.
     """
 
@@ -209,3 +245,7 @@ class Sensor(eqx.Module):
     delay: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     lowpass: Lowpass | None = None
     noise: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    crosstalk: tuple[Crosstalk, ...] = eqx.field(converter=tuple, default=())
+    drift: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    skew: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    quantum: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)

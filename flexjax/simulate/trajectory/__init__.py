@@ -11,7 +11,10 @@ from flexjax.simulate.trajectory._quantities import (
     settling_time as settling_time,
     surface_strain as surface_strain,
 )
-from flexjax.simulate.trajectory._sensors import measure as measure
+from flexjax.simulate.trajectory._sensors import (
+    measure as measure,
+    sensor_readings as sensor_readings,
+)
 from flexjax.simulate.trajectory._stations import read_stations as read_stations
 from flexjax.simulate.trajectory._trajectory import (
     Sections as Sections,

@@ -1,5 +1,7 @@
 """Sensors evaluated on a trajectory, also inside a loss."""
 
+from collections.abc import Mapping, Sequence
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -66,8 +68,13 @@ def _lowpass(
     x: Float[Array, " T"],
     frequency: Float[Array, ""],
     zeta: Float[Array, ""],
+    away: Float[Array, "2"] | None = None,
 ) -> Float[Array, " T"]:
-    """Second-order low-pass from steady state, exact for input that is linear between samples."""
+    """Second-order low-pass, exact for input that is linear between samples.
+
+    ``away``: distance of its output, and of the output's rate over its corner, from steady state
+    at the start.
+    """
     w = 2 * jnp.pi * frequency
     A = jnp.array([[0.0, 1.0], [0.0, 0.0]], ts.dtype) + jnp.stack(
         [jnp.zeros(2, ts.dtype), jnp.stack([-(w**2), -2 * zeta * w])]
@@ -85,8 +92,23 @@ def _lowpass(
         return new, new[0]
 
     start = jnp.stack([x[0], jnp.zeros_like(x[0])])
+    if away is not None:
+        start = start + jnp.stack([away[0], w * away[1]])
     _, rest = jax.lax.scan(step, start, (moves, x[:-1], jnp.diff(x) / dts))
-    return jnp.concatenate([x[:1], rest])
+    return jnp.concatenate([start[:1], rest])
+
+
+def _recorded(sensor: Sensor, ts: Float[Array, " T"], x: Float[Array, " T"]) -> Array:
+    """What a logger stores of a filtered reading: delay and clock, drift, steps."""
+    if sensor.delay is not None or sensor.skew is not None:
+        true = ts if sensor.skew is None else ts - sensor.skew * (ts - ts[0])
+        x = jnp.interp(true if sensor.delay is None else true - sensor.delay, ts, x)
+    if sensor.drift is not None:
+        x = x + sensor.drift * (ts - ts[0])
+    if sensor.quantum is not None:
+        # The derivative is that of the reading before it is rounded.
+        x = x + jax.lax.stop_gradient(sensor.quantum * jnp.round(x / sensor.quantum) - x)
+    return x
 
 
 def measure(
@@ -108,15 +130,35 @@ def measure(
     >>> readings = fx.measure(traj)  # doctest: +SKIP
     """
     robot = traj.robot if robot is None else robot
-    traj = traj.whole()
-    out = {}
+    values = sensor_readings(traj, robot, [sensor.name for sensor in robot.sensors])
+    if key is None:
+        return values
     for i, sensor in enumerate(robot.sensors):
+        if sensor.noise is not None:
+            x = values[sensor.name]
+            noise = jax.random.normal(jax.random.fold_in(key, i), x.shape, x.dtype)
+            values[sensor.name] = x + sensor.noise * noise
+    return values
+
+
+def sensor_readings(
+    traj: Trajectory,
+    robot: Robot,
+    names: Sequence[str],
+    filters: Mapping[str, Float[Array, "2"]] | None = None,
+) -> dict[str, Float[Array, " T"]]:
+    """Readings of the named sensors without noise.
+
+    ``filters``: starts of low-pass filters away from steady state, by sensor (see `_lowpass`).
+    """
+    traj, known, out = traj.whole(), {s.name: s for s in robot.sensors}, {}
+    for name in names:
+        sensor = known[name]
         x = sensor.gain * _raw(sensor, robot, traj) + sensor.offset
+        for part in sensor.crosstalk:
+            x = x + part.gain * _raw(known[part.sensor], robot, traj)
         if sensor.lowpass is not None:
-            x = _lowpass(traj.ts, x, sensor.lowpass.frequency, sensor.lowpass.zeta)
-        if sensor.delay is not None:
-            x = jnp.interp(traj.ts - sensor.delay, traj.ts, x)
-        if key is not None and sensor.noise is not None:
-            x = x + sensor.noise * jax.random.normal(jax.random.fold_in(key, i), x.shape, x.dtype)
-        out[sensor.name] = x
+            away = (filters or {}).get(name)
+            x = _lowpass(traj.ts, x, sensor.lowpass.frequency, sensor.lowpass.zeta, away)
+        out[name] = _recorded(sensor, traj.ts, x)
     return out

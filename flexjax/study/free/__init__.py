@@ -4,6 +4,7 @@ from flexjax.study.free._free import (
     Free as Free,
     FreeLike as FreeLike,
     Parameters as Parameters,
+    Target as Target,
     as_free as as_free,
     check_range as check_range,
     listed as listed,

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float
 
 from flexjax.drive import Drive
@@ -130,6 +131,16 @@ class Parameters(eqx.Module):
         shares = jnp.log(jnp.where(log, values, 1.0) / jnp.where(log, mean, 1.0))
         return jnp.where(log, shares * mean, values - mean) / sd
 
+    def among(self, keep: np.ndarray, more: Sequence[dict]) -> "Parameters":
+        """The parameters of a mask, and rows of further ones."""
+        rows = [
+            {"name": self.names[k], "unit": self.units[k], "kind": self.kinds[k]}
+            | {"targets": self.targets[k]}
+            | {c: float(getattr(self, c)[k]) for c in COLUMNS}
+            for k in np.flatnonzero(keep)
+        ]
+        return _from_rows([*rows, *more], self.start.dtype)
+
     def place(
         self,
         tree: Any,
@@ -165,13 +176,14 @@ def parameters(
     starts: list[Start],
     labels: list[str],
     sizes: dict[str, float],
+    more: Sequence[dict] = (),
 ) -> Parameters:
     """Expand ``free`` on a robot and on the drives and starts of the experiments.
 
-    ``sizes``: typical size of the readings of each sensor.
+    ``sizes``: typical size of the readings of each sensor. ``more``: rows of further parameters.
     """
     items = listed(free)
-    if not items:
+    if not items and not more:
         raise ValueError(
             "free: none; expected at least one free parameter, e.g. 'links.*.material.E'. "
             "fx.paths(robot) lists the parameters of a robot."
@@ -189,6 +201,7 @@ def parameters(
             if item.tie is None
             else [_row(item, found, sizes)]
         )
+    rows += more
     names = [row["name"] for row in rows]
     twice = sorted({n for n in names if names.count(n) > 1})
     seen = [(t.root, t.steps, t.index, t.experiment) for row in rows for t in row["targets"]]
@@ -196,13 +209,20 @@ def parameters(
         raise ValueError(
             f"free: {', '.join(twice) or 'a parameter'} is named twice; expected each once."
         )
-    column = lambda key: jnp.asarray([row[key] for row in rows], robot.gravity.dtype)
+    return _from_rows(rows, robot.gravity.dtype)
+
+
+COLUMNS = ("start", "lower", "upper", "scale", "prior_mean", "prior_sd")
+
+
+def _from_rows(rows: Sequence[dict], dtype: DTypeLike) -> Parameters:
+    column = lambda key: jnp.asarray([row[key] for row in rows], dtype)
     return Parameters(
-        tuple(names),
+        tuple(r["name"] for r in rows),
         tuple(r["unit"] for r in rows),
         tuple(r["kind"] for r in rows),
         tuple(tuple(r["targets"]) for r in rows),
-        *(column(k) for k in ("start", "lower", "upper", "scale", "prior_mean", "prior_sd")),
+        *(column(k) for k in COLUMNS),
     )
 
 

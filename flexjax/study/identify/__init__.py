@@ -1,5 +1,9 @@
 """Estimate robot parameters from measured data, with confidence intervals."""
 
+from flexjax.study.identify._compare_models import (
+    ModelComparison as ModelComparison,
+    compare_models as compare_models,
+)
 from flexjax.study.identify._design import Design as Design, design as design
 from flexjax.study.identify._identify import identify as identify
 from flexjax.study.identify._posterior import (
@@ -20,3 +24,4 @@ from flexjax.study.identify.records._dataset import (
     load_dataset as load_dataset,
 )
 from flexjax.study.identify.records._experiment import Experiment as Experiment
+from flexjax.study.identify.records._unknown_start import UnknownStart as UnknownStart

@@ -189,6 +189,4 @@ def _tuning(tune: FreeLike, problem: Problem, drive: Drive) -> Parameters:
         )
         for i in items
     ]
-    return parameters(
-        items, problem.model.robot, [drive], [problem.groups[0].starts[0]], ["design"], {}
-    )
+    return parameters(items, problem.model.robot, [drive], [], ["design"], {})

@@ -21,6 +21,8 @@ from flexjax.study.identify._result import Comparison, Identification
 from flexjax.study.identify.fit import _fit
 from flexjax.study.identify.fit._batch import solve_batch
 from flexjax.study.identify.fit._problem import Measured, Problem, build, measure_data
+from flexjax.study.identify.fit._unknown_start import ROOTS
+from flexjax.study.identify.fit._validate import predict_validation
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.uncertainty._statistics import (
@@ -136,10 +138,11 @@ def _problems(
     problem = build(model, data, free, dt=dt, solver=solver)
     if not checks:
         return problem, None
-    if any(t.root == "start" for row in problem.parameters.targets for t in row):
+    targets = (t for row in problem.parameters.targets for t in row)
+    if any(t.root == "start" and t.steps[0] not in ROOTS for t in targets):
         raise ValueError(
             "validation: the starts of the experiments are free, so validation data have none; "
-            "leave validation out."
+            "leave validation out, or give the experiments start = fx.UnknownStart(...)."
         )
     return problem, build(model, checks, free, dt=dt, solver=solver, like=problem.parameters)
 
@@ -311,6 +314,10 @@ def _finish(
     robust = robust_covariance(J, r, rows, known_rows.covariance)
     fitted = model.rebind(par.place(model.robot, "robot", jnp.asarray(values)))
     outer = np.outer(slope, slope)
+    validated = ()
+    if checked is not None:
+        predicted = predict_validation(checked, checks, par, fit.z)
+        validated = _compare(checked, checks, predicted)
     return Identification(
         names=par.names,
         units=par.units,
@@ -321,7 +328,7 @@ def _finish(
         noise=noise,
         model=fitted,
         training=_compare(problem, data, fit.predicted),
-        validation=() if checked is None else _compare(checked, checks, checked.predict(z)),
+        validation=validated,
         singular_values=known_rows.singular,
         directions=known_rows.directions,
         sizes=sizes,

@@ -140,12 +140,12 @@ def _advance(
 def _last_step(u: Float[Array, " p"], point: Point, args: Objective) -> Point:
     """A full Gauss-Newton step with residuals from the linear model; predictions stay."""
     r, J, predicted = point.beside
-    J = J * args.at(u)[1][None]
-    step = -jnp.linalg.lstsq(J, r, rcond=1e-12)[0]
-    r = r + J @ step
-    z, slope = args.at(u + step)
+    here = J * args.at(u)[1][None]
+    step = -jnp.linalg.lstsq(here, r, rcond=1e-12)[0]
+    r = r + here @ step
+    z = args.at(u + step)[0]
     loss, gain = 0.5 * jnp.sum(r**2), jnp.zeros_like(point.gain)
-    return Point(z, z, loss, gain, point.mean, (r, J / slope[None], predicted))
+    return Point(z, z, loss, gain, point.mean, (r, J, predicted))
 
 
 @filter_jit
@@ -176,12 +176,14 @@ def levenberg_marquardt(
     checkpoint: str | os.PathLike | None = None,
     history: Sequence[float] = (),
     grow: bool = True,
+    moving: np.ndarray | None = None,
 ) -> Fit:
     """Run optimistix's method from the host on growing segments (``grow``), then on all data.
 
-    An interruption returns the best estimate so far.
+    An interruption returns the best estimate so far. ``moving``: mask of the parameters that the
+    search moves; then the data may leave some of them without effect.
     """
-    search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar)
+    search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar, moving)
     history, status = list(history), "stopped at max_steps"
     best: float = np.inf
     there: Any = None
@@ -213,6 +215,8 @@ def levenberg_marquardt(
             "parameters, or take a smaller dt."
         )
     z, point = there
+    if moving is None:
+        _refuse_idle(problem, point[1])
     return _fit(problem, measured, z, history, status, search.evaluations, point)
 
 
@@ -236,8 +240,11 @@ class _Search:
         solver: optx.LevenbergMarquardt,
         z: Float[Array, " p"],
         bar: Bar | None,
+        moving: np.ndarray | None = None,
     ):
         self.problem, self.measured, self.solver = problem, measured, solver
+        self.masked = moving is not None
+        self.moving = jnp.ones_like(z) if moving is None else jnp.asarray(moving, z.dtype)
         self.z, self.bar = z, bar
         self.steps, self.evaluations = 0, 0.0
 
@@ -249,12 +256,13 @@ class _Search:
             self.z,
             jnp.asarray(share, self.z.dtype),
             jnp.asarray(hold, self.z.dtype),
+            self.moving,
         )
         u, state = _begin(self.solver, args)
         last = 0.0
         for _ in range(max_steps):
             u, state, done, good, point = _advance(self.solver, u, state, args)
-            if self.steps == 0:
+            if self.steps == 0 and not self.masked:
                 _refuse_idle(self.problem, point.beside[1])
             self.z, self.steps, self.evaluations = point.z, self.steps + 1, self.evaluations + share
             if self.bar is not None:
@@ -293,7 +301,6 @@ def _fit(
     r, J, predicted = (
         residuals_and_jacobian(jnp.asarray(z), problem, measured) if there is None else there
     )
-    _refuse_idle(problem, J)
     return Fit(
         np.asarray(z),
         0.5 * float(jnp.sum(r**2)),
@@ -375,7 +382,9 @@ def gradient_descent(
                 break
     except KeyboardInterrupt:
         status = "interrupted"
-    return _fit(problem, measured, best[1], history, status, n)
+    fit = _fit(problem, measured, best[1], history, status, n)
+    _refuse_idle(problem, fit.jacobian)
+    return fit
 
 
 def _chosen(weights: tuple[Array, ...], batch: int, total: int, key: PRNGKeyArray):

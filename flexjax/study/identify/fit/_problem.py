@@ -20,6 +20,7 @@ from flexjax.robot import Robot
 from flexjax.simulate import equilibrium, simulate
 from flexjax.study.free import FreeLike, Parameters, as_free, listed, parameters
 from flexjax.study.identify.fit._readings import readings, stations_for
+from flexjax.study.identify.fit._unknown_start import FreeStart, free_start, of_starts, start_rows
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 
@@ -34,7 +35,7 @@ class Group(eqx.Module):
 
     ts: Float[Array, "E T"]
     drives: tuple[Drive, ...]
-    starts: tuple[Start, ...]
+    starts: tuple[Start | FreeStart, ...]
     members: tuple[int, ...] = eqx.field(static=True)
     sensors: tuple[str, ...] = eqx.field(static=True)
     currents: tuple[str, ...] = eqx.field(static=True)
@@ -108,6 +109,8 @@ class Problem(eqx.Module):
         drive = self.drive_of(model, values, group, k)
         start = self.parameters.place(group.starts[k], "start", values, group.members[k])
         ts = group.ts[k]
+        if isinstance(start, FreeStart):
+            start = start.state(model, drive, ts[0])
         try:
             at = equilibrium(model, drive, start, t=ts[0]) if group.rest else start
             simulate(model, drive, ts[:2], substeps=1, solver=self.solver, start=at)
@@ -140,16 +143,15 @@ class Problem(eqx.Module):
             )
 
         def inputs(k):
-            return self.drive_of(model, values, group, k), self.parameters.place(
-                group.starts[k], "start", values, group.members[k]
-            )
+            start = self.parameters.place(group.starts[k], "start", values, group.members[k])
+            return self.drive_of(model, values, group, k), start
 
-        pairs = [inputs(k) for k in range(len(group.members))]
-        if len(pairs) == 1:
+        each = [inputs(k) for k in range(len(group.members))]
+        if len(each) == 1:
             # Without vmap, steps after the last interval are skipped instead of masked.
-            return run(group.ts[0], *pairs[0])[None]
-        drives, starts = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *pairs)
-        return jax.vmap(run)(group.ts, drives, starts)
+            return run(group.ts[0], *each[0])[None]
+        together = jax.tree_util.tree_map(lambda *x: jnp.stack(x), *each)
+        return jax.vmap(run)(group.ts, *together)
 
 
 def residuals(
@@ -218,6 +220,7 @@ class Objective(eqx.Module):
     z0: Float[Array, " p"]
     share: Float[Array, ""]
     hold: Float[Array, ""]
+    moving: Float[Array, " p"]  # one for parameters of the search, zero for those that stay
 
     def at(self, u: Float[Array, " p"]):
         """z and its derivative (p,) w.r.t. u.
@@ -228,7 +231,7 @@ class Objective(eqx.Module):
         change = jnp.where(
             log, jnp.log1p(jnp.where(log, kept, 0.0)) + 2 * jnp.minimum(u + 0.5, 0.0), u
         )
-        return self.z0 + change, jnp.where(log, 1 / (1 + kept), 1.0)
+        return self.z0 + self.moving * change, self.moving * jnp.where(log, 1 / (1 + kept), 1.0)
 
     def evaluate(self, u: Float[Array, " p"]):
         """p + 1 equivalent residuals and their Jacobian; residuals, Jacobian w.r.t. z, predictions.
@@ -237,12 +240,9 @@ class Objective(eqx.Module):
         """
         z, slope = self.at(u)
         r, jacobian, predicted = residuals_and_jacobian(z, self.problem, self.measured, self.share)
-        held = jnp.concatenate([r, self.hold * u])
-        q, upper = jnp.linalg.qr(
-            jnp.concatenate(
-                [jacobian * slope[None], self.hold * jnp.eye(u.shape[0], dtype=u.dtype)]
-            )
-        )
+        hold = self.hold + (1 - self.moving)
+        held = jnp.concatenate([r, hold * u])
+        q, upper = jnp.linalg.qr(jnp.concatenate([jacobian * slope[None], jnp.diag(hold)]))
         along = q.T @ held
         rest = jnp.linalg.norm(held - q @ along)
         return (
@@ -283,7 +283,7 @@ def build(
 ) -> Problem:
     """Check the data against the robot and build the problem.
 
-    ``like``: parameters of another problem, to predict other data with.
+    ``like``: parameters of another problem, to predict other data with; free starts are their own.
     """
     robot = model.robot
     experiments = [d for d in data if isinstance(d, Experiment)]
@@ -300,13 +300,18 @@ def build(
         drive.check(robot)
     starts = [e.full_start(robot) for e in experiments]
     free = () if free is None else free
-    starts = [_with_free_starts(s, free, robot) for s in starts]
-    if like is None:
+    given = [_with_free_starts(s, free, robot) for s in starts]
+    starts = [free_start(model, e, s) for e, s in zip(experiments, given, strict=True)]
+    rows = start_rows(starts, experiments)
+    _refuse_two_starts(free, rows)
+    if like is not None:
+        like = like.among(~of_starts(like), rows)
+    else:
         sizes = {
             f"sensors.{name}.offset": _size(v) for e in experiments for name, v in e.sensors.items()
         }
         own, labels = [e.drive for e in experiments], [e.name for e in experiments]
-        like = parameters(free, robot, own, starts, labels, sizes)
+        like = parameters(free, robot, own, given, labels, sizes, rows)
         _refuse_recorded(like, experiments)
     cast = lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array_like(x) else x
     drives, starts = jax.tree.map(cast, (drives, starts))
@@ -317,7 +322,11 @@ def build(
 
 
 def _groups(
-    experiments: list[Experiment], drives: list[Drive], starts: list[Start], dt: float, dtype: Any
+    experiments: list[Experiment],
+    drives: list[Drive],
+    starts: list[Start | FreeStart],
+    dt: float,
+    dtype: Any,
 ) -> tuple[Group, ...]:
     """Experiments of one shape together."""
     keys: dict = {}
@@ -364,6 +373,18 @@ def _with_free_starts(start: Start, free: FreeLike, robot: Robot) -> Start:
                 shape = () if joint.dofs == 1 else (joint.dofs,)
                 fields[words[1]].setdefault(joint.name, jnp.broadcast_to(home, shape))
     return Start(**fields, links=start.links)
+
+
+def _refuse_two_starts(free: FreeLike, unknown: list[dict]) -> None:
+    """Refuse free starts beside unknown ones, whose modes move the joints too."""
+    for item in map(as_free, listed(free)):
+        paths = [item.path] if isinstance(item.path, str) else item.path
+        named = [path for path in paths if path.partition(".")[0] == "start"]
+        if unknown and named:
+            raise ValueError(
+                f"free {named[0]!r}: an experiment has start = fx.UnknownStart(...), which "
+                "estimates the start; leave one of the two out."
+            )
 
 
 def _refuse_recorded(par: Parameters, experiments: list[Experiment]) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 
 import diffrax
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
@@ -14,7 +13,8 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
 from flexjax.simulate import find_equilibrium, simulate
-from flexjax.simulate.trajectory import measure
+from flexjax.simulate.trajectory import sensor_readings
+from flexjax.study.identify.fit._unknown_start import FreeStart
 
 
 def stations_for(robot: Robot, names: Collection[str], free: tuple[str, ...] = ()) -> np.ndarray:
@@ -27,6 +27,7 @@ def stations_for(robot: Robot, names: Collection[str], free: tuple[str, ...] = (
     ):
         return np.linspace(0.0, 1.0, 41)
     wanted = {0.0, 1.0}
+    names = set(names) | {p.sensor for s in robot.sensors if s.name in names for p in s.crosstalk}
     for sensor in robot.sensors:
         if sensor.name in names:
             spans = () if sensor.span is None else sensor.span
@@ -37,7 +38,7 @@ def stations_for(robot: Robot, names: Collection[str], free: tuple[str, ...] = (
 def readings(
     model: AbstractModel,
     drive: Drive,
-    start: State | Start,
+    start: State | Start | FreeStart,
     ts: Float[Array, " T"],
     *,
     sensors: Sequence[str],
@@ -51,22 +52,25 @@ def readings(
 
     ``rest``: from the equilibrium next to ``start``; all are NaN where none is found.
     """
-    found = None
-    if rest:
+    found = filters = None
+    if isinstance(start, FreeStart):
+        first, filters = start.state(model, drive, ts[0]), start.filters
+    elif rest:
         at = find_equilibrium(model, drive, start, t=ts[0])
-        found, start = at.ok, derivative_where(at.ok, at.state)
+        found, first = at.ok, derivative_where(at.ok, at.state)
+    else:
+        first = start
     traj = simulate(
         model,
         drive,
         ts,
         substeps=substeps,
         solver=solver,
-        start=start,
+        start=first,
         stations=stations,
         throw=False,
         intervals=intervals,
     )
-    recorded = tuple(s for s in model.robot.sensors if s.name in sensors)
-    values = measure(traj, eqx.tree_at(lambda r: r.sensors, model.robot, recorded))
+    values = sensor_readings(traj, model.robot, sensors, filters)
     table = jnp.stack([values[name] for name in sensors], axis=-1)
     return table if found is None else jnp.where(found, table, jnp.nan)

@@ -1,9 +1,9 @@
 """An experiment: recorded inputs and readings in SI units, named as in the robot."""
 
 import dataclasses
-import difflib
 import os
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from flexjax.formulation import Start
 from flexjax.robot import Robot, Sensor
 from flexjax.robot.parts._fault import no_such_joint, no_such_sensor
 from flexjax.simulate.trajectory import Trajectory
-from flexjax.study.identify.records._read import Column, read_columns
+from flexjax.study.identify.records._read import Table, read_columns
 from flexjax.study.identify.records._resample import resampled
+from flexjax.study.identify.records._saturation import saturated
 from flexjax.study.identify.records._track import Hold, track
-from flexjax.study.identify.records._units import parse_unit
+from flexjax.study.identify.records._unknown_start import UnknownStart
 
-TIME_NAMES = ("time", "t", "ts", "t_s", "time_s", "Time", "seconds")
 ROLES = {"motion": "motions", "effort": "efforts", "current": "currents"}
 Channels = dict[str, np.ndarray]
 INPUTS = tuple(ROLES.values())
@@ -43,8 +43,8 @@ class Experiment:
         currents: motor currents [A] by joint, scaled by its ``motor.torque_constant``.
             Motions, efforts and currents have no gaps.
         drive: everything else that acts: controllers, loads, a moving base, other inputs.
-        start: :class:`Start`, a dict of joint coordinates, or "rest" for the equilibrium under
-            the inputs at the first time.
+        start: :class:`Start`, a dict of joint coordinates, "rest" for the equilibrium under the
+            inputs at the first time, or :class:`UnknownStart` for a start that the readings show.
         noise: standard deviations of sensors, where known.
         hold: course of efforts and currents between samples: "cubic", "linear" or "zero".
         name: label in results.
@@ -77,6 +77,17 @@ class Experiment:
         faults = _time_faults(self.ts) or self._channel_faults()
         if faults:
             raise ValueError(f"experiment {self.name!r}:\n" + "\n".join(f"  - {f}" for f in faults))
+        for field in FIELDS:
+            for name, values in getattr(self, field).items():
+                clipped = saturated(values)
+                if clipped is not None:
+                    warnings.warn(
+                        f"experiment {self.name!r}: {field}.{name}: saturated at "
+                        f"{values[clipped[0]]:g} from row {clipped[0]} to {clipped[1]}; expected "
+                        "a range that the signal does not leave. Replace these samples by a gap: "
+                        "experiment.without(begin, end, sensor).",
+                        stacklevel=3,
+                    )
 
     def _channel_faults(self) -> list[str]:
         faults, n = [], len(self.ts)
@@ -118,9 +129,11 @@ class Experiment:
             for k, v in self.noise.items()
             if not v > 0
         ]
-        if not (self.start is None or isinstance(self.start, dict | Start) or self.start == "rest"):
+        known = isinstance(self.start, dict | Start | UnknownStart)
+        if not (self.start is None or known or self.start == "rest"):
             faults.append(
-                f"start: {self.start!r}; expected fx.Start, a dict of joint coordinates, or 'rest'."
+                f"start: {self.start!r}; expected fx.Start, fx.UnknownStart, a dict of joint "
+                "coordinates, or 'rest'."
             )
         return faults
 
@@ -163,7 +176,7 @@ class Experiment:
             The experiment.
         """
         columns, where = read_columns(path), f"data file {str(path)!r}"
-        table = _Table(columns, dict(units or {}), where)
+        table = Table(columns, dict(units or {}), where)
         ts, used = table.time(time, rate)
         given = {"sensors": sensors, "motions": motions, "efforts": efforts, "currents": currents}
         if motions is None and efforts is None and currents is None:
@@ -358,7 +371,7 @@ class Experiment:
     def full_start(self, robot: Robot) -> Start:
         """The start of the model. A flexible joint with a recorded motor starts unstretched."""
         given = self.start
-        if given is None or given == "rest":
+        if given is None or given == "rest" or isinstance(given, UnknownStart):
             given = Start()
         elif isinstance(given, dict):
             given = Start(joints=given)
@@ -382,23 +395,25 @@ class Experiment:
         )
 
 
-def _did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]!r}?" if near else otherwise
-
-
 def _time_faults(ts: np.ndarray) -> list[str]:
     if ts.ndim != 1 or len(ts) < 2:
         return [f"ts: shape {ts.shape}; expected at least two times in one dimension."]
     bad = np.flatnonzero(~np.isfinite(ts))
     if len(bad):
         return [f"ts: row {bad[0]} is {ts[bad[0]]}; expected a time in seconds in every row."]
-    back = np.flatnonzero(np.diff(ts) <= 0)
+    back = np.flatnonzero(np.diff(ts) < 0)
     if len(back):
         k = back[0]
         return [
             f"ts: goes from {ts[k]:g} to {ts[k + 1]:g} s at row {k + 1} ({len(back)} such rows); "
             "expected increasing times. Sort or clean the recording."
+        ]
+    twice = np.flatnonzero(np.diff(ts) == 0)
+    if len(twice):
+        k = twice[0]
+        return [
+            f"ts: {ts[k]:g} s twice, at rows {k} and {k + 1} ({len(twice)} such pairs); expected "
+            "increasing times. Remove one of the rows, or read the time with more digits."
         ]
     return []
 
@@ -413,67 +428,6 @@ def _filled(ts: np.ndarray, values: np.ndarray, longest: float) -> np.ndarray:
     before = edges[np.clip(np.searchsorted(edges, np.arange(len(ts)), side="right") - 1, 0, None)]
     after = edges[np.clip(np.searchsorted(edges, np.arange(len(ts))), None, len(edges) - 1)]
     return np.where(good | (ts[after] - ts[before] <= longest), filled, values)
-
-
-class _Table:
-    """The columns of a file by name, with their units applied."""
-
-    def __init__(self, columns: dict[str, Column], units: dict[str, str], where: str):
-        self.columns, self.units, self.where = columns, units, where
-        unknown = [u for u in units if u not in columns]
-        if unknown:
-            raise ValueError(
-                f"{where}: units.{unknown[0]}: no such column; {self._has(unknown[0])}"
-            )
-
-    def _has(self, name: str) -> str:
-        return _did_you_mean(name, self.columns, f"the file has {', '.join(self.columns)}.")
-
-    def unit(self, column: str):
-        text = self.units.get(column, self.columns[column].unit)
-        return None if text is None else parse_unit(text, f"{self.where}, column {column!r}")
-
-    def values(self, column: str, field: str) -> np.ndarray:
-        if column not in self.columns:
-            raise ValueError(
-                f"{self.where}: {field}: there is no column {column!r}; {self._has(column)}"
-            )
-        unit = self.unit(column)
-        return self.columns[column].values * (1.0 if unit is None else unit.factor)
-
-    def time(self, name: str | None, rate: float | None) -> tuple[np.ndarray, str]:
-        if rate is not None:
-            if not rate > 0:
-                raise ValueError(f"rate: {rate}; expected a positive sampling rate in Hz.")
-            return np.arange(len(next(iter(self.columns.values())).values)) / rate, ""
-        name = name or next((n for n in TIME_NAMES if n in self.columns), None)
-        if name is None:
-            raise ValueError(
-                f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has "
-                f"{', '.join(self.columns)}. Name it (time=..., on the command line --time), or "
-                "give the sampling rate in Hz (rate=..., --rate)."
-            )
-        values, unit = self.values(name, "time"), self.unit(name)
-        if unit is not None and unit.kind != "time":
-            raise ValueError(
-                f"{self.where}: time: column {name!r} is in units of {unit.kind}; expected seconds."
-            )
-        return values, name
-
-    def pick(self, field: str, mapping: dict[str, str]) -> Channels:
-        wanted = {
-            "motions": ("angle", "length"),
-            "efforts": ("torque", "force"),
-            "currents": ("current",),
-        }.get(field)
-        for name, column in mapping.items():
-            unit = self.unit(column) if column in self.columns else None
-            if wanted and unit is not None and unit.kind not in wanted:
-                raise ValueError(
-                    f"{self.where}: {field}.{name}: column {column!r} is in units of "
-                    f"{unit.kind}; expected {' or '.join(wanted)}."
-                )
-        return {name: self.values(column, f"{field}.{name}") for name, column in mapping.items()}
 
 
 def _sensor_kind(sensor: Sensor, robot: Robot) -> str:

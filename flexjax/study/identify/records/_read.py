@@ -1,7 +1,9 @@
 """Read columns of numbers with units from CSV, MAT, NPZ and netCDF; nothing is unpickled."""
 
 import csv
+import difflib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,9 +20,10 @@ from flexjax._files import (
     read_npz,
     reading,
 )
-from flexjax.study.identify.records._units import split_header
+from flexjax.study.identify.records._units import parse_unit, split_header
 
 MOST = 10_000  # columns of a file
+TIME_NAMES = ("time", "t", "ts", "t_s", "time_s", "Time", "seconds")
 MISSING = {"", "nan", "na", "n/a", "null", "none", "-", "missing"}
 
 
@@ -172,3 +175,69 @@ def _netcdf(path: Path, where: str) -> dict[str, Column]:
         }
         content = {str(k): v.values for k, v in data.variables.items() if v.ndim == 1}
         return _arrays(content, units, path, where)
+
+
+def _did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
+
+
+class Table:
+    """The columns of a file by name, with their units applied."""
+
+    def __init__(self, columns: dict[str, Column], units: dict[str, str], where: str):
+        self.columns, self.units, self.where = columns, units, where
+        unknown = [u for u in units if u not in columns]
+        if unknown:
+            raise ValueError(
+                f"{where}: units.{unknown[0]}: no such column; {self._has(unknown[0])}"
+            )
+
+    def _has(self, name: str) -> str:
+        return _did_you_mean(name, self.columns, f"the file has {', '.join(self.columns)}.")
+
+    def unit(self, column: str):
+        text = self.units.get(column, self.columns[column].unit)
+        return None if text is None else parse_unit(text, f"{self.where}, column {column!r}")
+
+    def values(self, column: str, field: str) -> np.ndarray:
+        if column not in self.columns:
+            raise ValueError(
+                f"{self.where}: {field}: there is no column {column!r}; {self._has(column)}"
+            )
+        unit = self.unit(column)
+        return self.columns[column].values * (1.0 if unit is None else unit.factor)
+
+    def time(self, name: str | None, rate: float | None) -> tuple[np.ndarray, str]:
+        if rate is not None:
+            if not rate > 0:
+                raise ValueError(f"rate: {rate}; expected a positive sampling rate in Hz.")
+            return np.arange(len(next(iter(self.columns.values())).values)) / rate, ""
+        name = name or next((n for n in TIME_NAMES if n in self.columns), None)
+        if name is None:
+            raise ValueError(
+                f"{self.where}: no time column ({', '.join(TIME_NAMES[:3])}); it has "
+                f"{', '.join(self.columns)}. Name it (time=..., on the command line --time), or "
+                "give the sampling rate in Hz (rate=..., --rate)."
+            )
+        values, unit = self.values(name, "time"), self.unit(name)
+        if unit is not None and unit.kind != "time":
+            raise ValueError(
+                f"{self.where}: time: column {name!r} is in units of {unit.kind}; expected seconds."
+            )
+        return values, name
+
+    def pick(self, field: str, mapping: dict[str, str]) -> dict[str, np.ndarray]:
+        wanted = {
+            "motions": ("angle", "length"),
+            "efforts": ("torque", "force"),
+            "currents": ("current",),
+        }.get(field)
+        for name, column in mapping.items():
+            unit = self.unit(column) if column in self.columns else None
+            if wanted and unit is not None and unit.kind not in wanted:
+                raise ValueError(
+                    f"{self.where}: {field}.{name}: column {column!r} is in units of "
+                    f"{unit.kind}; expected {' or '.join(wanted)}."
+                )
+        return {name: self.values(column, f"{field}.{name}") for name, column in mapping.items()}

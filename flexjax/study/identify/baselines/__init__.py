@@ -1,0 +1,1 @@
+"""Black-box models fitted to the same recordings: ARX and N4SID."""

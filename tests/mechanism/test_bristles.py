@@ -1,0 +1,86 @@
+"""Friction with bristles (Dahl, LuGre) against its differential equation, and its energy."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import flexjax as fx
+from tests.mechanism.test_friction import HELD, K, arm
+
+INERTIA = 0.02 + 0.2**2  # of the link, about the joint
+LUGRE = fx.Friction(0.4, breakaway=0.6, stribeck=0.2, bristle=60.0, bristle_damping=0.1)
+TS = np.linspace(0.0, 0.5, 126)
+START = fx.Start({"pin": 0.1})
+
+
+def simulated(friction: fx.Friction, place="output_friction", formulation=None, **options):
+    model = (formulation or fx.RigidArm()).bind(arm(**{place: friction}))
+    return fx.simulate(model, HELD, TS, dt=1e-3, start=START, **options)
+
+
+@pytest.fixture(scope="module")
+def lugre():
+    return simulated(LUGRE)
+
+
+def reference(f: fx.Friction) -> np.ndarray:
+    """x(t) of I x'' = -K x - F, z' = x' - |x'| z / limit, F = bristle z + damping z'."""
+    c, s, vs, k, d = (float(x) for x in (f.coulomb, f.breakaway, f.stribeck, f.bristle, 0.1))
+
+    def rate(t, y):
+        x, v, z = y
+        slip = v - abs(v) * z * k / (c + (s - c) * np.exp(-((v / vs) ** 2)))
+        return v, -(K * x + k * z + d * slip) / INERTIA, slip
+
+    found = solve_ivp(rate, (0, TS[-1]), [0.1, 0.0, 0.0], t_eval=TS, rtol=1e-10, atol=1e-12)
+    return found.y[0]
+
+
+def test_lugre_follows_its_differential_equation(lugre):
+    assert np.max(np.abs(np.asarray(lugre.q[:, 0]) - reference(LUGRE))) < 2e-4  # of 0.1 rad
+
+
+def test_energy_is_stored_or_dissipated(lugre):
+    energy = lugre.energy
+    balance = np.asarray(energy.balance)
+    np.testing.assert_allclose(balance, balance[0], atol=1e-3 * balance[0])
+    spring = 0.5 * K * np.asarray(lugre.q[:, 0]) ** 2
+    bristles = np.asarray(energy.elastic) - spring
+    assert bristles.min() > -1e-9 and bristles.max() > 1e-4
+    # Bristles return energy, the friction does not.
+    assert np.diff(np.asarray(energy.dissipated)).min() > -1e-5 * balance[0]
+
+
+def test_gradients_agree_also_from_rest():
+    robot = arm(spring_friction=LUGRE)
+    ts = np.linspace(0.0, 0.1, 11)
+
+    def loss(friction):
+        joint = dataclasses.replace(robot.joints[0], spring_friction=friction)
+        model = fx.RigidArm().bind(dataclasses.replace(robot, joints=(joint,)))
+        return fx.simulate(model, HELD, ts, start=START).q[-1, 0]
+
+    table = fx.check_gradients(loss, (dataclasses.replace(LUGRE, v_eps=1.0),))
+    assert table.worst < 1e-5, str(table)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "formulation", [fx.FiniteElement(), fx.ScrewSynthesis(), fx.PortHamiltonian()], ids=str
+)
+def test_formulations_agree(lugre, formulation):
+    traj = simulated(LUGRE, formulation=formulation)
+    np.testing.assert_allclose(traj.q, lugre.q, atol=5e-4)
+    balance = np.asarray(traj.energy.balance)
+    np.testing.assert_allclose(balance, balance[0], atol=2e-3 * balance[0])
+
+
+def test_adaptive_steps_and_transfer_matrices_are_refused():
+    import diffrax
+
+    with pytest.raises(ValueError, match="bristles of joint 'pin' need a fixed grid"):
+        simulated(LUGRE, adaptive=diffrax.PIDController(1e-6, 1e-6))
+    with pytest.raises(ValueError, match="friction.bristle"):
+        fx.TransferMatrix().bind(arm(stiffness=None, friction=LUGRE))
