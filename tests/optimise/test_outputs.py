@@ -27,6 +27,7 @@ def test_the_command_line_knows_the_costs_and_limits():
     assert set(COMMAND_METHODS) == {*INSIDE, *METHODS}
 
 
+@pytest.mark.slow
 def test_the_table_of_a_motor_controller(tmp_path):
     res = nominal()
     path = res.to_csv(tmp_path / "move.csv", rate=100.0)

@@ -175,7 +175,7 @@ def test_a_regulator_is_a_start_for_gains():
     res = fx.optimise(
         model,
         start.drive,
-        free="drive.joints.root.params.k*",
+        free=["drive.joints.root.params.kp", "drive.joints.root.params.kd"],
         goal={"root": 1.0},
         duration=0.42,
         hold=0.6,

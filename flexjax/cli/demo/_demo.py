@@ -18,7 +18,6 @@ PARTS = (
     "flexjax.cli.demo._formulations",
     "flexjax.cli.demo._gradients",
     "flexjax.cli.demo._identify",
-    "flexjax.cli.demo._optimise",
 )
 
 

@@ -19,7 +19,7 @@ from flexjax.numerics.term import State
 from flexjax.robot import Robot
 from flexjax.simulate import Rest, simulate
 from flexjax.simulate._tangent import takes_effort
-from flexjax.study.optimise.horizon._stages import Stages, solve_bounded
+from flexjax.study.optimise.horizon._stages import Stages, find_costates, solve_bounded
 
 USUAL = dict(position=1.0, velocity=1e-3, tip=1.0, effort=1e-6, final=100.0)  # weights
 ALONG = (1.0, 0.5, 0.25, 0.1, 0.03)  # lengths of a step that are tried at once
@@ -93,8 +93,8 @@ class Horizon(eqx.Module):
         efforts = self.weights.effort * jnp.sum((U - self.goal.effort[None]) ** 2)
         return 0.5 * (jnp.sum(rows) + last + efforts)
 
-    def expand(self, s0, S, U) -> tuple[Stages, Float[Array, "H n"]]:
-        """The stages about states S and inputs U, and the gaps between the pieces."""
+    def expand(self, s0, S, U) -> Stages:
+        """The stages about states S and inputs U; their ``c`` are the gaps between the pieces."""
         before = jnp.concatenate([s0[None], S[:-1]])
 
         def piece(s, u):
@@ -111,7 +111,7 @@ class Horizon(eqx.Module):
         share = jnp.ones(H, S.dtype).at[-1].add(self.weights.final)
         eye = jnp.eye(D, dtype=S.dtype)
         small = 1e-10 * jnp.eye(S.shape[1], dtype=S.dtype)
-        stages = Stages(
+        return Stages(
             A,
             B,
             following - S,
@@ -120,7 +120,6 @@ class Horizon(eqx.Module):
             jnp.broadcast_to(self.weights.effort * eye, (H, D, D)),
             self.weights.effort * (U - self.goal.effort[None]),
         )
-        return stages, following - S
 
 
 class Progress(eqx.Module):
@@ -137,10 +136,11 @@ class Progress(eqx.Module):
 def improve(horizon: Horizon, s0: Float[Array, " n"], U: Array, S: Array) -> Progress:
     """One step of multiple shooting: all pieces are simulated at once, and the gaps between them
     close along with the search, so that no run is longer than a sample."""
-    stages, gaps = horizon.expand(s0, S, U)
+    stages = horizon.expand(s0, S, U)
     low, high = horizon.low[None] - U, horizon.high[None] - U
     dU, dS = solve_bounded(stages, jnp.zeros_like(s0), low, high)
-    weight = 10.0 * horizon.cost(S, U) / jnp.maximum(jnp.sum(jnp.abs(gaps)), 1e-9)
+    # A gap that remains must cost more than it saves, also where the cost itself is near zero.
+    weight = 2.0 * jnp.max(jnp.abs(find_costates(stages, dS)))
 
     def merit(along):
         U_new, S_new = U + along * dU, S + along * dS
@@ -201,10 +201,8 @@ def make_horizon(
                 f"effort.{name}: {bound:g}; the arm at rest at the goal takes {hold:.4g}. Expected "
                 "a larger effort, or another goal."
             )
-    given = dict(position=1.0, velocity=1e-3, tip=1.0, effort=1e-6, final=100.0) | dict(
-        weights or {}
-    )
-    unknown = set(given) - {"position", "velocity", "tip", "effort", "final"}
+    given = USUAL | dict(weights or {})
+    unknown = set(given) - set(USUAL)
     if unknown or not all(np.isfinite(v) and v > 0 for v in given.values()):
         raise ValueError(
             f"weights: {weights}; expected positive numbers for some of position, velocity, tip, "

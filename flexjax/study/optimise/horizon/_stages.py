@@ -106,3 +106,15 @@ def solve_bounded(
         return s, s
 
     return u, jax.lax.scan(forward, s0, (stages.A, stages.B, stages.c, u))[1]
+
+
+def find_costates(stages: Stages, s: Float[Array, "H n"]) -> Float[Array, "H n"]:
+    """Derivative of the cost of states ``s`` with respect to each ``c``, at fixed inputs."""
+
+    def backward(later, stage):
+        A, Q, q, s = stage
+        here = later + Q @ s + q
+        return A.T @ here, here
+
+    last = jnp.zeros_like(s[-1])
+    return jax.lax.scan(backward, last, (stages.A, stages.Q, stages.q, s), reverse=True)[1]
