@@ -4,7 +4,7 @@
 
 The models follow the measured hub angle and predict the deflection channel. Two recordings are
 fitted. The structure is chosen by predicting each of the two from a fit of the other; three further
-recordings are predicted and used for nothing else. ARX and N4SID are in the same table. The script
+recordings are predicted and not used by the script. ARX and N4SID are in the same table. The script
 writes results/quanser.json and .npz for plot.py.
 """
 
