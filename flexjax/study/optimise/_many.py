@@ -92,13 +92,17 @@ def optimise_many(
 ) -> Moves:
     """Find the best moves to many goals in one program.
 
-    All searches run inside jit, side by side. The arguments are those of :func:`optimise`, but for:
+    All searches run inside jit, side by side.
 
     Arguments:
+        model, drive, start, duration, minimise, limits: as in :func:`optimise`, for all moves.
+        spread, samples, over, free, knots, dt, steps, hold: as in :func:`optimise`.
         goals: coordinates at the end of every move.
         method: "gauss-newton" or "sqp".
         batch: number of moves that run side by side; the batches follow one another. Larger ones
             need more memory, and each waits for its slowest search.
+        iterations: largest number of iterations of every search.
+        tolerance: change of the cost that ends a search, relative to the first guess.
 
     Returns:
         :class:`Moves`.
