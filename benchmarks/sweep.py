@@ -58,6 +58,22 @@ class Problem:
 
         return run_chunk(self.task, rows, len(rows), jax.devices()[:1])
 
+    def alone(self, repeats: int = 15) -> tuple[float, float]:
+        """CPU time of a single run, and time of the first call."""
+        import jax
+
+        from flexjax._compile import filter_jit
+
+        run, row = filter_jit(lambda task, row: task.run(row)), self.rows(1)[0]
+        begin = time.perf_counter()
+        jax.block_until_ready(run(self.task, row))
+        first, times = time.perf_counter() - begin, []
+        for _ in range(repeats):
+            cpu = time.process_time()
+            jax.block_until_ready(run(self.task, row))
+            times.append(time.process_time() - cpu)
+        return statistics.median(times), first
+
     def timed(self, rows: np.ndarray, seconds: float = 1.0):
         """(rows, CPU time of a call, of the first call)."""
         begin = time.perf_counter()
@@ -77,7 +93,7 @@ def _end(traj):
 
 def batch(problem: Problem, steps: int, exudyn: float | None) -> dict:
     """CPU time per run by chunk size."""
-    _, single, first = problem.timed(problem.rows(1))
+    single, first = problem.alone()
     print(f"{problem.name:16} alone {1e3 * single:8.3f} ms  (first call {first:.1f} s)", flush=True)
     per_run = {}
     for chunk in CHUNKS:
@@ -117,7 +133,7 @@ def failing(problem: Problem, count: int = 64) -> dict:
 def storing(problem: Problem, steps: int, chunk: int = 64) -> dict:
     """Share of the time of a chunk that writing its trajectories of the tip takes."""
     import flexjax as fx
-    from flexjax.study.sweep._store import open_store
+    from flexjax.study.sweep._store import create_store
 
     rng = np.random.default_rng(0)
     _, cpu, _ = problem.timed(problem.rows(chunk))
@@ -126,7 +142,11 @@ def storing(problem: Problem, steps: int, chunk: int = 64) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         from pathlib import Path
 
-        store = open_store(Path(folder) / "a.zarr", {}, 32 * chunk, chunk)
+        order = np.arange(32 * chunk)
+        store = create_store(
+            Path(folder) / "a.zarr", {}, (chunk, chunk), order, order[:, None] + 0.0, ["x"]
+        )
+        store.declare(rows, lambda name, count: tuple(f"{name}_{k}" for k in range(count)))
         store.write(0, rows)
         begin = time.perf_counter()
         for k in range(1, 31):

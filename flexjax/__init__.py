@@ -52,7 +52,7 @@ _EXPORTS: dict[str, str] = {
             sample_posterior datasets load_dataset
         """,
         "flexjax.study.optimise": "optimise optimise_many lqr mpc shoot",
-        "flexjax.study.sweep": "sweep grid latin_hypercube sobol",
+        "flexjax.study.sweep": "sweep grid latin_hypercube sobol saltelli sobol_indices",
         "flexjax.io": """
             load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat
         """,

@@ -124,7 +124,7 @@ def _key(fn: Callable[..., Any], args: Any, settings: dict[str, Any], options: A
             "arguments": write(args),
             "settings": {name: repr(value) for name, value in settings.items()},
             "versions": versions() | {"python": platform.python_version()},
-            "source": _source(),
+            "source": source_hash(),
             "device": [device.platform, device.device_kind, platform.machine()],
             "compiler": [options, os.environ.get("XLA_FLAGS", "")],
         }
@@ -132,7 +132,7 @@ def _key(fn: Callable[..., Any], args: Any, settings: dict[str, Any], options: A
 
 
 @cache
-def _source() -> str:
+def source_hash() -> str:
     """A hash of the source of flexjax."""
     package = Path(__file__).parent
     digest = hashlib.sha256()

@@ -30,13 +30,14 @@ import scipy.io
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
 import flexjax as fx
+from flexjax._files import reading
 from flexjax.io import load_run
 from flexjax.mechanism import Energy
 from flexjax.robot._examples import example_path
 from flexjax.simulate.trajectory import ENERGIES, FIELDS, PARTS, Statistics, Trajectory
 from flexjax.study.identify.fit._fit import resume
 from flexjax.study.identify.records._read import read_columns
-from flexjax.study.sweep._store import open_store
+from flexjax.study.sweep._store import EXPECTED, REMEDY, create_store, open_store
 from tests.fuzz.documents import VALUES, changed, damaged, toml
 
 SECONDS, MEGABYTES, LETTERS = 10.0, 1500, 100_000
@@ -89,9 +90,11 @@ def healthy(kind: str) -> Path:
     if kind in ("trajectory.nc", "trajectory.zarr"):
         return fx.save_trajectory(trajectory(), path)
     if kind == "sweep":
-        store = open_store(path, KEY, 6, 2)
+        store = create_store(path, KEY, (2, 2), np.arange(6), np.ones((6, 1)), ["x"])
+        rows = {"tip": np.ones((2, 3)), "status": np.zeros(2, "i4")}
+        store.declare(rows, lambda name, count: ("axis",) * count)
         for k in range(3):
-            store.write(k, {"tip": np.ones((2, 3)), "status": np.zeros(2, "i4")})
+            store.write(k, rows)
     elif kind == "checkpoint.npz":
         np.savez(path, z=T, loss=1.0, history=T, names=np.array(["a"]), start=T)
     elif kind == "record.npz":
@@ -221,8 +224,11 @@ class _Problem:
 
 
 def _read_sweep(path: Path) -> Any:
-    store = open_store(path, KEY, 6, 2)
-    return store.missing(), store.read()
+    store = open_store(path, KEY, 6)
+    if store is None:
+        return None
+    with reading(store.where, EXPECTED, REMEDY):
+        return store.missing(), {name: x[:] for name, x in store.arrays().items()}
 
 
 class Failure(AssertionError):

@@ -117,13 +117,13 @@ def test_sweeps_read_no_other_file_and_run_no_code(tmp_path):
     chunk.unlink()
     chunk.symlink_to(secret)
     with pytest.raises(fx.FileError, match="link or a device"):
-        open_store(tmp_path / "store", KEY, 6, 2)
+        open_store(tmp_path / "store", KEY, 6)
     group = zarr.open_group(str(tmp_path / "pickled"), mode="w", zarr_format=2)
     from numcodecs import Pickle
 
     group.create_array("status", shape=(6,), dtype="i4", filters=[Pickle()], compressors=None)
     with pytest.raises(fx.FileError, match="codec 'pickle'"):
-        open_store(tmp_path / "pickled", KEY, 6, 2)
+        open_store(tmp_path / "pickled", KEY, 6)
 
 
 @pytest.mark.parametrize(

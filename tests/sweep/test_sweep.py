@@ -1,5 +1,6 @@
 """Sweeps: equal to single runs, designs, failures, stores that are never half."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ import pytest
 
 import flexjax as fx
 from flexjax._files import FileError
-from flexjax.study.sweep import _sweep
+from flexjax.study.sweep import _execute
 from tests.simulate.arms import pair_model, planar_pair
 
 TS = np.linspace(0.0, 0.02, 3)
@@ -47,7 +48,7 @@ def test_every_run_is_the_single_run():
         )
     assert result.reasons() == {"ok": 6} and result.failed.sizes["run"] == 0
     np.testing.assert_allclose(result.data[MASS], design[MASS])
-    np.testing.assert_allclose(result.rerun(3).tip, result.data["tip"][3], atol=1e-12)
+    np.testing.assert_allclose(result.trajectory(3).tip, result.data["tip"][3], atol=1e-12)
     assert "6 runs (6 ok)" in str(result)
 
 
@@ -82,7 +83,7 @@ def test_a_failed_run_leaves_the_others_alone():
 def test_a_store_continues_where_it_was_interrupted(tmp_path, monkeypatch):
     design = {MASS: np.linspace(0.1, 0.3, 10)}
     whole = run(design)
-    real, seen = _sweep.run_chunk, []
+    real, seen = _execute.run_chunk, []
 
     def interrupted(task, rows, chunk, devices):
         seen.append(len(rows))
@@ -90,10 +91,10 @@ def test_a_store_continues_where_it_was_interrupted(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(task, rows, chunk, devices)
 
-    monkeypatch.setattr(_sweep, "run_chunk", interrupted)
+    monkeypatch.setattr(_execute, "run_chunk", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(design, store=tmp_path / "a.zarr")
-    monkeypatch.setattr(_sweep, "run_chunk", lambda *a: seen.append(0) or real(*a))
+    monkeypatch.setattr(_execute, "run_chunk", lambda *a: seen.append(0) or real(*a))
     done = run(design, store=tmp_path / "a.zarr")
     assert seen == [4, 4, 2, 0]  # two chunks, the interruption, and only what is missing
     assert done.data.identical(whole.data)
@@ -223,3 +224,75 @@ def test_tables_and_files(tmp_path):
     for design in (table, table.to_xarray(), tmp_path / "design.csv"):
         assert run(design).data.identical(wanted.data)
     assert json.dumps(wanted.reasons()) == '{"ok": 2}'
+
+
+def test_outputs_by_name():
+    names = ["tip[::2]", "peak_deflection", "residual_vibration:after=0.01", "energy.work"]
+    result = run({MASS: [0.1, 0.2]}, outputs=names)
+    single, data = alone(0.2), result.data
+    np.testing.assert_allclose(data["tip[::2]"][1], single.tip[::2], atol=1e-12)
+    np.testing.assert_allclose(data["time_2"], TS[::2])
+    assert data["peak_deflection"].dims == ("run", "link") and list(data["link"]) == [
+        "upper",
+        "fore",
+    ]
+    wanted = fx.residual_vibration(single, 0.01)
+    np.testing.assert_allclose(data["residual_vibration:after=0.01"][1], wanted, atol=1e-12)
+    assert data["energy.work"].attrs["units"] == "J" and data[MASS].attrs["units"] == "kg"
+
+
+def test_failed_runs_are_listed_and_run_again():
+    """Two of 200 runs fail; the others are those of a sweep without these."""
+    rates = np.linspace(0.0, 1.0, 200)
+    rates[[7, 150]] = 1e200
+    start, rate = fx.Start(rates={"joint2": 0.0}), "start.rates.joint2"
+    result = run({rate: rates}, start=start, outputs="tip", chunk=64)
+    failed = result.failed
+    assert failed["run"].values.tolist() == [7, 150]
+    assert set(failed["reason"].values) <= {"non_finite", "newton_failed"}
+    good = np.delete(rates, [7, 150])
+    alone = run({rate: good}, start=start, outputs="tip", chunk=64)
+    np.testing.assert_allclose(
+        np.delete(result.data["tip"].values, [7, 150], axis=0), alone.data["tip"], atol=1e-12
+    )
+    again = result.rerun(where=[3, 5], dt=2.5e-3)
+    assert not np.array_equal(again.data["tip"][5], result.data["tip"][5])
+    finer = result.trajectory(5, dt=2.5e-3)
+    np.testing.assert_allclose(again.data["tip"][5], finer.tip, atol=1e-12)
+    assert np.array_equal(again.data["tip"][6], result.data["tip"][6])
+    with pytest.raises(ValueError, match="expected 'failed', a mask"):
+        result.rerun(where="all")
+
+
+def test_static_choices_are_part_of_a_design(tmp_path):
+    design = fx.grid({"solver": [fx.DiscreteGradient(), fx.Newmark()], MASS: [0.1, 0.2, 0.3]})
+    result = run(design, outputs="tip", store=tmp_path / "a.zarr", chunk=2)
+    for name, part in result.data.groupby("solver"):
+        solver = getattr(fx, str(name).partition("(")[0])()
+        wanted = run({MASS: [0.1, 0.2, 0.3]}, outputs="tip", solver=solver, chunk=2)
+        assert np.array_equal(part["tip"], wanted.data["tip"])
+    assert result.grid()["tip"].sizes["solver"] == 2
+    with pytest.raises(ValueError, match="row 1: 'Euler'; expected a solver"):
+        run({"solver": ["Newmark", "Euler"]})
+    with pytest.raises(ValueError, match="RigidArm has no option 'elements'"):
+        run({"formulation.elements": [2, 4]})
+
+
+def test_sobol_indices():
+    """Of a sum of squares they are known: shares of the variances."""
+    box = {MASS: (0.1, 0.3), LENGTH: (0.04, 0.06)}
+    result = run(fx.saltelli(box, 256), outputs={"y": lambda traj: jnp.sum(traj.tip)}, chunk=1024)
+    columns = [result.data[p].values for p in box]
+    known = result.data["y"].copy(data=columns[0] / 0.2 + 3 * columns[1] / 0.02)
+    linear = dataclasses.replace(result, data=result.data.assign(y=known))
+    found = fx.sobol_indices(linear)
+    np.testing.assert_allclose(found["S1"], [0.1, 0.9], atol=0.02)
+    np.testing.assert_allclose(found["ST"], [0.1, 0.9], atol=0.02)
+    broken = dataclasses.replace(linear, data=linear.data.assign(y=known.where(known.run != 5)))
+    with pytest.raises(ValueError, match="not finite in runs of 1 of 256 base points"):
+        fx.sobol_indices(broken)
+    dropped = fx.sobol_indices(broken, failed="drop")
+    np.testing.assert_allclose(dropped["S1"], [0.1, 0.9], atol=0.03)
+    assert dropped.attrs["dropped"] == 1
+    with pytest.raises(ValueError, match="expected fx.saltelli"):
+        fx.sobol_indices(run({MASS: [0.1, 0.2]}))

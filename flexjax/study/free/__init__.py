@@ -8,5 +8,6 @@ from flexjax.study.free._free import (
     as_free as as_free,
     check_range as check_range,
     listed as listed,
+    no_parameters as no_parameters,
     parameters as parameters,
 )

@@ -305,14 +305,20 @@ def _rule(robot: Robot, found: Found) -> str:
     return "finite" if number is None else number.rule
 
 
-def check_range(path: str, values: np.ndarray, robot: Robot) -> list[str]:
-    """Faults of values for a path of the robot, with their rows."""
+def no_parameters(robot: Robot) -> Parameters:
+    """The parameters of a study that varies none."""
+    none = jnp.zeros(0, robot.gravity.dtype)
+    return Parameters((), (), (), (), none, none, none, none, none, none)
+
+
+def check_range(path: str, values: np.ndarray, robot: Robot, rows: np.ndarray) -> list[str]:
+    """Faults of the values in ``rows`` for a path of the robot."""
     if path.partition(".")[0] in ("drive", "start"):
         return []
     faults = []
     for name in {_rule(robot, leaf) for leaf in find_leaves(robot, path)}:
         rule = RULES[name]
-        for row in np.flatnonzero([np.isfinite(x) and not rule.holds(x) for x in values]):
+        for row in rows[[bool(np.isfinite(x) and not rule.holds(x)) for x in values[rows]]]:
             faults.append(f"{path!r}, row {row}: {values[row]:g}; expected {rule.expected}.")
     return faults
 

@@ -12,7 +12,8 @@ from flexjax._types import NumbersLike
 from flexjax.drive import Drive
 from flexjax.formulation import Start
 from flexjax.robot import Robot
-from flexjax.study.free import Free, Parameters, check_range, parameters
+from flexjax.study.free import Free, Parameters, check_range, no_parameters, parameters
+from flexjax.study.sweep._choices import Choice, is_choice, read_choice
 
 MOST_FAULTS = 20  # of a design that are reported
 
@@ -20,38 +21,44 @@ MOST_FAULTS = 20  # of a design that are reported
 @dataclasses.dataclass(frozen=True, eq=False)
 class Design(Mapping):
     """Values (N,) of every path, for N runs; see :func:`grid`, :func:`latin_hypercube`,
-    :func:`sobol`.
+    :func:`sobol`, :func:`saltelli`.
 
     ``axes``: the values along each axis of a grid, in order; empty for other designs.
+    ``choices``: formulation, its options, solver, robot, where they vary. ``blocks``: bounds of
+    every path, if the runs are those of :func:`saltelli`.
     """
 
     columns: dict[str, np.ndarray]
     axes: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    choices: dict[str, Choice] = dataclasses.field(default_factory=dict)
+    blocks: dict[str, tuple[float, float]] = dataclasses.field(default_factory=dict)
 
     def __getitem__(self, path: str) -> np.ndarray:
-        return self.columns[path]
+        return self.choices[path].column if path in self.choices else self.columns[path]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
+        return iter([*self.columns, *self.choices])
 
     def __len__(self) -> int:
-        return len(self.columns)
+        return len(self.columns) + len(self.choices)
 
     @property
     def runs(self) -> int:
-        return len(next(iter(self.columns.values()))) if self.columns else 0
+        return len(self[next(iter(self))])
 
     @property
     def values(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """(N, k), one column for each path."""
-        return np.stack(list(self.columns.values()), axis=1)
+        """(N, k), one column for each path of a parameter."""
+        return np.stack([*self.columns.values(), np.zeros(self.runs)], axis=1)[:, :-1]
 
 
 def grid(axes: Mapping[str, NumbersLike]) -> Design:
     """All combinations of the values of several parameters.
 
     Arguments:
-        axes: values by path; the last path varies fastest.
+        axes: values by path; the last path varies fastest. "formulation", "formulation.elements"
+            (or another option), "solver" and "robot" are static choices: lists of formulations,
+            whole numbers, solvers, robots, or of their names.
 
     Returns:
         A design.
@@ -60,10 +67,18 @@ def grid(axes: Mapping[str, NumbersLike]) -> Design:
     >>> fx.grid({"links.*.material.E": [6e10, 7e10], "payloads.tool.mass": [0.1, 0.2, 0.3]}).runs
     6
     """
-    given = {path: _column(path, values) for path, values in axes.items()}
-    _refuse_empty(given)
-    mesh = np.meshgrid(*given.values(), indexing="ij")
-    return Design(dict(zip(given, (m.reshape(-1) for m in mesh), strict=True)), given)
+    _refuse_empty(axes)
+    read = {p: read_choice(p, v) if is_choice(p) else _column(p, v) for p, v in axes.items()}
+    given = {p: np.array(x.labels) if isinstance(x, Choice) else x for p, x in read.items()}
+    mesh = np.meshgrid(*(np.arange(len(x)) for x in given.values()), indexing="ij")
+    columns: dict[str, np.ndarray] = {}
+    choices: dict[str, Choice] = {}
+    for (path, x), at in zip(read.items(), (m.reshape(-1) for m in mesh), strict=True):
+        if isinstance(x, Choice):
+            choices[path] = dataclasses.replace(x, codes=at)
+        else:
+            columns[path] = x[at]
+    return Design(columns, given, choices)
 
 
 def latin_hypercube(bounds: Mapping[str, tuple[float, float]], n: int, *, seed: int = 0) -> Design:
@@ -102,7 +117,57 @@ def sobol(bounds: Mapping[str, tuple[float, float]], n: int, *, seed: int = 0) -
     return _sampled("sobol", bounds, n, lambda k: qmc.Sobol(k, rng=seed))
 
 
+def saltelli(bounds: Mapping[str, tuple[float, float]], n: int, *, seed: int = 0) -> Design:
+    """Points from which :func:`sobol_indices` are computed: n (k + 2) runs for k parameters.
+
+    Arguments:
+        bounds: (lower, upper) by path; the parameters are uniform in between.
+        n: number of base points, a power of two.
+        seed: seed of the scrambling.
+
+    Returns:
+        A design.
+
+    >>> import flexjax as fx
+    >>> fx.saltelli({"payloads.tool.mass": (0.1, 0.3), "links.*.material.E": (6e10, 8e10)}, 8).runs
+    32
+    """
+    low, high = _read_box("saltelli", bounds, n)
+    if int(n) & (int(n) - 1):
+        raise ValueError(f"saltelli: n = {n}; expected a power of two, e.g. 1024.")
+    sample = import_salib().sample.sobol.sample
+    points = sample(
+        {"num_vars": len(bounds), "names": list(bounds), "bounds": [[0.0, 1.0]] * len(bounds)},
+        int(n),
+        calc_second_order=False,
+        seed=seed,
+    )
+    points = low + (high - low) * points
+    blocks = dict(zip(bounds, zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    return Design(dict(zip(bounds, points.T, strict=True)), blocks=blocks)
+
+
+def import_salib() -> Any:
+    """SALib with its Sobol method, or an error that says how to get it."""
+    try:
+        import SALib
+        import SALib.analyze.sobol
+        import SALib.sample.sobol
+    except ImportError:
+        raise ImportError("Sobol indices: need SALib; pip install 'flexjax[sensitivity]'") from None
+    return SALib
+
+
 def _sampled(name: str, bounds: Mapping[str, tuple[float, float]], n: int, sampler) -> Design:
+    low, high = _read_box(name, bounds, n)
+    points = low + (high - low) * sampler(len(bounds)).random(int(n))
+    return Design(dict(zip(bounds, points.T, strict=True)))
+
+
+def _read_box(
+    name: str, bounds: Mapping[str, tuple[float, float]], n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper bounds, checked together with the number of runs."""
     _refuse_empty(bounds)
     if isinstance(n, bool) or int(n) != n or n < 1:
         raise ValueError(f"{name}: n = {n}; expected a whole number of runs of at least 1.")
@@ -110,8 +175,7 @@ def _sampled(name: str, bounds: Mapping[str, tuple[float, float]], n: int, sampl
         if np.shape(pair) != (2,) or not np.all(np.isfinite(pair)) or not pair[0] < pair[1]:
             raise ValueError(f"{name}: {path!r} = {pair!r}; expected (lower, upper).")
     low, high = np.array([*bounds.values()], float).T
-    points = low + (high - low) * sampler(len(bounds)).random(int(n))
-    return Design(dict(zip(bounds, points.T, strict=True)))
+    return low, high
 
 
 def _refuse_empty(given: Mapping) -> None:
@@ -152,19 +216,28 @@ def read_design(design: Any) -> Design:
             "fx.latin_hypercube(...), a table, or the name of a CSV file."
         )
     _refuse_empty(design)
-    columns = {str(path): _column(str(path), values) for path, values in design.items()}
+    given = {str(path): values for path, values in design.items()}
+    columns = {path: _column(path, x) for path, x in given.items() if not is_choice(path)}
+    choices = {path: read_choice(path, x) for path, x in given.items() if is_choice(path)}
     lengths = {path: len(column) for path, column in columns.items()}
+    lengths |= {path: len(choice.codes) for path, choice in choices.items()}
     if len(set(lengths.values())) > 1:
         listed = ", ".join(f"{path!r}: {n}" for path, n in lengths.items())
         raise ValueError(
             f"design: different numbers of values ({listed}); expected one value of each for every "
             "run. fx.grid(...) makes all combinations."
         )
-    return Design(columns)
+    return Design(columns, choices=choices)
 
 
-def check_design(design: Design, robot: Robot, drive: Drive, start: Start) -> Parameters:
-    """Where the values go; every fault of the design in one error, with its row."""
+def check_design(
+    design: Design, robot: Robot, drive: Drive, start: Start, rows: np.ndarray | None = None
+) -> Parameters:
+    """Where the values go; every fault of the design in one error, with its row.
+
+    ``rows``: the runs of this robot, by default all.
+    """
+    rows = np.arange(design.runs) if rows is None else rows
     faults: list[str] = []
     found: list[Parameters] = []
     for path, column in design.columns.items():
@@ -174,12 +247,14 @@ def check_design(design: Design, robot: Robot, drive: Drive, start: Start) -> Pa
         except ValueError as error:
             faults.append(str(error).removeprefix("free "))
             continue
-        for row in np.flatnonzero(~np.isfinite(column)):
+        for row in rows[~np.isfinite(column[rows])]:
             faults.append(f"{path!r}, row {row}: {column[row]}; expected a finite number.")
-        faults += check_range(path, column, robot)
+        faults += check_range(path, column, robot, rows)
     if not faults:
+        if not design.columns:
+            return no_parameters(robot)
         free = [Free(path, tie="value", transform="none") for path in design.columns]
         return parameters(free, robot, [drive], [start], ["the sweep"], {})
-    shown = faults[:MOST_FAULTS]
+    shown = list(dict.fromkeys(faults))[:MOST_FAULTS]
     more = f"\n  - and {len(faults) - len(shown)} more" if len(faults) > len(shown) else ""
     raise ValueError("design:\n" + "\n".join(f"  - {fault}" for fault in shown) + more)

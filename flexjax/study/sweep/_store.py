@@ -1,10 +1,12 @@
-"""A sweep on disk: one zarr array for every output, written chunk by chunk, status last.
+"""A sweep on disk: one zarr array for every output, written unit by unit, status last.
 
-A run whose status is the fill value was not simulated. A chunk is complete once its status is
-written, and only then.
+A run whose status is the fill value was not simulated. A unit is complete once its status is
+written, and only then. Runs are in the order of the work: "run" is the number of each in the
+design, whose values are in "design".
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,104 +15,139 @@ import numpy as np
 from flexjax._files import FileError, check_zarr, reading, write_whole
 
 NOT_RUN = -1
-FORMAT = "flexjax sweep 1"
+FORMAT = "flexjax sweep 2"
 EXPECTED = "a folder that fx.sweep made"
 REMEDY = "Give another name, or remove it."
+OWN = ("run", "design")  # arrays that are no outputs
 
 
 class Store:
-    """An open store; ``key`` is the text of the problem that it belongs to."""
+    """An open store. ``unit``: runs of one zarr chunk; ``chunk``: runs computed at once."""
 
-    def __init__(self, path: Path, group: Any, runs: int, chunk: int):
+    def __init__(self, path: Path | str, group: Any):
         self.where = f"store {str(path)!r}"
-        self.group, self.runs, self.chunk = group, runs, chunk
+        self.group = group
+        self._open: dict[str, Any] = {}
+        self.runs, self.unit, self.chunk = (int(group.attrs[k]) for k in ("runs", "unit", "chunk"))
+
+    def span(self, k: int) -> tuple[int, int]:
+        """First and last place of a unit."""
+        return k * self.unit, min((k + 1) * self.unit, self.runs)
+
+    @property
+    def units(self) -> int:
+        return -(-self.runs // self.unit)
 
     def missing(self) -> list[int]:
-        """Numbers of the chunks that have to be simulated."""
-        with self._reading():
+        """Numbers of the units that have to be simulated."""
+        with reading(self.where, EXPECTED, REMEDY):
             status = self.group["status"][:]
-        count = -(-self.runs // self.chunk)
-        return [
-            k
-            for k in range(count)
-            if np.any(status[k * self.chunk : (k + 1) * self.chunk] == NOT_RUN)
-        ]
+        return [k for k in range(self.units) if np.any(status[slice(*self.span(k))] == NOT_RUN)]
 
     def write(self, k: int, rows: dict[str, np.ndarray]) -> None:
-        """One chunk: outputs first, status last."""
-        at = slice(k * self.chunk, k * self.chunk + len(rows["status"]))
+        """One unit: outputs first, status last."""
+        at = slice(*self.span(k))
+        for name in [*(name for name in rows if name != "status"), "status"]:
+            self._array(name)[at] = rows[name]
+
+    def _array(self, name: str) -> Any:
+        if name not in self._open:
+            self._open[name] = self.group[name]
+        return self._open[name]
+
+    def declare(
+        self, rows: dict[str, np.ndarray], dims: Callable[[str, int], tuple[str, ...]]
+    ) -> None:
+        """Create the arrays of the outputs, before any of them is written."""
         for name, values in rows.items():
-            if name != "status":
-                self._array(name, values)[at] = values
-        self.group["status"][at] = rows["status"]
+            if name not in self.group:
+                self.group.create_array(
+                    name,
+                    shape=(self.runs, *values.shape[1:]),
+                    chunks=(self.unit, *values.shape[1:]),
+                    dtype=values.dtype,
+                    fill_value=np.nan if values.dtype.kind == "f" else NOT_RUN,
+                    dimension_names=("place", *dims(name, values.ndim - 1)),
+                )
 
-    def _array(self, name: str, values: np.ndarray) -> Any:
-        if name in self.group:
-            return self.group[name]
-        shape = (self.runs, *values.shape[1:])
-        return self.group.create_array(
-            name,
-            shape=shape,
-            chunks=(self.chunk, *values.shape[1:]),
-            dtype=values.dtype,
-            fill_value=np.nan if values.dtype.kind == "f" else NOT_RUN,
-        )
-
-    def read(self) -> dict[str, np.ndarray]:
-        """Everything that was written."""
-        with self._reading():
-            return {name: array[:] for name, array in self.group.arrays()}
-
-    def _reading(self):
-        return reading(self.where, EXPECTED, REMEDY)
+    def arrays(self) -> dict[str, Any]:
+        """The arrays of outputs and ends, in the order of the work."""
+        with reading(self.where, EXPECTED, REMEDY):
+            return {name: x for name, x in self.group.arrays() if name not in OWN}
 
 
-def open_store(path: Path, key: dict[str, str], runs: int, chunk: int) -> Store:
-    """Create a store, or continue one of the same problem."""
-    try:
-        import zarr
-    except ImportError:
-        raise ImportError("store: needs zarr; pip install 'flexjax[zarr]'") from None
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        return _continued(path, key, runs)
-
-    def create(part: Path) -> None:
-        group = zarr.open_group(str(part), mode="w")
-        group.create_array("status", shape=(runs,), chunks=(chunk,), dtype="i4", fill_value=NOT_RUN)
-        group.attrs.update({"format": FORMAT, "key": json.dumps(key), "runs": runs, "chunk": chunk})
-
-    # In one step: an interrupted call leaves no store that a later one could not read.
-    write_whole(path, create)
-    return Store(path, zarr.open_group(str(path), mode="r+"), runs, chunk)
-
-
-def _continued(path: Path, key: dict[str, str], runs: int) -> Store:
-    """A store that exists; nothing outside of it is read or written."""
-    import zarr
-
+def open_store(path: Path, key: dict[str, str], runs: int) -> Store | None:
+    """The store of an interrupted sweep, or None where there is none yet. Nothing outside of it is
+    read or written."""
+    zarr = _import_zarr()
+    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
+        return None
     where = f"store {str(path)!r}"
     if not path.is_dir():
         raise FileError(f"{where}: not a sweep; expected {EXPECTED}. {REMEDY}")
-    check_zarr(path, where)
+    check_zarr(path, where, filling=True)
     with reading(where, EXPECTED, REMEDY):
         group = zarr.open_group(str(path), mode="r+")
         attributes: dict[str, Any] = dict(group.attrs)
         if attributes.get("format") != FORMAT:
             raise FileError(f"{where}: not a sweep; expected {EXPECTED}. {REMEDY}")
         stored = json.loads(str(attributes["key"]))
-        count, chunk = attributes["runs"], attributes["chunk"]
-        whole = all(isinstance(n, int) and n > 0 for n in (count, chunk))
+        counts = [attributes[name] for name in ("runs", "chunk", "unit")]
+        whole = all(isinstance(n, int) and n > 0 for n in counts)
         status = group["status"]
         whole = whole and isinstance(status, zarr.Array) and status.dtype == "i4"
     if isinstance(stored, dict):
         _refuse_other(path, stored, key)
     odd = [name for name, array in group.arrays() if array.shape[:1] != (runs,)]
-    if not isinstance(stored, dict) or not whole or count != runs or odd:
+    if not isinstance(stored, dict) or not whole or counts[0] != runs or odd:
         raise FileError(
-            f"{where}: {count!r} runs in chunks of {chunk!r}, arrays of other lengths: "
+            f"{where}: {counts[0]!r} runs in chunks of {counts[1]!r}, arrays of other lengths: "
             f"{', '.join(odd) or 'none'}; expected {runs} runs. It is damaged. {REMEDY}"
         )
-    return Store(path, group, count, chunk)
+    return Store(path, group)
+
+
+def reopen_store(path: str) -> Store:
+    """A store that the process which started the sweep has opened, from a worker."""
+    return Store(path, _import_zarr().open_group(path, mode="r+"))
+
+
+def create_store(
+    path: Path,
+    key: dict[str, str],
+    sizes: tuple[int, int],
+    order: np.ndarray,
+    values: np.ndarray,
+    paths: list[str],
+) -> Store:
+    """A new store for runs in the given order; ``sizes``: runs of a chunk and of a unit."""
+    zarr, runs = _import_zarr(), len(order)
+
+    def create(part: Path) -> None:
+        group = zarr.open_group(str(part), mode="w")
+        status = dict(dtype="i4", fill_value=NOT_RUN, dimension_names=("place",))
+        group.create_array("status", shape=(runs,), chunks=(sizes[1],), **status)
+        whole = group.create_array("run", shape=(runs,), chunks=(runs,), dtype="i8")
+        whole[:] = order
+        if values.shape[1]:
+            design = group.create_array(
+                "design", shape=values.shape, chunks=values.shape, dtype="f8"
+            )
+            design[:] = values
+        named = {"format": FORMAT, "key": json.dumps(key), "paths": paths}
+        group.attrs.update({**named, "runs": runs, "chunk": sizes[0], "unit": sizes[1]})
+
+    # In one step: an interrupted call leaves no store that a later one could not read.
+    write_whole(path, create)
+    return Store(path, zarr.open_group(str(path), mode="r+"))
+
+
+def _import_zarr() -> Any:
+    try:
+        import zarr
+    except ImportError:
+        raise ImportError("store: needs zarr; pip install 'flexjax[zarr]'") from None
+    return zarr
 
 
 def _refuse_other(path: Path, old: dict[str, str], new: dict[str, str]) -> None:

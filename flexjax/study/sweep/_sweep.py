@@ -1,10 +1,9 @@
 """sweep: one robot, many parameters."""
 
 import hashlib
-import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +14,19 @@ import jax.tree_util as jtu
 import numpy as np
 from tqdm import tqdm
 
+from flexjax._kept import source_hash
 from flexjax._structure import versions
 from flexjax._types import NumbersLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.simulate.trajectory import read_stations
 from flexjax.study.free import Parameters
+from flexjax.study.sweep._choices import chosen_model, combinations
 from flexjax.study.sweep._design import Design, check_design, read_design
-from flexjax.study.sweep._execute import Rows, Task, run_chunk
+from flexjax.study.sweep._execute import Sizes, Task, Work, choose_sizes
 from flexjax.study.sweep._outputs import Output, Outputs, read_outputs
-from flexjax.study.sweep._result import Sweep
-from flexjax.study.sweep._store import NOT_RUN, Store, open_store
-
-# Runs per device and chunk. Larger chunks fall out of the processor's cache (measured with 200
-# steps of one link: best at 64 in PortHamiltonian and FiniteElement, 256 in TransferMatrix).
-CHUNK = 64
-MEMORY = 512e6  # bytes of the outputs of a chunk
+from flexjax.study.sweep._result import Sweep, build_data, dimensions, substeps
+from flexjax.study.sweep._store import Store, create_store, open_store
 
 
 def sweep(
@@ -48,6 +44,7 @@ def sweep(
     chunk: int | str = "auto",
     devices: Sequence[Any] | None = None,
     store: str | os.PathLike | None = None,
+    cluster: Any = None,
     progress: bool = False,
 ) -> Sweep:
     """Simulate a model for many values of its parameters.
@@ -60,21 +57,26 @@ def sweep(
         model: a robot in a formulation.
         design: values (N,) by path, the paths of :func:`identify` (``links.*.material.E``,
             ``drive.joints.*.signal.duration``, ``start.joints.shoulder``); or :func:`grid`,
-            :func:`latin_hypercube`, :func:`sobol`, a table of pandas or xarray, a CSV file.
+            :func:`latin_hypercube`, :func:`sobol`, :func:`saltelli`, a table of pandas or xarray,
+            a CSV file. "formulation", "formulation.elements" (or another option), "solver" and
+            "robot" are static choices, with one program for each combination.
         ts: output times [s].
         drive: motions, efforts, controllers and loads; None for none.
         start: the initial state.
         dt: longest step [s].
         solver: by default the model's own.
         outputs: what is kept of every run: "tip", fields of the trajectory ("q", "strain"),
-            "energy.elastic", names of sensors; functions of the trajectory, alone, in a list or by
-            name in a dict. Only these are computed and stored.
+            "energy.elastic", names of sensors, "tip[::10]" (every tenth time), "peak_deflection",
+            "residual_vibration:after=0.5", "settling_time:band=1e-3,after=0.5"; functions of the
+            trajectory, alone, in a list or by name in a dict. Only these are computed and stored.
         stations: sections of every link, for outputs along the links.
         sensitivities: paths of the design; adds the derivatives of all outputs by these.
-        chunk: runs per chunk.
+        chunk: runs per chunk. "auto" tries a few on the first runs of a long sweep.
         devices: by default ``jax.devices()``.
         store: a folder (zarr). Every finished chunk is written there. The same call continues an
             interrupted sweep; a store of another sweep is refused.
+        cluster: "local" for a process on every core, the address of a dask scheduler, or a dask
+            cluster or client. Its workers write to ``store``, which all machines must reach.
         progress: show a bar with rate, failed runs and remaining time.
 
     Returns:
@@ -88,7 +90,7 @@ def sweep(
     ('run', 'time', 'axis')
     """
     table = read_design(design)
-    task = make_task(
+    work = make_work(
         model,
         table,
         ts=ts,
@@ -100,19 +102,40 @@ def sweep(
         stations=stations,
         sensitivities=sensitivities,
     )
+    if cluster is not None and store is None:
+        raise ValueError("cluster: needs a store; give store='results.zarr', which workers reach.")
     used = list(jax.devices() if devices is None else devices)
-    size = _chunk_size(chunk, table.runs, len(used), task)
-    place = None if store is None else open_store(Path(store), _key(task, table), table.runs, size)
-    rows = _run_all(task, table, place, size if place is None else place.chunk, used, progress)
-    times = np.asarray(task.ts)
-    return Sweep.build(
-        task, table, task.outputs, times, rows, None if store is None else str(store)
-    )
+    if store is None:
+        sizes = choose_sizes(chunk, work, used)
+        rows = _run_in_memory(work, sizes, used, progress)
+        return Sweep(build_data(work, table, rows), table, work, None, used)
+    place = _open(Path(store), work, table, chunk, used if cluster is None else used[:1])
+    _run_into_store(work, place, str(store), used, cluster, progress)
+    return Sweep(build_data(work, table, place.arrays()), table, work, str(store), used)
+
+
+def make_work(
+    model: AbstractModel,
+    table: Design,
+    *,
+    solver: diffrax.AbstractSolver | None = None,
+    **options: Any,
+) -> Work:
+    """The runs of a design, with one task for every combination of static choices."""
+    picks, which = combinations(table.choices, table.runs)
+    tasks = []
+    for k, pick in enumerate(picks):
+        chosen, own = chosen_model(model, pick)
+        rows = np.flatnonzero(which == k)
+        tasks.append(make_task(chosen, table, rows, solver=own or solver, **options))
+    _refuse_different_shapes(tasks, picks)
+    return Work.build(tasks, table.values, which)
 
 
 def make_task(
     model: AbstractModel,
     table: Design,
+    rows: np.ndarray | None = None,
     *,
     ts: NumbersLike,
     drive: Drive | None = None,
@@ -123,14 +146,14 @@ def make_task(
     stations: int | NumbersLike = 2,
     sensitivities: Sequence[str] = (),
 ) -> Task:
-    """What all runs of a checked design share; the arguments are those of :func:`sweep`."""
+    """What the runs ``rows`` of a design share; the arguments are those of :func:`sweep`."""
     robot, drive = model.robot, Drive() if drive is None else drive
     start = start if isinstance(start, Start) else Start(joints=dict(start or {}))
-    par = check_design(table, robot, drive, start)
+    par = check_design(table, robot, drive, start, rows)
     drive.check(robot)
     times = _read_times(ts)
-    kept = read_outputs(outputs, robot)
-    paths = _read_sensitivities(sensitivities, table, par)
+    if not dt > 0:
+        raise ValueError(f"dt: {dt}; expected a positive step in seconds.")
     dtype = robot.gravity.dtype
     return Task(
         model,
@@ -139,10 +162,10 @@ def make_task(
         jnp.asarray(times, dtype),
         par,
         solver,
-        kept,
-        max(1, math.ceil(float(np.max(np.diff(times))) / dt * (1 - 1e-9))),
+        read_outputs(outputs, robot),
+        substeps(times, dt),
         tuple(float(s) for s in np.asarray(read_stations(stations, dtype)[0])),
-        paths,
+        _read_sensitivities(sensitivities, table, par),
     )
 
 
@@ -158,85 +181,121 @@ def _read_times(ts: NumbersLike) -> np.ndarray:
 def _read_sensitivities(paths: Sequence[str], design: Design, par: Parameters) -> tuple[str, ...]:
     paths = (paths,) if isinstance(paths, str) else tuple(paths)
     for path in paths:
-        if path not in design:
+        if path not in design.columns:
             raise ValueError(
-                f"sensitivities: {path!r}; expected paths of the design, {', '.join(design)}."
+                f"sensitivities: {path!r}; expected paths of the design, "
+                f"{', '.join(design.columns)}."
             )
-    names = dict(zip(design, par.names, strict=True))
+    names = dict(zip(design.columns, par.names, strict=True))
     return tuple(names[path] for path in paths)
 
 
-def _chunk_size(chunk: int | str, runs: int, devices: int, task: Task) -> int:
-    """A multiple of the number of devices."""
-    if chunk == "auto":
-        one = jax.eval_shape(task.run, jax.ShapeDtypeStruct((task.parameters.size,), task.ts.dtype))
-        per_run = sum(x.size * x.dtype.itemsize for x in jtu.tree_leaves(one))
-        chunk = max(1, min(CHUNK, int(MEMORY / per_run / devices))) * devices
-    if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
-        raise ValueError(f"chunk: {chunk!r}; expected a whole number of runs, or 'auto'.")
-    return -(-min(chunk, runs) // devices) * devices
+def _refuse_different_shapes(tasks: list[Task], picks: list[dict]) -> None:
+    """Outputs of all static choices must fit into one array."""
+    if len(tasks) < 2:
+        return
+    row = jax.ShapeDtypeStruct((tasks[0].parameters.size,), tasks[0].ts.dtype)
+    found = [jax.eval_shape(task.run, row).outputs for task in tasks]
+    for name, first in found[0].items():
+        for other, pick in zip(found, picks, strict=True):
+            if other[name].shape != first.shape:
+                label = ", ".join(f"{k} = {getattr(v, 'name', v)}" for k, v in pick.items())
+                raise ValueError(
+                    f"outputs: {name!r} has shape {other[name].shape} with {label}, and "
+                    f"{first.shape} with the first choice; expected outputs that do not depend on "
+                    "static choices, e.g. 'tip'."
+                )
 
 
-def _run_all(
-    task: Task, design: Design, store: Store | None, chunk: int, devices: list, progress: bool
-) -> dict[str, np.ndarray]:
-    values, count = design.values, -(-design.runs // chunk)
-    todo = list(range(count)) if store is None else store.missing()
-    parts: dict[int, dict[str, np.ndarray]] = {}
-    done = design.runs - sum(min(chunk, design.runs - k * chunk) for k in todo)
-    failed = 0
-    with tqdm(total=design.runs, initial=done, unit="run", disable=not progress) as bar:
-        for k in todo:
-            rows = values[k * chunk : (k + 1) * chunk]
-            columns = _columns(run_chunk(task, rows, chunk, devices))
-            if store is None:
-                parts[k] = columns
-            else:
-                store.write(k, columns)
-            failed += int(np.sum(columns["status"] != 0))
-            bar.set_postfix_str(f"{failed} failed" if failed else "", refresh=False)
-            bar.update(len(rows))
-    if store is not None:
-        return store.read()
-    return {name: np.concatenate([parts[k][name] for k in todo]) for name in parts[0]}
+def _open(path: Path, work: Work, design: Design, chunk: int | str, devices: list) -> Store:
+    """The store of a sweep: an old one that is continued, or a new one."""
+    key = _key(work, design)
+    found = open_store(path, key, work.runs)
+    if found is not None:
+        return found
+    sizes = choose_sizes(chunk, work, devices)
+    names = list(design.columns)
+    return create_store(path, key, (sizes.chunk, sizes.unit), work.order, work.values, names)
 
 
-def _columns(rows: Rows) -> dict[str, np.ndarray]:
-    slopes = {f"d {name}": x for name, x in (rows.slopes or {}).items()}
-    ends = {"t_fail": rows.t_fail, "where": rows.where, "status": rows.status}
-    assert not np.any(rows.status == NOT_RUN)
-    return {name: np.asarray(x) for name, x in {**rows.outputs, **slopes, **ends}.items()}
+class _Bar:
+    """A bar with rate, failed runs and remaining time."""
+
+    def __init__(self, total: int, done: int, shown: bool):
+        self.failed = 0
+        self.bar = tqdm(total=total, initial=done, unit="run", disable=not shown)
+
+    def add(self, runs: int, failed: int) -> None:
+        self.failed += failed
+        self.bar.set_postfix_str(f"{self.failed} failed" if self.failed else "", refresh=False)
+        self.bar.update(runs)
+
+    def __enter__(self) -> "_Bar":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.bar.close()
 
 
-def _key(task: Task, design: Design) -> dict[str, str]:
+def _run_in_memory(work: Work, sizes: Sizes, devices: list, progress: bool) -> dict[str, Any]:
+    parts = []
+    with _Bar(work.runs, 0, progress) as bar:
+        for begin in range(0, work.runs, sizes.chunk):
+            end = min(begin + sizes.chunk, work.runs)
+            parts.append(work.columns(begin, end, sizes.chunk, devices))
+            bar.add(end - begin, int(np.sum(parts[-1]["status"] != 0)))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _run_into_store(
+    work: Work, store: Store, path: str, devices: list, cluster: Any, progress: bool
+) -> None:
+    todo = store.missing()
+    left = sum(end - begin for begin, end in map(store.span, todo))
+    names = lambda name, count: dimensions(work.tasks[0].outputs, name, count)
+    declared = len(todo) < store.units
+    with _Bar(work.runs, work.runs - left, progress) as bar:
+        while todo and (cluster is None or not declared):
+            begin, end = store.span(todo[0])
+            columns = work.columns(begin, end, store.chunk, devices)
+            if not declared:  # with the shapes of the first unit; workers only fill the arrays
+                store.declare(columns, names)
+                declared = True
+            store.write(todo.pop(0), columns)
+            bar.add(end - begin, int(np.sum(columns["status"] != 0)))
+        if todo:
+            from flexjax.study.sweep._cluster import Receipt, run_on_cluster
+
+            report: Callable[[Receipt], None] = lambda r: bar.add(r.runs, r.failed)
+            run_on_cluster(cluster, work, path, todo, report)
+
+
+def _key(work: Work, design: Design) -> dict[str, str]:
     """What a sweep depends on, by part, each as text."""
-    leaves, structure = jtu.tree_flatten((task, None))
+    leaves, structure = jtu.tree_flatten(work.tasks)
     numbers = hashlib.sha256()
     for leaf in leaves:
         numbers.update(np.ascontiguousarray(leaf).tobytes())
     # Functions show their address, which differs between processes.
     text = re.sub(r" at 0x[0-9a-f]+", "", str(structure))
     short = lambda data: hashlib.sha256(data).hexdigest()[:16]
+    values = work.values.tobytes() + work.task_of.tobytes() + work.order.tobytes()
     from flexjax import __version__
 
     return {
-        "flexjax": __version__,
+        "flexjax": f"{__version__}, {source_hash()[:12]}",
         "jax": versions()["jax"],
-        "design": f"{design.runs} runs of {', '.join(design)}, {short(design.values.tobytes())}",
-        "outputs": ", ".join(_described(x) for x in task.outputs),
+        "design": f"{design.runs} runs of {', '.join(design)}, {short(values)}",
+        "outputs": ", ".join(_described(x) for x in work.tasks[0].outputs),
         "structure": short(text.encode()),
         "numbers": numbers.hexdigest()[:16],
     }
 
 
 def _described(output: Output) -> str:
-    code = getattr(output.read, "__code__", None)
-    if output.dims is not None or code is None:
+    """An output's name; with a hash of the code of a function."""
+    code = getattr(output.source, "__code__", None)
+    if code is None:
         return output.name
-    function = next(
-        (c.cell_contents for c in output.read.__closure__ or () if callable(c.cell_contents)), None
-    )
-    inner = getattr(function, "__code__", None)
-    text = b"" if inner is None else inner.co_code + repr(inner.co_consts).encode()
-    text = re.sub(rb" at 0x[0-9a-f]+", b"", text)
+    text = re.sub(rb" at 0x[0-9a-f]+", b"", code.co_code + repr(code.co_consts).encode())
     return f"{output.name} ({hashlib.sha256(text).hexdigest()[:8]})"
