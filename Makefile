@@ -1,6 +1,6 @@
 # Needs Python 3.11+ with pip and venv, and make. Everything else goes into .venv, once per content of pyproject.toml and constraints.txt.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-docs test-full test-browser bench docs experiments lint clean
+.PHONY: help demo test test-docs test-full test-browser bench gpu-check docs experiments lint clean
 SHELL := /bin/sh
 
 PYTHON ?= python3
@@ -12,6 +12,7 @@ CORE := $(VENV)/.core-$(KEY)
 TEST := $(VENV)/.test-$(KEY)
 DEV := $(VENV)/.dev-$(KEY)
 DOCS := $(VENV)/.docs-$(KEY)
+GPU := .venv-gpu/.gpu-$(KEY)
 
 # Most of a test's time is compilation on one core. A file's tests stay together, because they share compiled programs.
 WORKERS ?= --numprocesses auto --maxprocesses 4 --dist loadfile
@@ -56,6 +57,9 @@ test-browser: $(TEST)  ## the 3D page and the report in Chromium (apt install ch
 bench: $(TEST)  ## benchmarks, results in benchmarks/results/
 	@XLA_FLAGS="$(filter-out --xla_cpu_max_isa=AVX2,$(XLA_FLAGS))" $(PY) -m benchmarks.metal_link
 
+gpu-check: $(GPU)  ## kernels, launches and memory of every formulation, compiled for an A100 without one
+	@.venv-gpu/bin/python -m benchmarks.gpu_check $(GPU_CHECK)
+
 docs: $(DOCS)  ## the documentation as a site in out/docs; a broken link is an error
 	@$(PY) -m zensical build --strict --config-file mkdocs.yml
 	@echo "open out/docs/index.html"
@@ -70,7 +74,7 @@ lint: $(DEV)  ## ruff (rules and format) and pyright
 	@$(VENV)/bin/pyright
 
 clean:  ## remove the virtual environment, caches and outputs
-	rm -rf $(VENV) .cache .pytest_cache .ruff_cache .hypothesis out benchmarks/results experiments/index.html
+	rm -rf $(VENV) .venv-gpu .cache .pytest_cache .ruff_cache .hypothesis out benchmarks/results experiments/index.html
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(CORE):
@@ -80,6 +84,11 @@ $(TEST):
 	@touch $(CORE) $(DOCS)
 $(DOCS): $(CORE)
 	$(call install,[docs])
+$(GPU):
+	@test -x .venv-gpu/bin/python || $(PYTHON) -m venv .venv-gpu
+	@echo "installing flexjax and jax[cuda12] into .venv-gpu (several GB)"
+	@.venv-gpu/bin/python -m pip install --quiet --editable . "$$(grep '^jax==' constraints.txt | sed 's/jax==/jax[cuda12]==/')" --constraint constraints.txt
+	@touch $@
 $(DEV): $(TEST)
 	$(call install,[dev])
 comma := ,

@@ -1,18 +1,21 @@
 """Batches of the metal link: time per run and chunk, a failing run among 64, storing, devices.
 
-    python -m benchmarks.sweep [batch] [failing] [store] [--only PortHamiltonian] [--steps 200]
+    python -m benchmarks.sweep [batch] [failing] [store] [many] [--only MovingBeam] [--steps 200]
 
 batch: CPU time per run of every chunk size against a single run and against Exudyn, on one core.
 failing: 64 runs of which one has a negative modulus, against 64 good ones; the others must be
-bit-identical. store: what writing a chunk costs. Pin it to a core (`taskset -c 1`).
+bit-identical. store: what writing a unit costs. many: 100,000 runs of 500 steps, stored, on all
+cores. Pin the others to a core (`taskset -c 1`).
 """
 
 import argparse
 import importlib.util
 import os
+import resource
 import statistics
 import tempfile
 import time
+from pathlib import Path
 
 os.environ.setdefault("PJRT_NPROC", "1")
 
@@ -41,7 +44,7 @@ class Problem:
         from flexjax.study.sweep._sweep import make_task
 
         self.name, self.link = name, Link()
-        model = formulation(name)(**SIZES[name]).bind(robot(self.link))
+        model = formulation(name)(**SIZES.get(name, {})).bind(robot(self.link))
         ts = np.array([0.0, steps * DT])
         self.paths = ["links.link.material.E", "links.link.length"]
         design = fx.grid({p: [1.0] for p in self.paths})
@@ -113,7 +116,7 @@ def batch(problem: Problem, steps: int, exudyn: float | None) -> dict:
 
 
 def failing(problem: Problem, count: int = 64) -> dict:
-    """One run of ``count`` with a modulus below zero, and one whose step fails on the way."""
+    """One run of ``count`` with a modulus below zero."""
     rows = problem.rows(count)
     good, usual, _ = problem.timed(rows)
     bad_rows = rows.copy()
@@ -131,33 +134,66 @@ def failing(problem: Problem, count: int = 64) -> dict:
 
 
 def storing(problem: Problem, steps: int, chunk: int = 64) -> dict:
-    """Share of the time of a chunk that writing its trajectories of the tip takes."""
-    import flexjax as fx
+    """Share of the time of a unit (about a second of chunks) that writing its tips takes."""
+    from flexjax.study.sweep._execute import UNIT
     from flexjax.study.sweep._store import create_store
 
     rng = np.random.default_rng(0)
     _, cpu, _ = problem.timed(problem.rows(chunk))
-    rows = {"tip": rng.normal(size=(chunk, steps // 2 + 1, 3)), "t_fail": rng.normal(size=chunk)}
-    rows |= {"where": np.zeros(chunk, np.int32), "status": np.zeros(chunk, np.int32)}
+    chunks = max(1, round(UNIT / cpu))
+    unit = chunks * chunk
+    rows = {"tip": rng.normal(size=(unit, steps // 2 + 1, 3)), "t_fail": rng.normal(size=unit)}
+    rows |= {"where": np.zeros(unit, np.int32), "status": np.zeros(unit, np.int32)}
+    order = np.arange(32 * unit)
     with tempfile.TemporaryDirectory() as folder:
-        from pathlib import Path
-
-        order = np.arange(32 * chunk)
-        store = create_store(
-            Path(folder) / "a.zarr", {}, (chunk, chunk), order, order[:, None] + 0.0, ["x"]
-        )
+        path = Path(folder) / "a.zarr"
+        store = create_store(path, {}, (chunk, unit), order, order[:, None] + 0.0, ["x"])
         store.declare(rows, lambda name, count: tuple(f"{name}_{k}" for k in range(count)))
         store.write(0, rows)
-        begin = time.perf_counter()
-        for k in range(1, 31):
+        begin = time.process_time()
+        for k in range(1, 11):
             store.write(k, rows)
-        write = (time.perf_counter() - begin) / 30
+        write = (time.process_time() - begin) / 10
+    share = write / (write + chunks * cpu)
     print(
-        f"{problem.name:16} chunk of {chunk}: {1e3 * cpu:.1f} ms, stored in {1e3 * write:.2f} ms: ",
-        end="",
+        f"{problem.name:16} unit of {unit} runs: {1e3 * chunks * cpu:.0f} ms, stored in "
+        f"{1e3 * write:.1f} ms ({rows['tip'].nbytes / 1e6:.1f} MB): {share:.1%} of its time",
+        flush=True,
     )
-    print(f"{write / (write + cpu):.1%} of its time (flexjax {fx.__version__})", flush=True)
-    return _harness.row(problem.name, chunk=cpu, write=write)
+    return _harness.row(problem.name, unit=chunks * cpu, write=write, share=share)
+
+
+def many(runs: int, steps: int = 500) -> dict:
+    """A sweep of many runs into a store, beside a loop of single runs and Exudyn."""
+    import jax
+
+    import flexjax as fx
+
+    link = Link()
+    model = fx.TransferMatrix(segments=16).bind(robot(link))
+    box = {"links.link.material.E": (0.9 * link.E, 1.1 * link.E), "links.link.length": (0.9, 1.1)}
+    options = dict(ts=np.linspace(0.0, steps * DT, 11), dt=DT, outputs="tip")
+    with tempfile.TemporaryDirectory() as folder:
+        begin, cpu = time.perf_counter(), time.process_time()
+        design = fx.latin_hypercube(box, runs)
+        result = fx.sweep(model, design, store=f"{folder}/a.zarr", progress=True, **options)
+        wall, cpu = time.perf_counter() - begin, time.process_time() - cpu
+        assert result.reasons() == {"ok": runs}
+        result.trajectory(0).tip.block_until_ready()
+        begin = time.process_time()
+        for k in range(5):
+            result.trajectory(k).tip.block_until_ready()
+        loop = (time.process_time() - begin) / 5
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    exudyn = exudyn_time(steps)
+    print(
+        f"{runs} runs of {steps} steps on {len(jax.devices())} device(s): {wall:.1f} s wall, "
+        f"{cpu:.1f} s CPU, {1e3 * cpu / runs:.3f} ms CPU per run, peak memory {peak:.2f} GB; "
+        f"a loop of single runs {1e3 * loop:.1f} ms"
+        + (f", Exudyn {1e3 * exudyn:.1f} ms" if exudyn else ""),
+        flush=True,
+    )
+    return _harness.row("many", runs=runs, wall=wall, cpu=cpu, loop=loop, exudyn=exudyn, peak=peak)
 
 
 def exudyn_time(steps: int) -> float | None:
@@ -175,17 +211,20 @@ def main(argv: list[str] | None = None):
     parser.add_argument("parts", nargs="*", default=["batch", "failing", "store"])
     parser.add_argument("--only", nargs="*", default=list(SIZES), help="names of formulations")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=100_000, help="of the part 'many'")
     args = parser.parse_args(argv)
 
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    if "many" in args.parts and hasattr(os, "sched_getaffinity"):
+        jax.config.update("jax_num_cpu_devices", len(os.sched_getaffinity(0)))
     _harness.show_environment()
     exudyn = exudyn_time(args.steps) if "batch" in args.parts else None
     if exudyn:
         print(f"exudyn           alone {1e3 * exudyn:8.3f} ms")
-    rows = []
-    for name in args.only:
+    rows = [many(args.runs)] if "many" in args.parts else []
+    for name in args.only if set(args.parts) - {"many"} else ():
         problem = Problem(name, args.steps)
         if "batch" in args.parts:
             rows.append(batch(problem, args.steps, exudyn))

@@ -26,11 +26,19 @@ COMPILER_OPTIONS = {
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
 }
 
+# On a GPU the host starts every kernel of a loop, unless the loop is part of a CUDA graph. These
+# put the whole time loop into one (compiled for an A100, never run: see benchmarks/gpu_check.py).
+GPU_OPTIONS = {
+    "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,WHILE",
+    "xla_gpu_graph_min_graph_size": 1,
+}
+
 
 @functools.cache
 def compiler_options() -> dict | None:
     """The options that this XLA knows, or None."""
-    known = {k: v for k, v in COMPILER_OPTIONS.items() if _is_known(k, v)}
+    chosen = GPU_OPTIONS if jax.default_backend() == "gpu" else COMPILER_OPTIONS
+    known = {k: v for k, v in chosen.items() if _is_known(k, v)}
     return known or None
 
 

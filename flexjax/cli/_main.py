@@ -41,6 +41,11 @@ COMMANDS = {
         "flexjax.cli._optimise",
         "find a move without vibration, robust over uncertain parameters, within limits",
     ),
+    "sweep": (
+        "flexjax.cli._sweep",
+        "simulate a robot for many values of its parameters; continue after an interruption",
+    ),
+    "bench": ("flexjax.cli._bench", "time batches on a processor or a GPU"),
     "plot": ("flexjax.cli.show._plot", "draw figures of saved trajectories"),
     "view": ("flexjax.cli.show._view", "show saved trajectories in a 3D page"),
     "describe": (

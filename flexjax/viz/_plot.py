@@ -9,7 +9,8 @@ from flexjax.io._dataset import check_single
 from flexjax.simulate import Comparison, Linear, Modes
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.study.identify import Identification
-from flexjax.viz import _identify_plots, _model_plots, _time_plots
+from flexjax.study.sweep import Sweep
+from flexjax.viz import _identify_plots, _model_plots, _sweep_plots, _time_plots
 from flexjax.viz._style import style
 
 OF_RUNS = {
@@ -28,6 +29,7 @@ OF_OTHERS = {
     "comparison": (Comparison, _model_plots.comparison),
     "convergence": (dict, _model_plots.convergence),
     **{name: (Identification, draw) for name, draw in _identify_plots.FIGURES.items()},
+    **{name: (Sweep, draw) for name, draw in _sweep_plots.FIGURES.items()},
 }
 
 
@@ -60,7 +62,7 @@ def as_runs(thing: Any, action: str) -> dict[str, Trajectory]:
 
 
 def plot(thing: Any, what: str | None = None, **options: Any) -> Figure:
-    """Plot a trajectory, modes, a linear model, a comparison or an identification.
+    """Plot a trajectory, modes, a linear model, a comparison, an identification or a sweep.
 
     The figures of each object, the default first:
 
@@ -72,6 +74,8 @@ def plot(thing: Any, what: str | None = None, **options: Any) -> Figure:
     - ``fx.compare(...)``: "comparison", and every figure of trajectories.
     - ``fx.identify(...)``: "fits", "validation", "correlation", "autocorrelation", "responses",
       "history".
+    - ``fx.sweep(...)``: "lines", "heat map", "parallel coordinates", "tornado", each with
+      ``output=`` for one of its outputs.
     - ``{name: (steps, errors)}``: "convergence", which must be named.
 
     Arguments:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import types
 
 import jax
 import jax.numpy as jnp
@@ -296,3 +297,34 @@ def test_sobol_indices():
     assert dropped.attrs["dropped"] == 1
     with pytest.raises(ValueError, match="expected fx.saltelli"):
         fx.sobol_indices(run({MASS: [0.1, 0.2]}))
+
+
+def test_figures():
+    design = fx.grid({MASS: [0.1, 0.2, 0.3], LENGTH: [0.04, 0.05]})
+    outputs = {"tip": "tip", "peak": lambda traj: jnp.max(jnp.abs(traj.tip[:, 1]))}
+    result = run(design, outputs=outputs)
+    for what in ("lines", "heat map", "parallel coordinates", "tornado"):
+        assert result.plot(what).axes
+    with pytest.raises(ValueError, match="output = 'tip'; expected one of peak"):
+        result.plot("tornado", output="tip")
+    with pytest.raises(ValueError, match="expected a parameter that varies"):
+        result.plot("lines", over="links.upper.length")
+
+
+@pytest.mark.parametrize(
+    "fastest, runs, wanted", [(256, 10**6, 256), (16, 10**6, 16), (256, 300, 64)]
+)
+def test_the_chunk_is_the_fastest_of_a_few(monkeypatch, fastest, runs, wanted):
+    """A program of one second; runs take 1 ms in the fastest chunk, 2 ms in the others."""
+    seen = []
+
+    def measure(work, devices, size):
+        seen.append(size)
+        return 1.0, size * (1e-3 if size == fastest else 2e-3)
+
+    monkeypatch.setattr(_execute, "measure", measure)
+    work = types.SimpleNamespace(runs=runs)
+    sizes = _execute.try_chunks(work, [None], 64, 1024)
+    assert sizes.chunk == wanted and sizes.unit % wanted == 0
+    assert len(seen) <= 4 and (len(seen) == 1) == (runs == 300)
+    assert 0.5 < sizes.unit * (1e-3 if wanted == fastest else 2e-3) < 1.5 or sizes.unit >= runs

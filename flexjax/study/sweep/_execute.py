@@ -187,29 +187,26 @@ def choose_sizes(chunk: int | str, work: Work, devices: list) -> Sizes:
 
 
 def try_chunks(work: Work, devices: list, size: int, limit: int) -> Sizes:
-    """The fastest chunk per run among a few, each four times as large as the one before; a smaller
-    one if none is faster."""
-    first, seconds = _measure(work, devices, size)
-    best, least, tried = size, seconds / size, {size}
-    for factor in (4, 4, 0.25):
-        size = int(best * factor)
-        if factor < 1 and len(tried) > 2:  # a larger one was better
+    """The fastest chunk per run: four times as large as long as that is faster, otherwise a quarter
+    as large as long as that is, and only while the sweep lasts much longer than a trial."""
+    first, seconds = measure(work, devices, size)
+    best, least = size, seconds / size
+    for factor in (4.0, 0.25):
+        while least * work.runs > WORTH * first:
+            other = rounded(int(best * factor), len(devices))
+            if not len(devices) <= other <= limit or other == best:
+                break
+            first, seconds = measure(work, devices, other)
+            if seconds / other > 0.95 * least:
+                break
+            best, least = other, seconds / other
+        if best > size:  # then a smaller one is no faster
             break
-        lasting = least * work.runs > WORTH * first
-        if not lasting or size > limit or size < len(devices) or size in tried:
-            continue
-        tried.add(size)
-        size = rounded(size, len(devices))
-        first, seconds = _measure(work, devices, size)
-        if seconds / size < 0.95 * least:
-            best, least = size, seconds / size
-        elif factor > 1:
-            limit = 0
     unit = best * int(np.clip(round(UNIT / (least * best)), 1, 64))
     return Sizes(best, min(unit, rounded(work.runs, best)), least * best, first)
 
 
-def _measure(work: Work, devices: list, size: int) -> tuple[float, float]:
+def measure(work: Work, devices: list, size: int) -> tuple[float, float]:
     """Seconds of the first call, and of one that is compiled."""
     times = []
     for _ in range(2):
