@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from flexjax.mechanism.chain._condense import _root, admittance, small_inverse
+from flexjax.numerics.linalg import small_cholesky
 
 
 def _semidefinite(rng, rank, n=6):
@@ -82,3 +83,11 @@ def test_second_derivative_where_the_flexibility_is_singular():
     wanted = jax.hessian(exact)(x)
     for hessian in (jax.jacfwd(jax.grad(value)), jax.jacrev(jax.jacfwd(value))):
         np.testing.assert_allclose(jax.jit(hessian)(x), wanted, rtol=1e-7)
+
+
+@pytest.mark.parametrize("n", [1, 3, 6])
+def test_written_out_root(n):
+    a = np.random.default_rng(n).normal(size=(5, 2, n, n))
+    m = a @ np.swapaxes(a, -1, -2) + 1e-3 * np.eye(n)
+    np.testing.assert_allclose(small_cholesky(jnp.asarray(m)), np.linalg.cholesky(m), atol=1e-13)
+    assert np.isnan(small_cholesky(-jnp.eye(n))).any()

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PyTree
 
 from flexjax._rules import ruled
 from flexjax.mechanism.chain._links import AbstractLinks, Mass, Tip
-from flexjax.numerics.linalg import mm, mv, small_inverse, transpose
+from flexjax.numerics.linalg import mm, mv, small_cholesky, small_inverse, transpose
 
 
 class Condensed(eqx.Module):
@@ -99,7 +99,7 @@ def _root(F: Float[Array, "B i i"]) -> Float[Array, "B i i"]:
     largest = lambda d: jnp.broadcast_to(jnp.max(d, axis=1, keepdims=True), d.shape)
     scale = jnp.concatenate([largest(diagonal[:, :lin]), largest(diagonal[:, lin:])], axis=1)
     lift = 32 * eps * jnp.where(scale > 0, scale, eps**2)
-    return jnp.linalg.cholesky(F + lift[:, :, None] * jnp.eye(F.shape[1], dtype=F.dtype)[None])
+    return small_cholesky(F + lift[:, :, None] * jnp.eye(F.shape[1], dtype=F.dtype)[None])
 
 
 @ruled

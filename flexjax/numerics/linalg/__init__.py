@@ -12,6 +12,7 @@ from flexjax.numerics.linalg._small import (
     mm as mm,
     mtv as mtv,
     mv as mv,
+    small_cholesky as small_cholesky,
     small_inverse as small_inverse,
     transpose as transpose,
 )

@@ -55,6 +55,18 @@ def gauss_jordan(m: Float[Array, "n n"]) -> Float[Array, "n n"]:
     return lax.fori_loop(0, n, lambda i, work: _eliminate(work, i), work)[:, n:]
 
 
+def small_cholesky(m: Float[Array, "*n i i"]) -> Float[Array, "*n i i"]:
+    """Lower triangular root of a positive definite matrix, unrolled; NaN if it is not."""
+    n = m.shape[-1]
+    columns = []
+    for j in range(n):
+        below = jnp.arange(n) >= j
+        column = jnp.where(below, m[..., :, j] / jnp.sqrt(m[..., j, j])[..., None], 0.0)
+        m = m - column[..., :, None] * column[..., None, :]
+        columns.append(column)
+    return jnp.stack(columns, axis=-1)
+
+
 def small_inverse(m: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """Inverse of a positive definite matrix, unrolled: the fastest inside a scan."""
     n = m.shape[0]
