@@ -33,7 +33,7 @@ short = bool(os.environ.get("FLEXJAX_SHORT"))
 model = fx.TransferMatrix(segments=3).bind(fx.load_robot("li-zhang-single-link"))
 drive = fx.Drive(joints={"motor": fx.Motion(fx.quintic(0.0, 0.5, 0.3))})
 DURATION = "drive.joints.motor.signal.duration"
-LONGEST = 0.6
+LONGEST = 1.0
 
 # %% [markdown]
 # ## The design
@@ -63,7 +63,7 @@ result = fx.sweep(
     model,
     design,
     drive=drive,
-    ts=np.linspace(0.0, LONGEST + 0.2, 161),
+    ts=np.linspace(0.0, LONGEST + 0.2, 241),
     dt=5e-3,
     outputs={"vibration": f"residual_vibration:after={LONGEST}"},
     progress=not short,
@@ -89,7 +89,7 @@ print(indices[["S1", "ST", "ST_conf"]].to_dataframe().round(3))
 # %%
 seconds = result.data[DURATION].values
 vibration = 1e3 * result.data["vibration"].values  # mm
-edges = np.linspace(0.15, LONGEST, 16 if short else 91)
+edges = np.linspace(0.15, LONGEST, 16 if short else 171)
 middle = 0.5 * (edges[1:] + edges[:-1])
 bins = [vibration[(seconds >= a) & (seconds < b)] for a, b in zip(edges[:-1], edges[1:])]
 median, high = (np.array([np.quantile(x, q) for x in bins]) for q in (0.5, 0.95))

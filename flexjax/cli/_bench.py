@@ -93,6 +93,7 @@ def _measure(name: str, args: Args, device: Any):
 def _timed(name: str, runs: int, steps: int, device: Any, single: bool = False):
     """Seconds of the first call and of a later one, and the tips at the end."""
     import jax
+    import jax.numpy as jnp
     import numpy as np
 
     from flexjax.formulation import formulation
@@ -107,7 +108,7 @@ def _timed(name: str, runs: int, steps: int, device: Any, single: bool = False):
         material = robot.links[0].material
         assert material is not None  # of this example
         modulus = float(material.E)
-        model = formulation(name)().bind(robot)
+        model = formulation(name)().bind(robot, dtype=jnp.float32 if single else None)
         ts = np.array([0.0, 1e-3 * steps])
         task = make_task(model, grid({path: [modulus]}), ts=ts, outputs={"end": _end})
         rows = modulus * np.linspace(0.9, 1.1, runs)[:, None]

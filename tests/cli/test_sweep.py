@@ -59,8 +59,12 @@ def test_a_sweep_and_its_continuation(tmp_path, capsys):
     assert "3 runs (3 ok)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_bench_reports_a_device(capsys):
     assert main(["bench", "--only", "RigidArm", "--batches", "2", "--steps", "2"]) == 0
     assert "RigidArm" in capsys.readouterr().out
+
+
+def test_bench_refuses_a_missing_device(capsys):
     assert main(["bench", "--device", "gpu"]) == 1
     assert "jax finds no gpu here" in capsys.readouterr().err

@@ -26,6 +26,10 @@ DRIVE = fx.Drive(joints={"joint1": fx.Motion(fx.quintic(0.0, 0.4, 0.05))})
 LENGTH = "drive.joints.joint1.signal.duration"
 
 
+def peak(traj):
+    return jnp.max(jnp.abs(traj.tip[:, 1]))
+
+
 def run(design, **options):
     given = dict(ts=TS, drive=DRIVE, dt=5e-3, outputs=["tip", "energy.kinetic"], chunk=4)
     return fx.sweep(pair_model(), design, **(given | options))
@@ -55,12 +59,12 @@ def test_every_run_is_the_single_run():
 
 def test_grid_has_one_dimension_for_every_path():
     design = fx.grid({MASS: [0.1, 0.2], LENGTH: [0.04, 0.05, 0.06]})
-    result = run(design, outputs={"peak": lambda traj: jnp.max(traj.tip[:, 1])})
+    result = run(design, outputs=peak)
     data = result.grid()
     assert data["peak"].dims == (MASS, LENGTH) and data["peak"].shape == (2, 3)
-    np.testing.assert_allclose(data["peak"][1, 2], np.max(alone(0.2, 0.06).tip[:, 1]))
+    np.testing.assert_allclose(data["peak"][1, 2], peak(alone(0.2, 0.06)))
     with pytest.raises(ValueError, match="the design is no grid"):
-        run({MASS: [0.1, 0.2]}, outputs={"peak": lambda traj: jnp.max(traj.tip)}).grid()
+        run({MASS: [0.1, 0.2]}).grid()
 
 
 def test_sensitivities_are_the_derivatives():
@@ -247,12 +251,12 @@ def test_failed_runs_are_listed_and_run_again():
     rates = np.linspace(0.0, 1.0, 200)
     rates[[7, 150]] = 1e200
     start, rate = fx.Start(rates={"joint2": 0.0}), "start.rates.joint2"
-    result = run({rate: rates}, start=start, outputs="tip", chunk=64)
+    result = run({rate: rates}, start=start)
     failed = result.failed
     assert failed["run"].values.tolist() == [7, 150]
     assert set(failed["reason"].values) <= {"non_finite", "newton_failed"}
     good = np.delete(rates, [7, 150])
-    alone = run({rate: good}, start=start, outputs="tip", chunk=64)
+    alone = run({rate: good}, start=start)
     np.testing.assert_allclose(
         np.delete(result.data["tip"].values, [7, 150], axis=0), alone.data["tip"], atol=1e-12
     )
@@ -265,6 +269,7 @@ def test_failed_runs_are_listed_and_run_again():
         result.rerun(where="all")
 
 
+@pytest.mark.slow
 def test_static_choices_are_part_of_a_design(tmp_path):
     design = fx.grid({"solver": [fx.DiscreteGradient(), fx.Newmark()], MASS: [0.1, 0.2, 0.3]})
     result = run(design, outputs="tip", store=tmp_path / "a.zarr", chunk=2)
@@ -273,6 +278,9 @@ def test_static_choices_are_part_of_a_design(tmp_path):
         wanted = run({MASS: [0.1, 0.2, 0.3]}, outputs="tip", solver=solver, chunk=2)
         assert np.array_equal(part["tip"], wanted.data["tip"])
     assert result.grid()["tip"].sizes["solver"] == 2
+
+
+def test_faults_of_static_choices():
     with pytest.raises(ValueError, match="row 1: 'Euler'; expected a solver"):
         run({"solver": ["Newmark", "Euler"]})
     with pytest.raises(ValueError, match="RigidArm has no option 'elements'"):
@@ -282,14 +290,16 @@ def test_static_choices_are_part_of_a_design(tmp_path):
 def test_sobol_indices():
     """Of a sum of squares they are known: shares of the variances."""
     box = {MASS: (0.1, 0.3), LENGTH: (0.04, 0.06)}
-    result = run(fx.saltelli(box, 256), outputs={"y": lambda traj: jnp.sum(traj.tip)}, chunk=1024)
+    result = run(fx.saltelli(box, 256), outputs=peak)
     columns = [result.data[p].values for p in box]
-    known = result.data["y"].copy(data=columns[0] / 0.2 + 3 * columns[1] / 0.02)
-    linear = dataclasses.replace(result, data=result.data.assign(y=known))
+    known = result.data["peak"].copy(data=columns[0] / 0.2 + 3 * columns[1] / 0.02)
+    linear = dataclasses.replace(result, data=result.data.assign(peak=known))
     found = fx.sobol_indices(linear)
     np.testing.assert_allclose(found["S1"], [0.1, 0.9], atol=0.02)
     np.testing.assert_allclose(found["ST"], [0.1, 0.9], atol=0.02)
-    broken = dataclasses.replace(linear, data=linear.data.assign(y=known.where(known.run != 5)))
+    broken = dataclasses.replace(
+        linear, data=linear.data.assign(peak=known.where(np.arange(1024) != 5))
+    )
     with pytest.raises(ValueError, match="not finite in runs of 1 of 256 base points"):
         fx.sobol_indices(broken)
     dropped = fx.sobol_indices(broken, failed="drop")
@@ -301,10 +311,10 @@ def test_sobol_indices():
 
 def test_figures():
     design = fx.grid({MASS: [0.1, 0.2, 0.3], LENGTH: [0.04, 0.05]})
-    outputs = {"tip": "tip", "peak": lambda traj: jnp.max(jnp.abs(traj.tip[:, 1]))}
-    result = run(design, outputs=outputs)
+    result = run(design, outputs=peak)
     for what in ("lines", "heat map", "parallel coordinates", "tornado"):
         assert result.plot(what).axes
+    assert run(design).plot("lines").axes
     with pytest.raises(ValueError, match="output = 'tip'; expected one of peak"):
         result.plot("tornado", output="tip")
     with pytest.raises(ValueError, match="expected a parameter that varies"):
