@@ -15,7 +15,7 @@ import pytest
 from tests.sweep.test_sweep import MASS, run
 
 pytest.importorskip("distributed")
-RUNS, CHUNK = 400, 2
+RUNS, CHUNK = 2000, 2
 
 SCRIPT = """
 import sys, time
@@ -108,6 +108,7 @@ def test_killed_at_random_twenty_times(tmp_path, record_number):
         process = start(tmp_path, how)
         _wait_for_progress(process, folder, rng)
         if process.poll() is not None:
+            process.communicate()
             break  # everything is done
         workers = _workers(process) if how == "cluster" else []
         for worker in rng.sample(workers, min(len(workers), rng.randint(0, 1))):
@@ -117,7 +118,7 @@ def test_killed_at_random_twenty_times(tmp_path, record_number):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             kills += 1
-        process.wait()
+        process.communicate()
         if written(folder) == RUNS // CHUNK:
             break
     assert kills >= 20
