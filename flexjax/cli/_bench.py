@@ -92,7 +92,6 @@ def _measure(name: str, args: Args, device: Any):
 
 def _timed(name: str, runs: int, steps: int, device: Any, single: bool = False):
     """Seconds of the first call and of a later one, and the tips at the end."""
-    import jax
     import jax.numpy as jnp
     import numpy as np
 
@@ -102,21 +101,20 @@ def _timed(name: str, runs: int, steps: int, device: Any, single: bool = False):
     from flexjax.study.sweep._execute import run_chunk
     from flexjax.study.sweep._sweep import make_task
 
-    with jax.enable_x64(not single):
-        robot = load_robot("metal-link")
-        path = f"links.{robot.links[0].name}.material.E"
-        material = robot.links[0].material
-        assert material is not None  # of this example
-        modulus = float(material.E)
-        model = formulation(name)().bind(robot, dtype=jnp.float32 if single else None)
-        ts = np.array([0.0, 1e-3 * steps])
-        task = make_task(model, grid({path: [modulus]}), ts=ts, outputs={"end": _end})
-        rows = modulus * np.linspace(0.9, 1.1, runs)[:, None]
-        times = []
-        for _ in range(3):
-            begin = time.perf_counter()
-            found = run_chunk(task, rows, runs, [device])
-            times.append(time.perf_counter() - begin)
+    robot = load_robot("metal-link")
+    path = f"links.{robot.links[0].name}.material.E"
+    material = robot.links[0].material
+    assert material is not None  # of this example
+    modulus = float(material.E)
+    model = formulation(name)().bind(robot, dtype=jnp.float32 if single else None)
+    ts = np.array([0.0, 1e-3 * steps])
+    task = make_task(model, grid({path: [modulus]}), ts=ts, outputs={"end": _end})
+    rows = modulus * np.linspace(0.9, 1.1, runs)[:, None]
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        found = run_chunk(task, rows, runs, [device])
+        times.append(time.perf_counter() - begin)
     return times[0], min(times[1:]), np.asarray(found.outputs["end"], float)
 
 

@@ -18,6 +18,7 @@ import pytest
 import flexjax as fx
 from flexjax._files import FileError
 from flexjax.study.sweep import _execute
+from flexjax.study.sweep._store import create_store, open_store
 from tests.simulate.arms import pair_model, planar_pair
 
 TS = np.linspace(0.0, 0.02, 3)
@@ -338,3 +339,14 @@ def test_the_chunk_is_the_fastest_of_a_few(monkeypatch, fastest, runs, wanted):
     assert sizes.chunk == wanted and sizes.unit % wanted == 0
     assert len(seen) <= 4 and (len(seen) == 1) == (runs == 300)
     assert 0.5 < sizes.unit * (1e-3 if wanted == fastest else 2e-3) < 1.5 or sizes.unit >= runs
+
+
+def test_a_large_store_continues_after_its_first_unit(tmp_path):
+    """2.4 GB are declared and 2 MB are written."""
+    path, runs, unit = tmp_path / "a.zarr", 10**5, 64
+    store = create_store(path, {}, (unit, unit), np.arange(runs), np.zeros((runs, 0)), [])
+    rows = {"tip": np.zeros((unit, 1001, 3)), "status": np.zeros(unit, "i4")}
+    store.declare(rows, lambda name, count: tuple(f"{name}_{k}" for k in range(count)))
+    store.write(0, rows)
+    again = open_store(path, {}, runs)
+    assert again is not None and again.missing()[0] == 1 and len(again.missing()) == again.units - 1
