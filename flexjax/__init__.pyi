@@ -150,7 +150,9 @@ from flexjax.study.optimise import (
 from flexjax.study.sweep import (
     grid as grid,
     latin_hypercube as latin_hypercube,
+    saltelli as saltelli,
     sobol as sobol,
+    sobol_indices as sobol_indices,
     sweep as sweep,
 )
 from flexjax.viz import (

@@ -314,12 +314,12 @@ def test_figures():
     design = fx.grid({MASS: [0.1, 0.2, 0.3], LENGTH: [0.04, 0.05]})
     result = run(design, outputs=peak)
     for what in ("lines", "heat map", "parallel coordinates", "tornado"):
-        assert result.plot(what).axes
-    assert run(design).plot("lines").axes
+        assert fx.plot(result, what).axes
+    assert fx.plot(run(design), "lines").axes
     with pytest.raises(ValueError, match="output = 'tip'; expected one of peak"):
-        result.plot("tornado", output="tip")
+        fx.plot(result, "tornado", output="tip")
     with pytest.raises(ValueError, match="expected a parameter that varies"):
-        result.plot("lines", over="links.upper.length")
+        fx.plot(result, "lines", over="links.upper.length")
 
 
 @pytest.mark.parametrize(

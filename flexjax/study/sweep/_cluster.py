@@ -111,17 +111,17 @@ def _unpack(packed: bytes, settings: Settings) -> Work:
         configure(cache=settings.cache or False)
     except RuntimeError:  # jax has started in this worker: it keeps its threads
         configure(threads=None, cache=settings.cache or False)
-    # Before the arrays are made: without it they would lose half of their digits.
-    jax.config.update("jax_enable_x64", settings.x64)
     return cloudpickle.loads(packed)
 
 
 def _run_unit(packed: bytes, path: str, k: int, settings: Settings) -> Receipt:
-    work, store = _unpack(packed, settings), reopen_store(path)
+    store = reopen_store(path)
     begin, end = store.span(k)
     # A worker that was taken for dead may have finished it.
     if k in store.missing():
-        columns = work.columns(begin, end, store.chunk, jax.local_devices())
-        store.write(k, columns)
+        # Also while the arrays are read: without it they would lose half of their digits.
+        with jax.enable_x64(settings.x64):
+            work = _unpack(packed, settings)
+            store.write(k, work.columns(begin, end, store.chunk, jax.local_devices()))
     status = store.group["status"][begin:end]
     return Receipt(k, end - begin, int((status != 0).sum()))

@@ -128,13 +128,6 @@ class Sweep:
             f"numbers of runs from 0 to {count - 1}."
         )
 
-    def plot(self, what: str | None = None, **options: Any) -> Any:
-        """A figure: "lines", "heat map", "parallel coordinates" or "tornado"; see
-        :func:`flexjax.plot`."""
-        import flexjax  # figures are above this layer
-
-        return flexjax.plot(self, what, **options)
-
     def grid(self) -> "xarray.Dataset":
         """The data of :func:`flexjax.grid` with one dimension for every path."""
         axes = self.design.axes
