@@ -19,7 +19,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax.robot": """
             Robot Link Joint Payload Sensor Material Damping Piece Body BeamConstants
             Rectangle Circle Tube IBeam GivenSection Friction Hub Crosstalk Lowpass Motor Stops
-            RobotError load_robot save_robot load_urdf paths examples robot_schema
+            RobotError load_robot save_robot load_urdf load_mjcf paths examples robot_schema
         """,
         "flexjax.drive.signal": """
             constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid
@@ -42,7 +42,7 @@ _EXPORTS: dict[str, str] = {
         "flexjax._files": "FileError",
         "flexjax.simulate": """
             simulate modes equilibrium find_equilibrium rest linearise compare check_gradients
-            inverse_dynamics inverse_kinematics Linear
+            inverse_dynamics inverse_kinematics Linear stepper
         """,
         "flexjax._compile": "jit grad value_and_grad",
         "flexjax._configure": "configure",
@@ -54,9 +54,9 @@ _EXPORTS: dict[str, str] = {
         "flexjax.study.optimise": "optimise optimise_many lqr mpc shoot",
         "flexjax.study.sweep": "sweep grid latin_hypercube sobol saltelli sobol_indices",
         "flexjax.io": """
-            load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat
+            load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat save_urdf
         """,
-        "flexjax.viz": "plot plot_style animate identification_report move_report",
+        "flexjax.viz": "plot plot_style animate identification_report move_report save_gltf",
     }.items()
     for name in names.split()
 }

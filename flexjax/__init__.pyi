@@ -56,6 +56,7 @@ from flexjax.io import (
     load_start as load_start,
     load_trajectory as load_trajectory,
     save_trajectory as save_trajectory,
+    save_urdf as save_urdf,
     to_csv as to_csv,
     to_dataset as to_dataset,
     to_mat as to_mat,
@@ -100,6 +101,7 @@ from flexjax.robot import (
     Stops as Stops,
     Tube as Tube,
     examples as examples,
+    load_mjcf as load_mjcf,
     load_robot as load_robot,
     load_urdf as load_urdf,
     paths as paths,
@@ -118,6 +120,7 @@ from flexjax.simulate import (
     modes as modes,
     rest as rest,
     simulate as simulate,
+    stepper as stepper,
 )
 from flexjax.simulate.trajectory import (
     Trajectory as Trajectory,
@@ -161,6 +164,7 @@ from flexjax.viz import (
     move_report as move_report,
     plot as plot,
     plot_style as plot_style,
+    save_gltf as save_gltf,
 )
 
 __version__: str

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "flexjax"
 
 LAYERS = (
     "_registry",
+    "_html",
     "_lazy",
     "_source",
     "_files",

@@ -1,4 +1,4 @@
-"""Trajectories as datasets and files: netCDF, zarr, and sensor channels as CSV and MAT."""
+"""Trajectories as datasets and files (netCDF, zarr, CSV, MAT); drive files; robots as URDF."""
 
 from flexjax.io._dataset import from_dataset as from_dataset, to_dataset as to_dataset
 from flexjax.io._drive import (
@@ -9,3 +9,4 @@ from flexjax.io._drive import (
 )
 from flexjax.io._files import load_trajectory as load_trajectory, save_trajectory as save_trajectory
 from flexjax.io._tables import to_csv as to_csv, to_mat as to_mat
+from flexjax.io._urdf import save_urdf as save_urdf

@@ -20,6 +20,7 @@ from flexjax.robot.files._load import (
     robot_to_toml as robot_to_toml,
     save_robot as save_robot,
 )
+from flexjax.robot.files._mjcf import load_mjcf as load_mjcf
 from flexjax.robot.files._urdf import load_urdf as load_urdf
 from flexjax.robot.parts._joint import (
     JOINT_DOFS as JOINT_DOFS,

@@ -6,6 +6,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from flexjax._html import block
 from flexjax._types import NumbersLike, as_float
 from flexjax.robot._table import robot_table
 from flexjax.robot.check._check import check_robot
@@ -123,3 +124,8 @@ class Robot(eqx.Module):
 
     def __str__(self) -> str:
         return robot_table(self)
+
+    def _repr_html_(self) -> str:
+        from flexjax.robot._home import picture
+
+        return block(str(self), picture(self))

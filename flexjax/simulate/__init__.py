@@ -25,6 +25,11 @@ from flexjax.simulate._readings import static_readings as static_readings
 from flexjax.simulate._rest import Rest as Rest, rest as rest
 from flexjax.simulate._simulate import simulate as simulate
 from flexjax.simulate._start import displaced_start as displaced_start
+from flexjax.simulate._stepper import (
+    Stepper as Stepper,
+    StepperState as StepperState,
+    stepper as stepper,
+)
 from flexjax.simulate.trajectory import (
     Trajectory as Trajectory,
     peak_deflection as peak_deflection,

@@ -1,6 +1,10 @@
 """Modes and linearisation: one code for every formulation, on the term's rate and retraction."""
 
+import dataclasses
+import os
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._compile import filter_jit
+from flexjax._html import block, curves
 from flexjax._types import ScalarLike, is_traced, ravel
 from flexjax.drive import Drive, Load
 from flexjax.drive.signal import constant, stack
@@ -25,6 +30,15 @@ from flexjax.simulate._tangent import (
     takes_effort,
     tangent_space,
     with_efforts,
+)
+from flexjax.simulate.control._state_space import (
+    Matrices,
+    balance,
+    control_system,
+    frequency_response,
+    observed,
+    truncated,
+    write_mat,
 )
 
 
@@ -47,6 +61,13 @@ class Modes(eqx.Module):
         ]
         return "mode  frequency [Hz]  damping ratio\n" + "\n".join(rows)
 
+    def _repr_html_(self) -> str:
+        if is_traced(self.frequencies) or self.frequencies.ndim != 1:
+            return block(repr(self))
+        numbers = np.arange(1, len(self.frequencies) + 1)
+        found = {"frequency": np.asarray(self.frequencies)}
+        return block(str(self), curves(numbers, found, "mode", "frequency [Hz]"))
+
 
 class Linear(eqx.Module):
     """x' = A x + B u, y = C x + D u about a state; x in retract coordinates, u = efforts then
@@ -60,6 +81,100 @@ class Linear(eqx.Module):
     outputs: tuple[str, ...] = eqx.field(static=True)
     input_units: tuple[str, ...] = eqx.field(static=True, default=())
     output_units: tuple[str, ...] = eqx.field(static=True, default=())
+
+    def __str__(self) -> str:
+        n, m, p = self.A.shape[-1], len(self.inputs), len(self.outputs)
+        named = lambda names, units: ", ".join(
+            f"{name} [{unit}]" for name, unit in zip(names, units, strict=True)
+        )
+        return (
+            f"linear model: {n} states, {m} inputs, {p} outputs\n"
+            f"inputs: {named(self.inputs, self.input_units) or 'none'}\n"
+            f"outputs: {named(self.outputs, self.output_units) or 'none'}"
+        )
+
+    def _repr_html_(self) -> str:
+        if is_traced(self.A) or self.A.ndim != 2 or not (self.inputs and self.outputs):
+            return block(str(self))
+        hertz, gains = frequency_response(self._matrices())
+        labels = (f"{u} to {y}" for y in self.outputs for u in self.inputs)
+        found = dict(zip(labels, gains.reshape(len(hertz), -1).T, strict=True))
+        few = dict(list(found.items())[:4])
+        return block(str(self), curves(hertz, few, "frequency [Hz]", "gain", logarithmic=True))
+
+    def _matrices(self) -> Matrices:
+        """The matrices on the host, in double precision."""
+        if is_traced(self.A) or self.A.ndim != 2:
+            raise ValueError("linear model: traced or a batch; expected one with known numbers.")
+        return Matrices(*(np.asarray(x, float) for x in (self.A, self.B, self.C, self.D)))
+
+    def to_control(self) -> Any:
+        """The model as ``control.StateSpace`` of python-control, with names of inputs and outputs.
+
+        States that no other state and no output depends on (held joints) are left out. Needs
+        ``pip install 'flexjax[control]'``.
+
+        Returns:
+            The ``control.StateSpace``.
+
+        >>> import flexjax as fx
+        >>> linear = fx.linearise(fx.RigidArm().bind(fx.load_robot("two-link")))
+        >>> linear.to_control().ninputs  # doctest: +SKIP
+        2
+        """
+        return control_system(observed(self._matrices())[0], self.inputs, self.outputs, "flexjax")
+
+    def to_mat(self, path: str | os.PathLike) -> Path:
+        """Write A, B, C, D, and names and units of inputs and outputs to a MAT file.
+
+        In MATLAB: ``load run.mat; sys = ss(A, B, C, D, 'InputName', inputs)``.
+
+        Arguments:
+            path: a name that ends in ``.mat``.
+
+        Returns:
+            The path.
+
+        >>> import flexjax as fx
+        >>> linear = fx.linearise(fx.RigidArm().bind(fx.load_robot("two-link")))
+        >>> linear.to_mat("arm.mat").name
+        'arm.mat'
+        """
+        names = {
+            name: getattr(self, name)
+            for name in ("inputs", "outputs", "input_units", "output_units")
+        }
+        return write_mat(self._matrices(), names, path)
+
+    def reduce(self, order: int | None = None, *, tolerance: float = 1e-3) -> "Linear":
+        """A model with fewer states by balanced truncation, with the same static response.
+
+        The gain between any input and output differs at no frequency by more than twice the sum of
+        the Hankel singular values that are left out. Inputs and outputs with different units count
+        as they are: scale B and C where this matters.
+
+        Arguments:
+            order: number of states; by default the least within ``tolerance``.
+            tolerance: bound of the error, as a share of the largest Hankel singular value.
+
+        Returns:
+            The reduced model, in balanced coordinates. A model that is unstable or not damped is
+            refused.
+
+        >>> import flexjax as fx
+        >>> home = {"shoulder": 0.0, "elbow": -0.5}
+        >>> hold = {n: fx.PD(20.0, 1.0, fx.constant(x)) for n, x in home.items()}
+        >>> model = fx.RigidArm().bind(fx.load_robot("two-link"))
+        >>> fx.linearise(model, fx.Drive(joints=hold)).reduce(2).A.shape
+        (2, 2)
+        """
+        reduced, _ = truncated(self._matrices(), order, tolerance)
+        cast = [jnp.asarray(x, self.A.dtype) for x in reduced]
+        return dataclasses.replace(self, **dict(zip("ABCD", cast, strict=True)))
+
+    def hankel_values(self) -> np.ndarray:
+        """Hankel singular values, largest first: how much each balanced state contributes."""
+        return balance(observed(self._matrices())[0]).hankel
 
 
 def _lock(model: AbstractModel, at: State | Start | dict | None, lock: str) -> Drive:

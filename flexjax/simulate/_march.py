@@ -179,6 +179,39 @@ def advance(
     return lax.fori_loop(begin, end, lambda k, carry: one(carry, row(k))[0], carry)
 
 
+def advance_interval(
+    model: AbstractModel,
+    drive: Drive,
+    solver: diffrax.AbstractSolver,
+    ts: Float[Array, "2"],
+    substeps: int,
+    run: RunState,
+    *,
+    new_efforts: bool,
+    resumed: Bool[Array, ""],
+) -> tuple[RunState, Drive, Float[Array, ""]]:
+    """The run after one interval; the drive with a place for each break, and a time in the piece of
+    the signals before the end.
+
+    ``new_efforts``: efforts may jump where the interval begins. ``resumed``: the run has the rates
+    before a break at that time. The steps are those of :func:`march`.
+    """
+    drive, stagger = separate(drive, jnp.max(jnp.abs(ts)))
+    broken = drive.breaks().shape[0] > 0
+    grid = time_grid(ts, substeps, drive.breaks(), stagger)
+    if rates_jump(drive):
+        begun = jnp.where(resumed | (grid.t0 > ts[0]), grid.before, grid.piece)
+        grid = eqx.tree_at(lambda g: g.before, grid, begun)
+    if new_efforts:
+        grid = eqx.tree_at(lambda g: g.jump, grid, grid.jump.at[0].set(True))
+    step = _stepper(model, drive, solver, ts, substeps, broken, new_efforts)
+    run, _ = lax.scan(lambda run, row: (step(run, row), None), run, grid)
+    piece = ts[1]
+    if broken:
+        piece = jnp.zeros(2, ts.dtype).at[grid.slot].set(grid.piece)[0]
+    return run, drive, piece
+
+
 def slots(y: State, count: int) -> State:
     """Places for ``count`` outputs: the last takes what is no output."""
     return jtu.tree_map(lambda x: jnp.zeros((count, *jnp.shape(x)), jnp.result_type(x)), y)
@@ -212,8 +245,10 @@ def _stepper(
     ts: Float[Array, " T"],
     substeps: int,
     spare: bool,
+    new_efforts: bool = False,
 ) -> Callable[[RunState, TimeGrid], RunState]:
-    """The function that advances a run by one row of the grid; ``spare``: some have no length."""
+    """The function that advances a run by one row of the grid; ``spare``: some have no length.
+    ``new_efforts``: efforts jump on the rows that say so, also without a break of the drive."""
     term, broken, jumping = model.term(drive), drive.breaks().shape[0] > 0, rates_jump(drive)
     nominal = (ts[-1] - ts[0]) / ((ts.shape[0] - 1) * substeps)
     # Long enough to be computed with, and too short to change anything.
@@ -236,7 +271,7 @@ def _stepper(
         if memory:
             memory = term.next_memory(t0, t1, run.y)
         y = State(run.y.mech, run.y.work, run.y.dissipated, memory)
-        jump = row.jump if broken else False
+        jump = row.jump if broken or new_efforts else False
         if jumping:
             y = lax.cond(
                 row.jump,

@@ -92,18 +92,16 @@ def simulate(
     robot = model.robot
     drive = read_drive(drive, robot)
     dtype = robot.gravity.dtype
-    drive = _cast(drive, dtype)
+    drive = to_precision(drive, dtype)
     times = _output_times(ts)
     substeps = _substeps(times, dt, substeps)
     ts = jnp.asarray(times, dtype)
     solver = model.default_solver(drive) if solver is None else solver
-    _check_solver(solver, model, drive)
+    check_solver(solver, model, drive)
     start = read_start(start, model, drive, ts[0])
     stations = read_stations(stations, dtype)
-    solver = _cast(solver, dtype)
-    if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
-        # diffrax's own default for the stages cannot be differentiated in forward mode.
-        solver = dataclasses.replace(solver, scan_kind="bounded")
+    solver = to_precision(solver, dtype)
+    solver = differentiable(solver)
     run = Run(model, drive, ts, solver, start, stations)
     if adaptive is not None:
         if intervals is not None:
@@ -125,7 +123,15 @@ def simulate(
     return traj
 
 
-def _cast(tree: Tree, dtype: DTypeLike) -> Tree:
+def differentiable(solver: diffrax.AbstractSolver) -> diffrax.AbstractSolver:
+    """The solver, with stages that can be differentiated in forward mode too."""
+    if isinstance(solver, diffrax.AbstractRungeKutta) and solver.scan_kind is None:
+        return dataclasses.replace(solver, scan_kind="bounded")
+    return solver
+
+
+def to_precision(tree: Tree, dtype: DTypeLike) -> Tree:
+    """The tree with all its floating-point numbers in one precision."""
     return jtu.tree_map(lambda x: jnp.asarray(x, dtype) if eqx.is_inexact_array(x) else x, tree)
 
 
@@ -164,7 +170,8 @@ def _substeps(ts: np.ndarray | Array, dt: float, substeps: int | None) -> int:
     return max(1, math.ceil(float(np.max(np.diff(ts))) / dt * (1 - 1e-6)))
 
 
-def _check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: Drive) -> None:
+def check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: Drive) -> None:
+    """Refuse a solver that does not integrate the model's term."""
     if not isinstance(solver, diffrax.AbstractSolver):
         own = type(model.default_solver(drive)).__name__
         raise ValueError(

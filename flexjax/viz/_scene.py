@@ -35,7 +35,7 @@ def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any
                 "name": link.name,
                 "parent": parents[link.name][0],
                 "slides": parents[link.name][1],
-                "round": _round(link),
+                "round": is_round(link),
                 "half": np.maximum(sizes[i], floor).round(6).tolist(),
                 "payload": any(p.link == link.name for p in robot.payloads),
             }
@@ -125,6 +125,7 @@ def _half(section: AbstractSection | None, link: Link) -> np.ndarray:
     return np.full(2, 0.01 * float(link.length))
 
 
-def _round(link: Link) -> bool:
+def is_round(link: Link) -> bool:
+    """Whether a section of the link is round."""
     pieces = link.pieces or (link,)
     return any(getattr(piece.section, "diameter", None) is not None for piece in pieces)

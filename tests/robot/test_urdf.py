@@ -1,9 +1,12 @@
-"""URDF import: kinematics as in the file, inertias rotated with the frames, clear refusals."""
+"""URDF in and out: kinematics as in the file, inertias rotated with the frames, refusals."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import flexjax as fx
 from flexjax.robot import RobotError, load_urdf, robot_to_toml
 from flexjax.robot.files._load import robot_from_toml
 from flexjax.robot.files._urdf import robot_from_urdf
@@ -243,3 +246,89 @@ def test_other_refusals(tmp_path):
         )
     with pytest.raises(RobotError, match="unknown key"):
         robot_from_urdf(ARM, flexible={"upper": {"sectoin": 1}})
+
+
+@pytest.mark.parametrize("name", ["two-link", "rigid-3r", "metal-link", "li-zhang-three-link"])
+def test_round_trip(name, tmp_path):
+    """What save_urdf writes, load_urdf reads: every parameter, static field and name."""
+    robot = fx.load_robot(name)
+    path = fx.save_urdf(robot, tmp_path / "arm.urdf")
+    back = fx.load_urdf(path)
+    assert jax.tree.structure(back) == jax.tree.structure(_explicit(robot))
+    for a, b in zip(jax.tree.leaves(back), jax.tree.leaves(_explicit(robot)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def _explicit(robot):
+    """The robot with the default axes of its joints written out, and no zero placement."""
+    import dataclasses
+
+    def joint(j):
+        default = {"revolute": [0.0, 0.0, 1.0], "prismatic": [1.0, 0.0, 0.0]}.get(j.type)
+        axis = jnp.asarray(default) if j.axis is None and default else j.axis
+        placed = {
+            key: None if x is None or not np.any(np.asarray(x)) else x
+            for key, x in (("offset", j.offset), ("rotation", j.rotation))
+        }
+        return dataclasses.replace(j, axis=axis, **placed)
+
+    return dataclasses.replace(robot, joints=tuple(map(joint, robot.joints)))
+
+
+def test_round_trip_of_a_curved_link_in_space(tmp_path):
+    tube = {"section": fx.Tube(0.03, 0.002), "material": fx.Material.named("steel")}
+    links = [
+        fx.Link("a", 0.7, curvature=(0.3, -0.4, 0.9), **tube),
+        fx.Link("b", 0.4, **tube),
+    ]
+    joints = [
+        fx.Joint("one", "revolute", "ground", "a", axis=(0.0, 1.0, 0.0), offset=(0.1, 0.2, 0.3)),
+        fx.Joint("two", "prismatic", "a", "b", axis=(0.6, 0.0, 0.8), rotation=(0.3, -0.8, 0.5)),
+    ]
+    robot = fx.Robot("arm", links, joints, gravity=(0.0, 0.0, -9.81))
+    back = fx.load_urdf(fx.save_urdf(robot, tmp_path / "arm.urdf"))
+    for a, b in zip(jax.tree.leaves(back), jax.tree.leaves(_explicit(robot)), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.outside
+def test_other_programs_read_a_rigid_arm(tmp_path):
+    """Pinocchio's mass matrix from the file is that of RigidArm without rotors."""
+    pin = pytest.importorskip("pinocchio")
+    robot = fx.load_robot("two-link")
+    path = fx.save_urdf(robot, tmp_path / "arm.urdf")
+    model = pin.buildModelFromUrdf(str(path))
+    data = model.createData()
+    angle = -0.5
+    q = np.array([1.0, 0.0, np.cos(angle), np.sin(angle)])  # continuous joints
+    pin.computeGeneralizedGravity(model, data, q)
+    mass = sum(inertia.mass for inertia in model.inertias)
+    assert abs(mass - fx.describe(robot).mass) < 1e-9
+    tip = model.getFrameId("gripper")
+    pin.framesForwardKinematics(model, data, q)
+    place = data.oMf[tip].translation
+    want = [0.5 + 0.43 * np.cos(angle), 0.43 * np.sin(angle), 0.0]
+    np.testing.assert_allclose(place, want, atol=1e-12)
+
+
+def test_save_urdf_refuses(tmp_path):
+    for name, message in (("my-rpb", "telescopic joint"), ("macchelli-parallelogram", "a loop")):
+        with pytest.raises(ValueError, match=message):
+            fx.save_urdf(fx.load_robot(name), tmp_path / "arm.urdf")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"length": 0.5', '"length": -0.5', "links.upper.length = -0.5"),
+        ('"length": 0.5', '"length": "x"', "links.upper.length"),
+        ('{"length"', "{", "a JSON object"),
+        ('"planar": true', '"links": []', "robot.flexjax"),
+    ],
+)
+def test_bad_extensions(old, new, message, tmp_path):
+    text = fx.save_urdf(fx.load_robot("two-link"), tmp_path / "arm.urdf").read_text()
+    assert old in text
+    with pytest.raises(RobotError, match=message):
+        robot_from_urdf(text.replace(old, new, 1))

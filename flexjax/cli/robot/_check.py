@@ -9,11 +9,11 @@ Examples:
 """
 
 import dataclasses
-import tomllib
 from typing import Annotated, Any
 
 from tyro import conf
 
+from flexjax._files import parse_toml
 from flexjax.robot._examples import example_path
 from flexjax.robot.parts._fault import RobotError
 
@@ -53,8 +53,8 @@ def faults_with_lines(robot: str) -> list[dict[str, Any]]:
     except RobotError as error:
         return [{"line": 1, "path": "", "text": fault} for fault in error.faults]
     try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
+        document = parse_toml(text)
+    except ValueError as error:
         return [{"line": line_in_message(error), "path": "", "text": f"is not valid TOML: {error}"}]
     lines = labelled_lines(text, document)
     faults = [

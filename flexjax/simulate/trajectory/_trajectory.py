@@ -8,11 +8,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from flexjax._deferred import Deferrable, Source
+from flexjax._html import block, curves
 from flexjax._results import Status
-from flexjax._types import is_traced
-from flexjax.mechanism import Energy
+from flexjax._types import ScalarLike, is_traced
+from flexjax.mechanism import Energy, Snapshot
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
+from flexjax.simulate.trajectory._interpolate import interpolated, snapshot
 
 
 class Statistics(eqx.Module):
@@ -76,6 +78,46 @@ class Trajectory(Deferrable):
         """World position of the last link's tip, s = 1, whatever the stations are."""
         return _positions(self if self.ends is None else self.ends)[..., -1, -1, :]
 
+    def __len__(self) -> int:
+        """Number of output times."""
+        return self.ts.shape[-1]
+
+    def __getitem__(self, i: int) -> Snapshot:
+        """The output ``i``; -1 is the last. Iterating gives all outputs in order."""
+        self._refuse_batch("[...]")
+        if isinstance(i, slice | tuple) or not hasattr(i, "__index__"):
+            raise TypeError(
+                f"trajectory: the index {i!r}; expected the number of an output, e.g. traj[-1]; "
+                "slice fields instead, e.g. traj.q[2:5]."
+            )
+        if not -len(self) <= int(i) < len(self):
+            raise IndexError(f"trajectory: output {i}; expected one of {len(self)}.")
+        return snapshot(self, int(i))
+
+    def at(self, t: ScalarLike) -> Snapshot:
+        """The snapshot at a time between the outputs.
+
+        Joint coordinates, their rates and positions of sections are interpolated by cubic
+        polynomials from values and rates, orientations along the shortest rotation, everything
+        else linearly. Across a jump (a break of the drive) values are smeared over the interval.
+
+        Arguments:
+            t: a time within the trajectory [s]. Use ``jax.vmap(traj.at)(times)`` for several;
+                a traced time outside gives NaN.
+
+        Returns:
+            A :class:`Snapshot`.
+        """
+        self._refuse_batch(".at(t)")
+        return interpolated(self, t)
+
+    def _refuse_batch(self, what: str) -> None:
+        if self.status.ndim:
+            raise ValueError(
+                f"traj{what}: a batch of shape {self.status.shape}; expected one trajectory. "
+                "Take one with jax.tree.map(lambda x: x[k], traj)."
+            )
+
     @property
     def ok(self) -> bool | Bool[Array, "..."]:
         """Whether the run succeeded; an array for a batch and inside a traced function."""
@@ -129,6 +171,22 @@ class Trajectory(Deferrable):
             f"status {Status(int(self.status)).name}; "
             f"tip at the end ({', '.join(f'{x:.6g}' for x in tip[-1])}) m; "
             f"energy balance within {drift:.1e} of the largest energy"
+        )
+
+    def _repr_html_(self) -> str:
+        if is_traced(self.ts) or self.status.ndim:
+            return block(str(self))
+        names = [
+            joint.name + (f" {k + 1}" if joint.dofs > 1 else "")
+            for joint in self.robot.tree_joints
+            for k in range(joint.dofs)
+        ]
+        t, q, tip = (np.asarray(x) for x in (self.ts, self.q, self.tip))
+        joints = dict(zip(names, q.T, strict=True))
+        return block(
+            str(self),
+            curves(t, joints, "time [s]", "joints [rad, m]"),
+            curves(t, dict(zip("xyz", tip.T, strict=True)), "time [s]", "tip [m]"),
         )
 
 

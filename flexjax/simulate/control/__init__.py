@@ -1,0 +1,1 @@
+"""Linear models for other programs. Imports nothing of the simulation."""
