@@ -127,7 +127,7 @@ def test_a_program_is_kept_for_all_that_it_depends_on(tmp_path, monkeypatch, cha
     elif change == "static":
         kwargs = {"factor": 3}
     elif change == "source":
-        monkeypatch.setattr(_kept, "_source", lambda: "another")
+        monkeypatch.setattr(_kept, "source_hash", lambda: "another")
     elif change == "version":
         monkeypatch.setattr(_kept, "versions", lambda: {"jax": "another"})
     elif change == "options":

@@ -145,13 +145,10 @@ def test_what_the_solver_moves(model, noisy):
 
 def test_gaps_do_not_count(model, noisy, result):
     """A gap over bad samples changes the estimates by no more than the samples lost."""
-    bad = dataclasses.replace(
-        noisy,
-        sensors={
-            k: np.where((noisy.ts > 0.8) & (noisy.ts < 1.0), 5.0, v)
-            for k, v in noisy.sensors.items()
-        },
-    )
+    cut = (noisy.ts > 0.8) & (noisy.ts < 1.0)
+    sensors = {k: np.where(cut, 5.0, v) for k, v in noisy.sensors.items()}
+    with pytest.warns(UserWarning, match="saturated at 5"):
+        bad = dataclasses.replace(noisy, sensors=sensors)
     again = fx.identify(model, bad.without(0.8, 1.0), FREE, dt=DT)
     assert again.samples < result.samples
     assert np.all(np.abs(again.values - result.values) < 2 * result.standard_errors)

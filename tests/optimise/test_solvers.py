@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog
 
 import flexjax as fx
 from flexjax.study.optimise.horizon._stages import Stages, solve_bounded, solve_free
@@ -13,7 +13,8 @@ from tests.optimise.test_optimise import model as one_mode
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_quadratic_program_against_scipy(seed):
+def test_quadratic_program_is_optimal(seed):
+    """Strictly convex: the conditions of optimality have one solution."""
     rng = np.random.default_rng(seed)
     n, m = 6, 25
     root = rng.normal(size=(n, n))
@@ -21,17 +22,8 @@ def test_quadratic_program_against_scipy(seed):
     h = G @ rng.normal(size=n) * 0.1 + rng.uniform(0.0, 0.5, m)
     assert linprog(np.zeros(n), G, h, bounds=(None, None)).status == 0
     found = jax.jit(solve_quadratic)(*map(jnp.asarray, (Q, q, G, h, np.zeros(n))))
-    other = minimize(
-        lambda x: 0.5 * x @ Q @ x + q @ x,
-        np.zeros(n),
-        jac=lambda x: Q @ x + q,
-        constraints={"type": "ineq", "fun": lambda x: h - G @ x, "jac": lambda x: -G},
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 500},
-    )
-    assert other.success and bool(found.ok)
-    np.testing.assert_allclose(found.x, other.x, atol=2e-6)
-    # Optimality: the slope is balanced by multipliers of constraints that bind.
+    assert bool(found.ok) and np.all(G @ found.x <= h + 1e-8)
+    # The slope is balanced by multipliers of constraints that bind.
     z = np.asarray(found.multipliers)
     np.testing.assert_allclose(Q @ found.x + q + G.T @ z, 0.0, atol=1e-8)
     assert np.all(z >= 0) and np.all(z * (h - G @ found.x) < 1e-8)

@@ -55,7 +55,7 @@ def slsqp(program: Program, y0: np.ndarray, iterations: int, tolerance: float) -
 def nlopt_slsqp(program: Program, y0: np.ndarray, iterations: int, tolerance: float) -> Ended:
     """nlopt's own version of SLSQP."""
     try:
-        import nlopt
+        import nlopt  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError("method 'nlopt': pip install 'flexjax[optimise]'") from error
     solver = nlopt.opt(nlopt.LD_SLSQP, y0.size)
@@ -101,7 +101,7 @@ def nlopt_slsqp(program: Program, y0: np.ndarray, iterations: int, tolerance: fl
 def interior_point(program: Program, y0: np.ndarray, iterations: int, tolerance: float) -> Ended:
     """An interior-point method: pounce, a port of Ipopt."""
     try:
-        import pounce
+        import pounce  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise ImportError("method 'interior-point': pip install 'flexjax[optimise]'") from error
     above, zero = program.above(y0).size, program.zero(y0).size
