@@ -348,5 +348,9 @@ def test_a_large_store_continues_after_its_first_unit(tmp_path):
     rows = {"tip": np.zeros((unit, 1001, 3)), "status": np.zeros(unit, "i4")}
     store.declare(rows, lambda name, count: tuple(f"{name}_{k}" for k in range(count)))
     store.write(0, rows)
+    part = path / "tip" / "c" / "1" / "0" / f"0.{'0a' * 16}.partial"  # of a process that was killed
+    part.parent.mkdir(parents=True)
+    part.touch()
     again = open_store(path, {}, runs)
+    assert not part.exists()
     assert again is not None and again.missing()[0] == 1 and len(again.missing()) == again.units - 1

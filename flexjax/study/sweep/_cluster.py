@@ -118,7 +118,7 @@ def _run_unit(packed: bytes, path: str, k: int, settings: Settings) -> Receipt:
     store = reopen_store(path)
     begin, end = store.span(k)
     # A worker that was taken for dead may have finished it.
-    if k in store.missing():
+    if store.lacks(k):
         # Also while the arrays are read: without it they would lose half of their digits.
         with jax.enable_x64(settings.x64):
             work = _unpack(packed, settings)

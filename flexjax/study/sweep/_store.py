@@ -6,6 +6,7 @@ design, whose values are in "design".
 """
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,10 @@ class Store:
         with reading(self.where, EXPECTED, REMEDY):
             status = self.group["status"][:]
         return [k for k in range(self.units) if np.any(status[slice(*self.span(k))] == NOT_RUN)]
+
+    def lacks(self, k: int) -> bool:
+        """Whether one unit has to be simulated."""
+        return bool(np.any(self._array("status")[slice(*self.span(k))] == NOT_RUN))
 
     def write(self, k: int, rows: dict[str, np.ndarray]) -> None:
         """One unit: outputs first, status last."""
@@ -85,6 +90,7 @@ def open_store(path: Path, key: dict[str, str], runs: int) -> Store | None:
     where = f"store {str(path)!r}"
     if not path.is_dir():
         raise FileError(f"{where}: not a sweep; expected {EXPECTED}. {REMEDY}")
+    _remove_unfinished(path)
     check_zarr(path, where, filling=True)
     with reading(where, EXPECTED, REMEDY):
         group = zarr.open_group(str(path), mode="r+")
@@ -105,6 +111,14 @@ def open_store(path: Path, key: dict[str, str], runs: int) -> Store | None:
             f"{', '.join(odd) or 'none'}; expected {runs} runs. It is damaged. {REMEDY}"
         )
     return Store(path, group)
+
+
+def _remove_unfinished(path: Path) -> None:
+    """Remove what a killed process was writing: zarr writes a file beside the chunk, then renames
+    it."""
+    for file in path.rglob("*.partial"):
+        if re.fullmatch(r".*\.[0-9a-f]{32}\.partial", file.name) and not file.is_symlink():
+            file.unlink(missing_ok=True)
 
 
 def reopen_store(path: str) -> Store:
