@@ -1,6 +1,6 @@
 # Needs Python 3.11+ with pip and venv, and make. Everything else goes into .venv, once per content of pyproject.toml and constraints.txt.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-docs test-full test-browser bench gpu-check docs experiments lint clean
+.PHONY: help demo test test-docs test-full test-browser bench gpu-check docs notebooks experiments lint clean
 SHELL := /bin/sh
 
 PYTHON ?= python3
@@ -44,7 +44,7 @@ demo: $(CORE)  ## a tour that ends with a report to open in a browser
 test: $(TEST)  ## the quick tests; says how old the full report is
 	@$(PY) -m pytest -m "not slow and not docs" $(WORKERS)
 
-test-docs: $(TEST)  ## notebooks, documented examples and the site, in their short form
+test-docs: $(TEST)  ## notebooks in their short form, documented examples, the site, and the package in an empty environment
 	@$(PY) -m pytest -m "docs and not slow" $(WORKERS)
 
 test-full: $(TEST)  ## every test; writes tests/full-report.json
@@ -60,9 +60,12 @@ bench: $(TEST)  ## benchmarks, results in benchmarks/results/
 gpu-check: $(GPU)  ## kernels, launches and memory of every formulation, compiled for an A100 without one
 	@.venv-gpu/bin/python -m benchmarks.gpu_check $(GPU_CHECK)
 
-docs: $(DOCS)  ## the documentation as a site in out/docs; a broken link is an error
-	@$(PY) -m zensical build --strict --config-file mkdocs.yml
-	@echo "open out/docs/index.html"
+docs: $(DOCS)  ## the documentation as a site in out/docs that works offline; a broken link is an error
+	@$(PY) docs/_site.py
+
+notebooks: $(TEST)  ## the notebooks whose text form is newer than their outputs (apt install chromium)
+	@$(PY) -m pip install --quiet --editable '.[notebooks]' --constraint constraints.txt
+	@XLA_FLAGS="$(filter-out --xla_cpu_max_isa=AVX2,$(XLA_FLAGS))" $(PY) notebooks/_make.py
 
 experiments: $(TEST)  ## every paper's experiments in their quick form, and one index page: experiments/index.html
 	@$(PY) -m flexjax reproduce all --quick

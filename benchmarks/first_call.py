@@ -52,7 +52,7 @@ def robot_of(name: str):
             fx.Joint(f"joint{i + 1}", "revolute", parents[i], f"link{i + 1}", axis=axes[i])
             for i in range(3)
         ]
-        robot = fx.Robot(name, links, joints)
+        robot = fx.Robot(name, links, joints, planar=name.endswith("plane"))
     else:
         examples = {
             "one link": "metal-link",

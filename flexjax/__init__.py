@@ -10,7 +10,7 @@ from types import ModuleType
 
 from flexjax._registry import REGISTRY as _REGISTRY
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The public names and the module that each one lives in: the whole public interface.
 _EXPORTS: dict[str, str] = {
@@ -55,8 +55,9 @@ _EXPORTS: dict[str, str] = {
         "flexjax.study.sweep": "sweep grid latin_hypercube sobol saltelli sobol_indices",
         "flexjax.io": """
             load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat save_urdf
+            to_fmu
         """,
-        "flexjax.viz": "plot plot_style animate identification_report move_report save_gltf",
+        "flexjax.viz": "plot plot_style animate show identification_report move_report save_gltf",
     }.items()
     for name in names.split()
 }

@@ -59,6 +59,7 @@ from flexjax.io import (
     save_urdf as save_urdf,
     to_csv as to_csv,
     to_dataset as to_dataset,
+    to_fmu as to_fmu,
     to_mat as to_mat,
 )
 from flexjax.mechanism import (
@@ -165,6 +166,7 @@ from flexjax.viz import (
     plot as plot,
     plot_style as plot_style,
     save_gltf as save_gltf,
+    show as show,
 )
 
 __version__: str

@@ -14,7 +14,7 @@ import jax
 from jax.extend.core import get_opaque_trace_state
 
 from flexjax import _kept
-from flexjax._configure import traced_folder
+from flexjax._configure import compiles_quickly, traced_folder
 
 COMPILER_OPTIONS = {
     # XLA has two ways to write the fused kernels of a CPU. The newer one, its default, compiles for
@@ -26,6 +26,10 @@ COMPILER_OPTIONS = {
     "xla_cpu_scheduler_type": "CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED",
 }
 
+# Without optimisation, a gradient of the metal link compiles in half the time and runs three to
+# five times slower.
+QUICK_OPTIONS = {"xla_backend_optimization_level": 0}
+
 # On a GPU the host starts every kernel of a loop, unless the loop is part of a CUDA graph. These
 # put the whole time loop into one (compiled for an A100, never run: see benchmarks/gpu_check.py).
 GPU_OPTIONS = {
@@ -34,10 +38,15 @@ GPU_OPTIONS = {
 }
 
 
-@functools.cache
 def compiler_options() -> dict | None:
     """The options that this XLA knows, or None."""
-    chosen = GPU_OPTIONS if jax.default_backend() == "gpu" else COMPILER_OPTIONS
+    return _known_options(compiles_quickly())
+
+
+@functools.cache
+def _known_options(quick: bool) -> dict | None:
+    on_gpu = jax.default_backend() == "gpu"
+    chosen = GPU_OPTIONS if on_gpu else COMPILER_OPTIONS | (QUICK_OPTIONS if quick else {})
     known = {k: v for k, v in chosen.items() if _is_known(k, v)}
     return known or None
 
@@ -73,26 +82,34 @@ class Compiled:
         self, make: Callable[..., Any], fn: Callable[..., Any], options: dict, keep: bool = False
     ):
         self._make, self._fn, self._options, self._keep = make, fn, options, keep
+        # By whether they were compiled quickly.
+        self._made: dict[bool, Any] = {}
+        self._stores: dict[bool, _kept.Programs] = {}
         functools.update_wrapper(self, fn, updated=())
 
     @functools.cached_property
     def _inside(self) -> Any:
         return self._make(self._fn, **self._options)
 
-    @functools.cached_property
+    @property
     def _outside(self) -> Any:
-        found = compiler_options()
-        given = self._options.get("compiler_options") or {}
-        if found is None:
-            return self._inside
-        return self._make(self._fn, **{**self._options, "compiler_options": {**found, **given}})
+        quick = compiles_quickly()
+        if quick not in self._made:
+            found = _known_options(quick)
+            given = self._options.get("compiler_options") or {}
+            options = {**self._options, "compiler_options": {**(found or {}), **given}}
+            self._made[quick] = self._make(self._fn, **options) if found else self._inside
+        return self._made[quick]
 
-    @functools.cached_property
+    @property
     def _programs(self) -> "_kept.Programs | None":
         """Its traced programs on disk; None for functions of users, and those of `jit`."""
         if not self._keep or _kept.name_of(self, self._fn) is None:
             return None
-        return _kept.Programs(self._fn, compiler_options())
+        quick = compiles_quickly()
+        if quick not in self._stores:
+            self._stores[quick] = _kept.Programs(self._fn, _known_options(quick))
+        return self._stores[quick]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if under_transformation():

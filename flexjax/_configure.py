@@ -13,6 +13,7 @@ from pathlib import Path
 CACHE_SIZE = 2e9  # bytes
 
 _traced: list[Path] = []  # where traced programs are kept, if they are
+_quick: list[bool] = []  # whether programs are compiled quickly, if that was said
 
 
 def traced_folder() -> Path | None:
@@ -20,11 +21,17 @@ def traced_folder() -> Path | None:
     return _traced[0] if _traced else None
 
 
+def compiles_quickly() -> bool:
+    """Whether programs are compiled in less time, to run in more."""
+    return bool(_quick)
+
+
 def configure(
     *,
     threads: int | None = 1,
     devices: int | None = None,
-    cache: bool | str | os.PathLike = True,
+    quick: bool = False,
+    cache: bool | str | os.PathLike[str] = True,
     cache_size: float = CACHE_SIZE,
 ) -> None:
     """Set up jax for simulations on a CPU; call it after the imports, before the first array.
@@ -38,6 +45,8 @@ def configure(
         threads: number of threads that share one program; None leaves jax's choice, all cores.
         devices: number of CPU devices, for batches that are sharded over the cores; None leaves
             jax's choice, one.
+        quick: compile without optimisation, in about half the time; programs then run three to five
+            times slower. It pays for a few short runs, and the command line chooses it for them.
         cache: whether traced and compiled programs are kept for later processes, or the folder to
             keep them in. By default this is ``flexjax`` in the user's cache folder, or
             ``JAX_COMPILATION_CACHE_DIR``. Programs that contain functions of a user are compiled
@@ -72,6 +81,7 @@ def configure(
         jax.config.update("jax_num_cpu_devices", wanted)
         if nproc is not None:
             os.environ["PJRT_NPROC"] = nproc
+    _quick[:] = [True] if quick else []
     _traced.clear()
     if cache is not False:
         _keep_programs(jax, None if cache is True else Path(cache), cache_size)

@@ -108,3 +108,33 @@ def _frame(
     )
     box = f'x="{LEFT}" y="{TOP}" width="{right - LEFT}" height="{floor - TOP}"'
     return f'<rect {box} fill="none" stroke="#999"/>{words}{name}'
+
+
+def bars(values: Mapping[str, float], label: str) -> str:
+    """Horizontal bars as SVG, the first twelve finite ones; "" if there are none."""
+    shown = {k: float(v) for k, v in values.items() if np.isfinite(v)}
+    shown = dict(list(shown.items())[:12])
+    if not shown:
+        return ""
+    low, high = min(0.0, *shown.values()), max(0.0, *shown.values())
+    left, row, room = 130, 18, WIDTH - 130 - 60
+    unit = room / ((high - low) or 1.0)
+    lines = []
+    for i, (name, value) in enumerate(shown.items()):
+        y = TOP + row * i
+        begin, width = left + (min(value, 0.0) - low) * unit, max(abs(value) * unit, 0.5)
+        lines += [
+            f'<text x="{left - 5}" y="{y + 12}" text-anchor="end" font-size="10">'
+            f"{escape(name[-22:])}</text>",
+            f'<rect x="{begin:.1f}" y="{y + 2}" width="{width:.1f}" height="{row - 5}" '
+            f'fill="{COLOURS[0]}"/>',
+            f'<text x="{begin + width + 4:.1f}" y="{y + 12}" font-size="10">{value:.3g}</text>',
+        ]
+    height = TOP + row * len(shown) + 22
+    lines.append(
+        f'<text x="{left + room / 2}" y="{height - 6}" text-anchor="middle" font-size="10">'
+        f"{escape(label)}</text>"
+    )
+    style = 'style="background:#fff;font-family:sans-serif"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" {style}>'
+    return head + "".join(lines) + "</svg>"

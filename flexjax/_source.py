@@ -111,26 +111,48 @@ def types_of(folder: str, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 def check_options(folder: str, name: str, options: dict[str, Any]) -> None:
     """Run the ``__check_init__`` of a formulation on the options, as its constructor would.
 
-    A check that needs more than its own text, or options that a converter changes, are left to the
-    constructor.
+    A check that needs more than its own text, constants and checks that formulations share, or
+    options that a converter changes, are left to the constructor.
     """
     found = _definitions(folder)[name]
     assert isinstance(found, ast.ClassDef)
     checks = [x for x in found.body if getattr(x, "name", "") == "__check_init__"]
     if not checks or any(isinstance(x, dict | tuple | list) for x in options.values()):
         return
-    used = {x.id for x in ast.walk(checks[0]) if isinstance(x, ast.Name)}
-    space = _constants(folder, used)
-    exec(compile(ast.Module(checks, []), f"{folder}:{name}", "exec"), space)
+    called = _functions(folder, _names_in(checks))
+    space = _constants(folder, _names_in([*checks, *called]))
+    exec(compile(ast.Module([*called, *checks], []), f"{folder}:{name}", "exec"), space)
     try:
         space["__check_init__"](SimpleNamespace(**fields_of(folder, name) | options))
     except (NameError, AttributeError, TypeError):
         return
 
 
+def _names_in(nodes: list[ast.stmt]) -> set[str]:
+    return {x.id for node in nodes for x in ast.walk(node) if isinstance(x, ast.Name)}
+
+
+def _texts(folder: str) -> list[str]:
+    """The modules of a folder and those below it."""
+    return [file.read_text(encoding="utf-8") for file in sorted((PACKAGE / folder).rglob("*.py"))]
+
+
+def _functions(folder: str, names: set[str]) -> list[ast.stmt]:
+    """Those of ``names`` that are checks in the modules beside a folder, without annotations."""
+    found: list[ast.stmt] = []
+    wanted = {name for name in names if name.startswith("check_")}
+    for file in sorted((PACKAGE / folder).parent.glob("*.py")) if wanted else ():
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and node.name in wanted:
+                for argument in node.args.args:
+                    argument.annotation = None
+                found.append(node)
+    return found
+
+
 def _constants(folder: str, names: set[str]) -> dict[str, Any]:
     """Those of ``names`` that are constants of a folder or one below it."""
-    texts = [file.read_text(encoding="utf-8") for file in sorted((PACKAGE / folder).rglob("*.py"))]
+    texts = _texts(folder)
     found: dict[str, Any] = {}
     for name in names:
         # Parsing every file would take most of the time of a refusal.

@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -11,12 +12,19 @@
 # ---
 
 # %% [markdown]
-# # From a CSV file to a calibrated model
+# # How stiff is the joint, given a CSV file?
 #
-# A rigid link is driven through a flexible joint. The robot file contains assumptions: the
-# stiffness of a catalogue, a guess of the damping, and a tool that was not weighed. Two recordings
-# of 3 s are available. They ship with flexjax and were simulated with other parameters and 2 %
-# noise. This notebook estimates the three parameters with confidence intervals.
+# ![Measured and predicted readings of a recording that was not fitted](images/identify_from_csv.png)
+#
+# **Question.** A rigid link is driven through a flexible joint. Its robot file contains
+# assumptions: the stiffness of a catalogue, a guess of the damping, and a tool that was not
+# weighed. What do two recordings of 3 s say about them?
+#
+# **Answer.** The joint is as stiff as 38.4 N m/rad, 1 % from the truth. The mass of the tool is known
+# to 0.3 %, the damping of the joint only to a fifth. The confidence intervals say so.
+#
+# The recordings ship with flexjax. They were simulated with other parameters and 2 % noise, so the
+# true values are known.
 
 # %%
 import jax
@@ -61,15 +69,18 @@ print(result)
 # The second recording was not fitted; its prediction is the validation. The residuals are white, so
 # the intervals are valid.
 
-# %%
+# %% tags=["cover"]
 fx.plot(result, "validation")
 
 # %%
 fx.plot(result, "correlation")
 
 # %% [markdown]
-# The recordings are simulated, so the true parameters are known. One line writes a report, another
-# the robot file with the estimates.
+# ## Conclusion
+#
+# The table compares with the true parameters. A 95 % interval misses the truth once in twenty times,
+# so one of three does in one notebook of seven. One line writes a report, another the robot file
+# with the estimates.
 
 # %%
 truth = fx.load_dataset("bench-arm").truth

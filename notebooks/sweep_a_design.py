@@ -1,6 +1,7 @@
 # ---
 # jupyter:
 #   jupytext:
+#     formats: ipynb,py:percent
 #     text_representation:
 #       extension: .py
 #       format_name: percent
@@ -11,12 +12,17 @@
 # ---
 
 # %% [markdown]
-# # How short may the move be?
+# # How short may the move be, if no two arms are alike?
 #
-# A flexible arm turns by half a radian and then has to stand still. The shorter the move, the more
-# it vibrates afterwards, and no two arms are alike: modulus, density and length vary from one to
-# the next. This notebook simulates about 100,000 arms and moves, asks which parameter matters, and
-# answers with one figure how short the move may be.
+# ![Vibration over the duration of the move: the median arm and the worst of twenty](images/sweep_a_design.png)
+#
+# **Question.** A flexible arm rotates by half a radian and then has to stand still. The shorter the
+# move, the more it vibrates afterwards. Modulus, density and length vary from one arm to the next.
+# How short may the move be, and which of these parameters matters?
+#
+# **Answer.** 0.66 s, for 19 of 20 arms to stay within 1 mm. About 25,000 simulated arms and moves
+# show it in one figure. The duration explains
+# nearly all of the vibration; the tolerances of the arm matter where the curve dips.
 
 # %%
 import os
@@ -49,13 +55,13 @@ box = {
     "links.link.length": (0.99 * length, 1.01 * length),
     DURATION: (0.15, LONGEST),
 }
-design = fx.saltelli(box, 64 if short else 16384)
+design = fx.saltelli(box, 64 if short else 4096)
 print(design.runs, "runs")
 
 # %% [markdown]
 # ## The sweep
 #
-# Only one number of every run is kept: the largest distance of the tip from rest after the longest
+# Of every run one value is kept: the largest distance of the tip from rest after the longest
 # move. With `store="arms.zarr"` the sweep could be interrupted and continued.
 
 # %%
@@ -86,10 +92,10 @@ print(indices[["S1", "ST", "ST_conf"]].to_dataframe().round(3))
 # after which nineteen of twenty arms stay within 1 mm is where the upper line crosses the limit for
 # the last time.
 
-# %%
+# %% tags=["cover"]
 seconds = result.data[DURATION].values
 vibration = 1e3 * result.data["vibration"].values  # mm
-edges = np.linspace(0.15, LONGEST, 16 if short else 171)
+edges = np.linspace(0.15, LONGEST, 16 if short else 86)
 middle = 0.5 * (edges[1:] + edges[:-1])
 bins = [vibration[(seconds >= a) & (seconds < b)] for a, b in zip(edges[:-1], edges[1:])]
 median, high = (np.array([np.quantile(x, q) for x in bins]) for q in (0.5, 0.95))
@@ -105,4 +111,11 @@ with fx.plot_style():
     axis.axvline(answer, color="black", linestyle=":", label=f"{answer:.3f} s")
     axis.set(xlabel="duration of the move [s]", ylabel="residual vibration [mm]", yscale="log")
     axis.legend()
-    figure.savefig("how_short.png")
+plt.show()
+
+# %% [markdown]
+# ## Conclusion
+#
+# A sweep replaces a formula where none is known: the dips of the curve are the durations at which a
+# quintic happens to leave little vibration, and the tolerances fill them. `robust_moves` searches
+# for a better move instead of a longer one.

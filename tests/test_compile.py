@@ -64,12 +64,26 @@ def test_options_reach_the_compiler(monkeypatch):
 
 def test_an_option_that_xla_does_not_know_is_left_out(monkeypatch):
     monkeypatch.setattr(_compile, "COMPILER_OPTIONS", {"xla_no_such_option": True})
-    _compile.compiler_options.cache_clear()
+    _compile._known_options.cache_clear()
     try:
         assert _compile.compiler_options() is None
         assert fx.jit(lambda x: 2 * x)(1.0) == 2.0
     finally:
-        _compile.compiler_options.cache_clear()
+        _compile._known_options.cache_clear()
+
+
+def test_programs_compiled_quickly():
+    """A setting, which also counts for functions that were compiled before it changed."""
+    program = fx.jit(cube)
+    assert program(2.0) == 8.0
+    fx.configure(threads=None, cache=False, quick=True)
+    try:
+        assert _compile.compiler_options()["xla_backend_optimization_level"] == 0
+        assert program(2.0) == 8.0 and len(program._made) == 2
+    finally:
+        fx.configure(threads=None, cache=False)
+    assert "xla_backend_optimization_level" not in _compile.compiler_options()
+    assert program(2.0) == 8.0 and len(program._made) == 2
 
 
 def test_one_program_for_changed_values():

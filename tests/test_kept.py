@@ -220,7 +220,7 @@ def kept(tmp_path, monkeypatch):
 def forget(monkeypatch):
     """Drop the programs that this process has read, as a new process would."""
     for program in (_run._integrate, _assemble._outputs, _base._build):
-        monkeypatch.setattr(program, "_programs", _kept.Programs(program._fn, OPTIONS))
+        monkeypatch.setitem(program._stores, False, _kept.Programs(program._fn, OPTIONS))
 
 
 def cube(x):

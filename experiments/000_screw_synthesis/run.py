@@ -95,7 +95,7 @@ def one_link_and_weld(config, claims):
     table = {}
     for basis in ("polynomial", "clamped-free"):
         for r in (2, 3, 4, 5):
-            make = fx.ScrewSynthesis(modes=(0, r, 0, 0), basis=basis)
+            make = fx.ScrewSynthesis(modes=(0, r, 0, 0), basis=basis, variant="paper")
             one = (
                 frequencies(make.bind(arm(link, ["fixed"], (0.0, 0.0, 0.0), **slender)))[0]
                 / theory[0]
@@ -133,7 +133,7 @@ def printed_errors(config, claims, end):
     link, settings = config["link"], config["printed"]
     dt = settings["dt"]
     steps = round(end / dt)
-    make = fx.ScrewSynthesis(modes=tuple(settings["modes"]))
+    make = fx.ScrewSynthesis(modes=tuple(settings["modes"]), variant="paper")
     swing = make.bind(arm(link, ["revolute", "revolute"]))
     y = swing.initial_state(fx.Drive(), jnp.zeros(()), Start(joints={"joint1": jnp.asarray(0.6)}))
     energy, _ = (np.asarray(x) for x in study.march(swing, y, dt, steps))
@@ -210,7 +210,7 @@ def printed_errors(config, claims, end):
 def arms(config, claims, counts, steps):
     link, settings = config["link"], config["arms"]
     dt, cost, drift, tips = settings["dt"], {}, {}, {}
-    make = fx.ScrewSynthesis(modes=tuple(settings["modes"]))
+    make = fx.ScrewSynthesis(modes=tuple(settings["modes"]), variant="paper")
     drive = fx.Drive(joints={"joint0": fx.Effort(fx.constant(settings["torque"]))})
     ts = jnp.arange(steps // 10 + 1) * (10 * dt)
     for n in counts:

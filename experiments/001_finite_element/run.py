@@ -100,7 +100,7 @@ def paper_arm(name, quick):
     # The stations include the nodes; figure 14 shows the second one.
     stations = np.linspace(0.0, 1.0, 2 * case["elements"] + 1)
     flexible = fx.simulate(
-        fx.FiniteElement(elements=case["elements"]).bind(robot),
+        fx.FiniteElement(elements=case["elements"], variant="paper").bind(robot),
         drive,
         ts,
         dt=case["dt"],
@@ -139,7 +139,9 @@ def rpb(quick):
     if quick:
         return
     case = CONFIG["rpb"]
-    model = fx.FiniteElement(elements=case["elements"]).bind(fx.load_robot(case["robot"]))
+    model = fx.FiniteElement(elements=case["elements"], variant="paper").bind(
+        fx.load_robot(case["robot"])
+    )
     out = fx.simulate(
         model,
         driven(case),
@@ -163,7 +165,9 @@ def par(quick):
     compare("par", "PaR, n = 3, default solver", flexible, ("p1", "p2", "w"))
     compare("par", "PaR, rigid", rigid, ("p1", "p2"))
     case = CONFIG["par"]
-    model = fx.FiniteElement(elements=case["elements"]).bind(fx.load_robot(case["robot"]))
+    model = fx.FiniteElement(elements=case["elements"], variant="paper").bind(
+        fx.load_robot(case["robot"])
+    )
     exact = fx.simulate(
         model, driven(case), flexible.ts, dt=2.5e-4, solver=diffrax.Dopri8(), stations=2
     )
@@ -179,7 +183,7 @@ def experiment(quick):
     traj, _ = paper_arm("experiment", quick)
     case = CONFIG["experiment"]
     robot = fx.load_robot(case["robot"])
-    model, ts = fx.FiniteElement(elements=case["elements"]).bind(robot), traj.ts
+    model, ts = fx.FiniteElement(elements=case["elements"], variant="paper").bind(robot), traj.ts
 
     def travel(robot, scale=1.0):
         drive = fx.Drive(
@@ -266,7 +270,7 @@ def crossing(quick):
         "node": dict(contact="node"),
     }
     for kind, options in kinds.items():
-        model = fx.FiniteElement(elements=case["elements"], **options).bind(robot)
+        model = fx.FiniteElement(elements=case["elements"], variant="paper", **options).bind(robot)
         c = fitted(model, case["start"], lambda x: case["carrier_velocity"] * x**2)
         v = jnp.concatenate([jnp.array([case["speed"]]), c])
         start = State.fresh(Mechanical(jnp.zeros_like(v).at[0].set(case["start"]), v), v.dtype)
@@ -331,7 +335,7 @@ def carriers(quick):
         )
         ts = jnp.linspace(0.0, 0.2 if quick else case["end"], 121)
         traj = fx.simulate(
-            fx.FiniteElement(elements=case["elements"]).bind(robot),
+            fx.FiniteElement(elements=case["elements"], variant="paper").bind(robot),
             drive,
             ts,
             dt=case["dt"],

@@ -1,6 +1,7 @@
 """Moves without vibration: optimal for the nominal arm, robust, and the usual ones.
 
     python experiments/optimise_moves/run.py [--quick] [--only metal-link telescope ...]
+        [--durations 1.5 2.5]
 
 Three arms move from rest to rest in 1.0, 1.5 and 2.5 periods of their first mode. Further studies:
 minimum time (fast.py), many moves at once, a design, gradients and the first answer (more.py). The
@@ -73,7 +74,7 @@ def replays(res):
     # Finer than the search, whose step would add its own error.
     found, step = {}, res.dt / CONFIG["finer"]
     # Without stiffening, rotating links soften, as in the paper: their period is another one.
-    for formulation in (fx.FiniteElement(stiffening=True), fx.PortHamiltonian()):
+    for formulation in (fx.FiniteElement(), fx.PortHamiltonian()):
         name = type(formulation).__name__
         found[name] = {
             label: res.vibration(res.replay(formulation, move=move, dt=step), formulation)
@@ -101,11 +102,11 @@ def run_case(case, model, path, periods, quick):
     }
     if periods >= 1.5 and not quick:
         row["replay"] = replays(robust)
-        if importlib.util.find_spec("exudyn") and len(case["goal"]) == 1:
-            import exudyn_link
+        if importlib.util.find_spec("exudyn"):
+            import exudyn_arm
 
             row["replay"]["Exudyn"] = {
-                label: exudyn_link.vibration(robust, move)
+                label: exudyn_arm.vibration(robust, move)
                 for label, move in (("robust", "optimised"), ("quintic", "quintic"))
             }
     arrays = {"masses": masses, "t": np.asarray(robust.trajectory.ts)}
@@ -160,13 +161,13 @@ def table(rows):
         print(f"{label:32}" + "".join(f"{cell:>20}" for cell in cells))
 
 
-def run_arm(case, quick):
-    """All durations of one arm: rows of the table, and claims."""
+def run_arm(case, durations, quick):
+    """Some durations of one arm: rows of the table, and claims."""
     robot, path = arm_of(case)
     model = fx.TransferMatrix(segments=case["segments"]).bind(robot)
     rows, arrays, claims = {}, {}, {}
     store = HERE / "results" / f"{case['robot']}.json"
-    for periods in CONFIG["quick_durations" if quick else "durations"]:
+    for periods in durations:
         label = f"{periods} T1"
         rows[label], found = run_case(case, model, path, periods, quick)
         arrays |= {f"{label}|{key}": value for key, value in found.items()}
@@ -194,17 +195,20 @@ def run_study(name):
 
 def main():
     arms = {arm["robot"]: arm for arm in CONFIG["arms"]}
-    studies = ("three-link", "telescope", "many", "design", "gradient", "second", "first")
+    studies = ("three-link", "telescope", "many", "design", "gradient", "curvature", "mpc")
+    studies += ("second", "first")
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="the first arm at 1.5 periods")
     parser.add_argument("--only", nargs="*", choices=[*arms, *studies], default=[*arms, *studies])
+    parser.add_argument("--durations", nargs="*", type=float, default=CONFIG["durations"])
     args = parser.parse_args()
+    durations = CONFIG["quick_durations"] if args.quick else args.durations
     sys.path.insert(0, str(HERE))
     (HERE / "results").mkdir(exist_ok=True)
     rows, claims = {}, {}
     for name in list(arms)[:1] if args.quick else args.only:
         if name in arms:
-            found, new = run_arm(arms[name], args.quick)
+            found, new = run_arm(arms[name], durations, args.quick)
             rows |= found
         else:
             new = run_study(name)

@@ -11,7 +11,7 @@ DATA = (*TEXT, ".mat", ".npz", *NETCDF)
 ZARR = (".zarr",)
 
 
-def check_data_file(path: str | os.PathLike) -> None:
+def check_data_file(path: str | os.PathLike[str]) -> None:
     """Refuse a data file of an unknown format or that does not exist."""
     path = Path(path)
     if path.suffix.lower() not in DATA:
@@ -22,7 +22,7 @@ def check_data_file(path: str | os.PathLike) -> None:
         raise FileNotFoundError(f"data file {str(path)!r}: no such file.")
 
 
-def check_trajectory_name(path: str | os.PathLike) -> None:
+def check_trajectory_name(path: str | os.PathLike[str]) -> None:
     """Refuse the name of a trajectory whose suffix is not that of a format."""
     if Path(path).suffix.lower() not in (*NETCDF, *ZARR):
         raise ValueError(
@@ -30,7 +30,7 @@ def check_trajectory_name(path: str | os.PathLike) -> None:
         )
 
 
-def check_trajectory_file(path: str | os.PathLike) -> None:
+def check_trajectory_file(path: str | os.PathLike[str]) -> None:
     """Refuse a trajectory of an unknown format or that does not exist."""
     check_trajectory_name(path)
     recover(Path(path))  # a write that was interrupted may have left it beside its place

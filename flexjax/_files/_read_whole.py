@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 ATTEMPTS = 20
 
 
-def read_whole(path: str | os.PathLike, read: Callable[[Path], Result]) -> Result:
+def read_whole(path: str | os.PathLike[str], read: Callable[[Path], Result]) -> Result:
     """``read(path)`` of one state of a file or store; repeated if it was replaced meanwhile."""
     path = Path(path)
     for attempt in range(ATTEMPTS):

@@ -19,7 +19,7 @@ TOKENS = re.compile(
 )
 
 
-def read_bounded(path: str | os.PathLike, where: str) -> bytes:
+def read_bounded(path: str | os.PathLike[str], where: str) -> bytes:
     """The content of a regular file of at most 16 MB; OSError where there is none.
 
     A device or a pipe is not opened: reading it might never end.
@@ -55,7 +55,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     return document
 
 
-def read_toml(path: str | os.PathLike, kind: str) -> dict:
+def read_toml(path: str | os.PathLike[str], kind: str) -> dict:
     """The document of a file; ``kind`` names it in an error, e.g. ``"drive file"``."""
     where = f"{kind} {str(path)!r}"
     try:

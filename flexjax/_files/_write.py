@@ -25,7 +25,7 @@ BEFORE = "before"  # the old folder, moved aside
 STORE_MARKS = (".zgroup", "zarr.json")
 
 
-def write_whole(path: str | os.PathLike, write: Callable[[Path], object]) -> Path:
+def write_whole(path: str | os.PathLike[str], write: Callable[[Path], object]) -> Path:
     """Call ``write`` on a temporary name, then put the result at ``path`` in one step.
 
     The result of ``write`` is a file or a zarr store. What was at ``path`` before stays until the

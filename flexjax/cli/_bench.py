@@ -12,7 +12,9 @@ Examples:
 
 import dataclasses
 import time
-from typing import Any
+from typing import Annotated, Any
+
+from tyro import conf
 
 from flexjax._registry import REGISTRY, check_formulation_name
 from flexjax.cli import _check, _common
@@ -28,14 +30,14 @@ class Args:
     """numbers of runs that are computed at once"""
     steps: int = 200
     """time steps of each run"""
-    only: tuple[str, ...] = ()
+    formulation: Annotated[tuple[str, ...], conf.arg(aliases=["--only"])] = ()
     """names of formulations; by default all"""
     json: bool = False
     """print the result as JSON"""
 
 
 def run(args: Args):
-    for name in args.only:
+    for name in args.formulation:
         check_formulation_name(name)
     if args.device not in ("cpu", "gpu"):
         raise ValueError(f"device: {args.device!r}; expected cpu or gpu.")
@@ -55,7 +57,7 @@ def run(args: Args):
     found = ", ".join(f"{k} {v}" for k, v in versions().items())
     lines, rows = [f"{device.device_kind} ({device.platform}); {found}"], []
     with jax.default_device(device):
-        for name in args.only or REGISTRY:
+        for name in args.formulation or REGISTRY:
             for row in _measure(name, args, device):
                 rows.append(row)
                 lines.append(_line(row))

@@ -3,6 +3,7 @@
 jax is imported inside the functions, so that ``--help`` is fast.
 """
 
+import math
 import os
 import sys
 import warnings
@@ -25,15 +26,22 @@ if TYPE_CHECKING:
 RobotName = conf.Positional[Annotated[str, conf.arg(metavar="ROBOT")]]
 
 
-def start_jax() -> None:
+# Steps of a command's simulations below which optimised programs do not pay: their compilation
+# takes seconds more, and the run saves less than a millisecond per step.
+FEW_STEPS = 10_000
+
+
+def start_jax(steps: float = math.inf) -> None:
     """Import jax with double precision, one thread per program, and compiled programs on disk.
 
-    A program that calls ``main`` and has imported jax itself keeps its own settings but precision.
+    ``steps``: about how many the command will simulate; for few, programs are compiled quickly. A
+    program that calls ``main`` and has imported jax itself keeps its own settings but precision.
     """
     if "jax" not in sys.modules:
         from flexjax._configure import configure
 
-        configure(threads=None if "PJRT_NPROC" in os.environ else 1)
+        threads = None if "PJRT_NPROC" in os.environ else 1
+        configure(threads=threads, quick=steps <= FEW_STEPS)
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -117,8 +125,8 @@ def make_formulation(
     return name, formulation(name)(**options)
 
 
-def save(traj: Any, paths: tuple[str, ...]) -> list[str]:
-    """Write a trajectory to every path; the suffix selects the format."""
+def save(traj: Any, paths: tuple[str, ...], drive: "Drive | None" = None) -> list[str]:
+    """Write a trajectory to every path; the suffix selects the format. Pages show the loads."""
     from flexjax.io import save_trajectory, to_csv, to_mat
     from flexjax.viz import animate, plot
 
@@ -126,7 +134,7 @@ def save(traj: Any, paths: tuple[str, ...]) -> list[str]:
     for path in map(Path, paths):
         suffix = path.suffix.lower()
         if suffix in (".html", ".gif", ".mp4"):
-            animate(traj, path)
+            animate(traj, path, drive=drive)
         elif suffix in (".png", ".pdf", ".svg"):
             named = path.stem in _check.RUN_FIGURES and path.stem != "difference"
             plot(traj, path.stem if named else "joints").savefig(path)

@@ -2,7 +2,7 @@
 
 Example:
 
-  flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --out compare.html
+  flexjax compare two-link --motion shoulder=quintic:0:1:0.5 --end 0.8 --report compare.html
 """
 
 import dataclasses
@@ -49,19 +49,19 @@ class Args:
     """number of output times, including start and end"""
     dt: float = 1e-3
     """largest time step [s]"""
-    out: str = "compare.html"
-    """path of the report"""
+    report: Annotated[str, conf.arg(aliases=["--out"])] = "compare.html"
+    """path of a report with tables, figures and the moving arm (.html)"""
     json: bool = False
     """print the result as JSON"""
 
 
 def run(args: Args):
-    _check.check_paths((args.out,), (".html",), "out")
+    _check.check_paths((args.report,), (".html",), "report")
     _check.check_times(args.end, args.outputs, args.dt)
     _check.check_drive(args.drive, args.motion, _check.check_robot(args.robot))
     for text in args.formulation:
         _check.read_formulation(text)
-    _common.start_jax()
+    _common.start_jax(args.end / args.dt)
     import jax.numpy as jnp
 
     from flexjax.robot import load_robot
@@ -77,7 +77,7 @@ def run(args: Args):
         result = compare(
             robot, drive, ts, dt=args.dt, formulations=chosen, progress=announce, start=start
         )
-    path = _report(args, robot, result, caught, bool(chosen)).save(args.out)
+    path = _report(args, robot, result, caught, bool(chosen)).save(args.report)
     return f"{result}\nreport: {path.resolve()}", _data(robot, result, caught, path), 0
 
 

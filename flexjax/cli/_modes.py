@@ -39,7 +39,7 @@ def run(args: Args):
         raise ValueError(f"n: {args.n}; expected at least 1 mode.")
     at = _check.read_coordinates(args.at, _check.check_robot(args.robot))
     _check.read_formulation(args.formulation)
-    _common.start_jax()
+    _common.start_jax(0)
     from flexjax.drive import Drive
     from flexjax.robot import load_robot
     from flexjax.simulate import modes

@@ -59,7 +59,7 @@ def run(args: Args):
     _check.check_times(args.end, args.outputs, args.dt)
     _check.check_drive(args.drive, args.motion, _check.check_robot(args.robot))
     _check.read_formulation(args.formulation)
-    _common.start_jax()
+    _common.start_jax(args.end / args.dt)
     import jax.numpy as jnp
 
     from flexjax.robot import load_robot
@@ -75,7 +75,7 @@ def run(args: Args):
         f"{args.dt:g} s"
     )
     traj = simulate(model, drive, ts, dt=args.dt, start=start, progress=args.progress)
-    written = _common.save(traj, args.save)
+    written = _common.save(traj, args.save, drive)
     data = {
         "robot": robot.name,
         "formulation": name,

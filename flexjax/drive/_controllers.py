@@ -182,6 +182,10 @@ class Feedback(AbstractActuation):
         return ()
 
 
+def _pairs(gauges: Any) -> Any:
+    return tuple(gauge if isinstance(gauge, str) else tuple(gauge) for gauge in gauges)
+
+
 class Sampled(AbstractActuation):
     """A digital controller, which holds its effort between samples. Needs a fixed time grid.
 
@@ -192,6 +196,9 @@ class Sampled(AbstractActuation):
         period: sampling period [s].
         params: pytree that is passed to ``fn``.
         delay: number of samples after which the effort acts.
+        gauges: sections (link, s) whose strains are measured, s = 0 at the base. ``fn`` then takes
+            them as a fifth argument (k, 6): axial, shear y, shear z, torsion, curvature y and
+            curvature z, as in ``Trajectory.strain``.
     """
 
     prescribes = False
@@ -199,6 +206,7 @@ class Sampled(AbstractActuation):
     period: Float[Array, ""] = eqx.field(converter=as_float)
     params: PyTree = None
     delay: int = eqx.field(static=True, default=0)
+    gauges: tuple[tuple[str, float], ...] = eqx.field(static=True, converter=_pairs, default=())
 
     def __check_init__(self):
         refuse_any(self.faults("sampled"))
@@ -212,6 +220,10 @@ class Sampled(AbstractActuation):
         if not isinstance(self.delay, int | np.integer) or self.delay < 0:
             expected = "a whole number of samples, 0 or more"
             faults.append(f"{where}.delay: {self.delay}; expected {expected}.")
+        for gauge in self.gauges:
+            if isinstance(gauge, str) or len(gauge) != 2 or not 0 <= gauge[1] <= 1:
+                expected = "a link and a station from 0 (base) to 1 (tip), e.g. ('upper', 0.05)"
+                faults.append(f"{where}.gauges: {gauge!r}; expected {expected}.")
         return faults
 
     def shape_faults(self, where: str, dofs: int) -> list[str]:

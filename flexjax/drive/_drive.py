@@ -62,6 +62,12 @@ class Drive(eqx.Module):
                 continue
             joint = joints[name]
             faults += act.shape_faults(where, joint.dofs)
+            elastic = [link.name for link in robot.links if link.elastic]
+            faults += [
+                f"{where}.gauges: {link!r}; expected an elastic link: {', '.join(elastic)}."
+                for link, _ in (act.gauges if isinstance(act, Sampled) else ())
+                if link not in elastic
+            ]
             if joint.dofs == 0:
                 faults.append(f"{where}: a {joint.type} joint cannot be driven; leave it out.")
             if act.prescribes and joint.type in ("spherical", "free"):
@@ -272,15 +278,21 @@ class Drive(eqx.Module):
         q: Float[Array, " D"],
         qd: Float[Array, " D"],
         memory: dict[str, SampledMemory],
+        strains: dict[str, Float[Array, "k 6"]] | None = None,
     ) -> dict[str, SampledMemory]:
-        """Update the sampled controllers whose sample time is nearer to ``t`` than to the end."""
+        """Update the sampled controllers whose sample time is nearer to ``t`` than to the end.
+
+        ``strains``: those at the gauges of a controller, by name of its joint.
+        """
         new = dict(memory)
         for name, mem in memory.items():
             act = self.joints.get(name)
             if not isinstance(act, Sampled):
                 continue  # memory of the robot
             due = t + 0.5 * (t_next - t) > mem.count * act.period
-            value = jnp.broadcast_to(act.fn(t, q, qd, act.params), mem.queue.shape[1:])
+            measured = (strains[name],) if strains and name in strains else ()
+            effort = act.fn(t, q, qd, act.params, *measured)
+            value = jnp.broadcast_to(effort, mem.queue.shape[1:])
             shifted = jnp.concatenate([mem.queue[1:], value[None].astype(mem.queue.dtype)])
             new[name] = jax.tree.map(
                 functools.partial(jnp.where, due), SampledMemory(shifted, mem.count + 1), mem

@@ -139,6 +139,14 @@ def _build(formulation: AbstractFormulation, robot: Robot) -> AbstractModel:
     return formulation.build(derivative_where(parameters_hold(robot), robot))
 
 
+def check_variant(variant: str):
+    """Refuse what is neither the complete physics nor the published form."""
+    if variant not in ("complete", "paper"):
+        raise ValueError(
+            f"variant: {variant!r}; expected 'complete' (all terms) or 'paper' (as published)."
+        )
+
+
 def refuse(
     formulation: AbstractFormulation,
     subject: str,

@@ -8,5 +8,6 @@ from flexjax.io._drive import (
     load_start as load_start,
 )
 from flexjax.io._files import load_trajectory as load_trajectory, save_trajectory as save_trajectory
+from flexjax.io._fmu import to_fmu as to_fmu
 from flexjax.io._tables import to_csv as to_csv, to_mat as to_mat
 from flexjax.io._urdf import save_urdf as save_urdf

@@ -17,7 +17,7 @@ STARTS = ("joints", "rates", "motors", "links")
 EXAMPLE = "{ quintic = { start = 0.0, end = 1.0, duration = 2.0 } }"
 
 
-def load_drive(path: str | os.PathLike) -> Drive:
+def load_drive(path: str | os.PathLike[str]) -> Drive:
     """Load a drive file.
 
     Each joint has a ``motion``, an ``effort`` or a ``pd`` controller, made of signals:
@@ -52,7 +52,7 @@ def load_drive(path: str | os.PathLike) -> Drive:
     return drive
 
 
-def load_start(path: str | os.PathLike) -> Start:
+def load_start(path: str | os.PathLike[str]) -> Start:
     """Load the ``start`` table of a drive file.
 
     Its fields are those of :class:`Start` and :class:`Shape`:
@@ -78,7 +78,7 @@ def load_start(path: str | os.PathLike) -> Start:
     return load_run(path)[1] or Start()
 
 
-def load_run(path: str | os.PathLike) -> tuple[Drive, Start | None]:
+def load_run(path: str | os.PathLike[str]) -> tuple[Drive, Start | None]:
     """Drive and start of a drive file; None for a start that it does not have."""
     document = read_toml(path, "drive file")
     faults: list[str] = []

@@ -18,7 +18,7 @@ from flexjax.io._dataset import from_dataset, to_dataset
 from flexjax.simulate.trajectory import Trajectory
 
 
-def save_trajectory(traj: Trajectory, path: str | os.PathLike) -> Path:
+def save_trajectory(traj: Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write a trajectory to a file, which :func:`load_trajectory` reads.
 
     Arguments:
@@ -46,7 +46,7 @@ def save_trajectory(traj: Trajectory, path: str | os.PathLike) -> Path:
     )
 
 
-def load_trajectory(path: str | os.PathLike) -> Trajectory:
+def load_trajectory(path: str | os.PathLike[str]) -> Trajectory:
     """Read a trajectory from a file of :func:`save_trajectory`.
 
     Arguments:

@@ -32,7 +32,9 @@ def channels(
     ]
 
 
-def to_csv(traj: Trajectory, path: str | os.PathLike, *, key: PRNGKeyArray | None = None) -> Path:
+def to_csv(
+    traj: Trajectory, path: str | os.PathLike[str], *, key: PRNGKeyArray | None = None
+) -> Path:
     """Write the sensor readings as CSV, with a header such as ``time [s],shoulder-angle [rad]``.
 
     Arguments:
@@ -57,7 +59,9 @@ def to_csv(traj: Trajectory, path: str | os.PathLike, *, key: PRNGKeyArray | Non
     return write_whole(Path(path), write)
 
 
-def to_mat(traj: Trajectory, path: str | os.PathLike, *, key: PRNGKeyArray | None = None) -> Path:
+def to_mat(
+    traj: Trajectory, path: str | os.PathLike[str], *, key: PRNGKeyArray | None = None
+) -> Path:
     """Write the sensor readings as a MATLAB file.
 
     Arguments:

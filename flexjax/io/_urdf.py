@@ -22,7 +22,7 @@ PLACED = ("name", "type", "parent", "child", "axis", "offset", "rotation")
 FAR = 1e3  # a prismatic joint needs limits; these are none
 
 
-def save_urdf(robot: Robot, path: str | os.PathLike) -> Path:
+def save_urdf(robot: Robot, path: str | os.PathLike[str]) -> Path:
     """Write a robot as URDF, which other programs read as a rigid arm.
 
     Kinematics, masses and simple shapes of the links are standard URDF, with flexible links

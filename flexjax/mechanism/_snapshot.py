@@ -3,9 +3,11 @@
 import dataclasses
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._types import Scalar, ScalarLike
+from flexjax._html import block, curves
+from flexjax._types import Scalar, ScalarLike, is_traced
 from flexjax.numerics.term import State
 
 
@@ -49,6 +51,24 @@ class Snapshot(eqx.Module):
     deflection: Float[Array, "L S 3"]  # from the tangent at the link's base, in the axes there
     strain: Float[Array, "L S 6"]  # axial, shear y, shear z, torsion, curvature y, curvature z
     reaction: Float[Array, "J 6"]  # parent on child, at the joint
+
+    def __str__(self) -> str:
+        if is_traced(self.q) or self.q.ndim != 1:
+            return "Snapshot(traced, or a batch)"
+        rows = [f"{'coordinate':>10}{'q':>14}{'rate':>14}{'acceleration':>14}{'effort':>14}"]
+        columns = (np.asarray(x) for x in (self.q, self.qd, self.qdd, self.effort))
+        for k, row in enumerate(zip(*columns, strict=True)):
+            rows.append(f"{k:>10}" + "".join(f"{x:>14.6g}" for x in row))
+        tip = ", ".join(f"{x:.6g}" for x in np.asarray(self.frames)[-1, -1, :3])
+        return "\n".join([*rows, f"tip at ({tip}) m"])
+
+    def _repr_html_(self) -> str:
+        if is_traced(self.q) or self.q.ndim != 1:
+            return block(str(self))
+        points = np.asarray(self.frames)[..., :3]
+        up = 1 if np.ptp(points[..., 1]) >= np.ptp(points[..., 2]) else 2
+        links = {f"link {k + 1}": line[:, [0, up]] for k, line in enumerate(points)}
+        return block(str(self), curves((), links, "x [m]", f"{'xyz'[up]} [m]", equal=True))
 
 
 SNAPSHOT = frozenset(field.name for field in dataclasses.fields(Snapshot))

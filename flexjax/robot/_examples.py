@@ -37,6 +37,6 @@ def examples() -> Examples:
     return Examples(_read())
 
 
-def example_path(name: str | os.PathLike) -> Path | None:
+def example_path(name: str | os.PathLike[str]) -> Path | None:
     """The file of the example ``name``; ``None`` if there is no such example."""
     return FOLDER / f"{name}.toml" if isinstance(name, str) and name in examples() else None

@@ -58,7 +58,7 @@ def joint_pose(joint: Joint, parent: Link | None, child: Link) -> Pose:
     start = IDENTITY if parent is None else section_pose(parent, 1.0)
     if joint.type == "sliding" and parent is not None:
         start = section_pose(parent, float(home[0]) / float(parent.length))
-    return start @ placement(joint) @ _motion(joint, home, child)
+    return start @ placement(joint) @ motion_pose(joint, home, child)
 
 
 def placement(joint: Joint) -> Pose:
@@ -74,7 +74,8 @@ def axis_of(joint: Joint, default: tuple[float, float, float]) -> np.ndarray:
     return axis / np.linalg.norm(axis)
 
 
-def _motion(joint: Joint, q: np.ndarray, child: Link) -> Pose:
+def motion_pose(joint: Joint, q: np.ndarray, child: Link) -> Pose:
+    """The base of the child relative to the joint, at joint coordinates (d,)."""
     turn = Rotation.from_rotvec
     zero = np.zeros(3)
     if joint.type == "revolute":

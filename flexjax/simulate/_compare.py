@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from flexjax._html import bars, block, curves
 from flexjax._results import Status
-from flexjax._types import NumbersLike
+from flexjax._types import NumbersLike, is_traced
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractFormulation, AbstractModel, formulations_for, refused_by_all
 from flexjax.robot import Robot
@@ -70,6 +71,17 @@ class Comparison(eqx.Module):
         lines += [f"{r.name}: {r.status}: {r.reason}" for r in self.rows if r.reason]
         lines += [f"{name} refused: {'; '.join(why)}" for name, why in self.refused.items()]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        if any(is_traced(traj.ts) for traj in self.trajectories.values()):
+            return block(str(self))
+        paths = {name: np.asarray(traj.tip)[:, :2] for name, traj in self.trajectories.items()}
+        seconds = {row.name: row.run_seconds for row in self.rows}
+        return block(
+            str(self),
+            curves((), paths, "tip x [m]", "tip y [m]", equal=True),
+            bars(seconds, "one run [s]"),
+        )
 
 
 def compare(

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array
 
 from flexjax._compile import jit
+from flexjax._html import bars, block
 
 RATIO = 3  # of one step of the differences to the last
 
@@ -37,6 +38,9 @@ class GradientTable(eqx.Module):
         )
         gaps = np.maximum(np.abs(self.forward - self.reverse), np.abs(self.reverse - self.finite))
         return np.where(size > 0, gaps / np.where(size > 0, size, 1.0), gaps)
+
+    def _repr_html_(self) -> str:
+        return block(str(self), bars(dict(zip(self.names, self.error, strict=True)), "error"))
 
     @property
     def worst(self) -> float:

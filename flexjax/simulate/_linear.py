@@ -124,7 +124,7 @@ class Linear(eqx.Module):
         """
         return control_system(observed(self._matrices())[0], self.inputs, self.outputs, "flexjax")
 
-    def to_mat(self, path: str | os.PathLike) -> Path:
+    def to_mat(self, path: str | os.PathLike[str]) -> Path:
         """Write A, B, C, D, and names and units of inputs and outputs to a MAT file.
 
         In MATLAB: ``load run.mat; sys = ss(A, B, C, D, 'InputName', inputs)``.

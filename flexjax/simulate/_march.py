@@ -13,13 +13,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
+import numpy as np
 from jax import lax
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from flexjax._results import Status
 from flexjax._rules import moving
 from flexjax._types import ScalarLike
-from flexjax.drive import Drive
+from flexjax.drive import Drive, Sampled
 from flexjax.drive.signal import separate
 from flexjax.formulation import AbstractModel
 from flexjax.numerics.solver import AbstractStepSolver
@@ -269,7 +270,7 @@ def _stepper(
             t1 = jnp.where(row.tie, t1 + moment, jnp.where(t1 > t0, t1, t0 + nominal))
         memory = run.y.memory
         if memory:
-            memory = term.next_memory(t0, t1, run.y)
+            memory = term.next_memory(t0, t1, run.y, _strains(model, drive, t0, run.y, row.piece))
         y = State(run.y.mech, run.y.work, run.y.dissipated, memory)
         jump = row.jump if broken or new_efforts else False
         if jumping:
@@ -299,6 +300,20 @@ def _stepper(
         )
 
     return step
+
+
+def _strains(
+    model: AbstractModel, drive: Drive, t: ScalarLike, y: State, piece_time: Float[Array, ""]
+) -> dict[str, Float[Array, "k 6"]]:
+    """Strains at the gauges of sampled controllers, by name of the joint."""
+    found = {}
+    for name, act in drive.joints.items():
+        if isinstance(act, Sampled) and act.gauges:
+            links = np.array([model.robot.link_index(link) for link, _ in act.gauges])
+            s = jnp.asarray([s for _, s in act.gauges], model.robot.gravity.dtype)
+            all_strains = model.outputs(t, y, drive, s, piece_time, frozenset({"strain"}))
+            found[name] = all_strains["strain"][links, np.arange(len(links))]
+    return found
 
 
 def _failure(

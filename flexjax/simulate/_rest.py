@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._compile import filter_jit
+from flexjax._html import bars, block
 from flexjax._types import is_traced
 from flexjax.drive import Drive, Motion
 from flexjax.drive.signal import constant, stack
@@ -33,6 +34,28 @@ class Rest(eqx.Module):
     energy: Energy
     deflection: Float[Array, "L 3"]
     tip: Float[Array, "3"]
+
+    def __str__(self) -> str:
+        if is_traced(self.q) or self.q.ndim != 1:
+            return "Rest(traced, or a batch)"
+        listed = lambda x: ", ".join(f"{v:.6g}" for v in np.ravel(np.asarray(x)))
+        return "\n".join(
+            [
+                f"at rest: joints {listed(self.q)} (motors {listed(self.motor)}) rad or m",
+                f"held by {listed(self.effort)} N m or N",
+                f"tip at ({listed(self.tip)}) m; elastic energy {float(self.energy.elastic):.4g} J",
+                *(
+                    f"deflection of link {k + 1} at its tip ({listed(d)}) m"
+                    for k, d in enumerate(np.asarray(self.deflection))
+                ),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        if is_traced(self.q) or self.q.ndim != 1:
+            return block(str(self))
+        efforts = {str(k + 1): float(x) for k, x in enumerate(np.asarray(self.effort))}
+        return block(str(self), bars(efforts, "holding effort of coordinate [N m or N]"))
 
 
 def rest(model: AbstractModel, at: Start | dict | None = None) -> Rest:

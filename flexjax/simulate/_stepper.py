@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from flexjax._compile import filter_jit
 from flexjax._results import Status
-from flexjax._types import NumbersLike, is_traced
+from flexjax._types import NumbersLike, ScalarLike, is_traced
 from flexjax.drive import Drive, Effort
 from flexjax.drive.signal import constant, prepare as prepare_signals
 from flexjax.formulation import AbstractModel, Start
@@ -76,19 +76,26 @@ class Stepper(eqx.Module):
         return _size(self.model.robot, self.inputs)
 
     def reset(
-        self, start: Start | State | dict | None = None, *, t0: float = 0.0
+        self,
+        start: Start | State | dict | None = None,
+        *,
+        t0: ScalarLike = 0.0,
+        efforts: NumbersLike | dict[str, NumbersLike] | None = None,
     ) -> tuple[StepperState, dict[str, Any]]:
         """State and observation at the start.
 
         Arguments:
             start: as in :func:`simulate`.
             t0: time of the start [s].
+            efforts: efforts at the start, as in a step; they affect accelerations and efforts that
+                are observed there.
 
         Returns:
             The state, and a dict of observed quantities.
         """
         begin = jnp.asarray(t0, self.dt.dtype)
-        return _reset(self, read_start(start, self.model, self.drive, begin), begin)
+        start = read_start(start, self.model, self.drive, begin)
+        return _reset(self, start, begin, self._efforts(efforts))
 
     def __call__(
         self, state: StepperState, efforts: NumbersLike | dict[str, NumbersLike] | None = None
@@ -176,7 +183,7 @@ def stepper(
         if joint.dofs and takes_effort(joint) and joint.name not in drive.joints
     )
     dtype = robot.gravity.dtype
-    whole = _with_efforts(drive, robot, inputs, jnp.zeros(_size(robot, inputs), dtype))
+    whole = with_inputs(drive, robot, inputs, jnp.zeros(_size(robot, inputs), dtype))
     whole.check(robot)
     solver = model.default_solver(whole) if solver is None else solver
     check_solver(solver, model, whole)
@@ -196,7 +203,7 @@ def _size(robot: Robot, names: Sequence[str]) -> int:
     return sum(j.dofs for j in robot.tree_joints if j.name in names)
 
 
-def _with_efforts(drive: Drive, robot: Robot, inputs: Sequence[str], efforts: Array) -> Drive:
+def with_inputs(drive: Drive, robot: Robot, inputs: Sequence[str], efforts: Array) -> Drive:
     """The drive with a constant effort on every input."""
     joints, at = dict(drive.joints), 0
     for joint in robot.tree_joints:
@@ -207,9 +214,8 @@ def _with_efforts(drive: Drive, robot: Robot, inputs: Sequence[str], efforts: Ar
 
 
 @filter_jit
-def _reset(step: Stepper, start: Start | State, t0: Float[Array, ""]):
-    resting = jnp.zeros(step.effort_size, t0.dtype)
-    drive = _with_efforts(step.drive, step.model.robot, step.inputs, resting)
+def _reset(step: Stepper, start: Start | State, t0: Float[Array, ""], efforts: Float[Array, " m"]):
+    drive = with_inputs(step.drive, step.model.robot, step.inputs, efforts)
     holds, drive, start = guarded(step.model, drive, start)
     drive = prepare_signals(drive)
     y0 = first_state(step.model, drive, t0, start)
@@ -222,7 +228,15 @@ def _reset(step: Stepper, start: Start | State, t0: Float[Array, ""]):
 
 @filter_jit
 def _step(step: Stepper, state: StepperState, efforts: Float[Array, " m"]):
-    drive = prepare_signals(_with_efforts(step.drive, step.model.robot, step.inputs, efforts))
+    drive = with_inputs(step.drive, step.model.robot, step.inputs, efforts)
+    return advance(step, state, drive, new_efforts=bool(step.inputs))
+
+
+def advance(
+    step: Stepper, state: StepperState, drive: Drive, *, new_efforts: bool
+) -> tuple[StepperState, dict[str, Any]]:
+    """One step under a drive that actuates every joint; see :func:`advance_interval`."""
+    drive = prepare_signals(drive)
     ts = state.t0 + step.dt * jnp.stack([state.k, state.k + 1]).astype(step.dt.dtype)
     run, drive, piece = advance_interval(
         step.model,
@@ -231,7 +245,7 @@ def _step(step: Stepper, state: StepperState, efforts: Float[Array, " m"]):
         ts,
         step.substeps,
         state.run,
-        new_efforts=bool(step.inputs),
+        new_efforts=new_efforts,
         resumed=state.resumed,
     )
     new = StepperState(run, state.k + 1, state.t0, jnp.asarray(True))

@@ -1,6 +1,6 @@
 """Figures, 3D pages and reports."""
 
-from flexjax.viz._animate import Animation as Animation, animate as animate
+from flexjax.viz._animate import Animation as Animation, animate as animate, show as show
 from flexjax.viz._gltf import save_gltf as save_gltf
 from flexjax.viz._identify import identification_report as identification_report
 from flexjax.viz._move import move_report as move_report

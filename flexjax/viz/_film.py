@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from mpl_toolkits.mplot3d.art3d import Line3D
 
 from flexjax.simulate.trajectory import Trajectory
-from flexjax.viz._style import Picture, curve_style, style
+from flexjax.viz._style import Picture, curve_style, own_style
 
 SPEEDS = (1.0, 0.5, 0.25, 0.1, 0.05)
 
@@ -35,7 +35,7 @@ def write_film(
     speed = film_speed(end - begin) if speed is None else speed
     times = np.linspace(begin, end, int(np.clip(round((end - begin) / speed * fps), 2, 600)))
     slowed = "" if speed == 1 else f" ({speed:g}x)"
-    with style():
+    with own_style():
         figure, axis = _axes(np.concatenate([p.reshape(-1, 3) for p in points.values()]))
         flat = axis.name != "3d"
         curves = {

@@ -24,7 +24,7 @@ FLOAT, UINT, ARRAY, ELEMENTS = 5126, 5125, 34962, 34963
 SIDES = 16  # of a round section
 
 
-def save_gltf(thing: Robot | Trajectory, path: str | os.PathLike) -> Path:
+def save_gltf(thing: Robot | Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write a robot at home, or a moving trajectory, as a binary glTF file.
 
     PowerPoint, Blender and web viewers show such files. The direction against gravity is up.

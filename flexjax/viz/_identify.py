@@ -3,7 +3,7 @@
 from flexjax.study.identify import Comparison, Experiment, FrequencyResponse, Identification, Modal
 from flexjax.viz._identify_plots import autocorrelation, correlations, fits, history, responses
 from flexjax.viz._report import Report
-from flexjax.viz._style import style
+from flexjax.viz._style import own_style
 
 
 def identification_report(result: Identification, notes: tuple[str, ...] = ()) -> Report:
@@ -33,7 +33,7 @@ def identification_report(result: Identification, notes: tuple[str, ...] = ()) -
         report.text(note)
     _excluded_values(result, report)
     _uncertainty(result, report)
-    with style():
+    with own_style():
         report.figure(
             correlations(result),
             "Correlation of the estimates; relative standard error of each combination of "

@@ -7,7 +7,7 @@ from flexjax.study.optimise import Optimisation
 from flexjax.viz._animate import Animation
 from flexjax.viz._move_plots import joints, robustness, search, tips
 from flexjax.viz._report import Report
-from flexjax.viz._style import style
+from flexjax.viz._style import own_style
 
 MOVES = ("quintic", "zv", "zvd")
 VALUES = 9  # of an uncertain parameter
@@ -32,7 +32,8 @@ def move_report(result: Optimisation, notes: tuple[str, ...] = ()) -> Report:
     name = type(result.model.formulation).__name__
     report = Report(
         f"Move of {result.model.robot.name}",
-        f"{name}, {result.duration:.4g} s, {result.steps} steps, {len(result.names)} free numbers. "
+        f"{name}, {result.duration:.4g} s, {result.steps} steps, {len(result.names)} free "
+        f"parameters. "
         f"Status: {result.status} ({result.evaluations} evaluations, {result.seconds:.0f} s).",
     )
     report.heading("Result").verdict(result.ok, f"the search converged: {result.message}")
@@ -44,7 +45,7 @@ def move_report(result: Optimisation, notes: tuple[str, ...] = ()) -> Report:
     _costs(result, report)
     runs = _runs(result)
     goal = np.asarray(rest(result.model, result.goal).tip)
-    with style():
+    with own_style():
         _vibration(result, report)
         report.figure(
             tips(runs, goal, result.duration),

@@ -11,7 +11,7 @@ from flexjax.simulate.trajectory import Trajectory
 from flexjax.study.identify import Identification
 from flexjax.study.sweep import Sweep
 from flexjax.viz import _identify_plots, _model_plots, _sweep_plots, _time_plots
-from flexjax.viz._style import style
+from flexjax.viz._style import own_style
 
 OF_RUNS = {
     "joints": _time_plots.joints,
@@ -99,7 +99,7 @@ def plot(thing: Any, what: str | None = None, **options: Any) -> Figure:
             ),
             "joints",
         )
-    with style():
+    with own_style():
         if what in OF_RUNS:
             return OF_RUNS[what](as_runs(thing, "plot"), **options)
         if what in OF_OTHERS:

@@ -88,6 +88,6 @@ class Report:
             date=date,
         )
 
-    def save(self, path: str | os.PathLike) -> Path:
+    def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as one HTML file; return its path."""
         return write_whole(Path(path), lambda part: part.write_text(self.html, encoding="utf-8"))

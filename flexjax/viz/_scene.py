@@ -1,34 +1,59 @@
 """Data of the 3D page: sampled frames, deflections and strains of one or several trajectories."""
 
-import base64
 from typing import Any
 
 import numpy as np
 
+from flexjax.drive import Drive
 from flexjax.robot import AbstractSection, Link
 from flexjax.simulate.trajectory import Trajectory
+from flexjax.viz._encode import decode as decode, encode as encode
+from flexjax.viz._scene_parts import (
+    curves,
+    joint_motion,
+    joint_parts,
+    load_parts,
+    payload_parts,
+    up_and_floor,
+)
 from flexjax.viz._style import COLOURS
 
 # Bytes of data per page: with the viewer (about 0.6 MB) and base64, a page stays below 2 MB.
 BUDGET = 900_000
 
 
-def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any]:
-    """The scene of ``{name: trajectory}``; outputs are thinned out to a budget of bytes."""
+def scene(
+    runs: dict[str, Trajectory],
+    *,
+    drives: dict[str, Drive] | None = None,
+    budget: int = BUDGET,
+) -> dict[str, Any]:
+    """The scene of ``{name: trajectory}``; outputs are thinned out to a budget of bytes.
+
+    ``drives`` gives the loads of each run.
+    """
     traj0 = next(iter(runs.values()))
     robot = traj0.robot
     sizes = [half_sizes(link, np.asarray(traj0.stations)) for link in robot.links]
     reach = max(_extent(name, np.asarray(traj.frames)) for name, traj in runs.items())
+    drives = drives or {}
     arms = [
-        _arm(name, traj, sizes, budget // len(runs), COLOURS[i % len(COLOURS)])
+        {
+            "name": name,
+            "colour": COLOURS[i % len(COLOURS)],
+            **_arm(traj, drives.get(name), sizes, budget // len(runs)),
+        }
         for i, (name, traj) in enumerate(runs.items())
     ]
     index = {link.name: i for i, link in enumerate(robot.links)}
     parents = {j.child: (index.get(j.parent, -1), j.type == "sliding") for j in robot.tree_joints}
-    floor = 0.004 * reach  # thinner links would be invisible
+    thinnest = 0.004 * reach  # thinner links would be invisible
+    up, floor = up_and_floor(robot)
     return {
         "robot": robot.name,
         "planar": robot.planar,
+        "up": up,
+        "floor": floor,
         "reach": reach,
         "links": [
             {
@@ -36,11 +61,13 @@ def scene(runs: dict[str, Trajectory], *, budget: int = BUDGET) -> dict[str, Any
                 "parent": parents[link.name][0],
                 "slides": parents[link.name][1],
                 "round": is_round(link),
-                "half": np.maximum(sizes[i], floor).round(6).tolist(),
-                "payload": any(p.link == link.name for p in robot.payloads),
+                "half": np.maximum(sizes[i], thinnest).round(6).tolist(),
             }
             for i, link in enumerate(robot.links)
         ],
+        "joints": joint_parts(robot),
+        "payloads": payload_parts(robot),
+        "stations": np.asarray(traj0.stations, float).round(9).tolist(),
         "arms": arms,
     }
 
@@ -55,33 +82,29 @@ def _extent(name: str, frames: np.ndarray) -> float:
 
 
 def _arm(
-    name: str, traj: Trajectory, sizes: list[np.ndarray], budget: int, colour: str
+    traj: Trajectory, drive: Drive | None, sizes: list[np.ndarray], budget: int
 ) -> dict[str, Any]:
     frames, deflection = np.asarray(traj.frames), np.asarray(traj.deflection)
     good = np.flatnonzero(np.all(np.isfinite(frames), axis=(1, 2, 3)))
+    plotted = curves(traj, good)
     links, stations = frames.shape[1:3]
-    most = max(2, budget // (links * stations * 11 * 4))
+    spent = 3 * sum(len(plotted[key]) for key in ("times", "values")) // 4  # base64 is longer
+    loads = 0 if drive is None else len(drive.loads)
+    row = 4 * (11 * links * stations + 8 * len(traj.robot.joints) + 6 * loads)
+    most = max(2, (budget - spent) // row)
     stride = -(-len(good) // most)
     pick = np.unique(np.append(good[::stride], good[-1]))
     return {
-        "name": name,
         "formulation": traj.stats.formulation,
-        "colour": colour,
         "times": np.asarray(traj.ts)[pick].round(9).tolist(),
         "shape": [len(pick), links, stations],
         "frames": encode(frames[pick]),
         "deflection": encode(deflection[pick]),
         "strain": encode(surface_strain(np.asarray(traj.strain)[pick], sizes)),
+        "joints": joint_motion(traj, pick),
+        "loads": load_parts(traj, drive, pick),
+        "curves": plotted,
     }
-
-
-def encode(array: np.ndarray) -> str:
-    """Encode an array as base64 of little-endian float32."""
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f4").tobytes()).decode()
-
-
-def decode(text: str, shape: tuple[int, ...]) -> np.ndarray:
-    return np.frombuffer(base64.b64decode(text), dtype="<f4").reshape(shape)
 
 
 def surface_strain(strain: np.ndarray, sizes: list[np.ndarray]) -> np.ndarray:

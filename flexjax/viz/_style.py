@@ -5,6 +5,7 @@ Global settings of matplotlib stay unchanged.
 
 import io
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
+from matplotlib.ticker import LogFormatterSciNotation
 
 from flexjax._files import write_whole
 
@@ -37,9 +39,26 @@ STYLE: dict[Any, Any] = {
     "axes.prop_cycle": cycler(color=COLOURS),
     "figure.dpi": 110.0,
     "savefig.dpi": 150.0,
-    "text.parse_math": False,  # a name may contain dollars
     "figure.constrained_layout.use": True,
 }
+# Of flexjax's own figures: the name of a robot or sensor may contain dollars.
+OWN_STYLE: dict[Any, Any] = {**STYLE, "text.parse_math": False}
+
+RAISED = str.maketrans(
+    "-0123456789", "\u207b\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079"
+)
+
+
+class Powers(LogFormatterSciNotation):
+    """Labels of logarithmic axes without mathtext: 10\u207b\u00b2."""
+
+    def __call__(self, x: float, pos: Any = None) -> str:
+        text = super().__call__(x, pos)
+        found = re.fullmatch(r"\$\\mathdefault\{(.*)\}\$", text)
+        if found is None:
+            return text
+        inner = found[1].replace(r"\times", "\u00d7")
+        return re.sub(r"\^\{(-?\d+)\}", lambda m: m[1].translate(RAISED), inner)
 
 
 class Picture(Figure):
@@ -47,6 +66,17 @@ class Picture(Figure):
 
     def _repr_png_(self) -> bytes:
         return png(self)
+
+    def draw(self, renderer: Any) -> None:
+        for axis in (axis for axes in self.axes for axis in (axes.xaxis, axes.yaxis)):
+            for get, put in (
+                (axis.get_major_formatter, axis.set_major_formatter),
+                (axis.get_minor_formatter, axis.set_minor_formatter),
+            ):
+                now = get()
+                if type(now) is LogFormatterSciNotation:
+                    put(Powers(labelOnlyBase=now.labelOnlyBase))
+        super().draw(renderer)
 
     def savefig(self, fname: Any, **options: Any) -> None:
         """As in matplotlib, but the write is atomic."""
@@ -77,10 +107,17 @@ def style() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def own_style() -> Iterator[None]:
+    """The style of flexjax's own figures, which contain names as they are."""
+    with matplotlib.rc_context(OWN_STYLE):
+        yield
+
+
 def new_figure(
     rows: int = 1, columns: int = 1, *, size: tuple[float, float] | None = None, **options: Any
 ) -> tuple[Picture, list[Axes]]:
-    """A figure and the list of its axes, row by row. Call it inside :func:`style`."""
+    """A figure and the list of its axes, row by row. Call it inside :func:`own_style`."""
     figure = Picture(
         figsize=size or (6.4 * columns if columns == 1 else 4.6 * columns, 1.2 + 2.2 * rows)
     )
@@ -108,6 +145,6 @@ def curve_style(i: int) -> dict:
 
 def png(figure: Figure, dpi: int = 130) -> bytes:
     buffer = io.BytesIO()
-    with style():
+    with own_style():
         figure.savefig(buffer, format="png", dpi=dpi)
     return buffer.getvalue()

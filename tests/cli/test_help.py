@@ -1,5 +1,7 @@
 """Every example in the help of `flexjax` and of its commands runs; shell completion works."""
 
+import ast
+import inspect
 import shlex
 import shutil
 import subprocess
@@ -15,6 +17,10 @@ from flexjax.robot._examples import example_path
 from flexjax.study.identify.records._dataset import FOLDER
 from tests._sample import sample_trajectory
 
+DRIVE = """[[loads]]
+link = "fore"
+wrench = { constant = { value = [0.0, -1.0, 0.0, 0.0, 0.0, 0.0] } }
+"""
 # Examples that compile little run always; the rest in `make test-full`.
 QUICK = ("new", "check", "describe", "examples", "schema", "plot", "view")
 
@@ -69,6 +75,7 @@ def test_example_runs(line, folder, capsys):
         assert main(["new", "my-arm.toml", "--no-ask"]) == 0
     if argv[0] in ("plot", "view"):
         fx.save_trajectory(sample_trajectory(), "run.nc")
+        Path("drive.toml").write_text(DRIVE)
     if argv[0] == "reproduce" and len(argv) > 1:
         pytest.skip("an experiment of its own: `make experiments`")
     assert main(argv) == 0
@@ -77,6 +84,36 @@ def test_example_runs(line, folder, capsys):
 
 def test_every_command_shows_an_example():
     assert {line.split()[1] for line in examples()} == set(COMMANDS)
+
+
+def test_options_have_one_meaning():
+    """An option that several commands have is described in the same words, and --json is in all."""
+    words: dict[str, set[str]] = {}
+    for module, _ in COMMANDS.values():
+        (args,) = (
+            node
+            for node in ast.parse(inspect.getsource(import_module(module))).body
+            if isinstance(node, ast.ClassDef) and node.name == "Args"
+        )
+        for field, text in zip(args.body, args.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr):
+                assert isinstance(field.target, ast.Name)
+                first = ast.literal_eval(text.value).split(";")[0]
+                words.setdefault(field.target.id, set()).add(first)
+    assert len(words["json"]) == 2  # `schema` prints nothing else
+    for name in ("dt", "end", "outputs", "motion"):
+        allowed = {"motion": 2}.get(name, 1)  # of identify: columns of the recording
+        assert len(words[name]) == allowed, (name, words[name])
+    for name, start in (
+        ("drive", "path of "),
+        ("robot", "path of a robot file"),
+        ("report", "path of a report with "),
+        ("save", "path"),
+        ("formulation", "name"),
+        ("progress", "show "),
+        ("file", "path of the file"),
+    ):
+        assert all(text.startswith(start) for text in words[name]), (name, words[name])
 
 
 def test_help_names_every_signal(capsys):

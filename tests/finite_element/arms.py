@@ -16,6 +16,7 @@ def both(
     elements,
     mu=0.7,
     EI=0.5,
+    rhoI=2e-3,
     gravity=(1.0, -9.81),
     payload=(0.2, 0.003, 0.05, -0.02),
     gammas=None,
@@ -29,7 +30,7 @@ def both(
     for i, kind in enumerate(kinds):
         carrier = i + 1 < len(kinds) and kinds[i + 1] == "Pa"
         n = elements[i]
-        constants = fx.BeamConstants(EA=1.0, EIy=1.0, EIz=EI, GJ=1.0, rhoA=mu)
+        constants = fx.BeamConstants(EA=1.0, EIy=1.0, EIz=EI, GJ=1.0, rhoA=mu, rhoIz=rhoI)
         links.append(fx.Link(f"link{i + 1}", lengths[i], constants=constants, rigid=n == 0))
         parent = "ground" if i == 0 else f"link{i}"
         rotation = None if kind == "R" else [0.0, 0.0, gammas[i]]
@@ -50,6 +51,7 @@ def both(
                 0 if n == 0 else table.size,
                 None if n == 0 else from_table(table),
                 payload if last else (0.0,) * 4,
+                rhoI,
             )
         )
     m, J, x, y = payload
@@ -68,7 +70,7 @@ def both(
 
 def model_of(robot, elements, **options):
     counts = {link.name: n for link, n in zip(robot.links, elements, strict=True) if n}
-    return fx.FiniteElement(elements=counts, **options).bind(robot)
+    return fx.FiniteElement(elements=counts, **({"stiffening": False} | options)).bind(robot)
 
 
 def coordinates(kinds, lengths, size, key):

@@ -1,12 +1,7 @@
 """The robot and the drive with which this formulation joins the contract test: all three kinds of
 joints, and everything that they and the links support."""
 
-import dataclasses
-
-import jax.numpy as jnp
-
 import flexjax as fx
-from flexjax.mechanism import beam_properties, link_quadrature, rigid_inertia
 from tests.contract_parts import FLAT, SINGLE_ZERO, Case, Contract, single, single_drive
 
 
@@ -89,38 +84,18 @@ def drive() -> fx.Drive:
     )
 
 
-def without_rotary_inertia(robot: fx.Robot) -> fx.Robot:
-    """The rigid bodies of links whose slices have no rotary inertia of their own, as in this
-    formulation (eq. 8): with it the motion differs by 2e-5."""
-    links = []
-    for link in robot.links:
-        s, w = link_quadrature(link, 5)
-        whole = rigid_inertia(link)
-        mass, ahead = whole[0, 0], whole[5, 1] / whole[0, 0]
-        own = (
-            whole[5, 5]
-            - link.length * jnp.sum(w * beam_properties(link, s).rhoIz)
-            - mass * ahead**2
-        )
-        body = fx.Body(mass, jnp.stack([ahead, 0.0, 0.0]), jnp.zeros(6).at[2].set(own))
-        links.append(fx.Link(link.name, link.length, body=body, rigid=True))
-    return dataclasses.replace(robot, links=tuple(links), sensors=())
-
-
 _NU = "bending in the plane neither shears nor twists"
 CONTRACT = Contract(
     smallest=lambda: fx.FiniteElement(elements=1),
-    fine=lambda: fx.FiniteElement(elements=6, stiffening=True),
+    fine=lambda: fx.FiniteElement(elements=6),
     quick_in=("equilibrium",),
     methods={
-        "shapes": lambda: fx.FiniteElement(elements=4, stiffening=True),
+        "shapes": lambda: fx.FiniteElement(elements=4),
     }
     | dict.fromkeys(
         ("limited effort", "short steps", "identify", "start"),
         lambda: fx.FiniteElement(elements=2),
     ),
-    # No rotary inertia of sections, a thousandth of this arm's inertia.
-    settings={"solver drives": {"rate": 5e-3}},
     quick=Case(
         lambda: fx.FiniteElement(elements=2),
         single,
@@ -140,7 +115,6 @@ CONTRACT = Contract(
             balance=1e-10,
             steps=4,
             step=3e-3,
-            rigid_robot=without_rotary_inertia,
             zero=FLAT | {f"links[{i}].material.nu": _NU for i in range(3)},
         )
     },

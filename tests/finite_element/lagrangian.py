@@ -19,8 +19,8 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """One link: joint kind ("R", "Pa", "Pb"), angle gamma, length, mass per length, EI, elements
-    and shape function w(xi, coefficients).
+    """One link: joint kind ("R", "Pa", "Pb"), angle gamma, length, mass per length, EI, elements,
+    shape function w(xi, coefficients), and rotary inertia of sections per length.
     """
 
     kind: str
@@ -37,6 +37,7 @@ class Piece:
         0.0,
         0.0,
     )  # mass, moment of inertia, offset x, y
+    rhoI: float = 0.0
 
 
 def from_table(cubics):
@@ -124,10 +125,12 @@ class Arm:
         for i, p in enumerate(self.pieces):
             X, w, _ = self.quadrature(i, q)
 
-            def speed(X, i=i):
-                return jax.jvp(lambda q: self.point(i, q, X)[0], (q,), (v,))[1]
+            def motion(X, i=i):
+                return jax.jvp(lambda q: self.point(i, q, X), (q,), (v,))[1]
 
-            total += 0.5 * p.mu * jnp.sum(w[:, None] * jax.vmap(speed)(X) ** 2)
+            speed, spin = jax.vmap(motion)(X)
+            total += 0.5 * p.mu * jnp.sum(w[:, None] * speed**2)
+            total += 0.5 * p.rhoI * jnp.sum(w * spin**2)
             m, J, *offset = p.payload
             if m:
                 end = jnp.asarray(p.length)

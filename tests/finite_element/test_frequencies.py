@@ -28,7 +28,9 @@ def dense(band):
 
 
 def clamped_frequencies(name, link, elements, free=None, basis="auto"):
-    model = fx.FiniteElement(elements=elements, basis=basis).bind(fx.load_robot(name))
+    model = fx.FiniteElement(elements=elements, basis=basis, variant="paper").bind(
+        fx.load_robot(name)
+    )
     links, stage = model.links, 1
     eta = jnp.zeros((2, links.numbers.a.shape[1] + any(links.through)))
     eta = eta if free is None else eta.at[:, -1].set(free)
@@ -77,7 +79,7 @@ def test_limit_of_rotation_for_any_number_of_elements(elements):
     """The frequency behind the warning about fast rotation; one element has fewer unknowns than the
     band.
     """
-    model = fx.FiniteElement(elements=elements).bind(pendulum())
+    model = fx.FiniteElement(elements=elements, variant="paper").bind(pendulum())
     links = model.links
     length = float(links.length[0])
     loads = [(float(x.s), float(x.inertia[0, 0])) for x in links.loads]

@@ -88,7 +88,8 @@ def test_reactions(case, record_number):
     """The wrench of a joint is the rate of momentum of the links after it, less their weight."""
     name, term, arm, q, v, (M, bias, *_) = case
     model = fx.FiniteElement(
-        elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)}
+        elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)},
+        stiffening=False,
     ).bind(term.robot)
     state = State.fresh(Mechanical(q, v), q.dtype, term.drive.initial_memory(term.robot))
     snapshot = jax.jit(
@@ -113,7 +114,8 @@ def test_efforts_of_prescribed_motions(case, record_number):
     """A prescribed joint takes the effort of its row; the other joint has its own drive."""
     name, term, arm, q, v, (M, bias, *_) = case
     model = fx.FiniteElement(
-        elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)}
+        elements={link.name: n for link, n in zip(term.robot.links, ARMS[name][1], strict=True)},
+        stiffening=False,
     ).bind(term.robot)
     given = 1.7
     drive = fx.Drive(

@@ -56,7 +56,7 @@ def test_bang_bang(name, elements, record_number):
     """To 2 s, all twelve samples; printed to 1e-10, their time error below 1e-7."""
     robot, drive = paper_arm(name)
     traj = fx.simulate(
-        fx.FiniteElement(elements=elements).bind(robot),
+        fx.FiniteElement(elements=elements, variant="paper").bind(robot),
         drive,
         jnp.arange(0.0, 2.001, 0.05),
         dt=2.5e-4,
@@ -134,7 +134,7 @@ def test_two_elastic_links(config, record_number):
     """
     robot, drive, start, elements = two_links(config)
     reference = REFERENCE["nine_configurations"]["data"][config]
-    model = fx.FiniteElement(elements=elements, contact="ale").bind(robot)
+    model = fx.FiniteElement(elements=elements, contact="ale", variant="paper").bind(robot)
     traj = fx.simulate(
         model,
         drive,
@@ -168,7 +168,7 @@ def crossing(elements, **options):
         gravity=[0.0, 0.0, 0.0],
         planar=True,
     )
-    model = fx.FiniteElement(elements=elements, **options).bind(robot)
+    model = fx.FiniteElement(elements=elements, variant="paper", **options).bind(robot)
     v = fitted(model, 0.25, lambda x: 0.3 * x**2).at[0].set(0.5)
     return model, State.fresh(Mechanical(jnp.zeros_like(v).at[0].set(0.25), v), v.dtype)
 
@@ -238,7 +238,7 @@ def test_extension_against_galerkin(begin, speed, record_number):
     solution.
     """
     robot, _ = paper_arm("RPb")
-    model = fx.FiniteElement(elements=5).bind(robot)
+    model = fx.FiniteElement(elements=5, variant="paper").bind(robot)
     drive = fx.Drive(
         joints={
             "turn": fx.Motion(fx.constant(0.0)),

@@ -24,11 +24,7 @@ FLAP = {
 def test_rotating_cantilever(record_number):
     L, EI, mu = 0.8, 1.8, 0.942
     link = fx.Link("link", L, constants=fx.BeamConstants(EA=1.0, EIy=1.0, EIz=EI, GJ=1.0, rhoA=mu))
-    links = (
-        fx.FiniteElement(elements=16, stiffening=True)
-        .bind(fx.Robot.serial([link], planar=True))
-        .links
-    )
+    links = fx.FiniteElement(elements=16).bind(fx.Robot.serial([link], planar=True)).links
     n = links.numbers.a.shape[1]
     rest, columns = jnp.zeros((1, n)), jnp.eye(n)[:, None, :]
     K = np.asarray(jax.vmap(lambda x: links.elastic_force(x)[0])(columns))
@@ -51,7 +47,7 @@ def test_mass_of_bent_links_is_positive_definite(elements, record_number):
 
     Energies cut off after second order are not from 5 mm on, and runs end as not finite.
     """
-    term = fx.FiniteElement(elements=elements, stiffening=True).bind(arm()).term(fx.Drive())
+    term = fx.FiniteElement(elements=elements).bind(arm()).term(fx.Drive())
     nv, x = term.layout.nv, np.arange(1, elements + 1) / elements
     bend = np.concatenate(
         [np.zeros(2)] + 2 * [np.stack([x**2, 2 * x / elements], axis=1).reshape(-1)]
@@ -82,7 +78,7 @@ def test_strongly_bent_arm(record_number):
         ours, theirs = (
             fx.simulate(f.bind(robot), drive, jnp.linspace(0.0, 0.4, 5), substeps=100, stations=2)
             for f in (
-                fx.FiniteElement(elements=8, stiffening=True),
+                fx.FiniteElement(elements=8),
                 fx.PortHamiltonian(elements=16),
             )
         )

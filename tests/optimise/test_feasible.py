@@ -1,11 +1,13 @@
 """Ends outside of limits and too short durations are refused before compiling."""
 
+import jax
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
 import flexjax as fx
-from flexjax.study.optimise.problem._feasible import shortest_time
+from flexjax.study.optimise._build import build_problem
+from flexjax.study.optimise.problem._feasible import check_rest, shortest_time
 from tests.optimise.test_optimise import model as one_mode
 
 INF = np.inf
@@ -86,6 +88,16 @@ def test_refusals(options, words):
     given = dict(goal={"root": 0.8}, duration=0.5, dt=0.05)
     with pytest.raises(ValueError, match=words):
         fx.optimise(_rigid(), **(given | options))
+
+
+def test_an_arm_without_equilibrium_is_refused():
+    given = dict.fromkeys(("limits", "spread", "samples", "free", "steps", "hold", "start"))
+    given |= dict(duration=0.5, minimise="residual_energy", knots=4, dt=0.05)
+    problem = build_problem(one_mode(), None, goal={"root": 1.0}, **given)
+    first, last = problem.ends()
+    nowhere = jax.tree.map(lambda a: a * np.nan if a.dtype == float else a, last)
+    with pytest.raises(ValueError, match="goal: the arm does not rest there; expected joint"):
+        check_rest(problem, (first, nowhere))
 
 
 def test_a_flexible_joint_that_has_to_rest_is_refused():

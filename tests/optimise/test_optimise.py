@@ -163,6 +163,14 @@ def test_a_failed_simulation_is_a_rejected_step(monkeypatch, method, broken_call
     assert res.ok and len(calls) > broken_call, str(res)
 
 
+def test_progress_tells_cost_violation_and_time():
+    lines = []
+    res = move(progress=lines.append)
+    told = [line for line in lines if line.startswith("iteration ")]
+    assert len(told) == len(res.history)
+    assert all("cost" in t and "violation" in t and t.endswith("s left") for t in told), told
+
+
 @pytest.mark.parametrize("method", ["gauss-newton", "slsqp"])
 def test_ctrl_c_returns_the_best_so_far(monkeypatch, method):
     real, calls = _host.values, []
@@ -251,7 +259,7 @@ def test_several_first_guesses():
         (dict(knots=0), "knots: 0"),
         (dict(dt=1.0), "dt: 1.0; expected a positive step"),
         (dict(steps=1), "steps: 1; expected a whole number"),
-        (dict(drive=fx.Drive()), "free: none; expected the free numbers"),
+        (dict(drive=fx.Drive()), "free: none; expected the free parameters"),
         (
             dict(spread={"payloads.tool.mass": 0.1}, free="payloads.tool.mass"),
             "is free too; expected one of the two",

@@ -6,7 +6,6 @@ import json
 import numpy as np
 import pytest
 
-import flexjax as fx
 from flexjax.cli import main
 from flexjax.cli._optimise import (
     COSTS as COMMAND_COSTS,
@@ -54,7 +53,7 @@ def test_the_table_of_a_motor_controller(tmp_path):
 
 @pytest.mark.slow
 def test_the_report_compares_and_shows(tmp_path):
-    page = fx.move_report(robust(), ("A note.",)).save(tmp_path / "move.html").read_text()
+    page = robust().report(tmp_path / "move.html", ("A note.",)).read_text()
     for text in ("worst over payloads.tool.mass", "quintic", "zvd", "A note.", "No limits were"):
         assert text in page
     assert page.count("data:image/png") >= 4 and "iframe" in page

@@ -9,7 +9,6 @@ from scipy.optimize import linprog
 import flexjax as fx
 from flexjax.study.optimise.horizon._stages import Stages, solve_bounded, solve_free
 from flexjax.study.optimise.search._quadratic import solve_quadratic
-from tests.optimise.test_optimise import model as one_mode
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -138,40 +137,3 @@ def test_a_receding_horizon_reaches_the_goal_with_another_payload():
     # Upright the weight needs no effort, so the wrong payload leaves no offset.
     assert run.distance[0] > 0.3 and run.distance[-1] < 5e-3, run
     assert run.seconds.shape == (30,) and "samples of 100 ms" in str(run)
-
-
-@pytest.mark.slow
-def test_gains_are_tuned_through_the_closed_loop():
-    """A PD controller with saturation moves a link behind an elastic gear. The search lowers the
-    vibration, and all small motions decay as fast as demanded."""
-    model, rate = one_mode(), 2.0
-    drive = fx.Drive(joints={"root": fx.PD(20.0, 0.5, fx.quintic(0.0, 1.0, 0.42), limit=30.0)})
-    options = dict(goal={"root": 1.0}, duration=0.42, hold=0.6, dt=5e-3)
-    free = {"drive.joints.root.kp": (1.0, 500.0), "drive.joints.root.kd": (0.05, 50.0)}
-    res = fx.optimise(
-        model, drive, free=free, minimise="residual_tip", limits={"stability": rate}, **options
-    )
-    assert res.ok and res.violation < 1e-6, str(res)
-    assert res.history[-1]["cost"] < 0.2
-    state = fx.rest(model, {"root": 1.0}).state
-    A = np.asarray(fx.linearise(model, res.drive, state, t=1.0).A)
-    assert np.max(np.linalg.eigvals(A).real) < -rate * (1 - 1e-6)
-
-
-@pytest.mark.slow
-def test_a_regulator_is_a_start_for_gains():
-    model = one_mode()
-    start = fx.lqr(
-        model, {"root": 1.0}, effort=5.0, limit=30.0, reference={"root": fx.quintic(0, 1, 0.42)}
-    )
-    res = fx.optimise(
-        model,
-        start.drive,
-        free=["drive.joints.root.params.kp", "drive.joints.root.params.kd"],
-        goal={"root": 1.0},
-        duration=0.42,
-        hold=0.6,
-        dt=5e-3,
-        minimise="residual_tip",
-    )
-    assert res.trajectory.ok and res.history[-1]["cost"] < 1.0, str(res)

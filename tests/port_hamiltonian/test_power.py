@@ -81,11 +81,11 @@ def test_power_balance(name, record_number):
     record_number(f"power balance, random state, {name}", power_gap(model, drive), 1e-12)
 
 
-@pytest.mark.parametrize("variant", [pytest.param("staggered", marks=pytest.mark.slow), "paper"])
+@pytest.mark.parametrize("variant", [pytest.param("complete", marks=pytest.mark.slow), "paper"])
 def test_power_of_a_moving_base(variant, record_number):
     """A rotor on the base has the rotation of the base too."""
     link = fx.Link("a", 0.8, constants=zoo.constants(), damping=fx.Damping(strain_rate=1e-3))
-    motor = fx.Motor(rotor=2e-3, gear=5.0) if variant == "staggered" else None
+    motor = fx.Motor(rotor=2e-3, gear=5.0) if variant == "complete" else None
     joint = fx.Joint("j", "revolute", "ground", "a", motor=motor)
     robot = fx.Robot("one", (link,), (joint,), planar=True)
     drive = fx.Drive(joints={"j": fx.Motion(fx.polynomial([0.1, 0.5, 2.0]))}, base=BASE)

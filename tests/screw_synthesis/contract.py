@@ -82,12 +82,12 @@ ZERO = {
 
 CONTRACT = Contract(
     smallest=lambda: fx.ScrewSynthesis(modes=1),
-    fine=lambda: fx.ScrewSynthesis(modes=4, stiffening=True),
+    fine=lambda: fx.ScrewSynthesis(modes=4),
     quick_in=("shapes in space",),
     settings={"shapes": {"frequency": 4e-4}},
     methods={
         "limited effort": fx.ScrewSynthesis,
-        "shapes": lambda: fx.ScrewSynthesis(modes=3, stiffening=True),
+        "shapes": fx.ScrewSynthesis,
         **dict.fromkeys(("short steps", "identify"), lambda: fx.ScrewSynthesis(modes=2)),
     },
     quick=Case(

@@ -44,7 +44,7 @@ def energy(term, y):
 
 @functools.cache
 def swing(modes=(1, 1, 1, 1)):
-    return fx.ScrewSynthesis(modes=modes).bind(SWING)
+    return fx.ScrewSynthesis(modes=modes, variant="paper").bind(SWING)
 
 
 @functools.cache

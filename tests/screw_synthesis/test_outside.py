@@ -75,7 +75,7 @@ def test_swing_in_exudyn(links, record_number):
     theirs = exudyn_swing(links)
     link = fx.BeamConstants(**(CONSTANTS | SLENDER))
     robot = fx.Robot.serial([fx.Link(f"link{i}", 0.8, constants=link) for i in range(links)])
-    model = fx.ScrewSynthesis(modes=3, stiffening=True).bind(robot)
+    model = fx.ScrewSynthesis(modes=3).bind(robot)
     traj = fx.simulate(model, None, jnp.array([0.0, END]), dt=5e-4, stations=2)
     record_number(
         f"{links}-link swing: tip against Exudyn's ANCF cables [m]",

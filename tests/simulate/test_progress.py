@@ -94,7 +94,7 @@ def test_the_programs_of_a_run_with_progress_are_kept(tmp_path, monkeypatch):
     for name in ("_begin", "_advance", "_finish"):
         program = getattr(_progress, name)
         options = _compile.compiler_options()
-        monkeypatch.setattr(program, "_programs", _kept.Programs(program._fn, options))
+        monkeypatch.setitem(program._stores, False, _kept.Programs(program._fn, options))
     model = fx.RigidArm().bind(pendulum())
     before = len(list(tmp_path.iterdir()))
     fx.simulate(model, None, TS, dt=5e-3, progress=True)

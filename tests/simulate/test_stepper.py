@@ -50,6 +50,30 @@ def test_steps_are_those_of_simulate():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "formulation",
+    [
+        fx.TransferMatrix(segments=3),
+        fx.FiniteElement(elements=1),
+        fx.ScrewSynthesis(),
+        fx.PortHamiltonian(elements=2),
+    ],
+    ids=lambda formulation: type(formulation).__name__,
+)
+def test_efforts_jump_without_breaks_of_the_drive(formulation):
+    """The drive has no break of its own; new efforts act from the first step on."""
+    model = formulation.bind(fx.load_robot("two-link"))
+    push = fx.Load("fore", fx.stack([fx.constant(0.0)] * 5 + [fx.sine(0.1, 3.0)]))
+    efforts = jnp.array([0.5, -0.2, 0.4, 0.1])
+    _, seen = run(fx.stepper(model, fx.Drive(loads=(push,)), DT), efforts)
+    effort = fx.Effort(fx.piecewise_constant(TS[:4], efforts))
+    given = fx.Drive({"shoulder": effort}, (push,))
+    traj = fx.simulate(model, given, TS[:5], dt=DT)
+    for name in ("q", "qd", "tip"):
+        np.testing.assert_allclose(seen[name], getattr(traj, name), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.slow
 def test_continues_a_run_and_needs_no_efforts():
     """Both joints are driven; the steps go on where a run ended, inside of a motion."""
     model, given = sample_model(), with_efforts(drive(), EFFORTS)

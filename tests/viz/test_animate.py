@@ -14,7 +14,8 @@ import flexjax as fx
 from flexjax.viz import Report
 from flexjax.viz._film import film_speed
 from flexjax.viz._scene import decode, half_sizes
-from tests._sample import sample_trajectory
+from flexjax.viz._scene_parts import joint_motion, joint_parts, up_and_floor
+from tests._sample import sample_model, sample_trajectory
 
 LIMIT = 2_000_000
 
@@ -67,7 +68,21 @@ def test_scene_is_the_trajectory(page):
         decode(arm["deflection"], (*shape, 3)), np.asarray(traj.deflection, np.float32)
     )
     assert [link["parent"] for link in scene["links"]] == [-1, 0]
-    assert [link["payload"] for link in scene["links"]] == [False, True]
+    assert [payload["link"] for payload in scene["payloads"]] == [1]
+    curves = arm["curves"]
+    groups = {c["group"] for c in curves["channels"]}
+    names = [c["name"] for c in curves["channels"]]
+    assert {
+        "joints",
+        "joint rates",
+        "efforts",
+        "tip",
+        "deflections",
+        "energies",
+        "sensors",
+    } == groups
+    values = decode(curves["values"], (len(names), len(traj.ts)))
+    np.testing.assert_array_equal(values[:2], np.asarray(traj.q.T, np.float32))
 
 
 def test_a_name_cannot_break_the_page(page):
@@ -82,17 +97,93 @@ def test_long_runs_are_thinned_to_the_limit(record_number):
     def longer(x):
         return np.repeat(np.asarray(x), n // x.shape[0] + 1, axis=0)[:n]
 
-    fields = ("frames", "deflection", "strain")
+    fields = ("frames", "velocity", "acceleration", "deflection", "strain")
     wide = [np.repeat(longer(getattr(traj, k)), 7, axis=2) for k in fields]
+    others = ("q", "qd", "motor", "effort", "energy")
+    rest = [jax.tree.map(longer, getattr(traj, k)) for k in others]
     long = eqx.tree_at(
-        lambda t: (t.ts, *(getattr(t, k) for k in fields), t.stations),
+        lambda t: (t.ts, *(getattr(t, k) for k in (*fields, *others)), t.stations),
         traj,
-        (np.linspace(0, 9, n), *wide, np.linspace(0, 1, 21)),
+        (np.linspace(0, 9, n), *wide, *rest, np.linspace(0, 1, 21)),
     )
     page = fx.animate({str(i): long for i in range(5)}).html
     record_number("size of the 3D page of five long runs [bytes]", len(page.encode()), LIMIT)
     arm = scene_of(page)["arms"][0]
     assert arm["times"][0] == 0 and arm["times"][-1] == 9
+
+
+def test_joints_by_kind_and_moving_seats():
+    """A telescope is where its child passes the joint; the seat of a revolute joint is the base."""
+    robot = fx.load_robot("my-rpb")
+    kinds = [part["kind"] for part in joint_parts(robot)]
+    assert kinds == ["revolute", "telescope"]
+    arm, pick = with_base(), np.arange(6)
+    seat = decode(joint_motion(arm, pick)[0]["seat"], (6, 7))
+    motion = BASE.motion
+    for t, row in zip(arm.ts, seat, strict=True):
+        pose, _, _ = motion(t)
+        np.testing.assert_allclose(row[:3], pose.position, atol=1e-6)
+        np.testing.assert_allclose(2 * np.arctan2(row[6], row[3]), BASE.angle(t), atol=1e-6)
+    assert len(decode(joint_motion(sample_trajectory(), pick)[0]["seat"], (1, 7))) == 1
+
+
+BASE = fx.Base(
+    translation=fx.stack([fx.sine(0.1, 2.0), fx.constant(0.0), fx.constant(0.0)]),
+    angle=fx.sine(0.3, 1.0),
+)
+
+
+def with_base():
+    return fx.simulate(
+        sample_model(), fx.Drive(base=BASE), np.linspace(0.0, 0.1, 6), dt=5e-3, stations=3
+    )
+
+
+def test_loads_of_a_drive():
+    wrench = fx.stack([fx.ramp(2.0, duration=0.1), *[fx.constant(0.0)] * 5])
+    drive = fx.Drive(loads=(fx.Load("upper", wrench, s=0.5, frame="section"),))
+    traj = sample_trajectory()
+    (load,) = fx.animate(traj, drive=drive).scene["arms"][0]["loads"]
+    assert (load["link"], load["s"], load["follows"]) == (0, 0.5, True)
+    shown = decode(load["wrench"], (6, 6))
+    np.testing.assert_allclose(shown[:, 0], np.asarray(wrench(traj.ts))[:, 0], atol=1e-6)
+    with pytest.raises(ValueError, match="drive: 'two'; expected names of RigidArm"):
+        fx.animate(traj, drive={"two": drive})
+    with pytest.raises(ValueError, match="drive: a str; expected a Drive"):
+        fx.animate(traj, drive="drive.toml")
+    with pytest.raises(ValueError, match="loads.0.link: 'hand'"):
+        fx.animate(traj, drive=fx.Drive(loads=(fx.Load("hand", wrench),)))
+
+
+@pytest.mark.parametrize(
+    ("gravity", "up", "floor"),
+    [
+        ([0.0, -9.81, 0.0], [0, 1, 0], [0, 1, 0]),
+        ([0.0, 0.0, 0.0], [0, 1, 0], [0, 0, 1]),
+        ([-9.81, 0.0, 0.0], [1, 0, 0], [1, 0, 0]),
+    ],
+)
+def test_gravity_points_to_the_floor(gravity, up, floor):
+    robot = fx.load_robot("two-link").replace("gravity", gravity)
+    found = up_and_floor(robot)
+    np.testing.assert_allclose(found, (up, floor), atol=1e-12)
+
+
+def test_show_opens_the_page(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    traj = sample_trajectory()
+    shown = fx.show(traj, tmp_path / "arm.html")
+    assert opened == [(tmp_path / "arm.html").as_uri()]
+    assert (tmp_path / "arm.html").read_text() == shown.html
+    fx.show(traj)
+    assert opened[1].endswith("/arm.html")
+    fx.show(traj, tmp_path / "arm.html", open=False)
+    monkeypatch.setattr("flexjax.viz._animate.in_notebook", lambda: True)
+    assert "<iframe srcdoc=" in fx.show(traj)._repr_html_()
+    assert len(opened) == 2
+    with pytest.raises(ValueError, match="fx.animate writes films"):
+        fx.show(traj, tmp_path / "arm.gif")
 
 
 def test_failed_outputs_are_left_out():

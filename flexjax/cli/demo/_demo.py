@@ -18,6 +18,7 @@ PARTS = (
     "flexjax.cli.demo._formulations",
     "flexjax.cli.demo._gradients",
     "flexjax.cli.demo._identify",
+    "flexjax.cli.demo._move",
 )
 
 
@@ -57,14 +58,14 @@ def run(args: Args):
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     _common.log("starting (importing jax takes a few seconds)")
-    _common.start_jax()
+    _common.start_jax(0)
     from flexjax.viz import Report
 
     about = (
         "This tour simulates one flexible arm in every formulation that supports it. It checks "
         "that the formulations agree, that gradients through the simulation are correct, and that "
-        "parameters are recovered from recorded data. A line that begins with 'passed' is a check "
-        "that this run has made."
+        "parameters are recovered from recorded data. It ends with a shaped motion beside the "
+        "usual one. A line that begins with 'passed' is a check that this run has made."
     )
     tour = Tour(args.quick, folder, Report("flexjax: a tour", about))
     with _common.report_phases():

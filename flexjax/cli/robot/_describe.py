@@ -26,7 +26,7 @@ class Args:
 
 def run(args: Args):
     read_robot(args.robot)
-    _common.start_jax()
+    _common.start_jax(0)
     from flexjax.formulation import formulations_for
     from flexjax.mechanism import describe
     from flexjax.robot import load_robot, paths

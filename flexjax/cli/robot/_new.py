@@ -200,12 +200,15 @@ def robot_text(
             f"mass = {payload!r}  # kg, at the tip",
             "# inertia = 1e-4  # kg m2, about its centre of mass",
         ]
+    for i in range(1, n + 1):
+        lines += [
+            "",
+            "[[sensors]]",
+            f'name = "joint{i}-angle"',
+            'kind = "encoder"',
+            f'on = "joint{i}"',
+        ]
     lines += [
-        "",
-        "[[sensors]]",
-        'name = "joint1-angle"',
-        'kind = "encoder"',
-        'on = "joint1"',
         "",
         "[[sensors]]",
         'name = "tip-y"',

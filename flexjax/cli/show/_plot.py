@@ -35,7 +35,7 @@ def run(args: Args):
     paths = [word for word in args.words if Path(word).suffix]
     figures = [word for word in args.words if word not in paths] or ["joints", "tip"]
     _check_words(args, paths, figures)
-    _common.start_jax()
+    _common.start_jax(0)
     from flexjax._files import write_whole
     from flexjax.io import load_trajectory
     from flexjax.viz import plot

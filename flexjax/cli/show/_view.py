@@ -1,8 +1,9 @@
 """Show saved trajectories side by side in a 3D page.
 
-Example:
+Examples:
 
   flexjax view run.nc --out arm.html --open
+  flexjax view run.nc --drive drive.toml
 """
 
 import dataclasses
@@ -11,7 +12,7 @@ from typing import Annotated
 
 from tyro import conf
 
-from flexjax._files import check_trajectory_file
+from flexjax._files import check_trajectory_file, read_toml
 from flexjax.cli import _check, _common
 
 
@@ -23,6 +24,8 @@ class Args:
     """paths of trajectories that `flexjax simulate --save` or fx.save_trajectory wrote"""
     out: str = "view.html"
     """path of the page (.html) or of a film (.gif .mp4)"""
+    drive: str = ""
+    """path of the drive file (TOML) of the runs; the page shows its loads as arrows"""
     open: bool = False
     """open the page in the browser"""
     json: bool = False
@@ -35,15 +38,17 @@ def run(args: Args):
     _check.check_paths((args.out,), (".html", *_check.FILMS), "out")
     for path in args.runs:
         check_trajectory_file(path)
-    _common.start_jax()
-    from flexjax.io import load_trajectory
+    if args.drive:
+        read_toml(args.drive, "drive file")
+    _common.start_jax(0)
+    from flexjax.io import load_drive, load_trajectory
     from flexjax.viz import animate
 
     runs = {}
     for path in args.runs:
         name = Path(path).stem
         runs[name if name not in runs else str(path)] = load_trajectory(path)
-    animate(runs, args.out)
+    animate(runs, args.out, drive=load_drive(args.drive) if args.drive else None)
     if args.open:
         import webbrowser
 

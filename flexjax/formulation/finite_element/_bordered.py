@@ -1,4 +1,4 @@
-"""Banded matrices with a border for the free length, or a rank-two part for the shortening."""
+"""Banded matrices with a rank-two part for the shortening and a border for the free length."""
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -15,10 +15,10 @@ from flexjax.numerics.linalg._banded import (
 
 
 class Bordered(eqx.Module):
-    """A banded matrix, bordered or with a rank-two part.
+    """A banded matrix with a rank-two part, and a border around both.
 
     ``side``, ``corner``: row, column and corner of the free length; None if no link runs through
-    its joint. ``wide``: stiffening adds wide spread^-1 wide^T to links that do not.
+    its joint. ``wide``: stiffening adds wide spread^-1 wide^T.
     """
 
     band: Float[Array, "B m w"]
@@ -31,42 +31,52 @@ class Bordered(eqx.Module):
 class BorderedFactors(eqx.Module):
     band: BandFactors
     side: Array | None
-    column: Array | None  # band^-1 side
+    column: Array | None  # inner^-1 side
     pivot: Array | None  # inverse of the Schur complement; zero where the free length is no unknown
     wide: Array | None = None
     columns: Array | None = None  # band^-1 wide, times the inverse of spread + wide^T band^-1 wide
 
 
+def _inner_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
+    own = band_apply(ee.band, x)
+    if ee.wide is None or ee.spread is None:
+        return own
+    return own + mv(ee.wide, mv(inverse2(ee.spread), mtv(ee.wide, x)))
+
+
+def _inner_solve(factors: BorderedFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
+    y = band_solve(factors.band, rhs)
+    if factors.wide is None or factors.columns is None:
+        return y
+    return y - mm(factors.columns, mm(jnp.swapaxes(factors.wide, 1, 2), y))
+
+
 def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
-    if ee.wide is not None and ee.spread is not None:
-        return band_apply(ee.band, x) + mv(ee.wide, mv(inverse2(ee.spread), mtv(ee.wide, x)))
     if ee.side is None or ee.corner is None:
-        return band_apply(ee.band, x)
+        return _inner_apply(ee, x)
     c, d = x[:, :-1], x[:, -1]
     last = jnp.sum(ee.side * c, axis=1) + ee.corner * d
-    return jnp.concatenate([band_apply(ee.band, c) + ee.side * d[:, None], last[:, None]], axis=1)
+    return jnp.concatenate([_inner_apply(ee, c) + ee.side * d[:, None], last[:, None]], axis=1)
 
 
 def bordered_factor(ee: Bordered, free: np.ndarray) -> BorderedFactors:
     """Factorise; ``free``: where the free length is an unknown."""
-    factors = band_factor(ee.band)
+    band, columns = band_factor(ee.band), None
     if ee.wide is not None and ee.spread is not None:
-        columns = band_solve(factors, ee.wide)
+        columns = band_solve(band, ee.wide)
         columns = mm(columns, inverse2(ee.spread + mm(jnp.swapaxes(ee.wide, 1, 2), columns)))
-        return BorderedFactors(factors, None, None, None, ee.wide, columns)
+    factors = BorderedFactors(band, None, None, None, ee.wide, columns)
     if ee.side is None or ee.corner is None:
-        return BorderedFactors(factors, None, None, None)
-    column = band_solve(factors, ee.side[:, :, None])[:, :, 0]
+        return factors
+    column = _inner_solve(factors, ee.side[:, :, None])[:, :, 0]
     schur = jnp.where(free, ee.corner - jnp.sum(ee.side * column, axis=1), 1.0)
-    return BorderedFactors(factors, ee.side, column, jnp.where(free, 1.0 / schur, 0.0))
+    pivot = jnp.where(free, 1.0 / schur, 0.0)
+    return BorderedFactors(band, ee.side, column, pivot, ee.wide, columns)
 
 
 def bordered_solve(factors: BorderedFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
-    if factors.wide is not None and factors.columns is not None:
-        y = band_solve(factors.band, rhs)
-        return y - mm(factors.columns, mm(jnp.swapaxes(factors.wide, 1, 2), y))
     if factors.side is None or factors.column is None or factors.pivot is None:
-        return band_solve(factors.band, rhs)
-    y = band_solve(factors.band, rhs[:, :-1])
+        return _inner_solve(factors, rhs)
+    y = _inner_solve(factors, rhs[:, :-1])
     d = factors.pivot[:, None] * (rhs[:, -1] - jnp.sum(factors.side[:, :, None] * y, axis=1))
     return jnp.concatenate([y - factors.column[:, :, None] * d[:, None, :], d[:, None, :]], axis=1)

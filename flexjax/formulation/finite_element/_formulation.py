@@ -7,9 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from flexjax.formulation._base import AbstractFormulation
+from flexjax.formulation._base import AbstractFormulation, check_variant
 from flexjax.formulation._chain_model import ChainModel
-from flexjax.formulation.finite_element._integrals import payload_loads, stacked_numbers
+from flexjax.formulation.finite_element._integrals import Terms, payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
 from flexjax.formulation.finite_element._refusals import refusals
 from flexjax.formulation.finite_element._spin_limit import spin_warnings
@@ -42,8 +42,13 @@ class FiniteElement(AbstractFormulation):
             node moves with the contact, with half of the elements on either side; only there may
             the curvature jump at the contact, and the link's ends are singular. "node": the
             paper's rule, deflection and slope of the next node; the rider jumps.
+        variant: "complete", or "paper", the published equations: without stiffening and without
+            rotary inertia of sections.
         stiffening: points move back by half the integral of the squared slope, which stiffens
-            rotating links. Without it, as in the paper, they soften.
+            rotating links. Without it they soften, and the end of a bent link is too far out. By
+            default on in the complete variant, but for links that run through their joint or whose
+            mesh moves (contact="ale"): a run in which it matters there warns.
+        rotary: rotary inertia of the sections; by default on in the complete variant.
 
     >>> import flexjax as fx
     >>> model = fx.FiniteElement(elements=3).bind(fx.load_robot("my-par"))
@@ -60,7 +65,9 @@ class FiniteElement(AbstractFormulation):
     )
     basis: str = eqx.field(static=True, default="auto")
     contact: str = eqx.field(static=True, default="fixed")
-    stiffening: bool = eqx.field(static=True, default=False)
+    variant: str = eqx.field(static=True, default="complete")
+    stiffening: bool | None = eqx.field(static=True, default=None)
+    rotary: bool | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
         given = self.elements
@@ -70,6 +77,7 @@ class FiniteElement(AbstractFormulation):
                 f"elements: {self.elements}; expected a whole number, or a dict from link name to "
                 "one, e.g. {'upper': 8}."
             )
+        check_variant(self.variant)
         if self.basis not in ("auto", *BASES):
             raise ValueError(f"basis: {self.basis!r}; expected 'auto', 'hermite' or 'bspline'.")
         if self.contact not in ("fixed", "ale", "node"):
@@ -97,7 +105,16 @@ class FiniteElement(AbstractFormulation):
                 for name, _ in self.elements
                 if name not in known
             ]
-        return faults + refusals(robot, self.counts(robot), self.stiffening, self.contact)
+        stiffened = self.stiffening is True
+        return faults + refusals(robot, self.counts(robot), stiffened, self.contact)
+
+    def stiffened(self, robot: Robot) -> frozenset[str]:
+        """Elastic links whose points move back as they bend."""
+        on = self.variant == "complete" if self.stiffening is None else self.stiffening
+        if not on:
+            return frozenset()
+        guided = {j.child for j in robot.tree_joints if j.telescopes}
+        return frozenset(self.counts(robot)) - guided - self.pinned(robot)
 
     def pinned(self, robot: Robot) -> frozenset[str]:
         """Links whose mesh has a node at a contact."""
@@ -127,9 +144,14 @@ class FiniteElement(AbstractFormulation):
             by_name.get(robot.links[s.link].name) if s.link >= 0 else None for s in layout.stages
         )
         size = layout.shape_count
-        numbers = stacked_numbers(robot, layout, tables, size, self.stiffening, pinned)
+        names = [robot.links[s.link].name if s.link >= 0 else "" for s in layout.stages]
         through = tuple(s.extends for s in layout.stages)
-        nodes = tuple(s.link >= 0 and robot.links[s.link].name in pinned for s in layout.stages)
+        nodes = tuple(name in pinned for name in names)
+        stiffened = self.stiffened(robot)
+        stiff = tuple(name in stiffened for name in names)
+        rotary = self.variant == "complete" if self.rotary is None else self.rotary
+        terms = tuple(Terms(on, rotary, any(through)) for on in stiff)
+        numbers = stacked_numbers(robot, layout, tables, size, terms, pinned)
         damped = any(link.damping is not None for link in robot.links if link.name in by_name)
         links = FiniteElementLinks(
             numbers,
@@ -137,7 +159,7 @@ class FiniteElement(AbstractFormulation):
             tables,
             through,
             (False,) * len(through),
-            self.stiffening,
+            stiff,
             damped,
             nodes,
             self.contact == "node",

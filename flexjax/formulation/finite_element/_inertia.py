@@ -1,5 +1,6 @@
 """Inertia of finite-element links: mass matrices, payloads, velocity products."""
 
+import dataclasses
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,17 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
     borrowed: AbstractVar[Float[Array, " B"] | None]
     taken: AbstractVar[Float[Array, "B 3 3"] | None]
 
+    # --- foreshortening
+    def _wide(self, c: Eta) -> Float[Array, "B m 2"]:
+        """Change of the moments of u = -1/2 int w'^2 with the shape; linear in the shape.
+
+        The moments int mu u and int mu xi u give all terms of second order. The rest of
+        u = U0 + U1 xi with the same moments keeps the mass matrix positive definite.
+        """
+        n = self.numbers
+        columns = jnp.stack([band_apply(n.G, c), band_apply(n.H, c)], axis=2)
+        return -columns / n.length[:, None, None]
+
     # --- mass matrices
     def mass(self, eta: Eta) -> Mass:
         n = self.numbers
@@ -57,23 +69,24 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
             L[:, None] * n.a,
             (L**2)[:, None] * n.b + n.rotary_coupling,
         )
-        pinned = self._pinned_rows(eta)
+        pinned, moment, rotary = self._pinned_rows(eta), M, n.rotary
+        if self._extends:
+            rotary = (n.length / L)[:, None, None] * rotary
         for i, row in pinned:
             M, a, b = M.at[i].set(row.M), a.at[i].set(row.a), b.at[i].set(row.b)
+            moment, rotary = moment.at[i].set(row.moment), rotary.at[i].set(0.0)
         sweep = jnp.sum(a * c, axis=1)
         first, second = n.rigid[:, 1, 2], n.rigid[:, 2, 2]
         if any(self.through):
             tail = jnp.where(np.array(self.through), n.length - L, 0.0)
             through = np.array(self.through)
             first = jnp.where(through, 0.5 * n.mu * (L**2 - tail**2), first)
-            second = jnp.where(through, n.mu * (L**3 + tail**3) / 3, second)
-        polar = second + (band_square(M, c) if pinned else L * band_square(n.M, c))
+            around = n.mu * (L**3 + tail**3) / 3 + n.rhoI * n.length
+            second = jnp.where(through, around, second)
+        polar = second + (band_square(moment, c) if pinned else L * band_square(n.M, c))
         ahead, wide = jnp.zeros_like(n.a), None
-        if self.stiffening:
-            # Sections move back by u = -1/2 int w'^2. The moments int mu u and int mu xi u give all
-            # terms of second order. The rest of u = U0 + U1 xi with the same moments keeps the mass
-            # matrix positive definite.
-            wide = -jnp.stack([band_apply(n.G, c), band_apply(n.H, c)], axis=2) / L[:, None, None]
+        if self._stiffens:
+            wide = self._wide(c)
             moments = 0.5 * mtv(wide, c)
             back = mv(inverse2(n.spread), moments)
             slopes = jnp.sum(wide[:, :, :, None] * inverse2(n.spread)[:, None], axis=2)
@@ -94,27 +107,41 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
         ze = jnp.stack([ahead, a, b], axis=1)
         side = corner = None
         if self._extends:
-            on = jnp.asarray(self.through, eta.dtype)
-            couple = [m0, jnp.sum(n.e * c, axis=1), L * jnp.sum(n.g * c, axis=1) - sweep]
-            column = on[:, None] * jnp.stack(couple, axis=1)
-            side = on[:, None] * band_apply(n.C, c)
-            moving = m0 + jnp.sum(c * band_apply(n.F, c), axis=1) / L
-            corner = jnp.where(np.array(self.through), moving, 1.0)
-            for i, row in pinned:
-                column, side = column.at[i].set(row.column), side.at[i].set(row.side)
-                corner = corner.at[i].set(row.corner)
+            column, side, corner = self._border(c, L, sweep, pinned)
             ze = jnp.concatenate([ze, column[:, :, None]], axis=2)
         spread = None if wide is None else n.spread
-        mass = Mass(zz, ze, Bordered(M + n.rotary, side, corner, wide, spread))
+        mass = Mass(zz, ze, Bordered(M + rotary, side, corner, wide, spread))
         for load in self.loads:
             mass = self._add(mass, load, eta)
         return self._add_borrowed(mass, eta, c)
+
+    def _border(
+        self, c: Eta, L: Float[Array, " B"], sweep: Float[Array, " B"], pinned: list
+    ) -> tuple[Float[Array, "B 3"], Float[Array, "B m"], Float[Array, " B"]]:
+        """Coupling of the free length with the frame's twist and with the shape, its inertia."""
+        n, g = self.numbers, self.numbers.guided
+        through = np.array(self.through)
+        on, m0 = jnp.asarray(through, c.dtype)[:, None], n.rigid[:, 0, 0]
+        if g is None:
+            column = jnp.zeros((c.shape[0], 3), c.dtype)
+            side, corner = jnp.zeros_like(c), jnp.ones_like(L)
+        else:
+            couple = [m0, jnp.sum(g.e * c, axis=1), L * jnp.sum(g.g * c, axis=1) - sweep]
+            column = on * jnp.stack(couple, axis=1)
+            # Sections rotate at the rate f' c'/d + d' ((1 - xi) f')' c/d^2.
+            side = on * (band_apply(g.C, c) + band_apply(g.S, c) / (L**2)[:, None])
+            moving = m0 + band_square(g.F, c) / L + band_square(g.T, c) / L**3
+            corner = jnp.where(through, moving, 1.0)
+        for i, row in pinned:
+            column, side = column.at[i].set(row.column), side.at[i].set(row.side)
+            corner = corner.at[i].set(row.corner)
+        return column, side, corner
 
     def _add(self, mass: Mass, load: Load, eta: Eta) -> Mass:
         """Add a payload, as a rigid body on its section."""
         b, m = load.stage, self.numbers.a.shape[1]
         station = self._station(eta, jnp.full_like(self.length, 1.0) * load.s)
-        tip = self._section(eta, station, stretched=False)
+        tip = self._section(eta, station)  # its shortening is in the moments
         X = se2.adjoint_inverse(se3.Pose(tip.pose.rotation[b], tip.pose.position[b]))
         S, inertia = tip.S[b], load.inertia
         zz = mass.zz.at[b].add(X.T @ inertia @ X)
@@ -132,7 +159,8 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
         ee = eqx.tree_at(lambda e: e.band, mass.ee, mass.ee.band.at[b].add(own))
         if self._extends:
             outer = IS[:, m] @ S
-            ee = Bordered(ee.band, ee.side.at[b].add(outer[:m]), ee.corner.at[b].add(outer[m]))
+            side, corner = ee.side.at[b].add(outer[:m]), ee.corner.at[b].add(outer[m])
+            ee = dataclasses.replace(ee, side=side, corner=corner)
         return Mass(zz, ze, ee)
 
     def _add_borrowed(self, mass: Mass, eta: Eta, c: Eta) -> Mass:
@@ -181,54 +209,97 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
 
     @property
     def _plain(self) -> bool:
-        """Whether length and mass are constant: only moments of w depend on the shape then."""
-        return not self._extends and not self.stiffening and not self.loads
+        """Whether length and payloads are constant: velocity products are written out then."""
+        return not self._extends and not self.loads
 
     def _plain_bias(self, c: Eta, rate: Eta, z: Twists):
+        """Integrals of the accelerations of points (L xi + u, w) beyond those of z and the shape.
+
+        In body axes: (-s v - s^2 x - 2 s w' + u'', s u - s^2 w + 2 s u').
+        """
         n, L = self.numbers, self.numbers.length
-        u, spin = z[:, 0], z[:, 2]
-        Mc = band_apply(n.M, c)
-        sweep, polar = L * jnp.sum(n.a * c, axis=1), n.rigid[:, 2, 2] + L * jnp.sum(c * Mc, axis=1)
-        sweep_rate, polar_rate = L * jnp.sum(n.a * rate, axis=1), 2 * L * jnp.sum(rate * Mc, axis=1)
-        m0, first = n.rigid[:, 0, 0], n.rigid[:, 1, 2]
-        couple = jnp.sum(((L**2)[:, None] * n.b + n.rotary_coupling) * rate, axis=1)
-        p = jnp.stack(
-            [
-                m0 * u - sweep * spin,
-                m0 * z[:, 1] + first * spin + sweep_rate,
-                -sweep * u + first * z[:, 1] + polar * spin + couple,
-            ],
-            axis=1,
-        )
-        p_rate = jnp.stack(
-            [-sweep_rate * spin, jnp.zeros_like(spin), polar_rate * spin - sweep_rate * u], axis=1
-        )
-        wrench = p_rate - jax.vmap(lambda z, p: se2.ad_star(z) @ p)(z, p)
-        return wrench, (L * u * spin)[:, None] * n.a - (L * spin**2)[:, None] * Mc
+        u, v, s = z[:, 0], z[:, 1], z[:, 2]
+        Mc, m0 = L[:, None] * band_apply(n.M, c), n.rigid[:, 0, 0]
+        first, sweep = n.rigid[:, 1, 2], L * jnp.sum(n.a * c, axis=1)
+        across = L * jnp.sum(n.a * rate, axis=1)
+        shape = (L * u * s)[:, None] * n.a - (s**2)[:, None] * Mc
+        outwards = jnp.sum(rate * Mc, axis=1)  # half the rate of the moment of inertia
+        fx, fy = -s * v * m0 - 2 * s * across, s * u * m0 - s**2 * sweep
+        turn = s * v * sweep
+        if self._stiffens:
+            wide, P = self._wide(c), inverse2(n.spread)
+            lever = L[:, None, None] * jnp.stack([n.a, n.b], axis=2)
+            moments, moving = 0.5 * mtv(wide, c), mtv(wide, rate)
+            jolt = mtv(self._wide(rate), rate)  # moments of u'' with a constant rate
+            back_rate = mv(P, moving)
+            first = first + moments[:, 0]
+            levers, lever_rates = mtv(lever, c), mtv(lever, rate)
+            outwards = outwards + L * moving[:, 1] + jnp.sum(mv(P, moments) * moving, axis=1)
+            fx, fy = fx + jolt[:, 0], fy + 2 * s * moving[:, 0]
+            turn = turn - jnp.sum(levers * mv(P, jolt), axis=1)
+            along = jolt - (s * v)[:, None] * n.spread[:, 0] - (2 * s)[:, None] * lever_rates
+            along = along - (s**2)[:, None] * self._distances(moments)
+            shape = shape + mv(wide, mv(P, along)) + (2 * s)[:, None] * mv(lever, back_rate)
+        fx, turn = fx - s**2 * first, turn + s * u * first + 2 * s * outwards
+        return jnp.stack([fx, fy, turn], axis=1), shape
+
+    def _distances(self, moments: Float[Array, "B 2"]) -> Float[Array, "B 2"]:
+        """Moments int mu x and int mu xi x of the distance x = L xi + u."""
+        n = self.numbers
+        return n.length[:, None] * n.spread[:, 1] + moments
 
     def kinetic_gradient(self, eta: Eta, motions: MotionPair) -> Eta:
         if not self._plain:
             return super().kinetic_gradient(eta, motions)
-        n = self.numbers
+        n, L = self.numbers, self.numbers.length
         # Products of one motion with the other: u0 s1 + u1 s0 and 2 s0 s1.
-        u, _, spin = _columns(motions.z)
-        mixed, twice = jnp.sum(u * spin[::-1], axis=0), jnp.sum(spin * spin[::-1], axis=0)
+        u, v, s = _columns(motions.z)
+        mixed, twice = jnp.sum(u * s[::-1], axis=0), jnp.sum(s * s[::-1], axis=0)
         shape = twice[:, None] * band_apply(n.M, eta) - mixed[:, None] * n.a
-        return (0.5 * n.length)[:, None] * shape
+        shape = (0.5 * L)[:, None] * shape
+        if not self._stiffens:
+            return shape
+        wide, P = self._wide(eta), inverse2(n.spread)
+        lever = L[:, None, None] * jnp.stack([n.a, n.b], axis=2)
+        moments, levers = 0.5 * mtv(wide, eta), mtv(lever, eta)
+        distances = self._distances(moments)
+        wide_rate = jax.vmap(self._wide)(motions.rate)
+        moving, lever_rate = (
+            jax.vmap(lambda r, x=x: mtv(x, r))(motions.rate) for x in (wide, lever)
+        )
+        # Moments of the velocities along and across.
+        masses = n.spread[None, :, 0]
+        along = u[..., None] * masses - s[..., None] * levers[None] + moving
+        across = v[..., None] * masses + s[..., None] * distances[None] + lever_rate
+        by_back = jnp.sum(s[..., None] * across[::-1], axis=0)
+        shape = shape + 0.5 * mv(wide, mv(P, by_back))
+        by_lever = jnp.sum(s[::-1, :, None] * moving, axis=0)
+        shape = shape - 0.5 * mv(lever, mv(P, by_lever))
+        by_rate = jax.vmap(mv, in_axes=(None, 0))(P, along[::-1])
+        return shape + 0.5 * jnp.sum(jax.vmap(mv)(wide_rate, by_rate), axis=0)
 
     def tip_gradient(
         self, eta: Eta, motions: MotionPair, wrench: Float[Array, "2 B dim"], space: ModuleType
     ) -> Eta:
         if not self._plain:
             return super().tip_gradient(eta, motions, wrench, space)
-        # The tip is at (l, w), rotated by the slope; both are linear in the coefficients.
+        # The tip is at (l + u, w), rotated by the slope; w and slope are linear in the shape.
         at, L = self._end(eta.dtype), self.numbers.length
         w, slope = jnp.sum(at.f * eta, axis=1), jnp.sum(at.f1 * eta, axis=1) / L
         cos, sin = jnp.cos(slope)[None], jnp.sin(slope)[None]
-        (zx, zy, spin), (fx, fy, _) = _columns(motions.z), _columns(wrench)
-        x, y = zx - spin * w[None], zy + spin * L[None] + jnp.sum(at.f[None] * motions.rate, axis=2)
-        ahead, across = cos * x + sin * y, cos * y - sin * x
-        by_w = -0.5 * jnp.sum(spin * (cos * fx - sin * fy), axis=0)
-        by_slope = 0.5 * jnp.sum(fx * across - fy * ahead, axis=0)
+        (zx, zy, s), (fx, fy, _) = _columns(motions.z), _columns(wrench)
+        x, y = zx - s * w[None], zy + s * L[None] + jnp.sum(at.f[None] * motions.rate, axis=2)
+        along, across = cos * fx - sin * fy, sin * fx + cos * fy  # forces in axes of the frame
+        if self._stiffens:
+            back, by_shape = self._back_at_end(eta)
+            x = x + jnp.sum(by_shape[None] * motions.rate, axis=2)
+            y = y + s * back[None]
+        by_w = -0.5 * jnp.sum(s * along, axis=0)
+        by_slope = 0.5 * jnp.sum(fx * (cos * y - sin * x) - fy * (cos * x + sin * y), axis=0)
         on = jnp.asarray([t is not None for t in self.tables], eta.dtype)
-        return on[:, None] * (by_w[:, None] * at.f + (by_slope / L)[:, None] * at.f1)
+        total = by_w[:, None] * at.f + (by_slope / L)[:, None] * at.f1
+        if self._stiffens:
+            weighted = jnp.sum(along[..., None] * motions.rate, axis=0)
+            total = total + 0.5 * jnp.sum(s * across, axis=0)[:, None] * by_shape
+            total = total + 0.5 * self._back_at_end(weighted)[1]
+        return on[:, None] * total

@@ -31,24 +31,42 @@ class LinkNumbers(eqx.Module):
     length: Float[Array, " B"]
     mu: Float[Array, " B"]  # mean mass per length
     EI: Float[Array, " B"]  # mean bending stiffness
+    rhoI: Float[Array, " B"]  # mean rotary inertia of sections per length; zero without it
     rigid: Float[Array, "B 3 3"]  # inertia about the frame, undeformed
     M: Float[Array, "B m w"]  # mu f f, point masses included
-    rotary: Float[Array, "B m w"]  # rotary inertia of payloads, f' f'
+    rotary: Float[Array, "B m w"]  # rotary inertia of sections and payloads, f' f'
     rotary_coupling: Float[Array, "B m"]  # its coupling with the frame's rotation, f'
     K: Float[Array, "B m w"]  # EI f'' f''
     Q: Float[Array, "B e 2 4"]  # the same element by element, as Q^T Q
-    C: Float[Array, "B m w"]  # mu (1 - xi) f_i f_j'
-    F: Float[Array, "B m w"]  # mu (1 - xi)^2 f' f'
+    E: Float[Array, "B m w"]  # f' f'
     a: Float[Array, "B m"]  # mu f
     b: Float[Array, "B m"]  # mu xi f
-    e: Float[Array, "B m"]  # mu (1 - xi) f'
-    g: Float[Array, "B m"]  # mu xi (1 - xi) f'
     strain_rate: Float[Array, " B"]
     drag: Float[Array, " B"]  # mass-proportional damping
     G: Float[Array, "B m w"]  # (mass beyond xi) f' f'
     H: Float[Array, "B m w"]  # (first moment, over L, of the mass beyond xi) f' f'
     # Mass, first and second moment in xi of what moves back with stiffening.
     spread: Float[Array, "B 2 2"]
+    guided: "Guided | None" = None  # where any link runs through its joint
+
+
+class Guided(eqx.Module):
+    """Integrals over xi of links that run through their joint, with g' = ((1 - xi) f')'."""
+
+    C: Float[Array, "B m w"]  # mu (1 - xi) f_i f_j'
+    F: Float[Array, "B m w"]  # mu (1 - xi)^2 f' f'
+    e: Float[Array, "B m"]  # mu (1 - xi) f'
+    g: Float[Array, "B m"]  # mu xi (1 - xi) f'
+    S: Float[Array, "B m w"]  # rhoI f_i' g_j'
+    T: Float[Array, "B m w"]  # rhoI g' g'
+
+
+class Terms(NamedTuple):
+    """What a model contains: foreshortening of this link, rotary inertia, links in guides."""
+
+    stiffening: bool
+    rotary: bool
+    guided: bool
 
 
 class Load(eqx.Module):
@@ -207,7 +225,7 @@ def link_numbers(
     cubics: Cubics,
     size: int,
     elements: int,
-    stiffening: bool,
+    terms: Terms,
 ) -> LinkNumbers:
     """Integrals of one link with the payloads in its mass matrix, padded to ``size``."""
     L, n = link.length, cubics.elements
@@ -224,42 +242,57 @@ def link_numbers(
 
     M = band(mu, f0, f0)
     a, b = vector(mu, f0), vector(mu * xi, f0)
-    # Slices have no rotary inertia (eq. 8 of the paper): nor must the rigid body.
-    rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(jnp.sum(mu * xi**2) * L**3)
-    parts = _Folded(M, jnp.zeros_like(M), jnp.zeros_like(a), a, b, rigid)
+    rhoI = weight * props.rhoIz.reshape(shape) if terms.rotary else jnp.zeros_like(mu)
+    rotary, rotary_coupling = jnp.zeros_like(M), jnp.zeros_like(a)
+    if terms.rotary:
+        rotary, rotary_coupling = band(rhoI, f1, f1) / L, vector(rhoI, f1)
+    # Without rotary inertia of slices (eq. 8 of the paper) the rigid body has none either.
+    polar = jnp.sum(mu * xi**2) * L**3 + jnp.sum(rhoI) * L
+    rigid = rigid_inertia(link)[PLANAR][:, PLANAR].at[2, 2].set(polar)
+    parts = _Folded(M, rotary, rotary_coupling, a, b, rigid)
     for payload in folded:
         parts = _with_payload(parts, payload, cubics, L)
     M, rotary, rotary_coupling, a, b, rigid = parts
     M = M.at[cubics.size :, 3].set(1.0)
     G, H, spread = jnp.zeros_like(M), jnp.zeros_like(M), jnp.eye(2, dtype=L.dtype)
-    if stiffening:
+    if terms.stiffening:
         mass, moment = _beyond(link, folded + others, xi.reshape(-1))
         G, H = (band(weight * y.reshape(shape), f1, f1) for y in (mass, moment))
         spread = L * jnp.sum(mu[None, None] * _powers(xi), axis=(2, 3)) + sum(
             p.mass * _powers(_ahead(link, p)) for p in folded + others
+        )
+    guided = None
+    if terms.guided:
+        along = rest[:, :, None] * f2 - f1
+        guided = Guided(
+            C=band(mu * rest, f0, f1),
+            F=band(mu * rest**2, f1, f1),
+            e=vector(mu * rest, f1),
+            g=vector(mu * xi * rest, f1),
+            S=band(rhoI, f1, along),
+            T=band(rhoI, along, along),
         )
     tau, drag = _damping(link)
     return LinkNumbers(
         length=L,
         mu=jnp.sum(mu),
         EI=jnp.sum(EI),
+        rhoI=jnp.sum(rhoI),
         rigid=rigid,
         M=M,
         rotary=rotary,
         rotary_coupling=rotary_coupling,
         K=band(EI, f2, f2),
         Q=_roots(cubics, element, xi * n - element[:, None], EI, elements),
-        C=band(mu * rest, f0, f1),
-        F=band(mu * rest**2, f1, f1),
+        E=band(weight, f1, f1),
         a=a,
         b=b,
-        e=vector(mu * rest, f1),
-        g=vector(mu * xi * rest, f1),
         strain_rate=tau,
         drag=drag,
         G=G,
         H=H,
         spread=spread,
+        guided=guided,
     )
 
 
@@ -276,21 +309,22 @@ def stacked_numbers(
     layout: Layout,
     tables: tuple[Cubics | None, ...],
     size: int,
-    stiffening: bool,
+    terms: tuple[Terms, ...],
     pinned: frozenset[str],
 ) -> LinkNumbers:
     """Integrals of all stages; ``tables``: functions of each stage's link, None where rigid."""
     count = max(c.elements for c in tables if c is not None)
     some, like = next((i, c) for i, c in enumerate(tables) if c is not None)
 
-    def numbers(cubics: Cubics | None, parts: tuple[Link, tuple, tuple]) -> LinkNumbers:
+    def numbers(what: tuple[Cubics | None, Terms], parts: tuple[Link, tuple, tuple]):
+        cubics, own = what
         link, folded, others = parts
         table = like if cubics is None else cubics
-        made = link_numbers(link, folded, others, table, size, count, stiffening)
+        made = link_numbers(link, folded, others, table, size, count, own)
         return _resting(made) if cubics is None else made
 
     items = []
-    for s, cubics in zip(layout.stages, tables, strict=True):
+    for s, cubics, own in zip(layout.stages, tables, terms, strict=True):
         # A rigid link takes those of an elastic one for the shapes of its zeros.
         link = robot.links[(s if cubics is not None else layout.stages[some]).link]
         held = [
@@ -299,7 +333,7 @@ def stacked_numbers(
             if p.link == link.name
         ]
         folded, others = (tuple(p for on, p in held if on is which) for which in (True, False))
-        items.append((cubics, (dataclasses.replace(link, name=""), folded, others)))
+        items.append(((cubics, own), (dataclasses.replace(link, name=""), folded, others)))
     return vmap_groups(numbers, items)
 
 

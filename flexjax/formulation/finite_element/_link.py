@@ -19,7 +19,6 @@ from jaxtyping import Array, Float
 
 from flexjax._types import ScalarLike
 from flexjax.formulation.finite_element._bordered import (
-    Bordered,
     BorderedFactors,
     bordered_factor,
     bordered_solve,
@@ -50,7 +49,7 @@ class FiniteElementLinks(AbstractHeavyLinks):
     tables: tuple[Cubics | None, ...] = eqx.field(static=True)
     through: tuple[bool, ...] = eqx.field(static=True)
     held: tuple[bool, ...] = eqx.field(static=True)
-    stiffening: bool = eqx.field(static=True)
+    stiffening: tuple[bool, ...] = eqx.field(static=True)
     damped: bool = eqx.field(static=True)
     pinned: tuple[bool, ...] = eqx.field(static=True, default=())
     jumps: bool = eqx.field(static=True, default=False)
@@ -139,7 +138,7 @@ class FiniteElementLinks(AbstractHeavyLinks):
     # --- solves
     def stiffen(self, mass: Mass, extra: Eta) -> Mass:
         ee = mass.ee
-        return Mass(mass.zz, mass.ze, Bordered(ee.band, ee.side, ee.corner + extra[:, -1]))
+        return Mass(mass.zz, mass.ze, dataclasses.replace(ee, corner=ee.corner + extra[:, -1]))
 
     def factor(
         self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None

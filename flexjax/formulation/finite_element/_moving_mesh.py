@@ -24,10 +24,11 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 class Pinned(eqx.Module):
     """Integrals of one pinned link at one shape, padded like all links."""
 
-    M: Float[Array, "m w"]
+    M: Float[Array, "m w"]  # rotary inertia included
+    moment: Float[Array, "m w"]  # mu f f, for the moment of inertia
     K: Float[Array, "m w"]
     a: Float[Array, " m"]  # mu f
-    b: Float[Array, " m"]  # mu x f
+    b: Float[Array, " m"]  # mu x f + rhoI f'
     column: Float[Array, " 3"]  # coupling of d with the frame's twist
     side: Float[Array, " m"]
     corner: Float[Array, ""]
@@ -81,6 +82,7 @@ def pinned_integrals(
     length: Scalar,
     mu: Scalar,
     EI: Scalar,
+    rhoI: Scalar,
     d: Scalar,
     c: Float[Array, " m"],
 ) -> Pinned:
@@ -99,18 +101,24 @@ def pinned_integrals(
 
     f, f_d = jax.jvp(on_mesh, (d,), (jnp.ones_like(d),))
     local = jnp.concatenate([c, jnp.zeros(1, c.dtype)])[index]
-    drag = jnp.einsum("eqa,ea->eq", f_d[:, :, 0], local)  # dw/dd at fixed x
-    f0, f2 = f[:, :, 0], f[:, :, 2]
-    M = to_band(index, jnp.einsum("eq,eqa,eqb->eab", mu * weight, f0, f0), size)
-    M = M.at[cubics.size :, 3].set(1.0)
-    K = to_band(index, jnp.einsum("eq,eqa,eqb->eab", EI * weight, f2, f2), size)
-    a, b, side = (
-        to_vector(index, jnp.einsum("eq,eqa->ea", mu * weight * k, f0), size)
-        for k in (jnp.ones_like(x), x, drag)
-    )
-    convected = mu * weight * drag
-    column = jnp.stack([jnp.zeros_like(d), jnp.sum(convected), jnp.sum(convected * x)])
-    return Pinned(M, K, a, b, column, side, jnp.sum(convected * drag))
+    # dw/dd and its slope at fixed x
+    drag, turn = (jnp.einsum("eqa,ea->eq", f_d[:, :, k], local) for k in (0, 1))
+    f0, f1, f2 = f[:, :, 0], f[:, :, 1], f[:, :, 2]
+
+    def band(c, values):
+        return to_band(index, jnp.einsum("eq,eqa,eqb->eab", c, values, values), size)
+
+    def vector(c, values):
+        return to_vector(index, jnp.einsum("eq,eqa->ea", c, values), size)
+
+    mass, rotary, moment = mu * weight, rhoI * weight, band(mu * weight, f0)
+    M = (moment + band(rotary, f1)).at[cubics.size :, 3].set(1.0)
+    a, b = vector(mass, f0), vector(mass * x, f0) + vector(rotary, f1)
+    side = vector(mass * drag, f0) + vector(rotary * turn, f1)
+    convected = jnp.sum(mass * drag * x + rotary * turn)
+    column = jnp.stack([jnp.zeros_like(d), jnp.sum(mass * drag), convected])
+    corner = jnp.sum(mass * drag**2 + rotary * turn**2)
+    return Pinned(M, moment, band(EI * weight, f2), a, b, column, side, corner)
 
 
 def pinned_station(

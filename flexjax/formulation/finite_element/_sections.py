@@ -20,6 +20,7 @@ from flexjax.formulation.finite_element._moving_mesh import (
 from flexjax.mechanism import Curve
 from flexjax.mechanism.chain import AbstractSlidingLinks, Bent, Eta, Tip
 from flexjax.numerics.beam import Cubics, interpolation
+from flexjax.numerics.linalg._banded import band_apply
 from flexjax.numerics.screw import se3
 
 if TYPE_CHECKING:
@@ -57,13 +58,17 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
     tables: AbstractVar[tuple[Cubics | None, ...]]
     through: AbstractVar[tuple[bool, ...]]
     pinned: AbstractVar[tuple[bool, ...]]
-    stiffening: AbstractVar[bool]
+    stiffening: AbstractVar[tuple[bool, ...]]
     jumps: AbstractVar[bool]
 
     # --- mesh
     @property
     def length(self):
         return self.numbers.length
+
+    @property
+    def _stiffens(self) -> bool:
+        return any(self.stiffening)
 
     @property
     def _extends(self) -> bool:
@@ -85,7 +90,7 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
         n, m = self.numbers, self.numbers.a.shape[1]
 
         def integrals(b: int) -> Pinned:
-            table, constants = self._table(b), (n.length[b], n.mu[b], n.EI[b])
+            table, constants = self._table(b), (n.length[b], n.mu[b], n.EI[b], n.rhoI[b])
             return pinned_integrals(table, m, *constants, eta[b, m], eta[b, :m])
 
         return [(b, integrals(b)) for b, on in enumerate(self.pinned) if on]
@@ -153,6 +158,18 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
                 index[b, : counts[b]] = np.where(table.index < table.size, table.index, m)
         return jnp.asarray(powers, dtype), jnp.asarray(index), jnp.asarray(counts, dtype)
 
+    def _back_at_end(self, c: Eta) -> tuple[Float[Array, " B"], Eta]:
+        """-1/2 int_0^L w'^2 of every link, and its derivative."""
+        on = jnp.asarray(self.stiffening, c.dtype)
+        by_shape = -(on / self.numbers.length)[:, None] * band_apply(self.numbers.E, c)
+        return 0.5 * jnp.sum(by_shape * c, axis=1), by_shape
+
+    def _back_at(self, c: Eta, L: Float[Array, " B"], xi: Float[Array, " B"]):
+        """The same for -1/2 int_0^s w'^2."""
+        on = jnp.asarray(self.stiffening, c.dtype)
+        back, by_shape = jax.vjp(lambda c: on * self._shortening(c, L, xi), c)
+        return back, by_shape(jnp.ones_like(back))[0]
+
     def _shortening(self, c: Eta, L: Float[Array, " B"], xi: Float[Array, " B"]):
         """-1/2 int_0^s w'^2 of every link, by elements."""
         nodes, weights = np.polynomial.legendre.leggauss(4)
@@ -168,16 +185,18 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
 
         return jax.vmap(one)(*self._padded_tables(c.dtype), jnp.pad(c, ((0, 0), (0, 1))), xi, L)
 
-    def _section(self, eta: Eta, at: Station, stretched: bool = True) -> Tip:
+    def _section(
+        self, eta: Eta, at: Station, back: tuple[Float[Array, " B"], Eta] | None = None
+    ) -> Tip:
+        """Sections, which move ``back`` (with its derivative) with stiffening."""
         c, L = self._split(eta)
         w, w1, w2 = (jnp.sum(f * c, axis=1) for f in (at.f, at.f1, at.f2))
         on = jnp.asarray([t is not None for t in self.tables], eta.dtype)
         slope = w1 / L
         cos, sin = jnp.cos(slope), jnp.sin(slope)
         x, x_c = at.x, jnp.zeros_like(at.f)
-        if self.stiffening and stretched:
-            u, back = jax.vjp(lambda c: self._shortening(c, L, at.xi), c)
-            x, x_c = x + u, back(jnp.ones_like(u))[0]
+        if back is not None:
+            x, x_c = x + back[0], back[1]
         linear = jnp.stack([x_c, at.f], axis=1)
         angular = at.f1 / L[:, None]
         if self._extends:
@@ -219,13 +238,18 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
 
     # --- sections
     def section(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
-        return self._section(eta, self._station(eta, s))
+        at, back = self._station(eta, s), None
+        if self._stiffens:
+            back = self._back_at(*self._split(eta), at.xi)
+        return self._section(eta, at, back)
 
     def tip(self, eta: Eta) -> Tip:
+        back = self._back_at_end(self._split(eta)[0]) if self._stiffens else None
         if self._extends:
             at = self._station(eta, jnp.ones_like(self.length))
-            return self._section(eta, self._at_contacts(eta, at) if any(self.pinned) else at)
-        return self._section(eta, self._end(eta.dtype))
+            at = self._at_contacts(eta, at) if any(self.pinned) else at
+            return self._section(eta, at, back)
+        return self._section(eta, self._end(eta.dtype), back)
 
     def contact(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
         if not self.jumps:

@@ -1,7 +1,7 @@
-"""The limit of linear bending under rotation, checked on the host after a run.
+"""The limits of links without foreshortening, checked on the host after a run.
 
-Without foreshortening a link's stiffness in its plane is K - spin^2 M. Above its first clamped
-frequency it diverges, where a real beam becomes stiffer.
+Their stiffness in the plane is K - spin^2 M. Above their first clamped frequency it diverges, where
+a real beam becomes stiffer. And their ends stay where they are along the chord when they bend.
 """
 
 from typing import Any
@@ -65,36 +65,80 @@ def sustained_spin(t: np.ndarray, spin: np.ndarray, period: float) -> tuple[floa
     return float(mean[worst]), float(ends[worst])
 
 
+SLOW = 0.02  # square of spin over first frequency from which a link says by how much it softens
+BENT = 1e-3  # foreshortening over length from which a link says that it lacks it
+
+
 def spin_warnings(model: ChainModel, traj: Any) -> list[str]:
+    """What links without foreshortening lacked in a run.
+
+    Links that the default leaves out say it from the first per cent on; where the user left it out,
+    only a motion that diverges is worth a warning.
+    """
     links, robot = model.links, model.robot
-    if not isinstance(links, FiniteElementLinks) or links.stiffening or np.ndim(traj.status):
+    if not isinstance(links, FiniteElementLinks) or np.ndim(traj.status):
         return []
-    out, numbers = [], links.numbers
-    velocity = np.asarray(traj.velocity, float)  # read first: one program gives both
+    without = [
+        i for i, table in enumerate(links.tables) if table is not None and not links.stiffening[i]
+    ]
+    if not without:
+        return []
+    velocity = np.asarray(traj.velocity, float)  # read first: one program gives all
+    deflection = np.asarray(traj.deflection, float)
     good = np.isfinite(np.asarray(traj.q[:, 0]))
     if good.sum() < 2:
         return []
     t = np.asarray(traj.ts, float)[good]
-    for i, (stage, table) in enumerate(zip(model.layout.stages, links.tables, strict=True)):
-        if table is None:
-            continue
+    out = []
+    for i in without:
+        stage = model.layout.stages[i]
         link = robot.links[stage.link]
-        length = float(numbers.length[i])
+        length, shortest = (float(links.numbers.length[i]),) * 2
         if stage.extends:
-            length = float(np.max(np.asarray(traj.q[:, stage.v_start])[good]))
-        # M contains the other payloads.
-        loads = [
-            (float(load.s), float(load.inertia[0, 0])) for load in links.loads if load.stage == i
-        ]
-        M, K = (np.asarray(x[i], float) for x in (numbers.M, numbers.K))
-        limit = first_frequency(M, K, table, length, loads)
+            free = np.asarray(traj.q[:, stage.v_start])[good]
+            length, shortest = float(np.max(free)), float(np.min(free))
+        limit = _limit(links, i, length)
         spin = velocity[:, stage.link, 0, 5][good]
         fastest, when = sustained_spin(t, spin, 2 * np.pi / limit)
+        chosen = not (stage.extends or (links.pinned and links.pinned[i]))
         if fastest > limit:
             out.append(
                 f"links.{link.name}: turns at {fastest:.4g} rad/s (until t = {when:.4g} s), faster "
                 f"than its first clamped frequency of {limit:.4g} rad/s. Without foreshortening "
                 "its bending stiffness vanishes there and the deflection grows without bound; use "
-                "FiniteElement(stiffening=True)."
+                + ("FiniteElement()." if chosen else _INSTEAD)
             )
+        elif not chosen:
+            bent = float(np.max(np.abs(deflection[:, stage.link, :, 1][good])))
+            out += _left_out(link.name, fastest / limit, bent, shortest)
     return out
+
+
+_INSTEAD = "a formulation whose links shorten as they bend (PortHamiltonian, MovingBeam)."
+
+
+def _left_out(name: str, ratio: float, bent: float, length: float) -> list[str]:
+    """Sizes of what a link lacks that runs through its joint or whose mesh moves."""
+    # Half the integral of the squared slope of a beam that bends under a force at its end.
+    back = 0.6 * bent**2 / length
+    lacks = []
+    if ratio**2 > SLOW:
+        lacks.append(f"its first frequency is about {50 * ratio**2:.2g} % too low at this spin")
+    if back > BENT * length:
+        lacks.append(f"its end is up to about {back:.2g} m too far out")
+    if not lacks:
+        return []
+    return [
+        f"links.{name}: FiniteElement has no foreshortening of a link that runs through its joint "
+        f"or whose mesh moves; {' and '.join(lacks)}. Where this matters, use " + _INSTEAD
+    ]
+
+
+def _limit(links: FiniteElementLinks, stage: int, length: float) -> float:
+    """First clamped frequency [rad/s] of the link of a stage."""
+    # M contains the other payloads.
+    loads = [
+        (float(load.s), float(load.inertia[0, 0])) for load in links.loads if load.stage == stage
+    ]
+    M, K = (np.asarray(x[stage], float) for x in (links.numbers.M, links.numbers.K))
+    return first_frequency(M, K, links._table(stage), length, loads)

@@ -98,8 +98,10 @@ class MovingBeamTerm(AbstractLagrangianTerm):
         x, xd = q[: self.layout.dofs], v[: self.layout.dofs]
         return (x, x), (xd, xd)
 
-    def next_memory(self, t0: ScalarLike, t1: ScalarLike, y: State) -> PyTree:
-        memory = super().next_memory(t0, t1, y)
+    def next_memory(
+        self, t0: ScalarLike, t1: ScalarLike, y: State, strains: PyTree = None
+    ) -> PyTree:
+        memory = super().next_memory(t0, t1, y, strains)
         return advanced_bristles(self.hardware, memory, *self.joint_sides(y.mech.q, y.mech.v))
 
     @property

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike, Stations, Velocities
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, check_variant
 from flexjax.formulation.moving_beam._carrier import (
     ArmLayout,
     Carrier,
@@ -53,8 +53,8 @@ from flexjax.robot import Joint, Link, Robot
 CARRIER_JOINTS = ("revolute", "universal", "fixed", "prismatic")
 
 
-def _as_order(order: str | Iterable[str | Term]):
-    return order if isinstance(order, str) else tuple(sorted(order, key=str))
+def _as_order(order: str | Iterable[str | Term] | None):
+    return order if order is None or isinstance(order, str) else tuple(sorted(order, key=str))
 
 
 def _as_shapes(shapes: Mapping[str, str | ShapeSet] | tuple):
@@ -68,11 +68,12 @@ class MovingBeam(AbstractFormulation):
 
     Arguments:
         elements: number of elements of the arm.
-        order: terms of the strain energy. "consistent" (default) has all products of the fourth
-            order. In "complete" curvatures end at products of two; the quartic energy of bending
-            is three times too large. "cubic" is the order of the paper; its energy is unbounded
-            below and collapses at a deflection of about one radius of gyration. "linear", or a
-            collection of terms such as ``{"EA a c c", "EA c c c c"}``; ``print(formulation)``
+        variant: "complete", or "paper", the published order of the strain energy ("cubic").
+        order: terms of the strain energy. "consistent" (of the complete variant) has all products
+            of the fourth order. In "complete" curvatures end at products of two; the quartic energy
+            of bending is three times too large. "cubic" is the order of the paper; its energy is
+            unbounded below and collapses at a deflection of about one radius of gyration. "linear",
+            or a collection of terms such as ``{"EA a c c", "EA c c c c"}``; ``print(formulation)``
             lists them.
         rotary: whether sections have rotary inertia.
         inertia: "complete", or "constant" for the state-independent matrices of a linear model.
@@ -89,7 +90,8 @@ class MovingBeam(AbstractFormulation):
         "elastic beam (1998)."
     )
     elements: int = eqx.field(static=True, default=5)
-    order: str | tuple = eqx.field(static=True, converter=_as_order, default="consistent")
+    variant: str = eqx.field(static=True, default="complete")
+    order: str | tuple | None = eqx.field(static=True, converter=_as_order, default=None)
     rotary: bool = eqx.field(static=True, default=True)
     inertia: str = eqx.field(static=True, default="complete")
     shapes: Mapping[str, str | ShapeSet] | tuple = eqx.field(
@@ -101,15 +103,22 @@ class MovingBeam(AbstractFormulation):
             raise ValueError(f"elements: {self.elements}; expected at least 1.")
         if self.inertia not in ("complete", "constant"):
             raise ValueError(f"inertia: {self.inertia!r}; expected 'complete' or 'constant'.")
-        resolve(self.order)
+        check_variant(self.variant)
+        resolve(self._order)
         Shapes.of(dict(self.shapes))
 
     def layout(self, robot: Robot) -> ArmLayout:
         return arm_layout(robot, self.elements, Shapes.of(dict(self.shapes)))
 
     @property
+    def _order(self) -> str | tuple:
+        if self.order is not None:
+            return self.order
+        return "consistent" if self.variant == "complete" else "cubic"
+
+    @property
     def terms(self) -> tuple[Term, ...]:
-        return resolve(self.order)
+        return resolve(self._order)
 
     def planar_terms(self, planar: bool) -> tuple[Term, ...]:
         """The terms without those that vanish if the beam stays in its plane."""

@@ -427,8 +427,10 @@ class AbstractMechanismTerm(AbstractMultistageTerm):
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         return self.arm.motor_side(y.mech.q, y.mech.v)
 
-    def next_memory(self, t0: ScalarLike, t1: ScalarLike, y: State) -> PyTree:
-        memory = super().next_memory(t0, t1, y)
+    def next_memory(
+        self, t0: ScalarLike, t1: ScalarLike, y: State, strains: PyTree = None
+    ) -> PyTree:
+        memory = super().next_memory(t0, t1, y, strains)
         return self.arm.advanced_memory(memory, y.mech)
 
     def energies(

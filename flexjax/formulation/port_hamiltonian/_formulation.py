@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike, is_traced
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, check_variant
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
 from flexjax.formulation.port_hamiltonian._chain import (
     AbstractMechanismTerm,
@@ -55,7 +55,7 @@ class PortHamiltonian(AbstractFormulation):
         coupling: 3 x 3 compliance C_c between linear and angular strain.
         strain_energy: a density U(q, stiffness) of the strain q [linear; angular] (three components
             in planar robots) in place of the quadratic one.
-        variant: "staggered" (twists on nodes, strains on elements) or "paper" (Fig. 3 of the paper;
+        variant: "complete" (twists on nodes, strains on elements), or "paper" (Fig. 3 of the paper;
             dense algebra and massless nodes, for comparisons).
         alpha: weight of the first node in the twist of an element, for variant="paper"; in (0, 1).
 
@@ -72,7 +72,7 @@ class PortHamiltonian(AbstractFormulation):
     drag: tuple[float, ...] | None = eqx.field(static=True, default=None)
     coupling: tuple[tuple[float, ...], ...] | None = eqx.field(static=True, default=None)
     strain_energy: Callable | None = eqx.field(static=True, default=None)
-    variant: str = eqx.field(static=True, default="staggered")
+    variant: str = eqx.field(static=True, default="complete")
     alpha: float = eqx.field(static=True, default=0.5)
 
     def __check_init__(self):
@@ -84,8 +84,7 @@ class PortHamiltonian(AbstractFormulation):
             )
         if self.drag is not None and len(self.drag) != 6:
             raise ValueError(f"drag: {len(self.drag)} numbers; expected six, [linear; angular].")
-        if self.variant not in ("staggered", "paper"):
-            raise ValueError(f"variant: {self.variant!r}; expected 'staggered' or 'paper'.")
+        check_variant(self.variant)
         if not 0 < self.alpha < 1:
             raise ValueError(
                 f"alpha: {self.alpha}; expected a number between 0 and 1, ends excluded."

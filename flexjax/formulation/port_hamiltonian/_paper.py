@@ -246,7 +246,7 @@ class PaperTerm(AbstractMechanismTerm):
             return None
         return (
             f"the rates of the joints {', '.join(free)} are algebraic in variant='paper'; expected "
-            "a Motion on every joint, ImplicitMidpoint or TRBDF2, or variant='staggered'"
+            "a Motion on every joint, ImplicitMidpoint or TRBDF2, or variant='complete'"
         )
 
     def _still(
@@ -276,7 +276,7 @@ class PaperTerm(AbstractMechanismTerm):
 
 def paper_refusals(robot: Robot) -> list[str]:
     """What mechanisms of the paper's elements do not support: bodies on their massless nodes."""
-    other = "or variant='staggered'"
+    other = "or variant='complete'"
     faults = []
     for link in robot.links:
         if link.rigid:

@@ -7,7 +7,7 @@ import equinox as eqx
 import numpy as np
 
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation
+from flexjax.formulation._base import AbstractFormulation, check_variant
 from flexjax.formulation._chain_model import ChainModel
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
@@ -42,8 +42,10 @@ class ScrewSynthesis(AbstractFormulation):
             cantilever; better for the last link), "modes" (each link's own, from its sections,
             payloads, hub and joint axis), or a dict of functions of s in [0, 1], e.g.
             ``{"y": (lambda s: s**2,)}`` with matching ``modes``.
-        stiffening: axial strain u' + (v'^2 + w'^2)/2 instead of the paper's u'; required for fast
-            rotation and heavy loads.
+        variant: "complete", or "paper", the published equations: without stiffening.
+        stiffening: sections move back by half the integral of the squared slope, so the axial
+            strain is complete to second order. Without it rotating links soften, and the end of a
+            bent link is too far out. By default on in the complete variant.
         frame: station of the link's frame, 0 at its base.
 
     >>> import flexjax as fx
@@ -59,7 +61,8 @@ class ScrewSynthesis(AbstractFormulation):
     basis: str | tuple[tuple[str, tuple[Callable, ...]], ...] = eqx.field(
         static=True, default="polynomial", converter=_frozen
     )
-    stiffening: bool = eqx.field(static=True, default=False)
+    variant: str = eqx.field(static=True, default="complete")
+    stiffening: bool | None = eqx.field(static=True, default=None)
     frame: float = eqx.field(static=True, default=0.0)
 
     def __check_init__(self):
@@ -75,6 +78,7 @@ class ScrewSynthesis(AbstractFormulation):
                 f"basis: {self.basis!r}; expected 'polynomial', 'clamped-free', 'modes' or a dict "
                 "of functions."
             )
+        check_variant(self.variant)
         if not 0.0 <= self.frame <= 1.0:
             raise ValueError(f"frame: {self.frame}; expected a station from 0 (base) to 1 (tip).")
         if self.basis == "modes" and self.frame:
@@ -83,13 +87,17 @@ class ScrewSynthesis(AbstractFormulation):
                 "expected 0, or basis 'polynomial'."
             )
 
+    @property
+    def stiffened(self) -> bool:
+        """Whether sections move back as links bend."""
+        return self.variant == "complete" if self.stiffening is None else self.stiffening
+
     def counts(self, robot: Robot) -> tuple[int, int, int, int]:
         """Shape functions in (axial, y, z, torsion); a planar robot has none out of its plane."""
         if isinstance(self.modes, int):
             r = self.modes
             few = max(r - 1, 1) if r else 0
-            # Shortening by bending has degree 2r: axial functions must reach it, or links lock.
-            counts = (2 * r if self.stiffening else few, r, r, few)
+            counts = (few, r, r, few)
         else:
             axial, y, z, torsion = self.modes
             counts = (axial, y, z, torsion)
@@ -130,7 +138,7 @@ class ScrewSynthesis(AbstractFormulation):
         if own is not None:
             counts, basis = tuple(n + WIDER if n else 0 for n in counts), "polynomial"
         functions = shape_functions(counts, basis, self.frame, robot.gravity.dtype)
-        links = modal_links(robot, layout, parameters, functions, self.stiffening, self.frame, own)
+        links = modal_links(robot, layout, parameters, functions, self.stiffened, self.frame, own)
         links = FramedLinks(links) if self.frame else links
         return ChainModel(robot, self, layout, parameters, links)
 
@@ -171,7 +179,7 @@ class ScrewSynthesis(AbstractFormulation):
 
         Linear strain has no centrifugal stiffening.
         """
-        if self.stiffening or not isinstance(model.links, ModalLinks | FramedLinks):
+        if self.stiffened or not isinstance(model.links, ModalLinks | FramedLinks):
             return []
         speed = np.linalg.norm(np.asarray(traj.velocity)[..., 0, 3:], axis=-1)  # at the bases
         speed = np.nanmax(speed.reshape(-1, speed.shape[-1]), axis=0, initial=0.0)
@@ -187,6 +195,6 @@ class ScrewSynthesis(AbstractFormulation):
                     f"links.{name} turned at {speed[stage.link]:.3g} rad/s, its first bending "
                     f"frequency is {first:.3g} rad/s: linear strain has no centrifugal stiffening "
                     f"and makes that frequency about {50 * ratio:.2g} % too low. Use "
-                    "ScrewSynthesis(stiffening=True)."
+                    "ScrewSynthesis() with stiffening, its default."
                 )
         return found

@@ -16,8 +16,9 @@ from flexjax.formulation.screw_synthesis._link import (
     LEVI_CIVITA,
     Integrals,
     ModalLinks,
-    Stretch,
+    Points,
     fields,
+    shortening,
 )
 from flexjax.mechanism import beam_properties, inertia_tensor, link_quadrature
 from flexjax.mechanism._grouping import vmap_groups
@@ -57,9 +58,8 @@ def _damping(
     Mee: Float[Array, "m m"],
     K: Float[Array, "m m"],
     mass_of_beam: Float[Array, "m m"],
-    modal: np.ndarray,
 ):
-    """D from strain rate, mass and modal damping, the latter of the coordinates ``modal``."""
+    """D from strain rate, mass and modal damping."""
     damping, D = link.damping, jnp.zeros_like(K)
     if damping is None:
         return D
@@ -69,10 +69,9 @@ def _damping(
         D = D + damping.mass * mass_of_beam
     if damping.modal is not None:
         # 2 zeta omega of every clamped mode: M^1/2 (M^-1/2 K M^-1/2)^1/2 M^1/2.
-        block = np.ix_(modal, modal)
-        root = matrix_root(Mee[block])
+        root = matrix_root(Mee)
         back = jnp.linalg.inv(root)
-        D = D.at[block].add(2 * damping.modal * root @ matrix_root(back @ K[block] @ back.T) @ root)
+        D = D + 2 * damping.modal * root @ matrix_root(back @ K @ back.T) @ root
     return D
 
 
@@ -83,8 +82,8 @@ def link_integrals(
     points: int,
     stiffening: bool,
     origin: float,
-) -> tuple[Integrals, Stretch | None]:
-    """Integrals of one link with its payloads.
+) -> tuple[Integrals, Points | None]:
+    """Integrals of one link with its payloads, and its mass points with stiffening.
 
     A payload is a point with rotary inertia that moves as the section does, to first order in the
     rotation.
@@ -111,9 +110,7 @@ def link_integrals(
     K = jnp.einsum("kx,kxi,kxj->ij", rigidity, f.Psi_x, f.Psi_x)
     axial = jnp.einsum("k,ki,kj->ij", w * props.EA, f.Phi_x[:, 0], f.Phi_x[:, 0])
     Mee = jnp.einsum("k,kxi,kxj->ij", mu, Phi, Phi) + jnp.einsum("kxi,kxy,kyj->ij", Psi, J, Psi)
-    # With stiffening, Stretch resists the axial strain; axial coordinates have no modes then.
-    K = K if stiffening else K + axial
-    modal = np.flatnonzero(np.array(basis.direction) != 0) if stiffening else np.arange(K.shape[0])
+    K = K + axial
     integrals = Integrals(
         m0=jnp.sum(mu),
         c0=mu @ r0,
@@ -125,15 +122,14 @@ def link_integrals(
         JPsi=jnp.einsum("kxy,kyj->xj", J, Psi),
         Mee=Mee,
         K=K,
-        D=_damping(link, Mee, K, of_beam, modal),
+        D=_damping(link, Mee, K, of_beam),
     )
     if not stiffening:
         return integrals, None
-    damping = link.damping
-    tau = 0.0 if damping is None or damping.strain_rate is None else damping.strain_rate
-    EA = w * props.EA
-    stretch = Stretch(EA, tau * EA, f.Phi_x[:, 0], f.Phi_x[:, 1], f.Phi_x[:, 2])
-    return integrals, stretch
+    stations = jnp.concatenate([s, *(p.s[None] for p in payloads)])
+    back = lambda x: shortening(basis, L, x, origin)
+    Mxx = jnp.einsum("k,ki,kj->ij", mu, Phi[:, 0], Phi[:, 0])
+    return integrals, Points(mu, r0, Phi, jax.vmap(back)(stations), back(jnp.ones_like(L)), Mxx)
 
 
 def own_modes(
@@ -187,24 +183,26 @@ def modal_links(
     Stages without a flexible link have zeros and unit masses. ``own``: number of modes of each
     direction that each link has of its own, within the span of ``basis``.
     """
-    degree = basis.series.shape[2]
-    # Exact for polynomials on tapered sections; the quartic energy of stiffening needs more.
-    points = min(2 * degree + 2, 48) if stiffening else degree + 3
+    points = basis.series.shape[2] + 3  # exact for polynomials on tapered sections
     flexible = tuple(n > 0 for n in layout.shapes)
     elastic = [robot.links[s.link] for s, on in zip(layout.stages, flexible, strict=True) if on]
-    stations = points * max(max(len(link.pieces), 1) for link in elastic)
+    loaded = [sum(p.link == link.name for p in robot.payloads) for link in elastic]
+    stations = max(
+        points * max(len(link.pieces), 1) + n for link, n in zip(elastic, loaded, strict=True)
+    )
     one = jnp.ones((), robot.gravity.dtype)
 
     def numbers(on: bool, parts):
         link, payloads, hub, screw = parts
         functions = basis if own is None else own_modes(link, payloads, hub, screw, basis, own)
-        integrals, stretch = link_integrals(link, payloads, functions, points, stiffening, origin)
-        if stretch is not None:
-            padding = lambda x: jnp.pad(x, [(0, stations - x.shape[0])] + [(0, 0)] * (x.ndim - 1))
-            stretch = jtu.tree_map(padding, stretch)
+        integrals, own_points = link_integrals(
+            link, payloads, functions, points, stiffening, origin
+        )
+        if own_points is not None:
+            own_points = _padded(own_points, stations)
         if on:
-            return integrals, stretch, link.length, functions
-        return *_resting(integrals, stretch), one, functions
+            return integrals, own_points, link.length, functions
+        return *_resting(integrals, own_points), one, functions
 
     items = []
     for i, (s, on) in enumerate(zip(layout.stages, flexible, strict=True)):
@@ -214,16 +212,22 @@ def modal_links(
         )
         parts = (dataclasses.replace(link, name=""), payloads)
         items.append((on, (*parts, parameters.inertia[i], parameters.screw[i])))
-    integrals, stretch, length, functions = vmap_groups(numbers, items)
+    integrals, mass_points, length, functions = vmap_groups(numbers, items)
     end = jax.vmap(lambda f, L: fields(f, L, one))(functions, length)
-    return ModalLinks(integrals, length, end, functions, flexible, stretch, origin)
+    return ModalLinks(integrals, length, end, functions, flexible, mass_points, origin)
 
 
-def _resting(integrals: Integrals, stretch: Stretch | None) -> tuple[Integrals, Stretch | None]:
+def _padded(p: Points, count: int) -> Points:
+    """``p`` with massless points up to ``count``."""
+    more = lambda x: jnp.pad(x, [(0, count - x.shape[0])] + [(0, 0)] * (x.ndim - 1))
+    return Points(more(p.mass), more(p.r0), more(p.Phi), more(p.g), p.end, p.Mxx)
+
+
+def _resting(integrals: Integrals, points: Points | None) -> tuple[Integrals, Points | None]:
     """Zeros with a unit mass matrix, for padded coordinates."""
-    zeros, stretch = jtu.tree_map(jnp.zeros_like, (integrals, stretch))
+    zeros, points = jtu.tree_map(jnp.zeros_like, (integrals, points))
     unit = jnp.eye(zeros.Mee.shape[0], dtype=zeros.Mee.dtype)
-    return eqx.tree_at(lambda i: i.Mee, zeros, unit), stretch
+    return eqx.tree_at(lambda i: i.Mee, zeros, unit), points
 
 
 def lowest_bending(links: ModalLinks | FramedLinks, stage: int) -> float:

@@ -15,8 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Scalar, ScalarLike
-from flexjax.mechanism import Curve
-from flexjax.mechanism.chain import AbstractLinks, Bent, Eta, Mass, MotionPair, Tip, Twists
+from flexjax.mechanism.chain import AbstractLinks, Eta, Mass, MotionPair, Tip, Twists
 from flexjax.numerics.beam import ShapeFunctions
 from flexjax.numerics.linalg import mm, mtv, mv
 from flexjax.numerics.screw import se3
@@ -68,28 +67,52 @@ class Integrals(eqx.Module):
     D: Float[Array, "B m m"]
 
 
-class Stretch(eqx.Module):
-    """Data of geometric stiffening at the quadrature stations (B, k).
+class Points(eqx.Module):
+    """Mass points of links that shorten as they bend, at quadrature stations and payloads (B, k).
 
-    Axial stiffness and damper times weight, and slopes u', v', w' per coordinate.
+    A point moves back along the link by eta^T g eta / 2.
     """
 
-    EA: Float[Array, "B k"]
-    damper: Float[Array, "B k"]
-    u: Float[Array, "B k m"]
-    v: Float[Array, "B k m"]
-    w: Float[Array, "B k m"]
+    mass: Float[Array, "B k"]
+    r0: Float[Array, "B k 3"]
+    Phi: Float[Array, "B k 3 m"]
+    g: Float[Array, "B k m m"]  # int v' v'^T + w' w'^T from the frame to the point
+    end: Float[Array, "B m m"]  # the same to the tip
+    Mxx: Float[Array, "B m m"]  # the part of Mee by the linear motion along the link
 
-    def strain(self, eta: Eta):
-        """Axial strain u' + (v'^2 + w'^2)/2, and its gradient (B, k, m)."""
-        u, v, w = (jnp.einsum("bkm,bm->bk", x, eta) for x in (self.u, self.v, self.w))
-        return u + 0.5 * (v**2 + w**2), self.u + v[:, :, None] * self.v + w[:, :, None] * self.w
+    def at(self, eta: Eta) -> tuple[Float[Array, "B k 3"], Float[Array, "B k 3 m"]]:
+        """Positions, and their derivatives with respect to the shape."""
+        slope = self.along(eta)
+        linear = jnp.sum(self.Phi * eta[:, None, None, :], axis=3)
+        back = 0.5 * jnp.sum(slope * eta[:, None, :], axis=2)
+        ahead = jnp.asarray(np.array([1.0, 0.0, 0.0]), eta.dtype)
+        r = self.r0 + linear - back[:, :, None] * ahead[None, None]
+        return r, self.Phi - ahead[None, None, :, None] * slope[:, :, None, :]
+
+    def along(self, x: Eta) -> Float[Array, "B k m"]:
+        """g x."""
+        return jnp.einsum("bkij,bj->bki", self.g, x)
+
+
+def shortening(
+    basis: ShapeFunctions, length: Scalar, s: ScalarLike, origin: float
+) -> Float[Array, "m m"]:
+    """int v' v'^T + w' w'^T from the station ``origin`` to ``s``."""
+    nodes, weights = np.polynomial.legendre.leggauss(min(basis.series.shape[2], 24))
+    span = s - origin
+    f1 = jax.vmap(lambda x: basis(origin + span * x)[1])(
+        jnp.asarray(0.5 * (nodes + 1), length.dtype)
+    )
+    direction = np.array(basis.direction, int)
+    bends = np.isin(direction, (1, 2)) & (direction[:, None] == direction[None, :])
+    square = jnp.einsum("k,ki,kj->ij", jnp.asarray(0.5 * weights, length.dtype), f1, f1)
+    return jnp.where(bends, span / length * square, 0.0)
 
 
 class ModalLinks(AbstractLinks):
     """Links in modal coordinates with frames at the station ``origin``.
 
-    ``stretch`` is None for the paper's linear strain.
+    ``points`` is None for the paper's linear motion of sections.
     """
 
     integrals: Integrals
@@ -97,7 +120,7 @@ class ModalLinks(AbstractLinks):
     end: Fields  # at the tips, stacked
     basis: ShapeFunctions  # of every link, stacked
     flexible: tuple[bool, ...] = eqx.field(static=True)
-    stretch: Stretch | None = None
+    points: Points | None = None
     origin: float = eqx.field(static=True, default=0.0)
 
     def _position(self, eta: Eta):
@@ -121,14 +144,25 @@ class ModalLinks(AbstractLinks):
 
     def mass(self, eta: Eta) -> Mass:
         i = self.integrals
-        c, V, Q = self._position(eta)
+        C1, ee = i.C1, i.Mee
+        if self.points is None:
+            c, V, Q = self._position(eta)
+        else:
+            p = self.points
+            r, D = p.at(eta)
+            heavy = p.mass[:, :, None] * r
+            c, Q = jnp.sum(heavy, axis=1), jnp.einsum("bkx,bky->bxy", heavy, r)
+            C1 = jnp.einsum("bk,bkxj->bxj", p.mass, D)
+            V = jnp.einsum("bkx,bkyj->bxyj", heavy, D)
+            along = D[:, :, 0]
+            ee = ee - p.Mxx + jnp.einsum("bki,bkj->bij", p.mass[:, :, None] * along, along)
         lever = jax.vmap(se3.skew)(c)
         eye = i.m0[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None]
         top = jnp.concatenate([eye, -lever], axis=2)
         bottom = jnp.concatenate([lever, self._moment(Q)], axis=2)
         angular = jnp.einsum("axy,bxyj->baj", jnp.asarray(LEVI_CIVITA, eta.dtype), V) + i.JPsi
         zz = jnp.concatenate([top, bottom], axis=1)
-        return Mass(zz, jnp.concatenate([i.C1, angular], axis=1), i.Mee)
+        return Mass(zz, jnp.concatenate([C1, angular], axis=1), ee)
 
     def apply(self, mass: Mass, x: Eta) -> Eta:
         return mv(mass.ee, x)
@@ -136,6 +170,8 @@ class ModalLinks(AbstractLinks):
     def kinetic_gradient(self, eta: Eta, motions: MotionPair) -> Eta:
         # Written out, because gradients through a run differentiate it twice more. Sums over k
         # combine one motion with the other.
+        if self.points is not None:
+            return self._gradient_of_points(eta, motions)
         i, eps = self.integrals, jnp.asarray(LEVI_CIVITA, eta.dtype)
         _, V, _ = self._position(eta)
         z, rate = motions
@@ -151,7 +187,26 @@ class ModalLinks(AbstractLinks):
             + jnp.einsum("bxyij,bxyj->bi", i.A2, angular)
         )
 
+    def _gradient_of_points(self, eta: Eta, motions: MotionPair) -> Eta:
+        p = self.points
+        assert p is not None  # asked only of links with points
+        r, D = p.at(eta)
+        u, w = motions.z[:, :, None, :3], motions.z[:, :, None, 3:]
+        w = jnp.broadcast_to(w, (2, *r.shape))
+        v = (
+            u
+            + jnp.cross(w, jnp.broadcast_to(r, w.shape))
+            + jnp.einsum("bkxj,ibj->ibkx", D, motions.rate)
+        )
+        # Sums over i combine one motion with the other.
+        momentum = p.mass[None, :, :, None] * v[::-1]
+        across = jnp.sum(jnp.cross(momentum, w), axis=0)
+        back = jnp.einsum("ibk,bkmn,ibn->bm", momentum[..., 0], p.g, motions.rate)
+        return 0.5 * (jnp.einsum("bkx,bkxj->bj", across, D) - back)
+
     def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
+        if self.points is not None:
+            return self._bias_of_points(eta, rate, z)
         i = self.integrals
         c, V, Q = self._position(eta)
         u, w = z[:, :3], z[:, 3:]
@@ -172,52 +227,37 @@ class ModalLinks(AbstractLinks):
         coriolis = 2 * jnp.einsum("axy,ba,bxyij,bi->bj", eps, w, i.A2, rate)
         return jnp.concatenate([force, moment], axis=1), mtv(i.C1, a0) + spin + coriolis
 
+    def _bias_of_points(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
+        p, i = self.points, self.integrals
+        assert p is not None  # asked only of links with points
+        r, D = p.at(eta)
+        u, w = z[:, None, :3], z[:, None, 3:]
+        r_rate = jnp.einsum("bkxj,bj->bkx", D, rate)
+        jolt = -jnp.sum(p.along(rate) * rate[:, None, :], axis=2)
+        w = jnp.broadcast_to(w, r.shape)
+        acc = jnp.cross(w, u + jnp.cross(w, r) + 2 * r_rate)
+        force = p.mass[:, :, None] * acc.at[:, :, 0].add(jolt)
+        spin = z[:, 3:]
+        rotary = jnp.cross(spin, mv(i.J, spin) + mv(i.JPsi, rate))
+        moment = jnp.sum(jnp.cross(r, force), axis=1) + rotary
+        shape = jnp.einsum("bkx,bkxj->bj", force, D)
+        return jnp.concatenate([jnp.sum(force, axis=1), moment], axis=1), shape
+
     # --- elasticity
     def elastic_energy(self, eta: Eta) -> Float[Array, " B"]:
-        energy = 0.5 * jnp.einsum("bi,bij,bj->b", eta, self.integrals.K, eta)
-        if self.stretch is not None:
-            strain, _ = self.stretch.strain(eta)
-            energy = energy + 0.5 * jnp.sum(self.stretch.EA * strain**2, axis=1)
-        return energy
+        return 0.5 * jnp.einsum("bi,bij,bj->b", eta, self.integrals.K, eta)
 
     def elastic_force(self, eta: Eta) -> Eta:
-        force = mv(self.integrals.K, eta)
-        if self.stretch is not None:
-            strain, slope = self.stretch.strain(eta)
-            force = force + jnp.einsum("bk,bkm->bm", self.stretch.EA * strain, slope)
-        return force
+        return mv(self.integrals.K, eta)
 
     def damping_force(self, eta: Eta, rate: Eta) -> Eta:
-        force = mv(self.integrals.D, rate)
-        if self.stretch is not None:
-            # The rate of the whole strain: the material does not resist the shortening in u'.
-            _, slope = self.stretch.strain(eta)
-            stress = self.stretch.damper * jnp.einsum("bkm,bm->bk", slope, rate)
-            force = force + jnp.einsum("bk,bkm->bm", stress, slope)
-        return force
-
-    def _damper(self, eta: Eta):
-        """Damping matrix (B, m, m)."""
-        if self.stretch is None:
-            return self.integrals.D
-        _, slope = self.stretch.strain(eta)
-        return self.integrals.D + jnp.einsum("bk,bki,bkj->bij", self.stretch.damper, slope, slope)
-
-    def stiffness(self, eta: Eta):
-        """Tangent stiffness (B, m, m), without compression, which could make it indefinite."""
-        if self.stretch is None:
-            return self.integrals.K
-        g = self.stretch
-        strain, slope = g.strain(eta)
-        tension = g.EA * jnp.maximum(strain, 0.0)
-        across = sum(jnp.einsum("bk,bki,bkj->bij", tension, x, x) for x in (g.v, g.w))
-        return self.integrals.K + jnp.einsum("bk,bki,bkj->bij", g.EA, slope, slope) + across
+        return mv(self.integrals.D, rate)
 
     # --- solves with Mee: positive definite, small and dense
     def factor(self, eta: Eta, mass: Mass, cv: ScalarLike | None, cq: ScalarLike | None):
         matrix = mass.ee
         if cq is not None and cv is not None:
-            matrix = matrix + cv * self._damper(eta) + cq * self.stiffness(eta)
+            matrix = matrix + cv * self.integrals.D + cq * self.integrals.K
         # The inverse: a step uses it several times, and products fuse, unlike triangular solves.
         eye = jnp.eye(matrix.shape[1], dtype=matrix.dtype)
         inverse = jax.vmap(lambda L: jax.scipy.linalg.cho_solve((L, True), eye))
@@ -226,47 +266,53 @@ class ModalLinks(AbstractLinks):
     def solve(self, factors: PyTree, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
         return mm(factors, rhs)
 
-    def shaped(self, eta: Eta, bent: Bent, curve: Curve) -> Float[Array, " m"]:
-        own = super().shaped(eta, bent, curve)
-        axial = np.flatnonzero(np.array(self.basis.direction) == 0)
-        if self.stretch is None or not len(axial):
-            return own
-        # A link that bends without stretching shortens.
-        s, w = bent.quadrature()
-        basis = jax.tree_util.tree_map(lambda x: x[bent.stage], self.basis)
-        slopes = jax.vmap(lambda s: fields(basis, bent.length, s).Phi_x)(jnp.asarray(s, own.dtype))
-        back = -0.5 * jnp.sum((slopes[:, 1:] @ own) ** 2, axis=1)
-        u = slopes[:, 0, axial]
-        weighted = jnp.asarray(w, own.dtype)[:, None] * u
-        return own.at[axial].set(jnp.linalg.solve(weighted.T @ u, weighted.T @ back))
-
     # --- sections
-    def _turned(self, f: Fields, eta: Eta, s: Float[Array, " B"]) -> Tip:
-        """Sections with fields ``f`` (stacked); identity for rigid links."""
+    def _back(self, eta: Eta, s: Float[Array, " B"]) -> Float[Array, "B m m"] | None:
+        """Shortening up to the stations ``s``, one on every link."""
+        if self.points is None:
+            return None
+        on = jnp.asarray(self.flexible, eta.dtype)[:, None, None]
+        return on * jax.vmap(lambda f, L, s: shortening(f, L, s, self.origin))(
+            self.basis, self.length, s
+        )
 
-        def one(f, eta, ahead, on):
+    def _turned(
+        self, f: Fields, eta: Eta, s: Float[Array, " B"], g: Float[Array, "B m m"] | None
+    ) -> Tip:
+        """Sections with fields ``f`` and shortening ``g``; identity for rigid links."""
+
+        def one(f, eta, ahead, on, g):
             theta = on * (f.Psi @ eta)
             E = se3.rotation_exp(theta)
-            S = jnp.concatenate([E.T @ f.Phi, se3.so3_dexp(theta) @ f.Psi])
-            return Tip(se3.Pose(E, on * (f.Phi @ eta).at[0].add(ahead)), on * S)
+            Phi, r = f.Phi, on * (f.Phi @ eta).at[0].add(ahead)
+            if g is not None:
+                back = g @ eta
+                Phi, r = Phi.at[0].add(-back), r.at[0].add(-0.5 * jnp.dot(back, eta))
+            S = jnp.concatenate([E.T @ Phi, se3.so3_dexp(theta) @ f.Psi])
+            return Tip(se3.Pose(E, r), on * S)
 
         ahead = self.length * (s - self.origin)
-        return jax.vmap(one)(f, eta, ahead, jnp.asarray(self.flexible, eta.dtype))
+        return jax.vmap(one)(f, eta, ahead, jnp.asarray(self.flexible, eta.dtype), g)
 
     def section(self, eta: Eta, s: Float[Array, " B"]) -> Tip:
-        return self._turned(jax.vmap(fields)(self.basis, self.length, s), eta, s)
+        f = jax.vmap(fields)(self.basis, self.length, s)
+        return self._turned(f, eta, s, self._back(eta, s))
 
     def tip(self, eta: Eta) -> Tip:
-        return self._turned(self.end, eta, jnp.ones_like(self.length))
+        g = None if self.points is None else self.points.end
+        return self._turned(self.end, eta, jnp.ones_like(self.length), g)
 
     def strain(
         self, eta: Eta, s: Float[Array, " B"]
     ) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
         def one(eta, basis, length, s):
             f = fields(basis, length, s)
-            slope = f.Phi_x @ eta
-            axial = slope[0] if self.stretch is None else slope[0] + 0.5 * jnp.sum(slope[1:] ** 2)
-            zero = jnp.zeros(2, eta.dtype)
-            return f.Phi @ eta, jnp.concatenate([axial[None], zero, f.Psi_x @ eta])
+            axial, zero = (f.Phi_x @ eta)[:1], jnp.zeros(2, eta.dtype)
+            return f.Phi @ eta, jnp.concatenate([axial, zero, f.Psi_x @ eta])
 
-        return jax.vmap(one)(eta, self.basis, self.length, s)
+        deflection, strains = jax.vmap(one)(eta, self.basis, self.length, s)
+        g = self._back(eta, s)
+        if g is None:
+            return deflection, strains
+        back = 0.5 * jnp.sum(eta * mv(g, eta), axis=1)
+        return deflection.at[:, 0].add(-back), strains

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
-from flexjax.formulation._base import AbstractFormulation, AbstractModel, refuse
+from flexjax.formulation._base import AbstractFormulation, AbstractModel, check_variant, refuse
 from flexjax.formulation.transfer_matrix._chain import LINEARISATIONS
 from flexjax.formulation.transfer_matrix._layout import Layout, chain_layout, joint_tables
 from flexjax.formulation.transfer_matrix._link import Chain, build_chain
@@ -28,7 +28,7 @@ from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
 from flexjax.robot import Robot
 
-VARIANTS = {"acceleration": LINEARISATIONS, "paper": PAPER_LINEARISATIONS}
+VARIANTS = {"complete": LINEARISATIONS, "paper": PAPER_LINEARISATIONS}
 
 
 class TransferMatrix(AbstractFormulation):
@@ -40,7 +40,7 @@ class TransferMatrix(AbstractFormulation):
         chain: "riccati" (linear cost, keeps all digits), "parallel" (the same by associative scans,
             for GPUs), or "product" (the published product of matrices, which loses digits at small
             steps).
-        variant: "acceleration", or "paper", the published method: positions instead of
+        variant: "complete", or "paper", the published method: positions instead of
             accelerations, by default without half springs and rotary inertia. It diverges with
             (beta, gamma) = (1/4, 1/2); use, for example, (0.3, 0.5).
         half_springs: springs of the half segments at both ends of a link. They give second order in
@@ -67,15 +67,14 @@ class TransferMatrix(AbstractFormulation):
     beta: float = eqx.field(static=True, default=0.25)
     gamma: float = eqx.field(static=True, default=0.5)
     chain: str = eqx.field(static=True, default="riccati")
-    variant: str = eqx.field(static=True, default="acceleration")
+    variant: str = eqx.field(static=True, default="complete")
     half_springs: bool | None = eqx.field(static=True, default=None)
     rotary: bool | None = eqx.field(static=True, default=None)
     linearisation: str | None = eqx.field(static=True, default=None)
     passes: int | None = eqx.field(static=True, default=None)
 
     def __check_init__(self):
-        if self.variant not in VARIANTS:
-            raise ValueError(f"variant: {self.variant!r}; expected one of {', '.join(VARIANTS)}.")
+        check_variant(self.variant)
         known = VARIANTS[self.variant]
         if self.linearisation not in (None, *known):
             raise ValueError(
@@ -160,7 +159,7 @@ class TransferMatrix(AbstractFormulation):
 def spatial_refusals(method: TransferMatrix, robot: Robot) -> list[str]:
     """What a planar chain supports and a spatial one does not."""
     faults = []
-    for field, wanted in (("variant", "acceleration"), ("chain", "riccati")):
+    for field, wanted in (("variant", "complete"), ("chain", "riccati")):
         if getattr(method, field) != wanted:
             faults.append(
                 f"{field}: {getattr(method, field)}; expected {wanted} for a robot in space"
@@ -201,7 +200,7 @@ class TransferMatrixModel(AbstractModel):
         faults = method.drive_refusals(robot, drive)
         refuse(method, f"this drive of the robot {robot.name!r}", faults, robot, drive)
         linearisation = LINEARISATIONS[0]
-        if method.variant == "acceleration" and method.linearisation is not None:
+        if method.variant == "complete" and method.linearisation is not None:
             linearisation = method.linearisation
         return (PlanarTerm if robot.planar else SpatialTerm)(
             robot=robot,
@@ -216,7 +215,7 @@ class TransferMatrixModel(AbstractModel):
 
     def term(self, drive: Drive) -> PlanarTerm | SpatialTerm | PaperTerm:
         method, term = self.formulation, self.chain_term(drive)
-        if method.variant == "acceleration" or not isinstance(term, PlanarTerm):
+        if method.variant == "complete" or not isinstance(term, PlanarTerm):
             return term
         linearisation = method.linearisation or PAPER_LINEARISATIONS[0]
         passes = method.passes or (2 if linearisation == "newton" else 1)

@@ -4,6 +4,8 @@ Geometry and inertia come from the robot in space; a planar chain keeps x, y and
 z.
 """
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -24,6 +26,7 @@ from flexjax.mechanism import (
     rigid_inertia,
     rotation_axis,
 )
+from flexjax.mechanism._grouping import vmap_groups
 from flexjax.numerics.screw import Plane, Space, se3
 from flexjax.robot import Joint, Link, Payload, Robot
 
@@ -201,14 +204,31 @@ def stacked(parts: list[Bodies]) -> Bodies:
     return jax.tree.map(lambda *x: jnp.concatenate(x), *parts)
 
 
+def elastic_bodies(robot: Robot, layout: Layout, rotary: bool) -> dict[int, Bodies]:
+    """Segments of every elastic link, by the link; equal links are computed side by side."""
+    found = {}
+    spans = [s for s in layout.spans if not s.rigid]
+    for count in sorted({s.count for s in spans}):
+        links = [s.link for s in spans if s.count == count]
+        items = [(None, dataclasses.replace(robot.links[i], name="")) for i in links]
+        one = lambda _, link, n=count: segment_bodies(link, n, rotary, layout.planar)
+        together = vmap_groups(one, items)
+        found |= {i: jax.tree.map(lambda x, k=k: x[k], together) for k, i in enumerate(links)}
+    return found
+
+
 def link_bodies(
-    robot: Robot, joint: Joint, count: int, *, rotary: bool, hub: bool, planar: bool
+    robot: Robot, joint: Joint, elastic: Bodies | None, *, hub: bool, planar: bool
 ) -> Bodies:
-    """Bodies of the link behind ``joint``, root to tip; ``hub``: the hub is a body of its own."""
+    """Bodies of the link behind ``joint``, root to tip: ``elastic``, or one that is rigid.
+
+    ``hub``: the hub is a body of its own.
+    """
     link = robot.links[robot.link_index(joint.child)]
-    if link.elastic:
-        bodies = segment_bodies(link, count, rotary, planar)
+    if elastic is not None:
+        bodies, count = elastic, elastic.mass.shape[0]
     else:
+        count = 1
         # The axes of the body are those of the base section.
         bodies = _rigid(
             rigid_inertia(link), centreline_pose(link, jnp.ones_like(link.length)), planar
@@ -270,13 +290,13 @@ class Chain(eqx.Module):
 def build_chain(robot: Robot, layout: Layout, rotary: bool) -> Chain:
     """Pure and traceable in the robot's leaves."""
     planar, like = layout.planar, robot.gravity
+    elastic = elastic_bodies(robot, layout, rotary)
     bodies = stacked(
         [
             link_bodies(
                 robot,
                 robot.joints[s.joint],
-                s.count,
-                rotary=rotary,
+                elastic.get(s.link),
                 hub=s.start > s.first,
                 planar=planar,
             )

@@ -99,8 +99,10 @@ class AbstractMovingChain(AbstractLagrangianTerm):
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         return coordinates.motor_side(self.layout.coordinates, y.mech.q, y.mech.v)
 
-    def next_memory(self, t0: ScalarLike, t1: ScalarLike, y: State) -> PyTree:
-        memory = super().next_memory(t0, t1, y)
+    def next_memory(
+        self, t0: ScalarLike, t1: ScalarLike, y: State, strains: PyTree = None
+    ) -> PyTree:
+        memory = super().next_memory(t0, t1, y, strains)
         sides = joint_sides(self.layout.coordinates, y.mech.q, y.mech.v)
         return advanced_bristles(self.parameters.hardware, memory, *sides)
 

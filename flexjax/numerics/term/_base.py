@@ -108,9 +108,12 @@ class AbstractTerm(diffrax.AbstractTerm):
     def motor_coordinates(self, y: State) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
         """Motor-side joint coordinates and rates (D,), for sampled controllers."""
 
-    def next_memory(self, t0: ScalarLike, t1: ScalarLike, y: State) -> PyTree:
-        """The memory with which the step from t0 to t1 runs: sampled controllers measure ``y``."""
-        return self.drive.sample(t0, t1, *self.motor_coordinates(y), y.memory)
+    def next_memory(
+        self, t0: ScalarLike, t1: ScalarLike, y: State, strains: PyTree = None
+    ) -> PyTree:
+        """The memory with which the step from t0 to t1 runs: sampled controllers measure ``y``, and
+        the ``strains`` at their gauges."""
+        return self.drive.sample(t0, t1, *self.motor_coordinates(y), y.memory, strains)
 
     @property
     def no_ode(self) -> str | None:

@@ -13,7 +13,7 @@ from flexjax.robot.parts._document import from_document, to_document
 from flexjax.robot.parts._fault import RobotError
 
 
-def load_robot(robot: str | os.PathLike) -> Robot:
+def load_robot(robot: str | os.PathLike[str]) -> Robot:
     """Load a robot from a TOML file, or an example robot by its name.
 
     All faults of the file are reported together, in one :class:`RobotError`.
@@ -60,7 +60,7 @@ def robot_to_toml(robot: Robot) -> str:
     )
 
 
-def save_robot(robot: Robot, path: str | os.PathLike) -> Path:
+def save_robot(robot: Robot, path: str | os.PathLike[str]) -> Path:
     """Write a robot file; :func:`load_robot` reads the same robot, bit for bit.
 
     The write is atomic: after a failure the old file, if any, is unchanged.

@@ -46,7 +46,7 @@ NO_COUNTERPART = {
 
 
 def load_mjcf(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     flexible: dict[str, dict] | None = None,
     gravity: Iterable[SupportsFloat] | None = None,

@@ -9,12 +9,12 @@ from flexjax.robot._examples import example_path, examples
 from flexjax.robot.parts._fault import RobotError
 
 
-def read_robot(robot: str | os.PathLike) -> dict:
+def read_robot(robot: str | os.PathLike[str]) -> dict:
     """The document of a robot file, or of an example by its name; its content is not checked."""
     return parse_robot(*read_text(robot))
 
 
-def read_text(robot: str | os.PathLike) -> tuple[str, str]:
+def read_text(robot: str | os.PathLike[str]) -> tuple[str, str]:
     """The text of a robot file, or of an example by its name, and how an error names it."""
     path, where = example_path(robot) or Path(robot), f"robot file {str(robot)!r}"
     try:

@@ -207,7 +207,7 @@ def clean(values: ArrayLike) -> list:
     return np.where(np.abs(values) < 1e-14 * max(scale, 1.0) + 1e-15 * scale, 0.0, values).tolist()
 
 
-def read_xml(path: str | os.PathLike, where: str) -> bytes:
+def read_xml(path: str | os.PathLike[str], where: str) -> bytes:
     """The content of a file of bounded size."""
     try:
         return read_bounded(Path(path), where)

@@ -39,7 +39,7 @@ UP = (0.0, 0.0, -9.81)  # in URDF the z axis points up
 
 
 def load_urdf(
-    path: str | os.PathLike,
+    path: str | os.PathLike[str],
     *,
     flexible: dict[str, dict] | None = None,
     gravity: Iterable[SupportsFloat] | None = None,

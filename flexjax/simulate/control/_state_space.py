@@ -167,7 +167,9 @@ def _label(name: str) -> str:
     return name.replace(".", "_")
 
 
-def write_mat(system: Matrices, names: dict[str, Sequence[str]], path: str | os.PathLike) -> Path:
+def write_mat(
+    system: Matrices, names: dict[str, Sequence[str]], path: str | os.PathLike[str]
+) -> Path:
     """Write the matrices and names to a MAT file (version 5)."""
     import scipy.io
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from flexjax._html import bars, block
 from flexjax.formulation import AbstractModel
 from flexjax.study.free import FreeLike
 from flexjax.study.identify._identify import identify
@@ -82,6 +83,11 @@ class ModelComparison:
             found = self.best.result
             lines += [f"{self.best.name}: not determined: {text}" for text in found.unseen]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return block(
+            str(self), bars({row.name: row.score for row in self.rows}, "fit left out [%]")
+        )
 
 
 def _mean(fits: dict[str, float]) -> str:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax._compile import filter_jit
+from flexjax._html import bars, block
 from flexjax._types import NumbersLike
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel
@@ -55,6 +56,9 @@ class Design(NamedTuple):
             for c in self.candidates
         ]
         return "\n".join([head, *rows])
+
+    def _repr_html_(self) -> str:
+        return block(str(self), bars({c.name: c.score for c in self.candidates}, "score"))
 
 
 def design(

@@ -53,7 +53,7 @@ def identify(
     reweight: int = 2,
     seed: int = 0,
     progress: bool = False,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> Identification:
     """Estimate parameters of a robot (its drive, sensors, start) from measured data.
 
@@ -197,7 +197,7 @@ def _searcher(
     atol: float,
     batch: int | None,
     seed: int,
-    checkpoint: str | os.PathLike | None,
+    checkpoint: str | os.PathLike[str] | None,
 ):
     if method == "lm":
         if batch is not None:
@@ -316,7 +316,7 @@ def _finish(
     outer = np.outer(slope, slope)
     validated = ()
     if checked is not None:
-        predicted = predict_validation(checked, checks, par, fit.z)
+        predicted = predict_validation(checked, checks, problem, measured, fit.z)
         validated = _compare(checked, checks, predicted)
     return Identification(
         names=par.names,

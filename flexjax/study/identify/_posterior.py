@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax._compile import filter_jit
+from flexjax._html import block, curves
 from flexjax.study.identify._result import Identification
 from flexjax.study.identify.fit._problem import residuals
 from flexjax.study.identify.uncertainty._statistics import noise_factors, row_scale, rows_of
@@ -35,6 +36,14 @@ class Posterior(NamedTuple):
             )
         ]
         return "\n".join([f"{'parameter':<36}{'mean':>14}{'std. dev.':>12}   95 % interval", *rows])
+
+    def _repr_html_(self) -> str:
+        flat = self.values.reshape(-1, self.values.shape[-1])
+        draws = np.arange(len(flat))
+        pictures = [
+            curves(draws, {name: flat[:, k]}, "draw", name) for k, name in enumerate(self.names[:4])
+        ]
+        return block(str(self), *pictures)
 
 
 def sample_posterior(

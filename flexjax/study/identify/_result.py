@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import stdtrit
 
+from flexjax._html import block, curves
 from flexjax.formulation import AbstractModel
 from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.uncertainty._bootstrap import Bootstrap, repeat
@@ -207,6 +208,17 @@ class Identification:
                 "(intervals(robust=True) allows for it)"
             )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        pictures = []
+        for c in (*self.training, *self.validation)[:2]:
+            if isinstance(c.data, Experiment):
+                name, measured = next(iter(c.data.sensors.items()))
+                both = {f"{name}, measured": measured, "predicted": np.asarray(c.predicted[name])}
+                pictures.append(curves(c.data.ts, both, "time [s]", f"{c.data.name}"))
+        steps = np.arange(len(self.history))
+        found = {"loss": np.asarray(self.history, float)}
+        return block(str(self), *pictures, curves(steps, found, "iteration", "loss"))
 
     def _fit_lines(self) -> list[str]:
         lines = []

@@ -61,7 +61,7 @@ def build_problem(
             free = [*inner_values(robot, drive, start, goal, knots), *given]
     elif free is None:
         raise ValueError(
-            "free: none; expected the free numbers of the given drive, e.g. "
+            "free: none; expected the free parameters of the given drive, e.g. "
             "'drive.joints.*.signal.values'. Without a drive, B-splines are made."
         )
     drive.check(robot)

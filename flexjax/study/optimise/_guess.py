@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def first_guess(
-    problem: Problem, guess: "Optimisation | None", checkpoint: str | os.PathLike | None
+    problem: Problem, guess: "Optimisation | None", checkpoint: str | os.PathLike[str] | None
 ) -> np.ndarray:
     """The first point of a search."""
     par, span = problem.parameters, problem.duration
@@ -32,7 +32,7 @@ def first_guess(
         return x
     if tuple(names) != par.names:
         raise ValueError(
-            f"{where}: free numbers {', '.join(names)[:80]}; expected those of this move, "
+            f"{where}: free parameters {', '.join(names)[:80]}; expected those of this move, "
             f"{', '.join(par.names)[:80]}. Give another file, or delete it."
         )
     x[:-1] = np.asarray(par.inverse(jnp.asarray(values)))
@@ -44,7 +44,7 @@ def first_guess(
 
 
 def writer(
-    problem: Problem, checkpoint: str | os.PathLike | None
+    problem: Problem, checkpoint: str | os.PathLike[str] | None
 ) -> Callable[[np.ndarray], None] | None:
     """A function that writes a point to the file."""
     if checkpoint is None:

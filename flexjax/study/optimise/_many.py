@@ -9,9 +9,10 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Bool, Int
 
 from flexjax._compile import filter_jit
+from flexjax._html import block, curves
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.study.free import FreeLike
@@ -19,7 +20,9 @@ from flexjax.study.optimise._build import build_problem
 from flexjax.study.optimise._optimise import INSIDE, make_result, read_method
 from flexjax.study.optimise._result import Optimisation
 from flexjax.study.optimise.problem import Minimise, Problem, Spread
-from flexjax.study.optimise.search import Iterate, Search, Setting, box, search_one
+from flexjax.study.optimise.search import Iterate, Search, Setting, box
+from flexjax.study.optimise.search._sqp import advance, begin, propose
+from flexjax.study.optimise.search._values import values_at
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -27,7 +30,7 @@ class Moves:
     """Result of :func:`flexjax.optimise_many`: arrays over the B moves; ``moves[k]`` is one of
     them as an :class:`Optimisation`.
 
-    ``values`` (B, n): free numbers ``names``; ``duration`` (B,) [s]; ``cost`` (B,): of the worst
+    ``values`` (B, n): free parameters ``names``; ``duration`` (B,) [s]; ``cost`` (B,): of the worst
     sample, relative to the first guess; ``violation`` (B,); ``kkt`` (B,); ``status``: "converged",
     "iterations", "infeasible" or "no descent" for each; ``iterations`` (B,).
     """
@@ -67,6 +70,10 @@ class Moves:
             f"{self.violation.max():.1e}, KKT {self.kkt.max():.1e}"
         )
 
+    def _repr_html_(self) -> str:
+        count = np.arange(len(self))
+        return block(str(self), curves(count, {"cost": self.cost}, "move", "relative cost"))
+
 
 def optimise_many(
     model: AbstractModel,
@@ -99,8 +106,8 @@ def optimise_many(
         spread, samples, over, free, knots, dt, steps, hold: as in :func:`optimise`.
         goals: coordinates at the end of every move.
         method: "gauss-newton" or "sqp".
-        batch: number of moves that run side by side; the batches follow one another. Larger ones
-            need more memory, and each waits for its slowest search.
+        batch: number of searches that run side by side; a search that ends makes room for the
+            next. More need more memory.
         iterations: largest number of iterations of every search.
         tolerance: change of the cost that ends a search, relative to the first guess.
 
@@ -147,6 +154,7 @@ def optimise_many(
         common,
         varying,
         setting,
+        len(problems),
         min(batch, len(problems)),
         jnp.asarray(iterations),
         jnp.asarray(tolerance),
@@ -165,22 +173,61 @@ def _split(problems: tuple[Problem, ...]) -> tuple[Problem, Problem]:
     return varying, common
 
 
+class _Queue(eqx.Module):
+    """Searches in places: each place works on one move and takes the next when that is done."""
+
+    move: Int[Array, " B"]  # of every place; the number of moves where none is left
+    begun: Bool[Array, " B"]
+    its: Iterate  # of the places
+    following: Int[Array, ""]  # the next move
+    found: Iterate  # of the moves; the last row takes what is not finished
+
+
 @filter_jit
 def _search_all(
-    common: Problem, varying: Problem, setting: Setting, batch: int, iterations: Array, least: Array
+    common: Problem,
+    varying: Problem,
+    setting: Setting,
+    count: int,
+    places: int,
+    iterations: Array,
+    least: Array,
 ) -> Iterate:
-    def one(arrays):
-        problem = eqx.combine(arrays, common)
-        x = jnp.zeros(problem.parameters.size + 1, problem.model.robot.gravity.dtype)
-        x = x.at[-1].set(1.0 if problem.duration.free else 0.0)
-        return search_one(problem, setting, x, iterations, least)
+    """All searches in one program. No place waits for the slowest search of a batch."""
+    problem_of = lambda k: eqx.combine(jtu.tree_map(lambda a: a[k], varying), common)
+    ends = jax.lax.map(lambda k: problem_of(k).ends(), jnp.arange(count))
+    low, high = (jnp.asarray(b) for b in box(common))
+    dtype = common.model.robot.gravity.dtype
+    x0 = jnp.zeros(common.parameters.size + 1, dtype)
+    x0 = x0.at[-1].set(1.0 if common.duration.free else 0.0)
 
-    # The last batch repeats moves where the number is no multiple.
-    count = jtu.tree_leaves(varying)[0].shape[0]
-    rounds = -(-count // batch)
-    order = jnp.arange(rounds * batch).reshape(rounds, batch) % count
-    found = jax.lax.map(lambda rows: jax.vmap(one)(jtu.tree_map(lambda a: a[rows], varying)), order)
-    return jtu.tree_map(lambda a: a.reshape(rounds * batch, *a.shape[2:])[:count], found)
+    def evaluate(k, x):
+        rests = jtu.tree_map(lambda a: a[k], ends)
+        return values_at(problem_of(k), rests, setting.over, setting.curved, x)
+
+    def advanced(k, it, begun):
+        step = propose(it, low, high)
+        # The first evaluation is one of the loop's, so that the simulation is compiled once.
+        new = evaluate(jnp.minimum(k, count - 1), jnp.where(begun, it.x + step.d, x0))
+        after = advance(it, step, new, least)
+        return jtu.tree_map(lambda a, b: jnp.where(begun, a, b), after, begin(x0, new))
+
+    def body(queue: _Queue) -> _Queue:
+        its = jax.vmap(advanced)(queue.move, queue.its, queue.begun)
+        ended = (its.done | (its.count >= iterations)) & (queue.move < count)
+        slot = jnp.where(ended, queue.move, count)
+        found = jtu.tree_map(lambda all, a: all.at[slot].set(a), queue.found, its)
+        new = queue.following + jnp.cumsum(ended) - 1
+        move = jnp.where(ended, jnp.minimum(new, count), queue.move)
+        return _Queue(move, ~ended, its, queue.following + jnp.sum(ended), found)
+
+    shapes = jax.eval_shape(lambda x: evaluate(0, x), x0)
+    blank = begin(x0, jtu.tree_map(lambda a: jnp.zeros(a.shape, a.dtype), shapes))
+    rows = lambda n: jtu.tree_map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), blank)
+    first = jnp.arange(places)
+    start = _Queue(first, first < 0, rows(places), jnp.asarray(places), rows(count + 1))
+    end = jax.lax.while_loop(lambda queue: jnp.any(queue.move < count), body, start)
+    return jtu.tree_map(lambda a: a[:count], end.found)
 
 
 def _moves(problems: tuple[Problem, ...], it: Iterate, over: str) -> Moves:

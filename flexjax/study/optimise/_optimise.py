@@ -17,7 +17,7 @@ from flexjax.study.free import FreeLike
 from flexjax.study.optimise._build import build_problem
 from flexjax.study.optimise._guess import first_guess, writer
 from flexjax.study.optimise._result import Optimisation, name_violation, summarise_active
-from flexjax.study.optimise.problem import Minimise, Problem, Spread, check_rest
+from flexjax.study.optimise.problem import Minimise, Problem, Spread, at_rest, check_rest
 from flexjax.study.optimise.search import METHODS, Found, Search, best_of, box
 
 INSIDE = ("gauss-newton", "sqp")  # methods that run inside jit
@@ -43,7 +43,7 @@ def optimise(
     method: str | None = None,
     starts: int = 1,
     guess: Optimisation | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     iterations: int = 200,
     tolerance: float | None = None,
     progress: bool | Callable[[str], None] = False,
@@ -73,7 +73,7 @@ def optimise(
         spread: uncertain parameters of the robot: a share of their value, or (low, high).
         samples: number of samples of the spread, the nominal robot included.
         over: "worst" minimises the cost of the worst sample, "mean" the mean.
-        free: paths of free numbers, as in :func:`identify`: ``drive.joints.*.signal.values.*``.
+        free: paths of free parameters, as in :func:`identify`: ``drive.joints.*.signal.values.*``.
             Parameters of the robot are found together with the move.
         knots: free control values of each joint.
         dt: longest step [s].
@@ -84,7 +84,7 @@ def optimise(
             the first runs inside jit; "interior-point" and "nlopt" (extra ``optimise``).
         starts: number of first guesses, all but one random, searched side by side; the best one
             continues.
-        guess: a result to start from, with the same free numbers.
+        guess: a result to start from, with the same free parameters.
         checkpoint: a file (.npz) that keeps the best move so far; an existing one is continued.
         iterations: largest number of iterations.
         tolerance: change of the cost that ends the search, relative to the first guess: of its
@@ -172,9 +172,8 @@ def make_result(problem: Problem, found: Found) -> Optimisation:
             float(duration) + step * np.arange(1, count + 1),
         ]
     )
-    traj = simulate(
-        model, drive, ts, substeps=1, start=jtu.tree_map(lambda a: a[0], state), throw=False
-    )
+    start = at_rest(model.robot, drive, jtu.tree_map(lambda a: a[0], state))
+    traj = simulate(model, drive, ts, substeps=1, start=start, throw=False)
     costs = found.point.costs
     return Optimisation(
         model=model,

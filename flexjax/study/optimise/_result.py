@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import jax.tree_util as jtu
 import numpy as np
 
 from flexjax._compile import filter_jit
+from flexjax._html import block, curves
+from flexjax._types import is_traced
 from flexjax.drive import Drive, Motion
 from flexjax.drive.signal import quintic, shape, trapezoid
 from flexjax.formulation import AbstractFormulation, AbstractModel, Start
@@ -19,7 +22,7 @@ from flexjax.robot import Robot
 from flexjax.simulate import Trajectory, modes, residual_vibration, rest, simulate
 from flexjax.study.free import Free, parameters
 from flexjax.study.optimise._table import write_table
-from flexjax.study.optimise.problem import Limit, Problem, drivable
+from flexjax.study.optimise.problem import Limit, Problem, at_rest, drivable
 from flexjax.study.optimise.search import Point
 
 BASELINES = ("quintic", "trapezoid", "zv", "zvd", "ei")
@@ -95,6 +98,21 @@ class Optimisation:
             if a.sample == 0
         ]
         return "\n".join(rows)
+
+    def _repr_html_(self) -> str:
+        traj = self.trajectory
+        if is_traced(traj.ts):
+            return block(str(self))
+        t, q, effort, tip = (np.asarray(x) for x in (traj.ts, traj.q, traj.effort, traj.tip))
+        names = [j.name for j in traj.robot.tree_joints for _ in range(j.dofs)]
+        columns = lambda x: dict(zip(names, x.T, strict=True))
+        distance = np.linalg.norm(tip - tip[-1], axis=1)
+        return block(
+            str(self),
+            curves(t, columns(q), "time [s]", "joints [rad, m]"),
+            curves(t, columns(effort), "time [s]", "efforts [N m, N]"),
+            curves(t, {"tip": distance}, "time [s]", "tip to its end [m]"),
+        )
 
     def replay(
         self,
@@ -182,7 +200,7 @@ class Optimisation:
         """Whether a usual move, as in :meth:`against`, is possible in this duration."""
         return baseline(self, move) is not None
 
-    def to_csv(self, path: str | os.PathLike, rate: float = 1000.0) -> Path:
+    def to_csv(self, path: str | os.PathLike[str], rate: float = 1000.0) -> Path:
         """Write the move for a motor controller: position, velocity, acceleration and effort.
 
         Arguments:
@@ -193,6 +211,19 @@ class Optimisation:
             The path. A joint with a Motion has the values of its motor.
         """
         return write_table(self, path, rate)
+
+    def report(self, path: str | os.PathLike, notes: tuple[str, ...] = ()) -> Path:
+        """Write figures, comparisons and both arms in motion as one page.
+
+        Arguments:
+            path: the file (.html).
+            notes: paragraphs to add below the summary, as in :func:`flexjax.move_report`.
+
+        Returns:
+            The path.
+        """
+        # By its public name: what draws pages lies above this layer.
+        return sys.modules["flexjax"].move_report(self, notes).save(path)
 
 
 def _period(res: Optimisation) -> float:
@@ -219,7 +250,7 @@ def _times(res: Optimisation, dt: float | None, after: float | None) -> np.ndarr
 
 
 def _run(model, drive, res, dt=None, after=None) -> Trajectory:
-    start = rest(model, res.start).state
+    start = at_rest(model.robot, drive, rest(model, res.start).state)
     return simulate(model, drive, _times(res, dt, after), substeps=1, start=start, stations=5)
 
 
@@ -227,8 +258,9 @@ def _run(model, drive, res, dt=None, after=None) -> Trajectory:
 def _vibration(model: AbstractModel, drive: Drive, ends: Any, ts, after, par, rows):
     def one(row, start, tip):
         robot = model.robot if par is None else par.place(model.robot, "robot", row)
+        begin = at_rest(robot, drive, start)
         traj = simulate(
-            model.rebind(robot), drive, ts, substeps=1, start=start, stations=2, throw=False
+            model.rebind(robot), drive, ts, substeps=1, start=begin, stations=2, throw=False
         )
         return residual_vibration(traj, after, rest=tip)
 
@@ -329,6 +361,6 @@ def name_violation(problem: Problem, point: Point) -> str:
     if away > worst:
         text = (
             f"the arm does not come to rest at the goal (distance {away:.2g}); give a longer "
-            "duration, wider limits, or a drive with more free numbers"
+            "duration, wider limits, or a drive with more free parameters"
         )
     return text

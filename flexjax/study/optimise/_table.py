@@ -13,12 +13,13 @@ from flexjax._files import write_whole
 from flexjax.drive import Motion
 from flexjax.robot._units import effort_unit
 from flexjax.simulate import rest, simulate
+from flexjax.study.optimise.problem import at_rest
 
 if TYPE_CHECKING:
     from flexjax.study.optimise._result import Optimisation
 
 
-def write_table(res: "Optimisation", path: str | os.PathLike, rate: float) -> Path:
+def write_table(res: "Optimisation", path: str | os.PathLike[str], rate: float) -> Path:
     """Write the columns of :func:`columns` at a sampling rate [Hz] as CSV."""
     if not (np.isfinite(rate) and rate > 0):
         raise ValueError(f"rate: {rate}; expected a positive sampling rate in Hz, e.g. 1000.")
@@ -48,7 +49,7 @@ def columns(res: "Optimisation", rate: float) -> dict[str, np.ndarray]:
     robot, slices = res.model.robot, res.model.robot.dof_slices()
     count = max(1, int(np.ceil(res.duration * rate - 1e-9)))
     ts = np.arange(count + 1) / rate
-    start = rest(res.model, res.start).state
+    start = at_rest(robot, res.drive, rest(res.model, res.start).state)
     traj = simulate(res.model, res.drive, ts, dt=res.dt, start=start, stations=2)
     found = {"time [s]": ts}
     for joint in robot.tree_joints:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flexjax._html import block, curves
 from flexjax._results import Status
 from flexjax._types import NumbersLike
 from flexjax.simulate import Trajectory, simulate
@@ -147,6 +148,18 @@ class Sweep:
         reasons = ", ".join(f"{n} {name}" for name, n in self.reasons().items())
         names = ", ".join(map(str, self.data.data_vars))
         return f"{self.data.sizes['run']} runs ({reasons}) of {', '.join(self.design)}: {names}"
+
+    def _repr_html_(self) -> str:
+        pictures = []
+        numeric = [x for x in self.design if np.asarray(self.design[x]).dtype.kind in "fiu"]
+        for name in self.names:
+            values = self.data[name]
+            if numeric and values.ndim == 1 and values.dtype.kind == "f" and len(pictures) < 2:
+                x = np.asarray(self.design[numeric[0]], float)
+                order = np.argsort(x, kind="stable")
+                found = {"": np.asarray(values)[order]}
+                pictures.append(curves(x[order], found, numeric[0], name))
+        return block(str(self), *pictures)
 
 
 def build_data(work: Work, design: Design, columns: dict[str, Any]) -> "xarray.Dataset":

@@ -43,7 +43,7 @@ def sweep(
     sensitivities: Sequence[str] = (),
     chunk: int | str = "auto",
     devices: Sequence[Any] | None = None,
-    store: str | os.PathLike | None = None,
+    store: str | os.PathLike[str] | None = None,
     cluster: Any = None,
     progress: bool = False,
 ) -> Sweep:

@@ -1,8 +1,9 @@
 """Searches: Levenberg-Marquardt on growing segments of the recordings, optax, checkpoints."""
 
+import itertools
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,22 +11,21 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix as optx
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from flexjax._compile import filter_jit
 from flexjax._files import read_npz, reading, write_whole
-from flexjax._types import ScalarLike
 from flexjax.study.identify.fit._effect import refuse_without_effect
 from flexjax.study.identify.fit._problem import (
     FAILED,
+    Beside,
     Measured,
     Objective,
     Problem,
-    for_solver,
+    evaluate,
     residuals,
-    residuals_and_jacobian,
 )
+from flexjax.study.identify.fit._trust_region import Evaluation, Step, trust_region
 
 Bar = Callable[[int, float], None]
 
@@ -39,113 +39,6 @@ class Fit(NamedTuple):
     residual: np.ndarray  # at z, with its Jacobian w.r.t. z and predictions
     jacobian: np.ndarray
     predicted: tuple
-
-
-class _Within(optx.AbstractDescent):
-    """The Gauss-Newton step, damped to the length of the radius where it is longer.
-
-    Steps are in u, in units of each parameter's own size. So no parameter changes by orders of
-    magnitude because the data near the start do not depend on it.
-    """
-
-    def init(self, y: Float[Array, " p"], f_info_struct: PyTree):
-        p = y.shape[0]
-        return jnp.zeros((p, p), y.dtype), jnp.zeros(p, y.dtype)
-
-    def query(self, y: Float[Array, " p"], f_info: Any, state: PyTree):
-        J = f_info.jac.as_matrix()
-        return J.T @ J, J.T @ f_info.residual
-
-    def step(self, step_size: ScalarLike, state: PyTree):
-        gram, slope = state
-        size, directions = jnp.linalg.eigh(gram)
-        size = jnp.maximum(size, 1e-14 * size[-1] + 1e-300)
-        along = directions.T @ slope
-
-        def halve(_, ends):
-            low, high = ends
-            middle = 0.5 * (low + high)
-            long = jnp.linalg.norm(along / (size + jnp.exp(middle))) > step_size
-            return jnp.where(long, middle, low), jnp.where(long, high, middle)
-
-        # Bisect the logarithm of the damping, from none to one that shortens any step enough.
-        top = jnp.log(jnp.linalg.norm(along) / step_size + 1e-300) + 1.0
-        _, damping = jax.lax.fori_loop(
-            0, 60, halve, (jnp.minimum(jnp.log(size[0]) - 30.0, top - 1.0), top)
-        )
-        full = jnp.linalg.norm(along / size) <= step_size
-        damping = jnp.where(full, 0.0, jnp.exp(damping))
-        return -directions @ (along / (size + damping)), optx.RESULTS.successful
-
-
-RADIUS = 0.5  # of the first step, in u
-
-
-def lm(rtol: float, atol: float) -> optx.LevenbergMarquardt:
-    """The method of optimistix, controlled by the radius of a step instead of its damping.
-
-    The cutoffs are less cautious than its own, which need twice the evaluations here.
-    """
-    solver = optx.LevenbergMarquardt(rtol=rtol, atol=atol, norm=optx.max_norm)
-    search = optx.ClassicalTrustRegion(
-        high_cutoff=0.7, low_cutoff=0.1, high_constant=3.0, low_constant=0.25
-    )
-    return eqx.tree_at(lambda s: (s.search, s.descent), solver, (search, _Within()))
-
-
-@filter_jit
-def _begin(solver: optx.LevenbergMarquardt, args: Objective):
-    """Start the solver; compiled, so that static parts of its state stay the same objects."""
-    u = jnp.zeros_like(args.z0)
-    shape, aux = jax.eval_shape(lambda u: for_solver(u, args), u)
-    state = solver.init(for_solver, u, args, {"jac": "fwd"}, shape, aux, frozenset())
-    step_size = jnp.full_like(state.search_state.step_size, RADIUS)
-    return u, eqx.tree_at(lambda s: s.search_state.step_size, state, step_size)
-
-
-class Point(NamedTuple):
-    """State of a search.
-
-    ``ahead``: end of the next step if the last one was good, else z. ``gain``: what a full
-    Gauss-Newton step could still take off the loss. ``mean``: mean square of the residuals that
-    count. ``beside``: residuals, their Jacobian w.r.t. z, predictions.
-    """
-
-    z: jax.Array
-    ahead: jax.Array
-    loss: jax.Array
-    gain: jax.Array
-    mean: jax.Array
-    beside: tuple
-
-
-@filter_jit
-def _advance(
-    solver: optx.LevenbergMarquardt, u: Float[Array, " p"], state: PyTree, args: Objective
-):
-    u, state, _ = solver.step(for_solver, u, args, {"jac": "fwd"}, state, frozenset())
-    done, result = solver.terminate(for_solver, u, args, {"jac": "fwd"}, state, frozenset())
-    r, J, _ = state.aux
-    loss = 0.5 * jnp.sum(state.f_info.residual**2)
-    gain = 0.5 * jnp.sum(state.f_info.residual[:-1] ** 2)
-    mean = jnp.sum(r**2) / jnp.maximum(jnp.sum(jnp.any(J != 0, axis=1)), 1)
-    # The first evaluation, where the search starts, counts as an accepted step.
-    good = (state.num_accepted_steps > 1) & (state.num_steps_since_acceptance == 0)
-    ahead = jnp.where(good, state.y_eval, u)
-    point = Point(args.at(u)[0], args.at(ahead)[0], loss, gain, mean, state.aux)
-    return u, state, done, result == optx.RESULTS.successful, point
-
-
-@filter_jit
-def _last_step(u: Float[Array, " p"], point: Point, args: Objective) -> Point:
-    """A full Gauss-Newton step with residuals from the linear model; predictions stay."""
-    r, J, predicted = point.beside
-    here = J * args.at(u)[1][None]
-    step = -jnp.linalg.lstsq(here, r, rcond=1e-12)[0]
-    r = r + here @ step
-    z = args.at(u + step)[0]
-    loss, gain = 0.5 * jnp.sum(r**2), jnp.zeros_like(point.gain)
-    return Point(z, z, loss, gain, point.mean, (r, J, predicted))
 
 
 @filter_jit
@@ -173,27 +66,27 @@ def levenberg_marquardt(
     rtol: float,
     atol: float,
     bar: Bar | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     history: Sequence[float] = (),
     grow: bool = True,
     moving: np.ndarray | None = None,
 ) -> Fit:
-    """Run optimistix's method from the host on growing segments (``grow``), then on all data.
+    """Search from the host on growing segments (``grow``), then on all data.
 
     An interruption returns the best estimate so far. ``moving``: mask of the parameters that the
     search moves; then the data may leave some of them without effect.
     """
-    search = _Search(problem, measured, lm(rtol, atol), jnp.asarray(z0), bar, moving)
+    search = _Search(problem, measured, np.asarray(z0), (rtol, atol), bar, moving)
     history, status = list(history), "stopped at max_steps"
     best: float = np.inf
     there: Any = None
 
-    def keep(point):
+    def keep(z: np.ndarray, loss: float, beside: Beside):
         nonlocal best, there
-        history.append(float(point.loss))
-        if history[-1] < best:
-            best, there = history[-1], (np.asarray(point.z), point.beside)
-            _keep(checkpoint, problem, (best, there[0]), history)
+        history.append(loss)
+        if loss < best:
+            best, there = loss, (z, beside)
+            _keep(checkpoint, problem, (best, z), history)
 
     try:
         if (
@@ -214,10 +107,10 @@ def levenberg_marquardt(
             "the loss or its derivative is not finite where the search starts; start from other "
             "parameters, or take a smaller dt."
         )
-    z, point = there
+    z, beside = there
     if moving is None:
-        _refuse_idle(problem, point[1])
-    return _fit(problem, measured, z, history, status, search.evaluations, point)
+        _refuse_idle(problem, beside.jacobian)
+    return _fit(problem, measured, z, history, status, search.evaluations, beside)
 
 
 def _near(gain: float, last: float, sample: float) -> bool:
@@ -237,56 +130,60 @@ class _Search:
         self,
         problem: Problem,
         measured: Measured,
-        solver: optx.LevenbergMarquardt,
-        z: Float[Array, " p"],
+        z: np.ndarray,
+        tolerances: tuple[float, float],
         bar: Bar | None,
         moving: np.ndarray | None = None,
     ):
-        self.problem, self.measured, self.solver = problem, measured, solver
+        self.problem, self.measured, self.tolerances = problem, measured, tolerances
         self.masked = moving is not None
-        self.moving = jnp.ones_like(z) if moving is None else jnp.asarray(moving, z.dtype)
+        self.moving = np.ones(len(z)) if moving is None else np.asarray(moving, float)
         self.z, self.bar = z, bar
         self.steps, self.evaluations = 0, 0.0
 
-    def _run(self, share: float, hold: float, max_steps: int):
-        """Yield points; z is the end of the last accepted step."""
-        args = Objective(
-            self.problem,
-            self.measured,
-            self.z,
-            jnp.asarray(share, self.z.dtype),
-            jnp.asarray(hold, self.z.dtype),
-            self.moving,
-        )
-        u, state = _begin(self.solver, args)
-        last = 0.0
-        for _ in range(max_steps):
-            u, state, done, good, point = _advance(self.solver, u, state, args)
+    def _run(self, share: float, hold: float, max_steps: int) -> Iterator[tuple[Objective, Step]]:
+        """Yield steps; z is the end of the last accepted one."""
+        objective = Objective(self.problem, self.measured, self.z, share, hold, self.moving)
+        for step in itertools.islice(trust_region(objective, *self.tolerances), max_steps):
             if self.steps == 0 and not self.masked:
-                _refuse_idle(self.problem, point.beside[1])
-            self.z, self.steps, self.evaluations = point.z, self.steps + 1, self.evaluations + share
+                _refuse_idle(self.problem, step.best.beside.jacobian)
+            self.z = objective.at(step.best.u)[0]
+            self.steps, self.evaluations = self.steps + 1, self.evaluations + share
             if self.bar is not None:
-                self.bar(self.steps, float(point.loss))
-            near = hold == 0 and _near(
-                float(point.gain), last, float(point.loss) / point.beside[0].shape[0]
-            )
-            last = float(point.gain)
-            yield _last_step(u, point, args) if near else point, near or bool(done), bool(good)
+                self.bar(self.steps, step.best.loss)
+            yield objective, step
 
     def part(self, share: float) -> None:
-        for point, done, _ in self._run(share, 1 / HOLD, PART_STEPS):
+        for objective, step in self._run(share, 1 / HOLD, PART_STEPS):
+            r, jacobian, _ = step.best.beside
+            mean = np.sum(r**2) / max(np.sum(np.any(jacobian != 0, axis=1)), 1)
             # A smaller gain would follow noise in directions that the segment does not show.
             # ``ahead`` uses the step that is already computed.
-            if done or point.gain <= 1e-2 * point.loss or point.mean < 1e-3:
-                self.z = point.ahead
+            if step.done or step.best.gain <= 1e-2 * step.best.loss or mean < 1e-3:
+                self.z = objective.at(step.ahead)[0]
                 return
 
-    def whole(self, max_steps: int, keep: Callable[[Point], None]) -> str:
-        for point, done, good in self._run(1.0, 0.0, max_steps):
-            keep(point)
-            if done:
-                return "converged" if good else "stopped: a linear solve failed"
+    def whole(self, max_steps: int, keep: Callable[[np.ndarray, float, Beside], None]) -> str:
+        last = 0.0
+        for objective, step in self._run(1.0, 0.0, max_steps):
+            best = step.best
+            if _near(best.gain, last, best.loss / len(best.beside.residual)):
+                keep(*_last_step(objective, best))
+                return "converged"
+            last = best.gain
+            keep(objective.at(best.u)[0], best.loss, best.beside)
+            if step.done:
+                return "converged"
         return "stopped at max_steps"
+
+
+def _last_step(objective: Objective, best: Evaluation) -> tuple[np.ndarray, float, Beside]:
+    """A full Gauss-Newton step with residuals from the linear model; predictions stay."""
+    r, jacobian, predicted = best.beside
+    here = jacobian * objective.at(best.u)[1]
+    step = -np.linalg.lstsq(here, r, rcond=1e-12)[0]
+    r = r + here @ step
+    return objective.at(best.u + step)[0], 0.5 * float(r @ r), Beside(r, jacobian, predicted)
 
 
 def _fit(
@@ -296,21 +193,12 @@ def _fit(
     history: list[float],
     status: str,
     evaluations: float,
-    there: Any = None,
+    there: Beside | None = None,
 ) -> Fit:
-    r, J, predicted = (
-        residuals_and_jacobian(jnp.asarray(z), problem, measured) if there is None else there
-    )
-    return Fit(
-        np.asarray(z),
-        0.5 * float(jnp.sum(r**2)),
-        history,
-        status,
-        evaluations,
-        np.asarray(r),
-        np.array(J),
-        predicted,
-    )
+    z = np.asarray(z)
+    r, jacobian, predicted = evaluate(z, problem, measured) if there is None else there
+    loss = 0.5 * float(np.sum(r**2))
+    return Fit(z, loss, history, status, evaluations, r, jacobian, predicted)
 
 
 def _refuse_idle(problem: Problem, jacobian: np.ndarray | Array) -> None:
@@ -339,7 +227,7 @@ def gradient_descent(
     batch: int | None = None,
     key: PRNGKeyArray | None = None,
     bar: Bar | None = None,
-    checkpoint: str | os.PathLike | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     history: Sequence[float] = (),
     grow: bool = False,
 ) -> Fit:
@@ -403,7 +291,7 @@ def _chosen(weights: tuple[Array, ...], batch: int, total: int, key: PRNGKeyArra
 
 
 def _keep(
-    path: str | os.PathLike | None,
+    path: str | os.PathLike[str] | None,
     problem: Problem,
     best: tuple[float, np.ndarray],
     history: list[float],
@@ -422,7 +310,7 @@ def _keep(
 
 
 def resume(
-    path: str | os.PathLike | None, problem: Problem
+    path: str | os.PathLike[str] | None, problem: Problem
 ) -> tuple[np.ndarray, list[float]] | None:
     """z and history of a checkpoint, or None without one; refuses that of another problem."""
     if path is None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -208,7 +208,15 @@ def residuals_and_jacobian(
     return r, jacobian, predicted
 
 
-class Objective(eqx.Module):
+class Beside(NamedTuple):
+    """Residuals (N,), their Jacobian w.r.t. z and the predictions, as the model gave them."""
+
+    residual: np.ndarray
+    jacobian: np.ndarray
+    predicted: tuple
+
+
+class Objective(NamedTuple):
     """The problem of the solver: ``share`` of every recording, and rows ``hold`` * u for ``z0``.
 
     u is the relative change of a parameter with the transform "log", and the change of z of any
@@ -217,56 +225,45 @@ class Objective(eqx.Module):
 
     problem: Problem
     measured: Measured
-    z0: Float[Array, " p"]
-    share: Float[Array, ""]
-    hold: Float[Array, ""]
-    moving: Float[Array, " p"]  # one for parameters of the search, zero for those that stay
+    z0: np.ndarray
+    share: float
+    hold: float
+    moving: np.ndarray  # one for parameters of the search, zero for those that stay
 
-    def at(self, u: Float[Array, " p"]):
+    def at(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """z and its derivative (p,) w.r.t. u.
 
         Below half its start, a parameter decays exponentially and so stays positive.
         """
-        log, kept = self.problem.parameters.mask("log"), jnp.maximum(u, -0.5)
-        change = jnp.where(
-            log, jnp.log1p(jnp.where(log, kept, 0.0)) + 2 * jnp.minimum(u + 0.5, 0.0), u
-        )
-        return self.z0 + self.moving * change, self.moving * jnp.where(log, 1 / (1 + kept), 1.0)
+        log, kept = np.asarray(self.problem.parameters.mask("log")), np.maximum(u, -0.5)
+        change = np.where(log, np.log1p(np.where(log, kept, 0.0)) + 2 * np.minimum(u + 0.5, 0.0), u)
+        slope = np.where(log, 1 / (1 + np.where(log, kept, 0.0)), 1.0)
+        return self.z0 + self.moving * change, self.moving * slope
 
-    def evaluate(self, u: Float[Array, " p"]):
-        """p + 1 equivalent residuals and their Jacobian; residuals, Jacobian w.r.t. z, predictions.
+    def evaluate(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, Beside]:
+        """p + 1 equivalent residuals and their Jacobian; what the model gave.
 
         An orthogonal transformation of all residuals: same sum of squares, same Gauss-Newton step.
         """
         z, slope = self.at(u)
-        r, jacobian, predicted = residuals_and_jacobian(z, self.problem, self.measured, self.share)
-        hold = self.hold + (1 - self.moving)
-        held = jnp.concatenate([r, hold * u])
-        q, upper = jnp.linalg.qr(jnp.concatenate([jacobian * slope[None], jnp.diag(hold)]))
+        beside = evaluate(z, self.problem, self.measured, self.share)
+        hold, p = self.hold + (1 - self.moving), len(u)
+        held = np.concatenate([beside.residual, hold * u])
+        rows = np.concatenate([beside.jacobian * slope, np.diag(hold)])
+        if not (np.all(np.isfinite(held)) and np.all(np.isfinite(rows))):
+            return np.full(p + 1, np.nan), np.full((p + 1, p), np.nan), beside
+        q, upper = np.linalg.qr(rows)
         along = q.T @ held
-        rest = jnp.linalg.norm(held - q @ along)
-        return (
-            jnp.append(along, rest),
-            jnp.concatenate([upper, jnp.zeros((1, u.shape[0]), u.dtype)]),
-            (r, jacobian, predicted),
-        )
+        rest = np.linalg.norm(held - q @ along)
+        return np.append(along, rest), np.concatenate([upper, np.zeros((1, p))]), beside
 
 
-@eqx.filter_custom_jvp
-def for_solver(u: Float[Array, " p"], args: Objective):
-    """Residuals whose derivative is a ready matrix, so that a linearisation stores no run.
-
-    The second result is taken as constant.
-    """
-    r, _, beside = args.evaluate(u)
-    return r, beside
-
-
-@for_solver.def_jvp
-def _for_solver_jvp(primals: Any, tangents: Any):
-    (u, args), (du, _) = primals, tangents
-    r, jacobian, beside = args.evaluate(u)
-    return (r, beside), (jacobian @ du, jax.tree_util.tree_map(jnp.zeros_like, beside))
+def evaluate(z: np.ndarray, problem: Problem, measured: Measured, share: float = 1.0) -> Beside:
+    """Residuals, Jacobian and predictions, from the one program that a search compiles."""
+    dtype = problem.parameters.start.dtype
+    at, part = jnp.asarray(z, dtype), jnp.asarray(share, dtype)
+    r, jacobian, predicted = residuals_and_jacobian(at, problem, measured, part)
+    return Beside(np.asarray(r), np.array(jacobian), predicted)
 
 
 # ---- building ----

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.study.free import Parameters
 from flexjax.study.identify.fit._problem import (
     Measured,
     Problem,
+    evaluate,
     measure_data,
-    residuals_and_jacobian,
 )
 from flexjax.study.identify.fit._unknown_start import of_starts
 from flexjax.study.identify.records._data import Data
@@ -23,19 +23,28 @@ STEPS = 4  # of Gauss-Newton; without friction the readings are nearly linear in
 
 
 def predict_validation(
-    checked: Problem, checks: Sequence[Data], par: Parameters, z: np.ndarray
+    checked: Problem, checks: Sequence[Data], problem: Problem, measured: Measured, z: np.ndarray
 ) -> tuple[Any, Any]:
-    """Predictions of ``checks`` at the fitted parameters ``z`` of ``par``."""
+    """Predictions of ``checks`` at the parameters ``z`` that fit ``problem`` to ``measured``."""
     own = of_starts(checked.parameters)
     there = np.zeros(checked.parameters.size)
-    there[~own] = np.asarray(z)[~of_starts(par)]
+    there[~own] = np.asarray(z)[~of_starts(problem.parameters)]
     if not own.any():
+        data = measure_data(checked, checks)[0]
+        if _form((checked, data)) == _form((problem, measured)):
+            return evaluate(there, checked, data).predicted  # with the program of the fit
         return checked.predict(jnp.asarray(there))
     first = _first_samples(checked, checks)
     for _ in range(STEPS):
-        r, jacobian, _ = residuals_and_jacobian(jnp.asarray(there), checked, first)
-        there[own] -= np.linalg.lstsq(np.asarray(jacobian)[:, own], np.asarray(r), rcond=None)[0]
-    return residuals_and_jacobian(jnp.asarray(there), checked, first)[2]
+        r, jacobian, _ = evaluate(there, checked, first)
+        there[own] -= np.linalg.lstsq(jacobian[:, own], r, rcond=None)[0]
+    return evaluate(there, checked, first).predicted
+
+
+def _form(of: Any) -> tuple:
+    """What a compiled program depends on: structure, shapes and dtypes."""
+    leaves, structure = jax.tree.flatten(of)
+    return structure, [(x.shape, x.dtype) for x in leaves]
 
 
 def _first_samples(checked: Problem, checks: Sequence[Data]) -> Measured:

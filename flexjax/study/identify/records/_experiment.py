@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from flexjax._html import block, curves
 from flexjax._types import NumbersLike
 from flexjax.drive import Drive, Effort, Motion
 from flexjax.drive.signal import Scaled
@@ -142,7 +143,7 @@ class Experiment:
     @classmethod
     def read(
         cls,
-        path: str | os.PathLike,
+        path: str | os.PathLike[str],
         *,
         time: str | None = None,
         rate: float | None = None,
@@ -392,6 +393,14 @@ class Experiment:
             f"{self.name}: {len(self.ts)} samples, {self.ts[0]:g} .. {self.ts[-1]:g} s, about "
             f"{rate:.4g} Hz; inputs {', '.join(inputs) or 'none'}; "
             f"sensors {', '.join(self.sensors)}" + (f"; {gaps} gaps" if gaps else "")
+        )
+
+    def _repr_html_(self) -> str:
+        inputs = {k: v for role in INPUTS for k, v in getattr(self, role).items()}
+        return block(
+            str(self),
+            curves(self.ts, inputs, "time [s]", "inputs"),
+            curves(self.ts, self.sensors, "time [s]", "sensors"),
         )
 
 

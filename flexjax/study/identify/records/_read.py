@@ -32,7 +32,7 @@ class Column(NamedTuple):
     unit: str | None
 
 
-def read_columns(path: str | os.PathLike) -> dict[str, Column]:
+def read_columns(path: str | os.PathLike[str]) -> dict[str, Column]:
     """Every one-dimensional column of a file by its name."""
     path = Path(path)
     check_data_file(path)

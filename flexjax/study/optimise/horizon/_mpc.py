@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax._compile import filter_jit
+from flexjax._html import block, curves
 from flexjax.formulation import AbstractModel, Start
 from flexjax.simulate import rest
 from flexjax.study.optimise.horizon._horizon import Horizon, improve, make_horizon
@@ -48,6 +49,15 @@ class Mpc:
             f"{len(self.seconds)} samples of {1e3 * self.sample:.3g} ms, computed in {median:.3g} "
             f"ms (median) and {slow:.3g} ms (slowest); tip {1e3 * self.distance[-1]:.3g} mm from "
             "the goal at the end"
+        )
+
+    def _repr_html_(self) -> str:
+        efforts = {f"{k + 1}": x for k, x in enumerate(self.effort.T)}
+        return block(
+            str(self),
+            curves(self.times, {"tip": self.distance}, "time [s]", "tip to goal [m]"),
+            curves(self.times[:-1], efforts, "time [s]", "efforts [N m, N]"),
+            curves(self.times[1:-1], {"": 1e3 * self.seconds[1:]}, "time [s]", "computing [ms]"),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from flexjax._html import block, curves
 from flexjax.drive import Drive, Effort
 from flexjax.drive.signal import piecewise_constant
 from flexjax.formulation import AbstractModel, Start
@@ -39,6 +40,16 @@ class Plan:
     @property
     def ok(self) -> bool:
         return self.status == "converged"
+
+    def __str__(self) -> str:
+        return (
+            f"{self.status} after {len(self.history)} iterations, {self.seconds:.1f} s; cost "
+            f"{self.cost:.6g}, largest gap {self.gap:.1e}; {len(self.times)} samples"
+        )
+
+    def _repr_html_(self) -> str:
+        efforts = {f"{k + 1}": x for k, x in enumerate(np.asarray(self.effort).T)}
+        return block(str(self), curves(self.times, efforts, "time [s]", "efforts [N m, N]"))
 
 
 def shoot(

@@ -1,4 +1,4 @@
-"""The problem behind a move: free numbers, costs, limits and samples."""
+"""The problem behind a move: free parameters, costs, limits and samples."""
 
 from flexjax.study.optimise.problem._costs import (
     COSTS as COSTS,
@@ -21,6 +21,7 @@ from flexjax.study.optimise.problem._limits import (
     read_limits as read_limits,
 )
 from flexjax.study.optimise.problem._motions import (
+    at_rest as at_rest,
     drivable as drivable,
     inner_values as inner_values,
     read_end as read_end,

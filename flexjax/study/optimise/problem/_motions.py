@@ -1,5 +1,6 @@
 """Motions of a move: B-splines from start to goal whose inner control values are free."""
 
+import dataclasses
 from collections.abc import Mapping
 
 import numpy as np
@@ -8,6 +9,7 @@ from flexjax.drive import Drive, Motion
 from flexjax.drive.signal import bspline
 from flexjax.drive.signal._bspline import control_values
 from flexjax.formulation import Start
+from flexjax.numerics.term import State
 from flexjax.robot import Robot
 from flexjax.study.free import Free
 
@@ -32,6 +34,14 @@ def read_end(robot: Robot, name: str, given: Start | Mapping | None) -> Start:
         if not np.all(np.isfinite(np.asarray(value, float))):
             raise ValueError(f"{name}.{joint}: {value}; expected a finite coordinate.")
     return Start(joints=given)
+
+
+def at_rest(robot: Robot, drive: Drive, state: State) -> State:
+    """A state at rest with the memory with which sampled controllers begin."""
+    memory = drive.initial_memory(robot)
+    if not memory:
+        return state
+    return dataclasses.replace(state, memory={**dict(state.memory), **memory})
 
 
 def spline_drive(robot: Robot, start: Start, goal: Start, duration: float, knots: int) -> Drive:

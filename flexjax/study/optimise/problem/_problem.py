@@ -1,4 +1,4 @@
-"""From the free numbers of a move to its costs, its margins and what is missing to rest."""
+"""From the free parameters of a move to its costs, its margins and what is missing to rest."""
 
 from typing import Any
 
@@ -20,6 +20,7 @@ from flexjax.simulate._rest import held_motors, rest_of
 from flexjax.study.free import Parameters
 from flexjax.study.optimise.problem._costs import Cost, Move
 from flexjax.study.optimise.problem._limits import Limit
+from flexjax.study.optimise.problem._motions import at_rest
 from flexjax.study.optimise.problem._samples import Samples
 
 # Fields of signals that are times: they grow with the duration of the move.
@@ -90,7 +91,7 @@ class Curved(eqx.Module):
 
 
 class Problem(eqx.Module):
-    """A move with free numbers x: those of ``parameters``, then the share of the duration."""
+    """A move with free parameters x: those of ``parameters``, then the share of the duration."""
 
     model: AbstractModel
     drive: Drive
@@ -163,7 +164,7 @@ class Problem(eqx.Module):
                 drive,
                 self.times(duration),
                 substeps=1,
-                start=first.state,
+                start=at_rest(robot, drive, first.state),
                 stations=self.stations,
                 throw=False,
             )

@@ -12,7 +12,7 @@ from flexjax.study.optimise.problem import Problem
 from flexjax.study.optimise.search._sqp import Iterate, Proposal, Values, advance, begin, propose
 from flexjax.study.optimise.search._values import values_at
 
-SPREAD = 0.3  # of random first guesses, relative to the free numbers
+SPREAD = 0.3  # of random first guesses, relative to the free parameters
 
 
 class Setting(eqx.Module):
@@ -23,7 +23,7 @@ class Setting(eqx.Module):
 
 
 def box(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the free numbers: only the share of the duration has some."""
+    """Bounds of the free parameters: only the share of the duration has some."""
     none = np.full(problem.parameters.size, np.inf)
     return np.append(-none, 0.0), np.append(none, 1.0 if problem.duration.free else 0.0)
 
