@@ -88,6 +88,10 @@ default axis of a revolute joint is z.
 | `fixed` | none | 0 |
 
 [Formulations](formulations.md) lists the joint types that each formulation supports.
+
+Files from elsewhere must not take time or memory without bound. So a file has at most 16 MB of
+text, 2000 tables of each kind, names of 1000 printable characters, and, in URDF and MJCF, numbers
+up to 1e12.
 """
 DRIVES = """
 ## Drive files

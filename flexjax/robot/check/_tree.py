@@ -5,7 +5,7 @@ from collections import Counter
 from flexjax.robot.check._joint import GROUND
 from flexjax.robot.parts._fault import Faults, items, names_of, numbers, shown
 
-LONGEST = 100  # characters of a name
+LONGEST = 1000  # characters of a name: the search for similar names takes time as the square
 NOT_PLANAR = ("universal", "spherical", "free")
 
 
