@@ -46,7 +46,12 @@ def as_float(x: Any) -> jax.Array:
         return x
     else:
         dtype = jax.dtypes.canonicalize_dtype(dtype)
-    return jnp.asarray(x, dtype=dtype)
+    try:
+        return jnp.asarray(x, dtype=dtype)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{x!r:.80}: expected a number, or numbers of one shape in nested lists."
+        ) from None
 
 
 def as_float_or_none(x: Any) -> jax.Array | None:

@@ -169,6 +169,10 @@ def refuse(
 
 def _prepare(formulation: AbstractFormulation, robot: Robot, dtype: DTypeLike | None) -> Robot:
     """Refuse, and cast the robot once."""
+    if not isinstance(robot, Robot):
+        raise ValueError(
+            f"robot: {type(robot).__name__}; expected fx.Robot, e.g. fx.load_robot('two-link')."
+        )
     refuse(formulation, f"the robot {robot.name!r}", formulation.refusals(robot), robot)
     if dtype is None:
         dtype = jnp.result_type(float)

@@ -89,6 +89,7 @@ def simulate(
     """
     if progress:
         _refuse_progress(adaptive)
+    check_model(model)
     robot = model.robot
     drive = read_drive(drive, robot)
     dtype = robot.gravity.dtype
@@ -104,8 +105,16 @@ def simulate(
     solver = differentiable(solver)
     run = Run(model, drive, ts, solver, start, stations)
     if adaptive is not None:
+        if not isinstance(adaptive, diffrax.AbstractStepSizeController):
+            raise ValueError(
+                f"adaptive: {adaptive!r}; expected a step-size controller, e.g. "
+                "diffrax.PIDController(rtol=1e-6, atol=1e-8)."
+            )
         if intervals is not None:
-            raise ValueError("intervals: needs the fixed grid; leave adaptive out, or shorten ts.")
+            raise ValueError(
+                "intervals: with adaptive steps; expected the fixed grid. Leave adaptive out, or "
+                "shorten ts."
+            )
         _refuse_memory(drive, model.robot)
         adjoint = diffrax.RecursiveCheckpointAdjoint() if adjoint is None else adjoint
         traj = run_adaptive(run, dt, adaptive, adjoint, max_steps)
@@ -138,7 +147,12 @@ def to_precision(tree: Tree, dtype: DTypeLike) -> Tree:
 def _output_times(ts: NumbersLike) -> np.ndarray | Float[Array, " T"]:
     """Checked output times, on the host if they are concrete: inside a compiled function even
     constants would become tracers."""
-    ts = ts if is_traced(ts) else np.asarray(ts, float)
+    try:
+        ts = ts if is_traced(ts) else np.asarray(ts, float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"ts: {ts!r:.80}; expected output times in seconds, e.g. jnp.linspace(0, 1, 101)."
+        ) from None
     if ts.ndim != 1 or ts.shape[0] < 2:
         raise ValueError(
             f"ts: shape {ts.shape}; expected at least two output times in one dimension, e.g. "
@@ -156,18 +170,27 @@ def _output_times(ts: NumbersLike) -> np.ndarray | Float[Array, " T"]:
 
 def _substeps(ts: np.ndarray | Array, dt: float, substeps: int | None) -> int:
     if substeps is not None:
-        if int(substeps) != substeps or substeps < 1:
-            raise ValueError(f"substeps: {substeps}; expected a whole number of at least 1.")
+        whole = isinstance(substeps, int | float | np.number) and substeps == np.floor(substeps)
+        if not whole or not 1 <= substeps < np.inf:
+            raise ValueError(f"substeps: {substeps!r}; expected a whole number of at least 1.")
         return int(substeps)
     if is_traced(ts):
         raise ValueError(
             "ts: traced output times need an explicit number of substeps: pass substeps=..., or "
             "make ts outside the compiled function."
         )
-    if not dt > 0:
-        raise ValueError(f"dt: {dt}; expected a positive step in seconds.")
+    if not np.isscalar(dt) and np.ndim(dt) or isinstance(dt, str) or not dt > 0:
+        raise ValueError(f"dt: {dt!r}; expected a positive step in seconds, e.g. 1e-3.")
     # A hair below 1, so that linspace's rounding does not cost an extra substep.
     return max(1, math.ceil(float(np.max(np.diff(ts))) / dt * (1 - 1e-6)))
+
+
+def check_model(model: AbstractModel) -> None:
+    if not isinstance(model, AbstractModel):
+        raise ValueError(
+            f"model: {type(model).__name__}; expected a robot in a formulation, e.g. "
+            "fx.FiniteElement().bind(robot)."
+        )
 
 
 def check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: Drive) -> None:
@@ -196,7 +219,10 @@ def check_solver(solver: diffrax.AbstractSolver, model: AbstractModel, drive: Dr
 
 def _refuse_progress(adaptive: diffrax.AbstractStepSizeController | None) -> None:
     if adaptive is not None:
-        raise ValueError("progress: needs the fixed grid; leave out progress, or adaptive.")
+        raise ValueError(
+            "progress: with adaptive steps; expected the fixed grid. Leave out progress, or "
+            "adaptive."
+        )
     if under_transformation():
         raise ValueError(
             "progress: True inside jax.jit, grad or vmap; expected a direct call. Leave it out."
@@ -209,12 +235,12 @@ def _refuse_memory(drive: Drive, robot: Robot) -> None:
         frictions = (joint.friction, joint.output_friction, joint.spring_friction)
         if any(f is not None and f.bristle is not None for f in frictions):
             raise ValueError(
-                f"adaptive: the bristles of joint {joint.name!r} need a fixed grid; leave "
+                f"adaptive: with bristles at joint {joint.name!r}; expected the fixed grid. Leave "
                 "adaptive out, or leave bristle out of the friction."
             )
     sampled = [name for name, act in drive.joints.items() if isinstance(act, Sampled)]
     if sampled:
         raise ValueError(
-            f"adaptive: the sampled controller of joint {sampled[0]!r} needs a fixed grid; leave "
-            "adaptive out, or use Feedback."
+            f"adaptive: with the sampled controller of joint {sampled[0]!r}; expected the fixed "
+            "grid. Leave adaptive out, or use Feedback."
         )

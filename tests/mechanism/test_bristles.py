@@ -80,7 +80,7 @@ def test_formulations_agree(lugre, formulation):
 def test_adaptive_steps_and_transfer_matrices_are_refused():
     import diffrax
 
-    with pytest.raises(ValueError, match="bristles of joint 'pin' need a fixed grid"):
+    with pytest.raises(ValueError, match="bristles at joint 'pin'; expected the fixed grid"):
         simulated(LUGRE, adaptive=diffrax.PIDController(1e-6, 1e-6))
     with pytest.raises(ValueError, match="friction.bristle"):
         fx.TransferMatrix().bind(arm(stiffness=None, friction=LUGRE))

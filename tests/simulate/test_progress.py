@@ -82,7 +82,7 @@ def test_a_failure_is_reported_with_progress():
 
 def test_where_no_bar_can_be_shown_it_is_refused():
     model = fx.RigidArm().bind(pendulum())
-    with pytest.raises(ValueError, match="progress: needs the fixed grid"):
+    with pytest.raises(ValueError, match="progress: with adaptive steps; expected the fixed grid"):
         fx.simulate(model, None, TS, progress=True, adaptive=diffrax.ConstantStepSize())
     with pytest.raises(ValueError, match="progress: True inside jax.jit"):
         jax.jit(lambda m: fx.simulate(m, None, TS, progress=True).q)(model)

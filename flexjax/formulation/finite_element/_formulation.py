@@ -71,7 +71,8 @@ class FiniteElement(AbstractFormulation):
 
     def __check_init__(self):
         given = self.elements
-        counts = [given] if isinstance(given, int) else [n for _, n in given]
+        pairs = isinstance(given, tuple) and all(len(x) == 2 for x in given)
+        counts = [n for _, n in given] if isinstance(given, tuple) and pairs else [given]
         if any(not isinstance(n, int) or n < 0 for n in counts):
             raise ValueError(
                 f"elements: {self.elements}; expected a whole number, or a dict from link name to "

@@ -99,8 +99,10 @@ class MovingBeam(AbstractFormulation):
     )
 
     def __check_init__(self):
-        if self.elements < 1:
-            raise ValueError(f"elements: {self.elements}; expected at least 1.")
+        if not isinstance(self.elements, int | np.integer) or self.elements < 1:
+            raise ValueError(
+                f"elements: {self.elements}; expected a whole number of at least 1, e.g. 5."
+            )
         if self.inertia not in ("complete", "constant"):
             raise ValueError(f"inertia: {self.inertia!r}; expected 'complete' or 'constant'.")
         check_variant(self.variant)

@@ -76,14 +76,27 @@ class PortHamiltonian(AbstractFormulation):
     alpha: float = eqx.field(static=True, default=0.5)
 
     def __check_init__(self):
-        if int(self.elements) != self.elements or self.elements < 1:
-            raise ValueError(f"elements: {self.elements}; expected a whole number of at least 1.")
+        if not isinstance(self.elements, int | np.integer) or self.elements < 1:
+            raise ValueError(
+                f"elements: {self.elements}; expected a whole number of at least 1, e.g. 20."
+            )
         if not 0 <= self.mass <= 1:
             raise ValueError(
                 f"mass: {self.mass}; expected a number from 0 (lumped) to 1 (consistent)."
             )
         if self.drag is not None and len(self.drag) != 6:
             raise ValueError(f"drag: {len(self.drag)} numbers; expected six, [linear; angular].")
+        if self.drag is not None and not all(0 <= x < np.inf for x in self.drag):
+            raise ValueError(
+                f"drag: {self.drag}; expected six numbers, zero or positive: a negative one adds "
+                "energy."
+            )
+        if self.coupling is not None:
+            given = np.asarray(self.coupling, float)
+            if given.shape != (3, 3) or not np.isfinite(given).all():
+                raise ValueError(
+                    f"coupling: {self.coupling}; expected three rows of three finite numbers."
+                )
         check_variant(self.variant)
         if not 0 < self.alpha < 1:
             raise ValueError(

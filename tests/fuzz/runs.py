@@ -1,0 +1,129 @@
+"""The contract of failure, fuzzed: ``python -m tests.fuzz.runs --cases 5000 --seed 0``.
+
+Random robots, drives, solvers, steps and formulations, and nonsense. Every case ends as a right
+answer, as a refusal before tracing, or as a typed status; everything else is a failure, printed
+with the number that repeats it: ``python -m tests.fuzz.runs --seed 0 --case 1234``.
+
+The cases run in a process of their own. One that does not answer in time is stopped, and its case
+is a failure.
+"""
+
+import argparse
+import collections
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+SECONDS = 300.0  # of one case, the compilation of its structure included
+FRESH = 20  # structures after which a new process starts: its memory stays bounded
+
+
+def setting() -> None:
+    """Fast compilation, as in the tests; before jax is imported."""
+    flags = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+    os.environ["XLA_FLAGS"] = f"{flags} {os.environ.get('XLA_FLAGS', '')}".strip()
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+
+
+def _work(seed: int, numbers: list[int], out) -> None:
+    setting()
+    from tests.fuzz.cases import results
+
+    for result in results(seed, numbers):
+        out.send(result)
+    out.close()
+
+
+def run(seed: int, numbers: list[int], seconds: float = SECONDS) -> Iterator:
+    """The results of cases, each within its time."""
+    from tests.fuzz.cases import BLOCK, Result
+
+    numbers = list(numbers)
+    spawn = multiprocessing.get_context("spawn")
+    while numbers:
+        blocks = sorted({n // BLOCK for n in numbers})[:FRESH]
+        part = [n for n in numbers if n // BLOCK in blocks]
+        here, there = spawn.Pipe(duplex=False)
+        worker = spawn.Process(target=_work, args=(seed, part, there), daemon=True)
+        worker.start()
+        there.close()
+        done: set[int] = set()
+        stuck = ""
+        while len(done) < len(part) and not stuck:
+            if not here.poll(seconds):
+                stuck = f"no answer within {seconds:g} s"
+                break
+            try:
+                result = here.recv()
+            except EOFError:
+                worker.join()
+                stuck = f"the process ended with code {worker.exitcode}"
+                break
+            done.add(result.case)
+            yield result
+        if stuck:
+            worker.kill()
+            case = next(n for n in part if n not in done)
+            done.add(case)
+            yield Result(case, "", "", f"wrong: {stuck}", "", seconds)
+        worker.join()
+        numbers = [n for n in numbers if n not in done]
+
+
+def report(results: list, seconds: float) -> str:
+    """Counts by class and formulation, and every failure with the number that repeats it."""
+    from tests.fuzz.cases import BLOCK
+
+    kinds = sorted({r.kind for r in results})
+    names = sorted({r.formulation for r in results})
+    count = collections.Counter((r.kind, r.formulation) for r in results)
+    blocks = len({r.case // BLOCK for r in results})
+    runs = sum(r.group != "nonsense" for r in results)
+    lines = [
+        f"{len(results)} cases: {blocks} structures, {runs} runs with numbers of their own, "
+        f"{len(results) - runs} of nonsense; {seconds:.0f} s",
+        "| outcome | " + " | ".join([*names, "all"]) + " |",
+        "|---|" + "---|" * (len(names) + 1),
+    ]
+    for kind in kinds:
+        row = [count[kind, name] for name in names]
+        lines.append(f"| {kind} | " + " | ".join(map(str, [*row, sum(row)])) + " |")
+    for group in ("sane", "wild", "broken", "nonsense"):
+        ends = collections.Counter(r.kind for r in results if r.group == group)
+        lines.append(f"{group}: " + ", ".join(f"{n} {kind}" for kind, n in ends.most_common()))
+    failed = [r for r in results if r.failed]
+    lines.append(f"{len(failed)} failures")
+    lines += [
+        f"  --case {r.case}: {r.formulation}, {r.group}: {r.kind}: {r.detail}" for r in failed
+    ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--case", type=int, nargs="*", help="repeat only these")
+    parser.add_argument("--first", type=int, default=0, help="the first case")
+    parser.add_argument("--json", type=Path, help="where results are written, one per line")
+    args = parser.parse_args()
+    numbers = args.case or list(range(args.first, args.first + args.cases))
+    begun, found = time.perf_counter(), []
+    for result in run(args.seed, numbers):
+        found.append(result)
+        if args.case or result.failed or result.seconds > 60:
+            print(result, flush=True)
+        if args.json:
+            with args.json.open("a") as f:
+                f.write(json.dumps(vars(result)) + "\n")
+    print(report(found, time.perf_counter() - begun))
+    return any(r.failed for r in found)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
