@@ -179,7 +179,14 @@ export class Arm {
     const mesh = new Mesh(new SphereGeometry((0.011 + 0.013 * payload.size) * data.reach, 24, 16), materials.load);
     this.#shadowOf(mesh);
     this.group.add(mesh);
-    return { payload, mesh };
+    // A payload beside its link hangs on a rod.
+    let rod = null;
+    if (Math.hypot(...payload.offset) > 1e-3 * data.reach) {
+      rod = new Mesh(new CylinderGeometry(0.0035 * data.reach, 0.0035 * data.reach, 1, 12), materials.load);
+      this.#shadowOf(rod);
+      this.group.add(rod);
+    }
+    return { payload, mesh, rod };
   }
 
   #makeLoad(load) {
@@ -325,9 +332,15 @@ export class Arm {
       base.quaternion.setFromUnitVectors(Y, FLOOR).premultiply(q1);
       base.position.addScaledVector(p1.copy(FLOOR).applyQuaternion(q1), -0.0275 * data.reach - 0.8 * r);
     }
-    for (const { payload, mesh } of this.payloads) {
+    for (const { payload, mesh, rod } of this.payloads) {
       this.#section(payload.link, payload.s, mesh.position, q0);
-      mesh.position.add(p1.set(...payload.offset).applyQuaternion(q0));
+      p1.set(...payload.offset).applyQuaternion(q0);
+      if (rod) {
+        rod.position.copy(mesh.position).addScaledVector(p1, 0.5);
+        rod.scale.y = p1.length();
+      }
+      mesh.position.add(p1);
+      if (rod) rod.quaternion.setFromUnitVectors(Y, p1.normalize());
     }
   }
 

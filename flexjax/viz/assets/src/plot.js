@@ -90,7 +90,8 @@ export class Plot {
     let low = Infinity, high = -Infinity;
     for (const { values } of curves) for (const v of values) if (Number.isFinite(v)) { low = Math.min(low, v); high = Math.max(high, v); }
     if (!(low <= high)) [low, high] = [0, 1];
-    const pad = Math.max(0.06 * (high - low), 1e-3 * Math.max(Math.abs(low), Math.abs(high)), 1e-9);
+    const largest = Math.max(Math.abs(low), Math.abs(high)), flat = high - low < 1e-5 * largest || largest < 1e-12;
+    const pad = flat ? 0.1 * largest || 1 : 0.06 * (high - low);
     low -= pad;
     high += pad;
     const x = (t) => MARGIN.left + ((t - this.begin) / (this.end - this.begin || 1)) * w;
@@ -111,7 +112,7 @@ export class Plot {
     const moments = ticks(this.begin, this.end, Math.max(2, Math.floor(w / 70)));
     grid(moments, (t) => { pen.moveTo(x(t), MARGIN.top); pen.lineTo(x(t), MARGIN.top + h); }, (t) => pen.fillText(`${short(t, moments)} s`, x(t), MARGIN.top + h + 5));
     pen.save();
-    pen.translate(11, MARGIN.top + h / 2);
+    pen.translate(8, MARGIN.top + h / 2);
     pen.rotate(-Math.PI / 2);
     pen.textBaseline = "middle";
     pen.fillText([...new Set(curves.map((c) => c.unit))].join(", "), 0, 0);
