@@ -12,7 +12,7 @@ from flexjax._files import write_whole
 from flexjax.drive import Drive
 from flexjax.simulate.trajectory import Trajectory
 from flexjax.viz._film import write_film
-from flexjax.viz._pages import asset, embedded_json, render
+from flexjax.viz._pages import embedded_json, viewer_page
 from flexjax.viz._plot import as_runs
 from flexjax.viz._scene import scene
 
@@ -32,12 +32,7 @@ class Animation:
 
     @property
     def html(self) -> str:
-        return render(
-            "viewer.html",
-            title=f"{self.scene['robot']} - flexjax",
-            scene=embedded_json(self.scene),
-            script=asset("viewer.min.js"),
-        )
+        return viewer_page(f"{self.scene['robot']} - flexjax", embedded_json(self.scene))
 
     def save(
         self, path: str | os.PathLike[str], *, fps: int = 25, speed: float | None = None

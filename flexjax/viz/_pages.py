@@ -30,5 +30,10 @@ def embedded_json(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+def viewer_page(title: str, scene: str) -> str:
+    """The 3D page of a scene, which is JSON for a script element."""
+    return render("viewer.html", title=title, scene=scene, script=asset("viewer.min.js"))
+
+
 def data_url(content: bytes, kind: str = "image/png") -> str:
     return f"data:{kind};base64,{base64.b64encode(content).decode()}"

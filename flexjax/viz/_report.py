@@ -11,8 +11,11 @@ from flexjax import __version__
 from flexjax._files import write_whole
 from flexjax.viz._animate import Animation
 from flexjax.viz._markdown import to_html
-from flexjax.viz._pages import data_url, render
+from flexjax.viz._pages import data_url, embedded_json, render, viewer_page
 from flexjax.viz._style import png
+
+
+SCENE = "@scene@"  # where a view puts its scene; report.html names it too
 
 
 class Report:
@@ -74,7 +77,7 @@ class Report:
 
     def view(self, animation: Animation, caption: str) -> "Report":
         """Add an interactive 3D view."""
-        return self._add("frame", html=animation.frame(), text=caption)
+        return self._add("frame", scene=embedded_json(animation.scene), text=caption)
 
     @property
     def html(self) -> str:
@@ -84,9 +87,16 @@ class Report:
             title=self.title,
             about=self.about,
             parts=self.parts,
+            viewer=self._viewer(),
             version=__version__,
             date=date,
         )
+
+    def _viewer(self) -> str | None:
+        """The 3D page without its scene, which all views share, as JSON."""
+        if not any(part["kind"] == "frame" for part in self.parts):
+            return None
+        return embedded_json(viewer_page("flexjax", SCENE))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report as one HTML file; return its path."""

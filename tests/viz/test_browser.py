@@ -101,11 +101,15 @@ def test_report_opens_offline(open_page, tmp_path):
         Report("Report")
         .figure(fx.plot(sample_trajectory()), "joints")
         .view(fx.animate(sample_trajectory()), "moving")
+        .view(fx.animate({"one": sample_trajectory(), "two": sample_trajectory()}), "twice")
     )
-    page = open_page(report.save(tmp_path / "report.html"))
+    path = report.save(tmp_path / "report.html")
+    assert path.stat().st_size < 1_000_000  # both views share one viewer
+    page = open_page(path)
     assert page.evaluate("document.images[0].naturalWidth") > 0
-    frame = page.frames[1]
-    assert frame.evaluate("flexjax.view.time") == 0
+    _, first, second = page.frames
+    assert first.evaluate("[flexjax.view.time, flexjax.arms.length]") == [0, 1]
+    assert second.evaluate("[flexjax.view.time, flexjax.arms.length]") == [0, 2]
 
 
 def pressed(page, *keys):
