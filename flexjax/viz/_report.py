@@ -14,7 +14,6 @@ from flexjax.viz._markdown import to_html
 from flexjax.viz._pages import data_url, embedded_json, render, viewer_page
 from flexjax.viz._style import png
 
-
 SCENE = "@scene@"  # where a view puts its scene; report.html names it too
 
 

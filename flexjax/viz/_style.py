@@ -17,6 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.rcsetup import cycler
 from matplotlib.ticker import LogFormatterSciNotation
+from PIL import Image
 
 from flexjax._files import write_whole
 
@@ -144,7 +145,11 @@ def curve_style(i: int) -> dict:
 
 
 def png(figure: Figure, dpi: int = 130) -> bytes:
-    buffer = io.BytesIO()
+    """A PNG with a palette of 256 colours, which is a third as large as one without."""
+    drawn, small = io.BytesIO(), io.BytesIO()
     with own_style():
-        figure.savefig(buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
+        figure.savefig(drawn, format="png", dpi=dpi, transparent=False)
+    with Image.open(drawn) as picture:
+        flat = picture.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    flat.save(small, format="PNG", optimize=True)
+    return small.getvalue()

@@ -338,7 +338,7 @@ def test_demo_without_any_flexible_formulation(tmp_path, monkeypatch, capsys):
     assert [row["formulation"] for row in result["formulations"]] == ["RigidArm"] and all(
         c["passed"] for c in result["checks"]
     )
-    assert Path(result["report"]).stat().st_size < 3_000_000
+    assert Path(result["report"]).stat().st_size < 2_000_000
 
 
 def test_reproduce_all_writes_one_page(tmp_path, capsys):

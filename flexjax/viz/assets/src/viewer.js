@@ -113,7 +113,7 @@ function layout() {
       const { far } = fit(camera.aspect);
       if (far < 0.999 * best) { best = far; chosen = columns; }
     }
-    columns = chosen;
+    columns = Math.ceil(arms.length / Math.ceil(arms.length / chosen)); // rows of equal length
   }
   arms.forEach((arm, i) => {
     arm.group.position.copy(offset(i));
