@@ -1,0 +1,1 @@
+"""Runs of many steps: drift of energy, constraints and memory, and repetition."""

@@ -1,0 +1,1 @@
+"""Closed forms and published benchmarks in every formulation: the validation page."""

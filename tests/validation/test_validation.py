@@ -1,0 +1,55 @@
+"""Every number of the validation page stays within its stated bound."""
+
+import json
+
+import pytest
+
+from flexjax.formulation import REGISTRY
+from tests.validation import _convergence
+from tests.validation.__main__ import RESULTS
+from tests.validation._cases import CASES
+from tests.validation._page import DOCS, unstated
+from tests.validation._row import BOUNDS, method, run
+
+PAIRS = [
+    pytest.param(word, name, marks=() if name in case.quick else pytest.mark.slow)
+    for word, case in CASES.items()
+    for name in REGISTRY
+    if not (case.elastic and name == "RigidArm")
+]
+
+
+@pytest.mark.parametrize(("word", "name"), PAIRS)
+def test_case(word, name, record_number):
+    stored = json.loads(RESULTS.read_text())[word][name]
+    rows = run(word, CASES[word], name)
+    assert [r.quantity for r in rows] == [entry["quantity"] for entry in stored]
+    for r, entry in zip(rows, stored, strict=True):
+        if r.error is None:
+            assert r.refused == entry["refused"]
+        else:
+            record_number(r.key, r.error, BOUNDS[r.key])
+
+
+def test_the_page_has_every_case_with_bounds():
+    results = json.loads(RESULTS.read_text())
+    assert not unstated(results)
+    page = (DOCS / "validation.md").read_text()
+    for word, case in CASES.items():
+        assert f"## {case.title}" in page and set(results[word]) >= set(REGISTRY) - {"RigidArm"}
+
+
+ELASTIC = [name for name in REGISTRY if name != "RigidArm"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ELASTIC)
+def test_order_in_the_mesh(name, record_number):
+    low = 4.0 if hasattr(method(name), "modes") else BOUNDS[f"in_h | {name}"]
+    record_number(f"order in the mesh, {name}", _convergence.in_h(name)["order"], low, ">=")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ELASTIC)
+def test_order_in_the_step(name, record_number):
+    record_number(f"order in the step, {name}", _convergence.in_dt(name)["order"], (1.8, 2.2), "in")
