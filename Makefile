@@ -1,6 +1,6 @@
 # Needs Python 3.11+ with pip and venv, and make. Everything else goes into .venv, once per content of pyproject.toml and constraints.txt.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-docs test-full test-browser bench gpu-check docs notebooks experiments lint clean
+.PHONY: help install demo test test-docs test-full test-browser bench gpu-check docs notebooks experiments lint clean
 SHELL := /bin/sh
 
 PYTHON ?= python3
@@ -37,6 +37,8 @@ endef
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+install: $(CORE)  ## only installs flexjax and its command, without running anything
 
 demo: $(CORE)  ## a tour that ends with a report to open in a browser
 	@$(PY) -m flexjax demo

@@ -88,7 +88,9 @@ def run(args: Args):
     robot = load_robot(args.robot)
     name, formulation = _common.make_formulation(args.formulation, robot)
     free = args.knots * len(robot.tree_joints)
-    _common.log(f"{robot.name} in {name}: tracing, compiling, then a search over {free} numbers")
+    _common.log(
+        f"{robot.name} in {name}: tracing, compiling, then a search over {free} free parameters"
+    )
     show = _common.log if args.progress else False
     result = optimise(formulation.bind(robot), **options, progress=show)
     written = []

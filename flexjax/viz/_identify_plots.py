@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from flexjax.robot import sensor_unit
 from flexjax.study.identify import Experiment, FrequencyResponse, Identification
@@ -137,6 +138,7 @@ def history(result: Identification) -> Figure:
         color=COLOURS[0],
     )
     axis.set(xlabel="evaluation", ylabel="loss (half the sum of squares)")
+    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     return figure
 
 

@@ -147,7 +147,8 @@ def no_such_sensor(where: str, name: str, sensors: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, known, 1)
     listed = f"expected one of {', '.join(known)}." if known else "add [[sensors]] to its file."
     hint = f"did you mean {near[0]!r}?" if near else listed
-    return f"{where}: no such sensor; {hint} Map columns with sensors={{...}}."
+    remedy = "Assign other columns by sensors={sensor: column} or --sensor SENSOR=COLUMN."
+    return f"{where}: no such sensor; {hint} {remedy}"
 
 
 def drive_misfit(faults: Iterable[str]) -> ValueError:
