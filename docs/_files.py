@@ -43,7 +43,7 @@ MEANING = {
 }
 ORDER = """
     Link Rectangle Circle Tube IBeam GivenSection Material BeamConstants Piece Damping Body
-    Joint Hub Motor Friction Stops Payload Sensor Lowpass Crosstalk
+    Joint Hub Motor Ripple Friction Stops Payload Sensor Lowpass Crosstalk
 """.split()
 TEXT = """# Robot and drive files
 

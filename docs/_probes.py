@@ -117,6 +117,9 @@ ROBOTS = {
         "spherical": lambda: based("spherical"),
         "free (floating base)": lambda: based("free"),
         "flexible (spring between motor and link)": lambda: one({"stiffness": 100.0}),
+        "backlash and hardening of a joint spring": lambda: one(
+            {"stiffness": 50.0, "backlash": 0.01, "hardening": 100.0}
+        ),
         "viscous damping": lambda: one({"damping": 0.1}),
         "dry friction": lambda: one({"friction": fx.Friction(0.1)}),
         "dry friction of a flexible joint's output": lambda: one(
@@ -125,6 +128,7 @@ ROBOTS = {
         "dry friction with bristles": lambda: one({"friction": fx.Friction(0.1, bristle=10.0)}),
         "hub": lambda: one({"hub": fx.Hub(0.1, 1e-3)}),
         "rotor and gear": lambda: one({"motor": fx.Motor(rotor=1e-6, gear=50.0)}),
+        "torque ripple of a motor": lambda: one({"motor": fx.Motor(ripple=fx.Ripple(7.0, 0.1))}),
         "end stops": lambda: one({"stops": fx.Stops(-1.0, 1.0, 100.0)}),
         "mounting offset and angle": mounted,
     },

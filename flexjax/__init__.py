@@ -18,15 +18,15 @@ _EXPORTS: dict[str, str] = {
     for module, names in {
         "flexjax.robot": """
             Robot Link Joint Payload Sensor Material Damping Piece Body BeamConstants
-            Rectangle Circle Tube IBeam GivenSection Friction Hub Crosstalk Lowpass Motor Stops
-            RobotError load_robot save_robot load_urdf load_mjcf paths examples robot_schema
+            Rectangle Circle Tube IBeam GivenSection Friction Hub Crosstalk Lowpass Motor Ripple
+            Stops RobotError load_robot save_robot load_urdf load_mjcf paths examples robot_schema
         """,
         "flexjax.drive.signal": """
             constant quintic step_acceleration bang_bang piecewise_constant trapezoid cosine cycloid
             spin_up spline bspline recorded step ramp sine polynomial chirp shift stack
             shape
         """,
-        "flexjax.drive": "Drive Motion Effort PD Feedback Sampled Load Base",
+        "flexjax.drive": "Drive Motion Effort Voltage PD Feedback Sampled Load Base",
         "flexjax.formulation": f"""
             {" ".join(_REGISTRY)} cite AbstractFormulation AbstractModel
         """,

@@ -9,5 +9,6 @@ from flexjax.drive._controllers import (
     Feedback as Feedback,
     Motion as Motion,
     Sampled as Sampled,
+    Voltage as Voltage,
 )
 from flexjax.drive._drive import Drive as Drive

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from flexjax._types import PieceTime, ScalarLike, as_float, as_float_or_none
 from flexjax.drive._check import Range, is_finite, number_fault, refuse_any, signal_fault
 from flexjax.drive.signal import AbstractSignal
+from flexjax.robot import Motor
 
 if TYPE_CHECKING:
     # Otherwise pyright would take it as an argument of every subclass's constructor.
@@ -24,13 +25,15 @@ All = Float[Array, " D"]  # of all joints, in robot order
 
 
 class ActuationState(NamedTuple):
-    """What an actuation measures: motor-side coordinates and rates, and its held effort."""
+    """What an actuation measures: motor-side coordinates and rates, and its held effort; the motor
+    of its joint."""
 
     q: Own
     qd: Own
     all_q: All
     all_qd: All
     held: Own | None  # of a sampled controller
+    motor: Motor | None
 
 
 class AbstractActuation(eqx.Module):
@@ -109,6 +112,36 @@ class Effort(AbstractActuation):
 
     def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
         return jnp.broadcast_to(self.signal.evaluate(t, piece_time)[0], state.qd.shape)
+
+    def signals(self) -> tuple[AbstractSignal, ...]:
+        return (self.signal,)
+
+
+class Voltage(AbstractActuation):
+    """A motor at a voltage: its effort falls with its speed.
+
+    The motor of the joint has the torque constant, the resistance and the back-EMF.
+
+    Arguments:
+        signal: voltage [V].
+
+    >>> import flexjax as fx
+    >>> drive = fx.Drive({"shoulder": fx.Voltage(fx.constant(12.0))})
+    """
+
+    prescribes = False
+    signal: AbstractSignal
+
+    def shape_faults(self, where: str, dofs: int) -> list[str]:
+        return _of_joint(f"{where}.signal", self.signal, dofs)
+
+    def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
+        motor = state.motor
+        assert motor is not None and motor.torque_constant is not None  # the drive is checked
+        constant = motor.torque_constant
+        back_emf = constant / motor.gear if motor.back_emf is None else motor.back_emf
+        voltage = self.signal.evaluate(t, piece_time)[0] - back_emf * motor.gear * state.qd
+        return jnp.broadcast_to(constant * voltage / motor.resistance, state.qd.shape)
 
     def signals(self) -> tuple[AbstractSignal, ...]:
         return (self.signal,)

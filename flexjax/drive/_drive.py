@@ -11,7 +11,14 @@ from jaxtyping import Array, Bool, Float, PyTree
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive._base import Base, Load
 from flexjax.drive._check import finite_faults, leaves_hold, signal_faults, signals_hold
-from flexjax.drive._controllers import PD, AbstractActuation, ActuationState, Feedback, Sampled
+from flexjax.drive._controllers import (
+    PD,
+    AbstractActuation,
+    ActuationState,
+    Feedback,
+    Sampled,
+    Voltage,
+)
 from flexjax.robot import Robot
 from flexjax.robot.parts._fault import drive_misfit, no_such_joint
 
@@ -47,8 +54,8 @@ class Drive(eqx.Module):
         for name, act in self.joints.items():
             if not isinstance(act, AbstractActuation):
                 raise ValueError(
-                    f"drive.joints.{name}: {type(act).__name__}; expected Motion, Effort, PD, "
-                    "Feedback or Sampled, e.g. fx.Motion(fx.quintic(0, 1, 2.0))."
+                    f"drive.joints.{name}: {type(act).__name__}; expected Motion, Effort, Voltage, "
+                    "PD, Feedback or Sampled, e.g. fx.Motion(fx.quintic(0, 1, 2.0))."
                 )
 
     def check(self, robot: Robot) -> None:
@@ -68,6 +75,12 @@ class Drive(eqx.Module):
                 for link, _ in (act.gauges if isinstance(act, Sampled) else ())
                 if link not in elastic
             ]
+            if isinstance(act, Voltage):
+                faults += [
+                    f"{where}: a Voltage needs joints.{name}.motor.{field}."
+                    for field in ("torque_constant", "resistance")
+                    if joint.motor is None or getattr(joint.motor, field) is None
+                ]
             if joint.dofs == 0:
                 faults.append(f"{where}: a {joint.type} joint cannot be driven; leave it out.")
             if act.prescribes and joint.type in ("spherical", "free"):
@@ -156,16 +169,27 @@ class Drive(eqx.Module):
         for joint in robot.tree_joints:
             sl = slices[joint.name]
             act = self.joints.get(joint.name)
-            if act is None:
+            if (act is None and not joint.cogs) or (act is not None and act.prescribes):
                 parts.append(jnp.zeros_like(qd[sl]))
                 continue
-            held = memory[joint.name].queue[0] if isinstance(act, Sampled) else None
-            tau = act.effort(t, piece_time, ActuationState(q[sl], qd[sl], q, qd, held))
+            tau = jnp.zeros_like(qd[sl])
+            if act is not None:
+                held = memory[joint.name].queue[0] if isinstance(act, Sampled) else None
+                state = ActuationState(q[sl], qd[sl], q, qd, held, joint.motor)
+                tau = act.effort(t, piece_time, state)
+            if joint.motor is not None and joint.motor.ripple is not None:
+                ripple = joint.motor.ripple
+                wave = jnp.sin(ripple.periods * joint.motor.gear * q[sl] + ripple.phase)
+                tau = tau + (ripple.torque + ripple.share * tau) * wave
             if joint.motor_limit is not None:
                 tau = jnp.clip(tau, -joint.motor_limit, joint.motor_limit)
             parts.append(tau.astype(qd.dtype))
         total = jnp.concatenate(parts) if parts else jnp.zeros_like(qd)
         return total if self.added_effort is None else total + self.added_effort
+
+    def acts(self, robot: Robot) -> bool:
+        """Static: whether a motor has an effort; those that cog have one without a drive."""
+        return bool(self.joints) or any(joint.cogs for joint in robot.tree_joints)
 
     def stiffness(self, robot: Robot) -> tuple[Array, Array]:
         """Position and rate gains (D,) of the controllers, for Newton matrices."""
@@ -191,8 +215,8 @@ class Drive(eqx.Module):
 
         Zero beyond a limit and where an effort does not resist.
         """
-        own = any(isinstance(act, Feedback) for act in self.joints.values())
-        if not own and not self.limited(robot):
+        own = any(isinstance(act, Feedback | Voltage) for act in self.joints.values())
+        if not own and not any(j.cogs for j in robot.tree_joints) and not self.limited(robot):
             return self.stiffness(robot)
         every, none = jnp.eye(qd.shape[0], dtype=qd.dtype), jnp.zeros_like(qd)
         _, slope = jax.linearize(
@@ -209,7 +233,7 @@ class Drive(eqx.Module):
         return [
             joint.name
             for joint in robot.tree_joints
-            if isinstance(act := self.joints.get(joint.name), PD | Feedback)
+            if isinstance(act := self.joints.get(joint.name), PD | Feedback | Voltage)
             and (getattr(act, "limit", None) is not None or joint.motor_limit is not None)
         ]
 

@@ -1,6 +1,7 @@
 """What every formulation shares: the tree, joints and their hardware, sections, rigid bodies."""
 
 from flexjax.mechanism._bristles import (
+    Sides as Sides,
     advanced_bristles as advanced_bristles,
     bristle_energy as bristle_energy,
     friction_torque as friction_torque,
@@ -21,6 +22,7 @@ from flexjax.mechanism._coordinates import (
 from flexjax.mechanism._describe import describe as describe
 from flexjax.mechanism._hardware import (
     JointHardware as JointHardware,
+    SpringLaw as SpringLaw,
     joint_hardware as joint_hardware,
 )
 from flexjax.mechanism._joint_forces import (

@@ -73,6 +73,69 @@ class DryFriction(eqx.Module):
         return self.coulomb + self.excess * jnp.exp(-((rate / self.stribeck) ** 2))
 
 
+class SpringLaw(eqx.Module):
+    """Springs (D,) of flexible joints: play, then ``stiffness * d + hardening * d^3``.
+
+    At both ends of the play, over ``width``, the slope of d rises smoothly from zero to one. So the
+    torque has two continuous derivatives and is zero inside. ``half_play`` and ``width`` are None
+    if no joint has play, ``hardening`` if none has it. ``plays``: coordinates with play.
+    """
+
+    stiffness: Float[Array, " D"]
+    half_play: Float[Array, " D"] | None
+    width: Float[Array, " D"] | None
+    hardening: Float[Array, " D"] | None
+    plays: tuple[bool, ...] = eqx.field(static=True)
+
+    @property
+    def linear(self) -> bool:
+        """Static: no joint has play or hardening."""
+        return self.half_play is None and self.hardening is None
+
+    def force(self, stretch: Float[Array, " D"]) -> Float[Array, " D"]:
+        """Torque that opposes the ``stretch`` between motor and link."""
+        d = self._behind(stretch)[0]
+        cubic = 0.0 if self.hardening is None else self.hardening * d**3
+        return self.stiffness * d + cubic
+
+    def slope(self, stretch: Float[Array, " D"]) -> Float[Array, " D"]:
+        """Derivative of the torque with respect to the stretch."""
+        d, rate = self._behind(stretch)
+        cubic = 0.0 if self.hardening is None else 3 * self.hardening * d**2
+        return (self.stiffness + cubic) * rate
+
+    def energy(self, stretch: Float[Array, " D"]) -> Float[Array, " D"]:
+        """Energy of the springs: the integral of the torque."""
+        k = self.stiffness
+        k3 = jnp.zeros_like(k) if self.hardening is None else self.hardening
+        plain = 0.5 * k * stretch**2 + 0.25 * k3 * stretch**4
+        if self.width is None:
+            return plain
+        _, x, beyond = self._contact(stretch)
+        w = self.width
+        own = k * (w**2 * x**4 * (1 / 4 - x / 10) + 0.5 * beyond * (w + beyond))
+        cubed = x**10 * (1 / 10 - x * (3 / 22 - x * (1 / 16 - x / 104)))
+        own = own + k3 * (w**4 * cubed + ((0.5 * w + beyond) ** 4 - (0.5 * w) ** 4) / 4)
+        return jnp.where(np.array(self.plays), own, plain)
+
+    def _behind(self, stretch: Float[Array, " D"]) -> tuple[Array, Array]:
+        """Deflection beyond the play, and its slope."""
+        if self.width is None:
+            return stretch, jnp.ones_like(stretch)
+        sign, x, beyond = self._contact(stretch)
+        d, plays = sign * (self.width * x**3 * (1 - x / 2) + beyond), np.array(self.plays)
+        return jnp.where(plays, d, stretch), jnp.where(plays, x**2 * (3 - 2 * x), 1.0)
+
+    def _contact(self, stretch: Float[Array, " D"]) -> tuple[Array, Array, Array]:
+        """Side of the play; share passed of the region where the spring builds up; way beyond."""
+        assert self.half_play is not None and self.width is not None
+        sign = jnp.where(stretch < 0, -1.0, 1.0)
+        u = (sign * stretch - self.half_play) / self.width + 0.5
+        full = u >= 1
+        x = jnp.where(full, 1.0, jnp.where(u > 0, u, 0.0))
+        return sign, x, jnp.where(full, (u - 1) * self.width, 0.0)
+
+
 class JointHardware(eqx.Module):
     """Parameters (D,) in robot order, zero where a joint has none.
 
@@ -81,7 +144,7 @@ class JointHardware(eqx.Module):
     link's side, ``across`` friction between the two.
     """
 
-    stiffness: Float[Array, " D"]  # spring of a flexible joint
+    spring: SpringLaw  # of a flexible joint
     damping: Float[Array, " D"]  # along the spring of a flexible joint, otherwise at the joint
     rotor: Float[Array, " D"]
     gear: Float[Array, " D"]
@@ -160,6 +223,28 @@ def _dry_friction(robot: Robot, of: Callable[[Joint], Friction | None]) -> DryFr
     )
 
 
+def _springs(robot: Robot) -> SpringLaw:
+    like, joints = robot.gravity, robot.tree_joints
+    one = jnp.ones((), like.dtype)
+    of = functools.partial(_per_dof, robot)
+
+    def width(j: Joint) -> Array:
+        if j.backlash is None:
+            return one
+        return 0.2 * j.backlash if j.backlash_smooth is None else j.backlash_smooth
+
+    plays = tuple(j.backlash is not None for j in joints for _ in range(j.dofs))
+    half = lambda j: or_zero(None if j.backlash is None else 0.5 * j.backlash, like)
+    hard = any(j.hardening is not None for j in joints)
+    return SpringLaw(
+        stiffness=of(lambda j: or_zero(j.stiffness, like)),
+        half_play=of(half) if any(plays) else None,
+        width=of(width) if any(plays) else None,
+        hardening=of(lambda j: or_zero(j.hardening, like)) if hard else None,
+        plays=plays,
+    )
+
+
 def joint_hardware(robot: Robot) -> JointHardware:
     """The hardware of all tree joints; pure and traceable in the robot's leaves."""
     like, joints = robot.gravity, robot.tree_joints
@@ -173,7 +258,7 @@ def joint_hardware(robot: Robot) -> JointHardware:
 
     stopped = any(j.stops is not None for j in joints)
     return JointHardware(
-        stiffness=per_dof(lambda j: or_zero(j.stiffness, like)),
+        spring=_springs(robot),
         damping=per_dof(lambda j: or_zero(j.damping, like)),
         rotor=per_dof(lambda j: rotor_and_gear(j, like)[0]),
         gear=per_dof(lambda j: rotor_and_gear(j, like)[1]),

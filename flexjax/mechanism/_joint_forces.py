@@ -48,8 +48,8 @@ def spring_forces(layout: CoordinateLayout, hardware: JointHardware, q: Coordina
         return jnp.zeros(layout.nv, q.dtype)
     x = joint_coordinates(layout, q)
     xm, _ = motor_side(layout, q, jnp.zeros(layout.nv, q.dtype))
-    stretch = hardware.stiffness * (x - xm)
-    return _between(layout, hardware.stop_force(x) - stretch, stretch)
+    torque = hardware.spring.force(x - xm)
+    return _between(layout, hardware.stop_force(x) - torque, torque)
 
 
 def joint_forces(
@@ -87,7 +87,7 @@ def joint_energy(layout: CoordinateLayout, hardware: JointHardware, q: Coordinat
         return jnp.zeros((), q.dtype)
     x = joint_coordinates(layout, q)
     xm, _ = motor_side(layout, q, jnp.zeros(layout.nv, q.dtype))
-    springs = 0.5 * hardware.stiffness * (x - xm) ** 2
+    springs = hardware.spring.energy(x - xm)
     return jnp.sum(springs + hardware.stop_energy(x))
 
 
@@ -133,7 +133,7 @@ def joint_stiffness(
     if hardware.stops is not None:
         stiffness, damping = hardware.stop_slopes(x)
         joint = joint + cq * stiffness + cv * damping
-    along = cq * hardware.stiffness + cv * hardware.damping
+    along = cq * hardware.spring.slope(x - xm) + cv * hardware.damping
     if hardware.across is not None:
         along = along + _resisting(hardware.across, v[: layout.dofs] - xmd, cv, cq)
     spring = jnp.where(sprung, along, 0.0)

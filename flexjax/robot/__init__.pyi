@@ -31,6 +31,7 @@ from flexjax.robot.parts._joint import (
     Lowpass as Lowpass,
     Motor as Motor,
     Payload as Payload,
+    Ripple as Ripple,
     Sensor as Sensor,
     Stops as Stops,
 )

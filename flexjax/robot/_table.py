@@ -7,7 +7,8 @@ from flexjax.robot.parts._fault import UNKNOWN
 
 # What the table of joints shows beside type, parent, child, spring and damper.
 JOINT_EXTRAS = (
-    *("offset", "rotation", "home", "friction", "output_friction", "spring_friction"),
+    *("offset", "rotation", "home", "backlash", "backlash_smooth", "hardening"),
+    *("friction", "output_friction", "spring_friction"),
     *("hub", "mass", "motor", "stops"),
 )
 

@@ -10,6 +10,7 @@ import flexjax as fx
 from tests.mechanism.test_friction import HELD, K, arm
 
 INERTIA = 0.02 + 0.2**2  # of the link, about the joint
+STEEL = fx.Material(7e10, 8000, 0.3)
 LUGRE = fx.Friction(0.4, breakaway=0.6, stribeck=0.2, bristle=60.0, bristle_damping=0.1)
 TS = np.linspace(0.0, 0.5, 126)
 START = fx.Start({"pin": 0.1})
@@ -68,19 +69,43 @@ def test_gradients_agree_also_from_rest():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "formulation", [fx.FiniteElement(), fx.ScrewSynthesis(), fx.PortHamiltonian()], ids=str
+    "formulation",
+    [fx.FiniteElement(), fx.ScrewSynthesis(), fx.PortHamiltonian(), fx.TransferMatrix()],
+    ids=str,
 )
-def test_formulations_agree(lugre, formulation):
-    traj = simulated(LUGRE, formulation=formulation)
+@pytest.mark.parametrize("place", ["output_friction", "spring_friction"])
+def test_formulations_agree(lugre, formulation, place):
+    traj = simulated(LUGRE, place, formulation)
     np.testing.assert_allclose(traj.q, lugre.q, atol=5e-4)
     balance = np.asarray(traj.energy.balance)
     np.testing.assert_allclose(balance, balance[0], atol=2e-3 * balance[0])
 
 
-def test_adaptive_steps_and_transfer_matrices_are_refused():
+def slipping(formulation, link: fx.Link):
+    """A motor without spring under a controller, with friction that sticks."""
+    pin = fx.Joint("pin", "revolute", "ground", "link", friction=LUGRE)
+    robot = fx.Robot("arm", (link,), (pin,), planar=True, gravity=(0, 0, 0))
+    drive = fx.Drive({"pin": fx.PD(K, 0.1, fx.constant(0.0))})
+    return fx.simulate(formulation.bind(robot), drive, TS, dt=5e-4, start=START)
+
+
+@pytest.mark.slow
+def test_bristles_of_a_joint_beside_half_segments():
+    """There the joint's angle is a state of its own, along which the friction acts."""
+    link = fx.Link("link", 0.5, section=fx.Rectangle(0.05, 0.006), material=STEEL)
+    whole = slipping(fx.FiniteElement(elements=4), link)
+    traj = slipping(fx.TransferMatrix(segments=16), link)
+    size = np.max(np.abs(np.asarray(whole.q)))
+    np.testing.assert_allclose(traj.q, whole.q, atol=1e-2 * size)
+    balance = np.asarray(traj.energy.balance)
+    work = np.ptp(np.asarray(traj.energy.work))
+    np.testing.assert_allclose(balance, balance[0], atol=1e-3 * work)
+
+
+def test_adaptive_steps_and_published_transfer_matrices_are_refused():
     import diffrax
 
     with pytest.raises(ValueError, match="bristles at joint 'pin'; expected the fixed grid"):
         simulated(LUGRE, adaptive=diffrax.PIDController(1e-6, 1e-6))
     with pytest.raises(ValueError, match="friction.bristle"):
-        fx.TransferMatrix().bind(arm(stiffness=None, friction=LUGRE))
+        fx.TransferMatrix(variant="paper").bind(arm(stiffness=None, friction=LUGRE))

@@ -71,7 +71,9 @@ def test_gradients_agree_also_at_zero_velocity():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("formulation", [fx.FiniteElement(), fx.PortHamiltonian()], ids=str)
+@pytest.mark.parametrize(
+    "formulation", [fx.FiniteElement(), fx.PortHamiltonian(), fx.TransferMatrix()], ids=str
+)
 def test_formulations_agree(runs, place, formulation):
     traj = released(arm(**{place: fx.Friction(C, 1e-3)}), formulation=formulation)
     np.testing.assert_allclose(traj.q, runs[place].q, atol=1e-3)
@@ -95,8 +97,12 @@ def test_bad_friction_is_refused(joint, says):
 
 
 def test_transfer_matrix_names_the_formulations_that_can():
-    with pytest.raises(ValueError, match="output_friction(.|\n)*Supported by: RigidArm"):
-        fx.TransferMatrix().bind(arm(output_friction=fx.Friction(0.1)))
+    link = fx.Link("link", 0.5, section=fx.Circle(0.01), material=fx.Material(7e10, 2700, 0.3))
+    soft = dataclasses.replace(arm(output_friction=fx.Friction(0.1)), links=(link,))
+    with pytest.raises(ValueError, match="output_friction(.|\n)*Supported by: ScrewSynthesis"):
+        fx.TransferMatrix().bind(soft)
+    pin = dataclasses.replace(soft.joints[0], hub=fx.Hub(0.1, 1e-4))
+    fx.TransferMatrix().bind(dataclasses.replace(soft, joints=(pin,)))
 
 
 def test_stribeck_friction_falls_from_breakaway_to_coulomb():

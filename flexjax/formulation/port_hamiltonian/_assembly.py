@@ -62,7 +62,7 @@ class Assembly(eqx.Module):
     @property
     def joint_hardware(self) -> bool:
         """Whether a force in a joint depends on its motion."""
-        return bool(self.drive.joints) or self.passive_hardware
+        return self.drive.acts(self.robot) or self.passive_hardware
 
     @property
     def locked(self) -> Bool[np.ndarray, " nv"]:
@@ -317,7 +317,7 @@ class Assembly(eqx.Module):
             now = Instant(t, piece_time, memory)
             return mechanism.joint_forces(structure.coordinates, hardware, drive, robot, now, q, v)
         driven = zero = jnp.zeros_like(v)
-        if drive.joints:
+        if drive.acts(robot):
             x, xd = self.motor_side(q, v)
             driven = self.to_v(drive.effort(robot, t, piece_time, x, xd, memory))
         return JointForces(zero, driven, zero)

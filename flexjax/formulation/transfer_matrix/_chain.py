@@ -29,7 +29,7 @@ from flexjax.formulation.transfer_matrix._series import (
     relaxed_deflection,
     with_deflection,
 )
-from flexjax.mechanism import Curve, Shape, Start, centreline_pose
+from flexjax.mechanism import Curve, Shape, Sides, Start, advanced_bristles, centreline_pose
 from flexjax.numerics.screw import Plane, along
 from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 from flexjax.robot import Robot
@@ -257,6 +257,20 @@ class AbstractTransferTerm(AbstractChainStepTerm):
         rate = self.joints(at, mech).deflection_rate if self.series.any() else None
         return with_deflection(self.series, Mechanical(mech.v, a), rate)
 
+    def joint_sides(self, at: Instant, mech: Mechanical) -> tuple[Sides, Sides]:
+        """Coordinates and rates (D,) along which friction acts: on the link's and on the motor's
+        side, which differ at flexible joints only."""
+        _, x, xd = self.joint_state(at, mech)
+        x = x + deflection_of(self.series, mech)
+        return (x, x), (xd, xd)
+
+    def next_memory(
+        self, t0: ScalarLike, t1: ScalarLike, y: State, strains: PyTree = None
+    ) -> PyTree:
+        memory = super().next_memory(t0, t1, y, strains)
+        sides = self.joint_sides(self.instant(t0, None, y.memory), y.mech)
+        return advanced_bristles(self.chain.hardware, memory, *sides)
+
     def relaxed(self, at: Instant, dt: Scalar, mech: Mechanical) -> tuple[Mechanical, Array]:
         """The state from which a step of length ``dt`` computes its first accelerations, and the
         rate (D,) of the deflections in ``mech``."""
@@ -414,11 +428,12 @@ class AbstractTransferTerm(AbstractChainStepTerm):
         found = self.efforts(at, mech, a, history, forces=base)
         # Static: what is absent costs no code, neither here nor in reverse mode.
         joints, links = self.robot.tree_joints, self.robot.links
+        across = self.chain.hardware.across is not None
         gain: list[Port] = []
         loss: list[Port] = []
-        if self.drive.joints:
+        if self.drive.acts(self.robot):
             gain.append((found.effort, found.x, found.xd))
-        if any(part.damping is not None for part in (*links, *joints)):
+        if any(part.damping is not None for part in (*links, *joints)) or across:
             loss.append(found.viscous)
         if any(joint.damping is not None or joint.friction is not None for joint in joints):
             loss.append((found.joints.resistance, found.x, found.xd))

@@ -7,14 +7,22 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Scalar
 from flexjax.formulation.transfer_matrix._chain import Instant
+from flexjax.formulation.transfer_matrix._joint_spring import (
+    JointSprings,
+    deflection,
+    joint_springs,
+    own_springs,
+    share,
+    sprung,
+)
 from flexjax.formulation.transfer_matrix._layout import ConnectionMasks, JointAxes
 from flexjax.formulation.transfer_matrix._link import SpatialConnections
 from flexjax.formulation.transfer_matrix._series import JointHistory, joint_torques
-from flexjax.mechanism import JointHardware
+from flexjax.mechanism import JointHardware, friction_torque
 from flexjax.numerics.linalg import inverse2, inverse3, mm, mtv, mv, transpose
 from flexjax.numerics.screw import se3
 
@@ -82,29 +90,51 @@ def motor_side(
     return pick(p.x, p.motor, target[0]), pick(p.xd, p.motor_rate, target[1])
 
 
-def spring_share(term: "PlanarTerm") -> Float[Array, " D"]:
-    """Part of the rotation between motor and link that the joint spring takes."""
-    tables, share = term.masks, term.connections.joint_share[term.masks.first]
-    return jnp.where(tables.driven_motor | tables.given_motor, share, 0.0)
-
-
 def link_side(
     term: "PlanarTerm", p: Point, target: Float[Array, "3 D"]
 ) -> tuple[Float[Array, " D"], Float[Array, " D"]]:
     """Joint coordinates and rates on the link's side of joint springs."""
-    first, share = term.masks.first, spring_share(term)
+    own, first = term.connections, term.masks.first
     q, qd = motor_side(term.masks, p, target)
-    return q + share * (p.x[first] - q), qd + share * (p.xd[first] - qd)
+    x, xd = p.x[first] - q, p.xd[first] - qd
+    law = term.chain.hardware.spring
+    if law.linear:
+        part = own.joint_share[first]
+        d = part * x
+    else:
+        part = share(law, own.compliance[first], x)
+        d = deflection(law, own.compliance[first], x)
+    on = sprung(term)
+    return q + jnp.where(on, d, 0.0), qd + jnp.where(on, part * xd, 0.0)
+
+
+def link_acceleration(
+    term: "PlanarTerm",
+    p: Point,
+    target: Float[Array, "3 D"],
+    motors: Float[Array, " D"],
+    relative: Float[Array, " D"],
+) -> Float[Array, " D"]:
+    """Accelerations on the link's side, from those of the motors and of the bodies."""
+    own, first, on = term.connections, term.masks.first, sprung(term)
+    law = term.chain.hardware.spring
+    if law.linear:
+        return motors + jnp.where(on, own.joint_share[first] * (relative - motors), 0.0)
+    q, qd = motor_side(term.masks, p, target)
+    x, xd = p.x[first] - q, p.xd[first] - qd
+    part, change = jax.jvp(lambda x: share(law, own.compliance[first], x), (x,), (xd,))
+    return motors + jnp.where(on, part * (relative - motors) + change * xd, 0.0)
 
 
 class Springs(NamedTuple):
-    """Stretch (n,) of the springs from their targets, its rate, and the elastic and the viscous
-    torque on the outboard side."""
+    """Stretch (n,) of the springs from their targets, its rate, the elastic and the viscous torque
+    on the outboard side, and the energy."""
 
     stretch: Array
     stretch_rate: Array
     elastic: Array
     viscous: Array
+    energy: Array
 
 
 def _spring_targets(tables: ConnectionMasks, p: Point, target: Float[Array, "3 D"]) -> Array:
@@ -115,12 +145,59 @@ def _spring_targets(tables: ConnectionMasks, p: Point, target: Float[Array, "3 D
     return tables.to_connections(target)
 
 
-def springs(term: "PlanarTerm", p: Point, target: Float[Array, "3 D"]) -> Springs:
-    connections = term.connections
+def _at_joints(term: "PlanarTerm", own: Float[Array, " D"], other: Float[Array, " n"]) -> Array:
+    """``own`` at the connections with a joint spring, ``other`` elsewhere."""
+    tables, on = term.masks, sprung(term)
+    here = np.isin(np.arange(tables.n), tables.first[on])
+    return jnp.where(here, tables.to_connections(own, on), other)
+
+
+def springs(
+    term: "PlanarTerm", p: Point, target: Float[Array, "3 D"], memory: PyTree = ()
+) -> Springs:
+    connections, first = term.connections, term.masks.first
     value, rate, _ = _spring_targets(term.masks, p, target)
     on = jnp.asarray(term.masks.springs, p.x.dtype)
     x, xd = on * (p.x - value), on * (p.xd - rate)
-    return Springs(x, xd, -connections.spring * x, -connections.damper * xd)
+    elastic, viscous = -connections.spring * x, -connections.damper * xd
+    energy = -0.5 * elastic * x
+    if own_springs(term):
+        own = joint_springs(term, x[first], xd[first], memory)
+        pairs = ((own.elastic, elastic), (own.viscous, viscous), (own.energy, energy))
+        elastic, viscous, energy = (_at_joints(term, a, b) for a, b in pairs)
+    return Springs(x, xd, elastic, viscous, energy)
+
+
+def _spring_slopes(
+    term: "PlanarTerm", star: Point, target: Float[Array, "3 D"], memory: PyTree
+) -> tuple[Array, Array, Array]:
+    """Slopes K and C (n,) of the springs' torques, taken positive, with respect to the stretch x
+    and its rate, and the torque (n,) beyond -K x - C x'."""
+    on = jnp.asarray(term.masks.springs, star.x.dtype)
+    K, C = term.connections.spring * on, term.connections.damper * on
+    beyond = jnp.zeros_like(K)
+    if own_springs(term):
+        at, first = springs(term, star, target, memory), term.masks.first
+        own: JointSprings = joint_springs(term, at.stretch[first], at.stretch_rate[first], memory)
+        K = _at_joints(term, own.of_stretch + own.viscous_of_stretch, K)
+        C = _at_joints(term, own.of_rate, C)
+        known = at.elastic + at.viscous + K * at.stretch + C * at.stretch_rate
+        beyond = _at_joints(term, known[first], beyond)
+    return K, C, beyond
+
+
+def output_torque(
+    hardware: JointHardware, q: Float[Array, " D"], qd: Float[Array, " D"], memory: PyTree
+) -> tuple[Array, Array, Array]:
+    """Friction (D,) on the link's side that opposes its rate, and its slopes with respect to
+    coordinate and rate."""
+    friction = hardware.output
+    if friction is None:
+        return (jnp.zeros_like(q),) * 3
+    torque = lambda x, xd: friction_torque(friction, "output", memory, (x, x), (xd, xd))
+    held, by = jax.linearize(torque, q, qd)
+    one, none = jnp.ones_like(q), jnp.zeros_like(q)
+    return held, by(one, none), by(none, one)
 
 
 def connection_laws(
@@ -137,23 +214,23 @@ def connection_laws(
     Nonlinear laws are expanded about ``star``, whose deflection counts unless there is a
     ``history``.
     """
-    tables, connections, hardware = term.masks, term.connections, term.chain.hardware
-    dtype, first = connections.spring.dtype, tables.first
+    tables, hardware = term.masks, term.chain.hardware
+    dtype, first = predicted.x.dtype, tables.first
     target = at.target
     value, rate, acc = _spring_targets(tables, predicted, target)
-    on = jnp.asarray(tables.springs, dtype)
-    K, C = connections.spring * on, connections.damper * on
+    K, C, beyond = _spring_slopes(term, star, target, at.memory)
     stiffness = K * c2 + C * c1
-    torque = -K * (predicted.x - value) - C * (predicted.xd - rate)
+    torque = beyond - K * (predicted.x - value) - C * (predicted.xd - rate)
     free, given = jnp.asarray(~tables.rigid, dtype), jnp.where(tables.rigid, acc, 0.0)
     coupling = inertia = rotor_torque = jnp.zeros_like(torque)
     idle = jnp.asarray(tables.idle_motor, dtype)
     motors = jnp.stack([idle, target[2], jnp.zeros_like(idle)])
     # Static: free joints without drive, damper or friction need none of it.
-    acted = term.drive.joints or any(
+    acted = term.drive.acts(term.robot) or any(
         x.damping is not None or x.friction is not None for x in term.robot.tree_joints
     )
-    if (acted and not tables.given.all()) or tables.rotor.any() or tables.stops.any():
+    rubs = hardware.output is not None
+    if (acted and not tables.given.all()) or tables.rotor.any() or tables.stops.any() or rubs:
         ks, n0 = stiffness[first], torque[first]
         xs, xsd = motor_side(tables, star, target)
         xp, xpd = motor_side(tables, predicted, target)
@@ -179,8 +256,11 @@ def connection_laws(
             driven = jnp.stack([ks / whole, own_acceleration, gJ / whole])
             motors = jnp.where(led[None], driven, motors)
         tau, k = jnp.where(tables.free, tau, 0.0), jnp.where(tables.free, k, 0.0)
-        if tables.stops.any():
-            contact, k_s, c_s = stop_torque(hardware, *link_side(term, star, target))
+        if tables.stops.any() or rubs:
+            side = link_side(term, star, target)
+            contact, k_s, c_s = stop_torque(hardware, *side)
+            held, k_f, c_f = output_torque(hardware, *side, at.memory)
+            contact, k_s, c_s = contact - held, k_s + k_f, c_s + c_f
             way, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
             acting = ~tables.given_joint
             tau = tau + jnp.where(acting, contact - k_s * way - c_s * speed, 0.0)

@@ -23,10 +23,18 @@ from flexjax.formulation.transfer_matrix._plane import PlanarTerm
 from flexjax.formulation.transfer_matrix._series import moved
 from flexjax.formulation.transfer_matrix._space import SpatialTerm
 from flexjax.formulation.transfer_matrix.sweep import SWEEPS
-from flexjax.mechanism import SNAPSHOT, Energy, Start, serial_refusals
+from flexjax.mechanism import (
+    SNAPSHOT,
+    Energy,
+    Start,
+    bristle_energy,
+    energy_of,
+    initial_memory,
+    serial_refusals,
+)
 from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
-from flexjax.robot import Robot
+from flexjax.robot import Joint, Robot
 
 VARIANTS = {"complete": LINEARISATIONS, "paper": PAPER_LINEARISATIONS}
 
@@ -109,17 +117,20 @@ class TransferMatrix(AbstractFormulation):
                     f"{types[-1]}"
                 )
         for j in robot.tree_joints:
-            for field in ("output_friction", "spring_friction"):
-                if getattr(j, field) is not None:
+            frictions = ("friction", "output_friction", "spring_friction")
+            for field in frictions if self.variant == "paper" else ():
+                if getattr(j, field) is not None and getattr(j, field).bristle is not None:
                     faults.append(
-                        f"joints.{j.name}.{field}: expected friction on the motor's side; between "
-                        "a joint spring and the half segment beside it there is no coordinate"
+                        f"joints.{j.name}.{field}.bristle: expected variant complete, or friction "
+                        "without bristles"
                     )
-            if j.friction is not None and j.friction.bristle is not None:
-                faults.append(
-                    f"joints.{j.name}.friction.bristle: expected friction without bristles; the "
-                    "sweep over a step takes its slope with respect to the rate only"
-                )
+            for field in frictions[1:]:
+                if getattr(j, field) is not None and self._soft_beside(robot, j):
+                    faults.append(
+                        f"joints.{j.name}.{field}: between the joint spring and a half segment "
+                        "there is no coordinate; expected a rigid parent, and a planar joint with "
+                        "a hub or a rigid child"
+                    )
         for link in robot.links:
             for field in ("mass", "modal"):
                 if link.damping is not None and getattr(link.damping, field) is not None:
@@ -130,6 +141,19 @@ class TransferMatrix(AbstractFormulation):
         if isinstance(self.segments, tuple) and len(self.segments) != len(robot.links):
             faults.append(f"segments: {len(self.segments)} numbers for {len(robot.links)} links")
         return faults
+
+    def _soft_beside(self, robot: Robot, joint: Joint) -> bool:
+        """Whether half segments act between the sides of a joint."""
+        if not robot.planar:
+            return True
+        if not self._half_springs:
+            return False
+        elastic = {link.name for link in robot.links if link.elastic}
+        return joint.parent in elastic or (joint.child in elastic and joint.hub is None)
+
+    @property
+    def _half_springs(self) -> bool:
+        return self.variant != "paper" if self.half_springs is None else self.half_springs
 
     def drive_refusals(self, robot: Robot, drive: Drive) -> list[str]:
         if robot.planar:
@@ -150,9 +174,8 @@ class TransferMatrix(AbstractFormulation):
         segments = self.segments
         if not isinstance(segments, tuple):
             segments = (segments,) * len(robot.links)
-        published = self.variant == "paper"
-        half, rotary = (not published if x is None else x for x in (self.half_springs, self.rotary))
-        layout = chain_layout(robot, segments, half)
+        rotary = self.variant != "paper" if self.rotary is None else self.rotary
+        layout = chain_layout(robot, segments, self._half_springs)
         return TransferMatrixModel(robot, self, layout, build_chain(robot, layout, rotary))
 
 
@@ -175,6 +198,12 @@ def spatial_refusals(method: TransferMatrix, robot: Robot) -> list[str]:
             faults.append(
                 f"joints.{j.name}: between two rigid bodies; expected an elastic link on one side"
             )
+        for field in ("backlash", "hardening"):
+            if getattr(j, field) is not None:
+                faults.append(
+                    f"joints.{j.name}.{field}: expected a linear joint spring in space, where it "
+                    "bends in series with half segments about all axes"
+                )
         if j.motor is not None and j.motor.rotor is not None:
             faults.append(f"joints.{j.name}.motor.rotor: expected none in space")
         if j.stops is not None and (j.flexible or j.type != "revolute"):
@@ -227,7 +256,7 @@ class TransferMatrixModel(AbstractModel):
         mech = inner.initial(at, start)
         if isinstance(term, PaperTerm):
             mech = term.extended(at, mech)
-        return State.fresh(mech, self.robot.gravity.dtype, drive.initial_memory(self.robot))
+        return State.fresh(mech, self.robot.gravity.dtype, initial_memory(drive, self.robot))
 
     def _rotations(self, mech: Mechanical) -> Mechanical:
         """Without the points that the published form integrates too."""
@@ -263,8 +292,10 @@ class TransferMatrixModel(AbstractModel):
 
     def energy(self, t: ScalarLike, y: State, drive: Drive, piece_time: PieceTime = None) -> Energy:
         term, mech = self.chain_term(drive), self._rotations(y.mech)
-        energies = term.energies(term.instant(t, piece_time), mech)
-        return Energy(*energies, y.dissipated, y.work)
+        at = term.instant(t, piece_time, y.memory)
+        energies = term.energies(at, mech)
+        bristles = bristle_energy(self.chain.hardware, y.memory, *term.joint_sides(at, mech))
+        return energy_of(energies, y, bristles)
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ChainNewmark(self.formulation.beta, self.formulation.gamma)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax.drive import PD, Drive
+from flexjax.drive import PD, Drive, Voltage
 from flexjax.mechanism import chain_order
 from flexjax.robot import Robot
 
@@ -101,7 +101,8 @@ def chain_layout(robot: Robot, segments: tuple[int, ...], half: bool) -> Layout:
 class JointAxes:
     """Static: where the joint coordinates (D, robot order) act, and which of them a Motion holds.
 
-    ``controlled``: coordinates under a PD controller, which measures the joint itself.
+    ``controlled``: coordinates whose effort depends on the joint itself: of PD controllers, motors
+    at a voltage and motors with ripple.
     """
 
     def __init__(self, layout: Layout, given: np.ndarray, controlled: np.ndarray):
@@ -190,6 +191,7 @@ def joint_tables(robot: Robot, layout: Layout, drive: Drive | None) -> JointAxes
     given, controlled = np.zeros((2, layout.dofs), bool)
     if drive is not None:
         given, slices = drive.prescribed(robot), robot.dof_slices()
-        for name, actuation in drive.joints.items():
-            controlled[slices[name]] = isinstance(actuation, PD)
+        for joint in robot.tree_joints:
+            own = isinstance(drive.joints.get(joint.name), PD | Voltage)
+            controlled[slices[joint.name]] = own or joint.cogs
     return _tables(layout, given.tobytes(), controlled.tobytes())

@@ -249,14 +249,15 @@ class PlanarConnections(eqx.Module):
     """Parameters of the connections (n,) of a planar chain.
 
     ``spring`` and ``damper`` contain all compliances in series (half segments and joint spring);
-    ``joint_share`` is the part of the rotation that the joint spring takes. ``compliance`` is that
-    of the half segments alone.
+    ``joint_share`` is the part of the rotation that the joint spring takes. The compliances are
+    those of the half segments alone.
     """
 
     rest: Float[Array, " n"]  # unstressed angle
     spring: Float[Array, " n"]
     damper: Float[Array, " n"]
     compliance: Float[Array, " n"]
+    compliance_times_tau: Float[Array, " n"]
     compliance_times_lag: Float[Array, " n"]
     joint_share: Float[Array, " n"]
 
@@ -378,11 +379,13 @@ def _planar_connections(
     # A connection without compliance is rigid: neither an infinity nor a NaN gradient.
     total = jnp.where(soft, total, 1.0)
     spring = jnp.where(soft, 1 / total, 0.0)
+    late = in_series(bodies.compliance_times_tau)
     return PlanarConnections(
         rest=rest,
         spring=spring,
-        damper=spring**2 * (in_series(bodies.compliance_times_tau) + joint_tau),
+        damper=spring**2 * (late + joint_tau),
         compliance=compliance,
+        compliance_times_tau=late,
         compliance_times_lag=in_series(bodies.compliance_times_lag),
         joint_share=jnp.where(soft, joint_compliance / total, 0.0),
     )

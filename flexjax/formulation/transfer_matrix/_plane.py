@@ -24,9 +24,10 @@ from flexjax.formulation.transfer_matrix._connections import (
     ConnectionLaws,
     Point,
     connection_laws,
+    link_acceleration,
     link_side,
     motor_side,
-    spring_share,
+    output_torque,
     springs,
     stop_torque,
 )
@@ -49,7 +50,7 @@ from flexjax.formulation.transfer_matrix.sweep import (
     cos_sin,
     riccati_segments,
 )
-from flexjax.mechanism import Start
+from flexjax.mechanism import Sides, Start
 from flexjax.numerics.screw import Plane, along
 from flexjax.numerics.term import Mechanical, State
 
@@ -172,6 +173,15 @@ class PlanarTerm(AbstractTransferTerm):
         q = jnp.concatenate([x, self.split(y.mech.q)[1]])[at]
         qd = jnp.concatenate([xd, self.split(y.mech.v)[1]])[at]
         return q + deflection_of(self.series, y.mech), qd
+
+    def joint_sides(self, at: Instant, mech: Mechanical) -> tuple[Sides, Sides]:
+        motors = super().joint_sides(at, mech)
+        if not self.masks.flexible.any():
+            return motors
+        links = link_side(self, self.point(mech, at.ground), at.target)
+        on = self.masks.flexible
+        x, xd = ((jnp.where(on, z, m), m) for z, (_, m) in zip(links, motors, strict=True))
+        return x, xd
 
     def initial(self, at: Instant, start: Start) -> Mechanical:
         """Links and joints as in ``start``; prescribed joints as in the drive."""
@@ -393,7 +403,7 @@ class PlanarTerm(AbstractTransferTerm):
         masks, hardware = self.masks, self.chain.hardware
         ground, target = at.ground, at.target
         p = self.point(mech, ground)
-        sp = springs(self, p, target)
+        sp = springs(self, p, target, at.memory)
         n = sp.elastic + sp.viscous
         motors = self.motor_accelerations(at, a)
         inverse = None
@@ -411,10 +421,12 @@ class PlanarTerm(AbstractTransferTerm):
         if not masks.given.all():
             effort = jnp.where(masks.given, effort, own.effort)
         stops = None
-        if masks.stops.any():
+        if masks.stops.any() or hardware.output is not None:
             q, qd = link_side(self, p, target)
-            damping = jnp.where(masks.given_joint, 0.0, stop_torque(hardware, q, qd)[2])
-            stops = damping * qd, q, qd
+            lost = (
+                stop_torque(hardware, q, qd)[2] * qd + output_torque(hardware, q, qd, at.memory)[0]
+            )
+            stops = jnp.where(masks.given_joint, 0.0, lost), q, qd
         deflection = law.compliance * jnp.where(masks.free, own.torque, 0.0)
         deflection = jnp.where(self.series, own.deflection, deflection)
         viscous = -sp.viscous, sp.stretch, sp.stretch_rate
@@ -424,8 +436,7 @@ class PlanarTerm(AbstractTransferTerm):
         masks, hardware = self.masks, self.chain.hardware
         ground, target = at.ground, at.target
         p = self.point(mech, ground)
-        sp = springs(self, p, target)
-        rotors, elastic = 0.0, -0.5 * jnp.sum(sp.elastic * sp.stretch)
+        rotors, elastic = 0.0, jnp.sum(springs(self, p, target, at.memory).energy)
         if masks.rotor.any():
             parent = before(self.split(mech.v)[0], ground.rate)[masks.first]
             spin = parent + hardware.gear * motor_side(masks, p, target)[1]
@@ -450,7 +461,7 @@ class PlanarTerm(AbstractTransferTerm):
             mech=mech,
             q=q + found.deflection,
             qd=qd + found.joints.deflection_rate,
-            qdd=motors + spring_share(self) * (relative - motors),
+            qdd=link_acceleration(self, p, target, motors, relative),
             motor=found.x + found.deflection,
             effort=found.effort,
             acceleration=inverse.acceleration + self.chain.gravity[None],

@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, PyTree
 from flexjax._types import PieceTime, Scalar, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation.transfer_matrix._layout import JointAxes
-from flexjax.mechanism import JointHardware
+from flexjax.mechanism import JointHardware, friction_torque
 from flexjax.numerics.term import Mechanical
 from flexjax.robot import Robot
 
@@ -118,7 +118,8 @@ class JointLaw(eqx.Module):
     @property
     def linear(self) -> bool:
         """Static: neither friction nor limits, so that one Newton step gives the rate."""
-        return not self.drive.limited(self.robot) and self.hardware.motor is None
+        cogs = any(joint.cogs for joint in self.robot.tree_joints)
+        return not self.drive.limited(self.robot) and self.hardware.motor is None and not cogs
 
     def torques(
         self, x: PerDof, xd: PerDof, deflection: PerDof, rate: PerDof
@@ -135,10 +136,14 @@ class JointLaw(eqx.Module):
             jnp.where(measured, own, xd),
             self.memory,
         )
-        resistance = self.damping * own
-        if self.hardware.motor is not None:
-            resistance = resistance + self.hardware.motor.torque(own)
-        return effort, resistance
+        return effort, self.damping * own + self.friction(x + deflection, own)
+
+    def friction(self, x: PerDof, xd: PerDof) -> PerDof:
+        """Dry friction on the motors' side, at the joints' own coordinates and rates."""
+        dry = self.hardware.motor
+        if dry is None:
+            return jnp.zeros_like(xd)
+        return friction_torque(dry, "motor", self.memory, (x, x), (xd, xd))
 
     def near(self, x: PerDof, xd: PerDof, deflection: PerDof, rate: PerDof) -> "NearJoint":
         """Torque and its slopes at one point."""
@@ -259,7 +264,9 @@ def joint_torques(
     kp, kd = law.drive.slopes(law.robot, law.t, law.piece_time, x, xd, law.memory)
     kd = kd + law.damping
     if law.hardware.motor is not None:
-        kd = kd + law.hardware.motor.slope(xd)
+        by = jax.linearize(law.friction, x, xd)[1]
+        one, none = jnp.ones_like(x), jnp.zeros_like(x)
+        kp, kd = kp + by(one, none), kd + by(none, one)
     zero = jnp.zeros_like(x)
     if not law.series.any():
         return SeriesTorque(*law.torques(x, xd, zero, zero), kp, kd, zero, zero)

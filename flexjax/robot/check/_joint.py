@@ -19,6 +19,7 @@ from flexjax.robot.parts._fields import FULL_ROTATION, SMALLER
 
 GROUND = "ground"
 FRICTIONS = ("friction", "output_friction", "spring_friction")
+SPRINGS = ("backlash", "hardening")  # need a spring
 
 
 def check_joint(faults: Faults, path: str, joint: dict, document: dict) -> None:
@@ -85,7 +86,7 @@ def _check_axes(faults: Faults, path: str, joint: dict, document: dict) -> None:
 def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
     kind = joint["type"]
     if JOINT_DOFS[kind] == 0:
-        for key in ("stiffness", "damping", *FRICTIONS, "motor", "home"):
+        for key in ("stiffness", *SPRINGS, "damping", *FRICTIONS, "motor", "home"):
             if key in joint:
                 faults.add(
                     f"{path}.{key}",
@@ -93,6 +94,7 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
                     f"no {key} on a fixed joint",
                     f"Use a revolute joint, or remove {key}.",
                 )
+    _check_spring(faults, path, joint)
     _check_friction(faults, path, joint)
     stops = joint.get("stops")
     if stops is not None and stops is not UNKNOWN and JOINT_DOFS[kind] != 1:
@@ -112,6 +114,23 @@ def _check_hardware(faults: Faults, path: str, joint: dict) -> None:
                     f"less than {large} ({upper:g})",
                     "Swap the two.",
                 )
+
+
+def _check_spring(faults: Faults, path: str, joint: dict) -> None:
+    for key in SPRINGS:
+        if key in joint and "stiffness" not in joint and JOINT_DOFS[joint["type"]]:
+            remedy = f"Give the joint a stiffness, or remove {key}."
+            faults.add(
+                f"{path}.{key}", joint[key], f"no {key} on a joint without stiffness", remedy
+            )
+    for small, large, share in SMALLER["Joint"]:
+        if small not in joint:
+            continue
+        if large not in joint:
+            faults.add(f"{path}.{large}", None, f"{large} with {small}", "Give it too.")
+        low, high = number(joint[small]), number(joint.get(large))
+        if low is not None and high is not None and low >= share * high:
+            faults.add(f"{path}.{small}", low, f"less than {large} ({high:g})")
 
 
 def _check_friction(faults: Faults, path: str, joint: dict) -> None:

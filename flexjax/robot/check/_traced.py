@@ -27,7 +27,9 @@ def parameters_hold(robot: eqx.Module) -> Bool[Array, ""]:
                 rule = "positive"  # only a rigid link given by its body may have no length
             by_rule.setdefault(rule, []).append(getattr(node, name))
         for small, large, share in SMALLER.get(kind, ()):
-            holds.append(getattr(node, small) < share * getattr(node, large))
+            low, high = getattr(node, small), getattr(node, large)
+            if low is not None and high is not None:
+                holds.append(low < share * high)
     for rule, values in by_rule.items():
         leaves = [jnp.ravel(x) for x in jtu.tree_leaves(values)]
         if leaves:

@@ -70,6 +70,7 @@ SMALLER: dict[str, tuple[tuple[str, str, float], ...]] = {
     "Tube": (("wall", "diameter", 0.5),),
     "IBeam": (("flange", "height", 0.5), ("web", "width", 1.0)),
     "Stops": (("lower", "upper", 1.0),),
+    "Joint": (("backlash_smooth", "backlash", 1.0),),
 }
 
 _3, _6 = ((3,),), ((6,),)
@@ -166,6 +167,16 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {
         "gear": Parameter("", "not zero", "gear ratio: rotor speed over joint speed"),
         "torque_constant": Parameter("N m/A|N/A", "not zero", "effort per current, joint side"),
         "limit": Parameter("N m|N", "positive", "largest effort, joint side"),
+        "resistance": Parameter("ohm", "positive", "resistance of the winding"),
+        "back_emf": Parameter(
+            "V s/rad", "not zero", "voltage per speed of the rotor (default torque_constant / gear)"
+        ),
+    },
+    "Ripple": {
+        "periods": Parameter("", "positive", "periods per revolution of the rotor"),
+        "torque": Parameter("N m|N", "finite", "amplitude without current: cogging"),
+        "share": Parameter("", "finite", "amplitude as a share of the effort"),
+        "phase": Parameter("rad", "finite", "phase at zero coordinate"),
     },
     "Stops": {
         "lower": Parameter("rad|m", "finite", "lower end"),
@@ -186,6 +197,13 @@ PARAMETERS: dict[str, dict[str, Parameter]] = {
             "rad|m", "finite", "joint coordinate at the start", ((), (1,), (2,), (3,), (6,))
         ),
         "stiffness": Parameter("N m/rad|N/m", "positive", "stiffness of the joint spring"),
+        "backlash": Parameter("rad|m", "positive", "play of the joint spring"),
+        "backlash_smooth": Parameter(
+            "rad|m", "positive", "way over which the spring builds up at each end of its play"
+        ),
+        "hardening": Parameter(
+            "N m/rad3|N/m3", "not negative", "cubic stiffness of the joint spring"
+        ),
         "damping": Parameter("N m s/rad|N s/m", "not negative", "viscous damping"),
         "mass": Parameter("kg", "not negative", "mass of the joint"),
     },

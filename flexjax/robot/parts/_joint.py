@@ -48,20 +48,49 @@ class Hub(eqx.Module):
     inertia: Float[Array, "*k"] = eqx.field(converter=as_float, default=0.0)
 
 
+class Ripple(eqx.Module):
+    """Torque ripple of a motor: ``torque + share * effort``, times the sine of
+    ``periods * gear * q + phase`` at the motor-side coordinate q of the joint.
+
+    It adds to the effort of the drive, so its work counts as work. A Motion overcomes it.
+
+    Arguments:
+        periods: periods per revolution of the rotor.
+        torque: cogging: the amplitude that is there without current too [N m or N].
+        share: amplitude as a share of the effort.
+        phase: phase at zero coordinate [rad].
+    """
+
+    periods: Float[Array, ""] = eqx.field(converter=as_float)
+    torque: Float[Array, ""] = eqx.field(converter=as_float, default=0.0)
+    share: Float[Array, ""] = eqx.field(converter=as_float, default=0.0)
+    phase: Float[Array, ""] = eqx.field(converter=as_float, default=0.0)
+
+
 class Motor(eqx.Module):
     """Motor on the parent's side of the joint spring.
+
+    Under a ``Voltage`` the effort is ``torque_constant * (voltage - back_emf * gear * rate) /
+    resistance``.
 
     Arguments:
         rotor: inertia of the rotor [kg m2]; the rotor turns ``gear`` times as fast as the joint.
         gear: gear ratio.
         torque_constant: joint effort per current [N m/A or N/A].
         limit: largest joint effort [N m or N].
+        resistance: resistance of the winding [ohm].
+        back_emf: voltage per speed of the rotor [V s/rad]; by default that of a motor without
+            other losses, ``torque_constant / gear``.
+        ripple: torque ripple, :class:`Ripple`.
     """
 
     rotor: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     gear: Float[Array, ""] = eqx.field(converter=as_float, default=1.0)
     torque_constant: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     limit: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    resistance: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    back_emf: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    ripple: Ripple | None = None
 
 
 class Stops(eqx.Module):
@@ -109,6 +138,12 @@ class Joint(eqx.Module):
         home: joint coordinate at the start of a simulation, by default zero.
         stiffness: stiffness of the spring between motor and child [N m/rad or N/m]. A joint
             without it is rigid.
+        backlash: angle or way over which the spring has play; it acts beyond half of it to either
+            side.
+        backlash_smooth: part of the way over which the spring's stiffness builds up, centred on
+            each end of the play; by default a fifth of ``backlash``.
+        hardening: cubic stiffness: the spring's torque is ``stiffness * d + hardening * d^3`` for
+            a deflection d beyond the play.
         damping: viscous damping [N m s/rad or N s/m].
         friction: dry friction on the motor's side of the spring. A Motion overcomes it.
         output_friction: dry friction on the child's side of the spring.
@@ -129,6 +164,9 @@ class Joint(eqx.Module):
     rotation: Float[Array, "3"] | None = eqx.field(converter=as_float_or_none, default=None)
     home: Float[Array, "*d"] | None = eqx.field(converter=as_float_or_none, default=None)
     stiffness: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    backlash: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    backlash_smooth: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
+    hardening: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     damping: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
     friction: Friction | None = None
     output_friction: Friction | None = None
@@ -151,6 +189,11 @@ class Joint(eqx.Module):
     @property
     def motor_limit(self) -> Float[Array, ""] | None:
         return None if self.motor is None else self.motor.limit
+
+    @property
+    def cogs(self) -> bool:
+        """Whether its motor has a torque ripple."""
+        return self.motor is not None and self.motor.ripple is not None
 
     @property
     def telescopes(self) -> bool:

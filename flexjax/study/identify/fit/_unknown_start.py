@@ -100,8 +100,9 @@ def _effects(
 
 
 def _without_friction(robot: Robot) -> Robot:
-    """Friction at rest would damp every mode that moves a joint."""
+    """Friction at rest would damp every mode that moves a joint; play would leave it free."""
     none = {"friction": None, "output_friction": None, "spring_friction": None}
+    none |= {"backlash": None, "backlash_smooth": None}
     joints = tuple(dataclasses.replace(joint, **none) for joint in robot.joints)
     return dataclasses.replace(robot, joints=joints)
 
