@@ -64,6 +64,18 @@ def test_mass_of_bent_links_is_positive_definite(elements, record_number):
     )
 
 
+def test_deflection_is_where_the_section_is():
+    """Along the link too: a tip that bends by a tenth of the length moves back by 7e-3 of it."""
+    links = fx.FiniteElement(elements=2).bind(arm()).links
+    c = 0.05 * jnp.array([[0.3, 0.6, 1.0, 0.9]] * len(links.tables))
+    s = jnp.full(len(links.tables), 0.8)
+    deflection, _ = links.strain(c, s)
+    place = links.section(c, s).pose.position
+    straight = jnp.stack([s * links.length, 0 * s], axis=1)
+    np.testing.assert_allclose(deflection[:, :2], place - straight, atol=1e-15)
+    assert np.all(deflection[:, 0] < -1e-4)
+
+
 @pytest.mark.slow  # compiled runs of their own
 def test_strongly_bent_arm(record_number):
     """Links of half a metre that bend by 59 and 27 mm.

@@ -4,7 +4,6 @@ for a stiffer link."""
 
 import numpy as np
 import pytest
-import scipy.integrate
 
 import flexjax as fx
 
@@ -14,7 +13,10 @@ MU, EI = RHO * HEIGHT * WIDTH, E * WIDTH * HEIGHT**3 / 12
 FREE = ["links.link.material.E", "links.link.damping.strain_rate", "payloads.load.mass"]
 TRUE = np.array([E, TAU, M])
 # Angle: from 0 to TURN within DURATION, and a rest in which the link vibrates.
-TURN, DURATION, END = 5.0, 0.6, 0.9
+# The link bends by 2 % of its length: what Euler and Bernoulli's linear beam leaves out is of the
+# square of that. In a third of the time, at the same speed, it bends by 9 %; then that is 1 % of
+# the strain, and moves E by four standard deviations.
+TURN, DURATION, END = 15.0, 1.8, 2.4
 
 
 def quintic(t):
@@ -25,8 +27,11 @@ def quintic(t):
     return angle, rate, TURN / DURATION**2 * 60 * s * (1 - s) * (1 - 2 * s)
 
 
-def readings(ts, count=5):
-    """Strain at the clamp and height of the tip; w = sum of q_k (x/L)^(k + 2)."""
+def readings(ts, count=5, step=1e-3):
+    """Strain at the clamp and height of the tip; w = sum of q_k (x/L)^(k + 2).
+
+    The equations are linear: Gauss's rule of fourth order solves for both of its stages at once.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(24)
     x, dx = 0.5 * L * (nodes + 1), 0.5 * L * weights
     k = np.arange(2, count + 2)[:, None]
@@ -36,30 +41,31 @@ def readings(ts, count=5):
     beyond = 0.5 * MU * (L**2 - x**2) + M * L  # of the mass times its distance
     centrifugal = (f1 * beyond * dx) @ f1.T - mass
     along = (f * MU * x * dx).sum(axis=1) + M * L
-    solve = np.linalg.inv(mass)
+    solve, none, one = np.linalg.inv(mass), np.zeros((count, count)), np.eye(2 * count)
 
-    def rate(t, y):
-        q, v = y[:count], y[count:]
+    def equations(t):
+        """y' = A y + b of y = (q, v)."""
         _, spin, acc = quintic(t)
-        force = stiffness @ (q + TAU * v) + spin**2 * (centrifugal @ q) + along * acc
-        return np.concatenate([v, -solve @ force])
-
-    def slope(t, y):
-        spin, none = quintic(t)[1], np.zeros((count, count))
         pull = -solve @ (stiffness + spin**2 * centrifugal)
-        return np.block([[none, np.eye(count)], [pull, -TAU * solve @ stiffness]])
+        A = np.block([[none, np.eye(count)], [pull, -TAU * solve @ stiffness]])
+        return A, np.concatenate([np.zeros(count), -solve @ along * acc])
 
-    run = scipy.integrate.solve_ivp(
-        rate,
-        (0.0, ts[-1]),
-        np.zeros(2 * count),
-        "Radau",
-        t_eval=ts,
-        jac=slope,
-        rtol=1e-7,
-        atol=1e-10,
-    )
-    q = run.y[:count]
+    y, rows, r = np.zeros(2 * count), [np.zeros(count)], np.sqrt(3) / 6
+    for begin, end in zip(ts[:-1], ts[1:], strict=True):
+        steps = int(np.ceil((end - begin) / step))
+        h = (end - begin) / steps
+        for t in begin + h * np.arange(steps):
+            (A, a), (B, b) = equations(t + (0.5 - r) * h), equations(t + (0.5 + r) * h)
+            stages = np.block(
+                [
+                    [one - 0.25 * h * A, (r - 0.25) * h * A],
+                    [-(0.25 + r) * h * B, one - 0.25 * h * B],
+                ]
+            )
+            rates = np.linalg.solve(stages, np.concatenate([A @ y + a, B @ y + b]))
+            y = y + 0.5 * h * (rates[: 2 * count] + rates[2 * count :])
+        rows.append(y[:count])
+    q = np.array(rows).T
     out = L - 0.5 * np.einsum("it,ij,jt->t", q, (f1 * dx) @ f1.T, q)
     angle = quintic(ts)[0]
     height = np.sin(angle) * out + np.cos(angle) * q.sum(axis=0)

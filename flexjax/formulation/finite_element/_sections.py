@@ -282,8 +282,10 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
         at = self._station(eta, s)
         c, L = self._split(eta)
         w, curvature = jnp.sum(at.f * c, axis=1), jnp.sum(at.f2 * c, axis=1) / L**2
-        zero = jnp.zeros_like(w)
-        return jnp.stack([zero, w, zero], axis=1), jnp.stack([zero] * 5 + [curvature], axis=1)
+        back = zero = jnp.zeros_like(w)
+        if self._stiffens:
+            back = jnp.asarray(self.stiffening, c.dtype) * self._shortening(c, L, at.xi)
+        return jnp.stack([back, w, zero], axis=1), jnp.stack([zero] * 5 + [curvature], axis=1)
 
     def shaped(self, eta: Eta, bent: Bent, curve: Curve) -> Float[Array, " m"]:
         table = self._table(bent.stage)
