@@ -37,6 +37,7 @@ from flexjax.robot._examples import example_path
 from flexjax.simulate.trajectory import ENERGIES, FIELDS, PARTS, Statistics, Trajectory
 from flexjax.study.identify.fit._fit import resume
 from flexjax.study.identify.records._read import read_columns
+from flexjax.study.optimise._guess import _read as _read_move
 from flexjax.study.sweep._store import EXPECTED, REMEDY, create_store, open_store
 from tests.fuzz.documents import VALUES, changed, damaged, toml
 
@@ -50,6 +51,13 @@ URDF = """<?xml version="1.0"?><robot name="arm"><link name="base"/>
 <joint name="j" type="revolute"><parent link="base"/><child link="a"/><axis xyz="0 0 1"/>
 <origin xyz="0 0 0.1" rpy="0 0 0.5"/><limit effort="3"/><dynamics damping="0.1"/></joint></robot>
 """
+MJCF = """<mujoco model="arm"><compiler angle="degree"/><default><joint damping="0.3"/></default>
+<worldbody><body name="upper" pos="0 0 0.3" euler="10 20 30"><joint name="j" axis="0 1 0"/>
+<inertial pos="0 0.01 0.2" mass="2" diaginertia="0.03 0.04 0.02"/>
+<body name="fore" pos="0 0.1 0.4"><joint name="k" type="slide" axis="1 0 0"/>
+<geom type="capsule" fromto="0 0 0.02 0.1 0 0.3" size="0.02"/></body></body></worldbody></mujoco>
+"""
+XML = {"arm.urdf": URDF, "arm.xml": MJCF}
 DRIVE = """
 joints.shoulder.motion.quintic = { start = 0.0, end = 1.0, duration = 2.0 }
 joints.elbow.pd = { kp = 4.0, kd = 1.0, reference = { ramp = { value = 0.5, duration = 1.0 } } }
@@ -97,6 +105,8 @@ def healthy(kind: str) -> Path:
             store.write(k, rows)
     elif kind == "checkpoint.npz":
         np.savez(path, z=T, loss=1.0, history=T, names=np.array(["a"]), start=T)
+    elif kind == "move.npz":
+        np.savez(path, names=np.array(["a"]), values=np.array([1.0]), duration=2.0)
     elif kind == "record.npz":
         np.savez_compressed(path, time=T, gauge=np.sin(T))
     elif kind == "record.mat":
@@ -113,7 +123,7 @@ def healthy(kind: str) -> Path:
         rows = "".join(f"{t:.3f},{np.sin(t):.3f}\n" for t in T[:8])
         path.write_text("time [s],gauge [mm]\n" + rows)
     else:
-        text = {"robot.toml": _robot(), "drive.toml": DRIVE, "arm.urdf": URDF}[kind]
+        text = {"robot.toml": _robot(), "drive.toml": DRIVE}.get(kind) or XML[kind]
         path.write_text(text)
     return path
 
@@ -148,7 +158,7 @@ def bad_file(draw, kind: str, path: Path) -> None:
             _damage_hdf5(draw, path)
     elif kind.endswith(".toml") and draw(st.integers(0, 3)):
         path.write_text(toml(draw(changed(tomllib.loads(source.read_text())))), "utf-8")
-    elif kind == "arm.urdf" and draw(st.integers(0, 3)):
+    elif kind in XML and draw(st.integers(0, 3)):
         words = re.split(r'(?<=")([^"<>]*)(?=")', source.read_text())
         for _ in range(draw(st.integers(1, 3))):
             at = draw(st.integers(0, len(words) - 1))
@@ -205,6 +215,7 @@ def _damage_hdf5(draw: Callable, path: Path) -> None:
 LOADERS: dict[str, Callable[[Path], Any]] = {
     "robot.toml": fx.load_robot,
     "arm.urdf": fx.load_urdf,
+    "arm.xml": fx.load_mjcf,
     "drive.toml": load_run,
     "record.csv": lambda path: fx.Experiment.read(path),
     "record.npz": read_columns,
@@ -212,6 +223,7 @@ LOADERS: dict[str, Callable[[Path], Any]] = {
     "plain.mat": read_columns,
     "record.nc": read_columns,
     "checkpoint.npz": lambda path: resume(path, _Problem),
+    "move.npz": _read_move,
     "trajectory.nc": fx.load_trajectory,
     "trajectory.zarr": fx.load_trajectory,
     "sweep": lambda path: _read_sweep(path),

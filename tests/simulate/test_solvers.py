@@ -103,3 +103,14 @@ def test_rotations_stay_rotations(record_number):
     record_number(
         "R^T R - 1 after 1e5 steps on the group", np.max(np.abs(R.T @ R - np.eye(3))), 1e-12
     )
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.8, 1.0])
+def test_spectral_radius_of_the_highest_frequencies(rho):
+    """Of the step of Chung and Hulbert's method for a'' = -w^2 a, as w dt becomes infinite."""
+    beta, gamma, alpha_m, alpha_f = (float(x) for x in fx.GeneralisedAlpha(rho).coefficients())
+    w2 = 1e9  # (w dt)^2; unknowns a, a' dt, a'' dt^2 after the step, from those before it
+    after = [[1, 0, -beta], [0, 1, -gamma], [(1 - alpha_f) * w2, 0, 1 - alpha_m]]
+    before = [[1, 1, 0.5 - beta], [0, 1, 1 - gamma], [-alpha_f * w2, 0, -alpha_m]]
+    found = np.abs(np.linalg.eigvals(np.linalg.solve(after, before)))
+    np.testing.assert_allclose(found.max(), rho, atol=2e-3)

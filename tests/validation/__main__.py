@@ -58,7 +58,13 @@ def main() -> int:
     parser.add_argument("--cases", nargs="*", default=both, choices=both)
     parser.add_argument("--formulations", nargs="*", default=list(REGISTRY))
     parser.add_argument("--page", action="store_true", help="write the page from stored numbers")
+    parser.add_argument("--bounds", action="store_true", help="state bounds for rows without one")
     args = parser.parse_args()
+    if args.bounds:
+        from tests.validation._bounds import add_missing
+
+        print("\n".join(add_missing(json.loads(RESULTS.read_text()))))
+        return 0
     if not args.page:
         compute(args.cases, args.formulations)
     from tests.validation._page import write

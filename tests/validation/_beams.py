@@ -92,6 +92,30 @@ def flying() -> fx.Robot:
 
 
 @functools.cache
+def right_angle() -> fx.Robot:
+    """Simo and Vu-Quoc's two beams of 10, joined at a right angle, clamped at one end."""
+    given = REFERENCE["right_angle"]["beam"]
+    constants = fx.BeamConstants(
+        EA=given["EA"],
+        EIy=given["EI"],
+        EIz=given["EI"],
+        GJ=given["EI"],
+        GAy=given["EA"],
+        GAz=given["EA"],
+        rhoA=given["rhoA"],
+        rhoIx=2 * given["rhoI"],
+        rhoIy=given["rhoI"],
+        rhoIz=given["rhoI"],
+    )
+    links = [fx.Link(name, given["L"], constants=constants) for name in ("first", "second")]
+    joints = [
+        fx.Joint("clamp", "fixed", "ground", "first"),
+        fx.Joint("corner", "fixed", "first", "second", rotation=(0.0, 0.0, np.pi / 2)),
+    ]
+    return fx.Robot("right angle", links, joints, gravity=(0.0, 0.0, 0.0))
+
+
+@functools.cache
 def pendulum() -> fx.Robot:
     """A rigid rod of 1 m and 1 kg."""
     body = fx.Body(1.0, (0.5, 0.0, 0.0), (0.0, 1 / 12, 1 / 12, 0.0, 0.0, 0.0))

@@ -69,6 +69,14 @@ CASES = {
         _motions.extending,
         _beams.boom,
     ),
+    "right-angle": Case(
+        "Right-angle cantilever",
+        "Two soft beams of 10 at a right angle, clamped at one end; a force across their plane at "
+        "the corner rises to 50 in 1 s and falls to 0 in another. Steps of 20 ms; to 4 s.",
+        "the length of a beam",
+        _motions.right_angle,
+        _beams.right_angle,
+    ),
     "flying": Case(
         "Flying beam",
         "A free beam (10 m, very soft) under a force and a moment at one end until 2.5 s, and "

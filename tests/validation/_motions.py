@@ -69,6 +69,21 @@ def flying(case: str, name: str) -> list[Row]:
     ]
 
 
+def right_angle(case: str, name: str) -> list[Row]:
+    """Corner and tip out of the plane at 1, 2, 3 and 4 s, against a finer PortHamiltonian."""
+    load, zero = REFERENCE["right_angle"]["force"], fx.constant(0.0)
+    force = fx.ramp(load, 1.0) + fx.ramp(-load, 1.0, 1.0)
+    wrench = fx.stack([zero, zero, force, zero, zero, zero])
+    drive = fx.Drive(loads=(fx.Load("first", wrench),))
+    found = []
+    for made in (method(name), fx.PortHamiltonian(elements=32)):
+        model = made.bind(_beams.right_angle())
+        run = fx.simulate(model, drive, [0.0, 1.0, 2.0, 3.0, 4.0], dt=0.02, stations=2)
+        found.append(np.asarray(run.frames)[1:, :, -1, 2])
+    words = enumerate(("corner", "tip"))
+    return [row(case, name, word, found[0][:, k], found[1][:, k], 10.0) for k, word in words]
+
+
 def pendulum(case: str, name: str) -> list[Row]:
     """Angle after a quarter and three quarters of the exact period, where the rod is fastest."""
     period = REFERENCE["pendulum"]["period"]

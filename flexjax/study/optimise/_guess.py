@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax._files import write_whole
+from flexjax._files import read_npz, reading, write_whole
 from flexjax.study.optimise.problem import Problem
 
 if TYPE_CHECKING:
@@ -67,12 +67,11 @@ def writer(
 
 
 def _read(path: Path) -> tuple[tuple[str, ...], np.ndarray, float]:
-    try:
-        with np.load(path, allow_pickle=False) as data:
-            names = tuple(str(name) for name in data["names"])
-            return names, np.array(data["values"], float), float(data["duration"])
-    except (OSError, ValueError, KeyError, EOFError) as error:
-        raise ValueError(
-            f"checkpoint: {path}: {error}; expected a file that optimise wrote. Delete it, or give "
-            "another name."
-        ) from None
+    where = f"checkpoint {str(path)!r}"
+    kept = read_npz(path, where)
+    with reading(where, "a checkpoint of fx.optimise", "Delete it or choose another name."):
+        names = tuple(str(name) for name in kept["names"])
+        values, duration = np.asarray(kept["values"], float), float(kept["duration"])
+        if values.shape != (len(names),) or not np.isfinite(duration):
+            raise ValueError(f"{values.shape} values of {len(names)} parameters")
+        return names, values, duration
