@@ -19,7 +19,7 @@ PORTS = ("tests/port_hamiltonian/test_inertia.py", "tests/port_hamiltonian/test_
 ELEMENTS = ("tests/finite_element/test_frequencies.py", "tests/finite_element/test_rotary.py")
 ELEMENTS += ("tests/finite_element/test_stiffening.py", "tests/finite_element/test_lagrange.py")
 BEAM = ("tests/moving_beam/test_generator.py", "tests/moving_beam/test_shapes.py")
-NEWTON = ("tests/solver", "tests/simulate/test_solvers.py")
+NEWTON = ("tests/solver", "tests/simulate/test_solvers.py", "tests/simulate/test_motion_rates.py")
 PORTS_WIDE = ("tests/port_hamiltonian/test_statics_modes.py", "tests/port_hamiltonian")
 HARDWARE = ("tests/mechanism/test_friction.py", "tests/transfer_matrix/test_limits.py")
 DESCRIBE = ("tests/mechanism/test_describe.py",)
@@ -35,7 +35,7 @@ COVERED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "numerics/linalg/_small": (("tests/chain", *ELEMENTS), ("FiniteElement", "ScrewSynthesis")),
     "numerics/linalg/_krylov": (NEWTON, ("PortHamiltonian", "FiniteElement")),
     "numerics/linalg/": ((*PORTS, *PORTS_WIDE), ("PortHamiltonian",)),
-    "numerics/solver/_newmark": (("tests/simulate/test_solvers.py",), ("MovingBeam", "RigidArm")),
+    "numerics/solver/_newmark": (NEWTON[1:], ("MovingBeam", "RigidArm")),
     "numerics/solver/_chain_newmark": (("tests/transfer_matrix/test_time.py",), ()),
     "numerics/solver/_implicit_midpoint": ((*PORTS, *NEWTON), ("PortHamiltonian",)),
     "numerics/solver/_discrete_gradient": (NEWTON, ("RigidArm", "FiniteElement")),

@@ -12,7 +12,7 @@ CASES = {
         "the frequency",
         _frequencies.at_rest,
         _beams.beam,
-        quick=("ScrewSynthesis",),
+        quick=_LIGHT,
     ),
     "rotating": Case(
         "Rotating beam",
