@@ -58,7 +58,7 @@ def by_root(case, options):
             limits=limits,
             guess=guess,
             tolerance=1e-8,
-            iterations=100,
+            iterations=30,
             **options,
         )
         count += res.evaluations

@@ -110,6 +110,7 @@ def _result_data(robot: str, formulation: str, result: "Optimisation") -> dict[s
         "robot": robot,
         "formulation": formulation,
         "status": result.status,
+        "message": result.message,
         "duration": result.duration,
         "costs": {name: {"nominal": a, "worst": b} for name, (a, b) in result.costs.items()},
         "violation": result.violation,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import jax.tree_util as jtu
 import numpy as np
-from jaxtyping import Array, Bool, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from flexjax._compile import filter_jit
 from flexjax._html import block, curves
@@ -17,11 +17,12 @@ from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.study.free import FreeLike
 from flexjax.study.optimise._build import build_problem
+from flexjax.study.optimise._goals import Goals, build_goals
 from flexjax.study.optimise._optimise import INSIDE, make_result, read_method
 from flexjax.study.optimise._result import Optimisation
 from flexjax.study.optimise.problem import Minimise, Problem, Spread
 from flexjax.study.optimise.search import Iterate, Search, Setting, box
-from flexjax.study.optimise.search._sqp import advance, begin, propose
+from flexjax.study.optimise.search._sqp import advance, begin, finished, propose, settled
 from flexjax.study.optimise.search._values import values_at
 
 
@@ -43,7 +44,7 @@ class Moves:
     kkt: np.ndarray
     status: tuple[str, ...]
     iterations: np.ndarray
-    problems: tuple[Problem, ...]
+    goals: Goals
     ends: Iterate
     over: str
 
@@ -56,8 +57,10 @@ class Moves:
         return len(self.status)
 
     def __getitem__(self, k: int) -> Optimisation:
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"moves[{k}]; there are {len(self)}.")
         it = jtu.tree_map(lambda a: a[k], self.ends)
-        problem = self.problems[k]
+        problem = self.goals.problem(k)
         search = Search(problem, None, self.over, None)
         found = search.ended(it, self.status[k], box(problem))
         return make_result(problem, found)
@@ -125,8 +128,9 @@ def optimise_many(
         raise ValueError(f"over: {over!r}; expected 'worst' or 'mean'.")
     if not goals:
         raise ValueError("goals: none; expected the coordinates at the end of each move.")
-    problems = tuple(
-        build_problem(
+
+    def build(goal: Start) -> Problem:
+        return build_problem(
             model,
             drive,
             goal=goal,
@@ -142,35 +146,20 @@ def optimise_many(
             steps=steps,
             hold=hold,
         )
-        for goal in goals
-    )
+
+    moves = build_goals(build, model.robot, goals, knots if drive is None else None)
     if method is None:
-        method = "gauss-newton" if read_method(problems[0], None) == "gauss-newton" else "sqp"
-    if read_method(problems[0], method) not in INSIDE:
+        method = "gauss-newton" if read_method(moves.common, None) == "gauss-newton" else "sqp"
+    if read_method(moves.common, method) not in INSIDE:
         raise ValueError(f"method: {method!r}; expected one of {', '.join(INSIDE)}.")
-    setting = Setting(over, method == "gauss-newton")
-    varying, common = _split(problems)
     found = _search_all(
-        common,
-        varying,
-        setting,
-        len(problems),
-        min(batch, len(problems)),
+        moves,
+        Setting(over, method == "gauss-newton"),
+        min(batch, moves.count),
         jnp.asarray(iterations),
         jnp.asarray(tolerance),
     )
-    return _moves(problems, found, over)
-
-
-def _split(problems: tuple[Problem, ...]) -> tuple[Problem, Problem]:
-    """(arrays that differ, stacked; all else, once)."""
-    arrays = [eqx.filter(p, eqx.is_array) for p in problems]
-    stacks = jtu.tree_map(lambda *a: np.stack([np.asarray(x) for x in a]), *arrays)
-    differs = jtu.tree_map(lambda a: bool(np.any(a != a[:1])), stacks)
-    varying = jtu.tree_map(lambda a, yes: jnp.asarray(a) if yes else None, stacks, differs)
-    same = jtu.tree_map(lambda a, yes: None if yes else a, arrays[0], differs)
-    common = eqx.combine(same, eqx.filter(problems[0], eqx.is_array, inverse=True))
-    return varying, common
+    return _moves(moves, found, over)
 
 
 class _Queue(eqx.Module):
@@ -183,19 +172,23 @@ class _Queue(eqx.Module):
     found: Iterate  # of the moves; the last row takes what is not finished
 
 
+class _Ends(eqx.Module):
+    """Where the searches ended, and what follows from that."""
+
+    its: Iterate
+    values: Float[Array, "B n"]
+    duration: Float[Array, " B"]
+    violation: Float[Array, " B"]
+
+
 @filter_jit
 def _search_all(
-    common: Problem,
-    varying: Problem,
-    setting: Setting,
-    count: int,
-    places: int,
-    iterations: Array,
-    least: Array,
-) -> Iterate:
-    """All searches in one program. No place waits for the slowest search of a batch."""
-    problem_of = lambda k: eqx.combine(jtu.tree_map(lambda a: a[k], varying), common)
-    ends = jax.lax.map(lambda k: problem_of(k).ends(), jnp.arange(count))
+    goals: Goals, setting: Setting, places: int, iterations: Array, least: Array
+) -> _Ends:
+    """All searches in one program. No place waits for the slowest search of a batch, and every
+    evaluation is of use: a search that ends leaves that of its last step to the next one."""
+    count, common = goals.count, goals.common
+    ends = jax.lax.map(lambda k: goals.problem(k).ends(), jnp.arange(count))
     low, high = (jnp.asarray(b) for b in box(common))
     dtype = common.model.robot.gravity.dtype
     x0 = jnp.zeros(common.parameters.size + 1, dtype)
@@ -203,54 +196,70 @@ def _search_all(
 
     def evaluate(k, x):
         rests = jtu.tree_map(lambda a: a[k], ends)
-        return values_at(problem_of(k), rests, setting.over, setting.curved, x)
+        return values_at(goals.problem(k), rests, setting.over, setting.curved, x)
 
-    def advanced(k, it, begun):
-        step = propose(it, low, high)
-        # The first evaluation is one of the loop's, so that the simulation is compiled once.
-        new = evaluate(jnp.minimum(k, count - 1), jnp.where(begun, it.x + step.d, x0))
+    def following(it, step, fresh, new):
         after = advance(it, step, new, least)
-        return jtu.tree_map(lambda a, b: jnp.where(begun, a, b), after, begin(x0, new))
+        return jtu.tree_map(lambda a, b: jnp.where(fresh, a, b), begin(x0, new), after)
 
-    def body(queue: _Queue) -> _Queue:
-        its = jax.vmap(advanced)(queue.move, queue.its, queue.begun)
-        ended = (its.done | (its.count >= iterations)) & (queue.move < count)
-        slot = jnp.where(ended, queue.move, count)
-        found = jtu.tree_map(lambda all, a: all.at[slot].set(a), queue.found, its)
-        new = queue.following + jnp.cumsum(ended) - 1
-        move = jnp.where(ended, jnp.minimum(new, count), queue.move)
-        return _Queue(move, ~ended, its, queue.following + jnp.sum(ended), found)
-
+    propose_all = jax.vmap(lambda it: propose(it, low, high))
     shapes = jax.eval_shape(lambda x: evaluate(0, x), x0)
     blank = begin(x0, jtu.tree_map(lambda a: jnp.zeros(a.shape, a.dtype), shapes))
     rows = lambda n: jtu.tree_map(lambda a: jnp.broadcast_to(a, (n, *a.shape)), blank)
+    steps_of = jax.eval_shape(propose_all, rows(places))
+
+    def body(queue: _Queue) -> _Queue:
+        # Nothing is known yet where no search has begun.
+        none = lambda its: jtu.tree_map(lambda a: jnp.zeros(a.shape, a.dtype), steps_of)
+        steps = jax.lax.cond(jnp.any(queue.begun), propose_all, none, queue.its)
+        sure = jax.vmap(lambda it, step: settled(it, step, least))(queue.its, steps)
+        its = jax.vmap(finished)(queue.its, steps, sure & queue.begun)
+        ended = queue.begun & (its.done | (its.count >= iterations)) & (queue.move < count)
+        slot = jnp.where(ended, queue.move, count)
+        found = jtu.tree_map(lambda all, a: all.at[slot].set(a), queue.found, its)
+        next_one = jnp.minimum(queue.following + jnp.cumsum(ended) - 1, count)
+        move, fresh = jnp.where(ended, next_one, queue.move), ended | ~queue.begun
+        x = jnp.where(fresh[:, None], x0, its.x + steps.d)
+        new = jax.vmap(evaluate)(jnp.minimum(move, count - 1), x)
+        its = jax.vmap(following)(its, steps, fresh, new)
+        return _Queue(move, move < count, its, queue.following + jnp.sum(ended), found)
+
     first = jnp.arange(places)
     start = _Queue(first, first < 0, rows(places), jnp.asarray(places), rows(count + 1))
     end = jax.lax.while_loop(lambda queue: jnp.any(queue.move < count), body, start)
-    return jtu.tree_map(lambda a: a[:count], end.found)
+    its = jtu.tree_map(lambda a: a[:count], end.found)
+
+    def described(k, it):
+        problem = goals.problem(k)
+        values = problem.parameters.values(it.x[: problem.parameters.size])
+        return values, problem.duration_of(it.x), it.at.violation
+
+    return _Ends(its, *jax.vmap(described)(jnp.arange(count), its))
 
 
-def _moves(problems: tuple[Problem, ...], it: Iterate, over: str) -> Moves:
-    par = problems[0].parameters
-    x = jnp.asarray(it.x)
-    pairs = list(zip(problems, x, strict=True))
-    values = [np.asarray(p.parameters.values(row[: par.size])) for p, row in pairs]
-    duration = [float(p.duration_of(row)) for p, row in pairs]
-    violation = np.asarray(jax.vmap(lambda at: at.violation)(it.at))
+def _moves(goals: Goals, found: _Ends, over: str) -> Moves:
+    it = jtu.tree_map(np.asarray, found.its)
+    violation = np.asarray(found.violation)
     status = [
-        ("infeasible" if v > 1e-5 else "converged") if c else "no descent" if s else "iterations"
-        for v, c, s in zip(violation, np.asarray(it.converged), np.asarray(it.stuck), strict=True)
+        "infeasible"
+        if (c or s) and v > 1e-5
+        else "converged"
+        if c
+        else "no descent"
+        if s
+        else "iterations"
+        for v, c, s in zip(violation, it.converged, it.stuck, strict=True)
     ]
     return Moves(
-        names=par.names,
-        values=np.stack(values),
-        duration=np.array(duration),
-        cost=np.asarray(jnp.max(it.at.levels, axis=1) / it.first),
+        names=goals.common.parameters.names,
+        values=np.asarray(found.values),
+        duration=np.asarray(found.duration),
+        cost=np.max(it.at.levels, axis=1) / it.first,
         violation=violation,
-        kkt=np.asarray(it.kkt),
+        kkt=it.kkt,
         status=tuple(status),
-        iterations=np.asarray(it.count),
-        problems=problems,
+        iterations=it.count,
+        goals=goals,
         ends=it,
         over=over,
     )

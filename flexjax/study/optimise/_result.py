@@ -97,6 +97,8 @@ class Optimisation:
             for a in self.active
             if a.sample == 0
         ]
+        if not self.ok and self.message:
+            rows.append(f"  {self.message}")
         return "\n".join(rows)
 
     def _repr_html_(self) -> str:

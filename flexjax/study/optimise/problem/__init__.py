@@ -22,10 +22,14 @@ from flexjax.study.optimise.problem._limits import (
 )
 from flexjax.study.optimise.problem._motions import (
     at_rest as at_rest,
+    check_coordinates as check_coordinates,
     drivable as drivable,
     inner_values as inner_values,
+    known_coordinates as known_coordinates,
     read_end as read_end,
     spline_drive as spline_drive,
+    spline_scales as spline_scales,
+    spline_values as spline_values,
 )
 from flexjax.study.optimise.problem._problem import (
     Curved as Curved,

@@ -9,7 +9,7 @@ from flexjax.formulation import Start
 from flexjax.robot import Robot
 from flexjax.simulate import Rest
 from flexjax.study.optimise.problem._limits import Limit
-from flexjax.study.optimise.problem._motions import drivable
+from flexjax.study.optimise.problem._motions import coordinates, drivable
 from flexjax.study.optimise.problem._problem import Problem
 
 
@@ -42,15 +42,15 @@ def check_ends(robot: Robot, start: Start, goal: Start, limits: tuple[Limit, ...
     slices = robot.dof_slices()
     position = _bounds(limits, "position")
     for name, end in (("start", start), ("goal", goal)):
-        q = end.vectors(robot)[0]
-        if is_traced(q):
+        q = coordinates(robot, end)
+        if q is None:
             continue
         for joint in drivable(robot):
             stops = robot.joints[robot.joint_index(joint)].stops
             ranges = [("its end stops", (stops.lower, stops.upper))] if stops is not None else []
             ranges += [(f"limits.position.{joint}", position[joint])] if joint in position else []
             for where, (low, high) in ranges:
-                for x in np.asarray(q)[slices[joint]]:
+                for x in q[slices[joint]]:
                     if not is_traced(low) and not float(low) <= x <= float(high):
                         raise ValueError(
                             f"{name}.{joint}: {x:g}; expected a coordinate within {where}, "
@@ -73,8 +73,8 @@ def check_duration(
     """
     kinds = {name: _bounds(limits, name) for name in ("velocity", "acceleration", "jerk")}
     slices = robot.dof_slices()
-    q0, q1 = start.vectors(robot)[0], goal.vectors(robot)[0]
-    if is_traced(q0) or is_traced(q1):
+    q0, q1 = coordinates(robot, start), coordinates(robot, goal)
+    if q0 is None or q1 is None:
         return
     for joint in drivable(robot):
         found = {name: bounds[joint] for name, bounds in kinds.items() if joint in bounds}
@@ -82,7 +82,7 @@ def check_duration(
             continue
         numbers = [found.get(name, math.inf) for name in kinds]
         at = slices[joint]
-        for a, b in zip(np.asarray(q0)[at], np.asarray(q1)[at], strict=True):
+        for a, b in zip(q0[at], q1[at], strict=True):
             least = shortest_time(b - a, *numbers)
             if longest < least * (1 - 1e-9):
                 listed = ", ".join(f"{name} {bound:g}" for name, bound in found.items())

@@ -178,7 +178,8 @@ class Search:
     def found(
         self, final: Point, status: str, message: str, bounds: tuple[np.ndarray, np.ndarray]
     ) -> Found:
-        if final.violation > 1e-5 and status == "converged":
+        # Where no step comes nearer, the limits contradict each other or the duration.
+        if final.violation > 1e-5 and status in ("converged", "no descent"):
             status = "infeasible"
         return Found(
             final,

@@ -5,6 +5,8 @@ always has a solution. Damping takes the place of a line search: every step cost
 with its derivatives, whether it is accepted or not, and the runs of a batch stay together.
 """
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,6 +17,7 @@ from flexjax.study.optimise.search._quadratic import solve_quadratic
 FIRST_DAMPING, LARGEST_DAMPING, SMALLEST_DAMPING = 1e-3, 1e8, 1e-12
 FIRST_PENALTY, LARGEST_PENALTY = 10.0, 1e9
 FEASIBLE = 1e-8  # violation below which a move is within its limits
+HOPELESS = 1e-6  # share of the violation that a step must promise to remove, at a large penalty
 NOTHING = 1e-16  # cost, relative to the first guess, below which moves are equally good
 
 
@@ -109,6 +112,27 @@ def propose(it: Iterate, low: Float[Array, " n"], high: Float[Array, " n"]) -> P
     return Proposal(d, multipliers, slack, scale, expected, jnp.linalg.norm(model @ d))
 
 
+def settled(it: Iterate, step: Proposal, tolerance: float | Array) -> Bool[Array, ""]:
+    """Whether a step from a point within the limits promises less than the tolerance."""
+    nothing = jnp.max(it.at.levels) <= NOTHING * it.first
+    # The change of a cost, or of its amplitude where it is a square, relative to the first guess.
+    share = step.scale / it.first
+    square = it.at.curvature is not None
+    change = 0.5 * step.expected * jnp.sqrt(share) if square else step.expected * share
+    return ((change <= tolerance) | nothing) & (it.at.violation <= FEASIBLE)
+
+
+def finished(it: Iterate, step: Proposal, sure: Bool[Array, ""]) -> Iterate:
+    """A point at which the search ends without its last step, where that is ``sure``."""
+    going = lambda a, b: jnp.where(sure & ~it.done, a, b)
+    return dataclasses.replace(
+        it,
+        kkt=going(step.left * step.scale / it.steepness, it.kkt),
+        count=it.count + (sure & ~it.done),
+        converged=it.converged | (sure & ~it.stuck),
+    )
+
+
 def advance(it: Iterate, step: Proposal, new: Values, tolerance: float | Array) -> Iterate:
     """The next point, given the values at the proposed one; a point that is done stays."""
     at, K = it.at, it.at.levels.shape[0]
@@ -116,11 +140,7 @@ def advance(it: Iterate, step: Proposal, new: Values, tolerance: float | Array) 
     merit = lambda p: jnp.max(p.levels) / step.scale + it.penalty * p.violation
     bad = ~new.ok | ~jnp.isfinite(merit(new))
     ratio = jnp.where(bad, -1.0, (merit(at) - merit(new)) / jnp.maximum(expected, 1e-300))
-    nothing = jnp.max(at.levels) <= NOTHING * it.first
-    # The change of a cost, or of its amplitude where it is a square, relative to the first guess.
-    share = step.scale / it.first
-    change = expected * share if at.curvature is None else 0.5 * expected * jnp.sqrt(share)
-    converged = ((change <= tolerance) | nothing) & (violation <= FEASIBLE)
+    converged = settled(it, step, tolerance)
     accept = (ratio > 1e-4) & ~it.done & (expected > 0)
     # Nielsen's rule: smooth in the ratio, so that steps are not rejected in turn.
     less = jnp.clip(1 - (2 * jnp.minimum(ratio, 1.0) - 1) ** 3, 0.2, 2.0)
@@ -129,6 +149,9 @@ def advance(it: Iterate, step: Proposal, new: Values, tolerance: float | Array) 
     # The slack stays where the penalty is too small to remove it.
     weak = (step.slack > 0.1 * FEASIBLE) & (step.slack > 0.5 * violation)
     penalty = jnp.where(weak, jnp.minimum(10 * it.penalty, LARGEST_PENALTY), it.penalty)
+    # The limits contradict each other: even where nothing else counts, no step comes nearer.
+    near = (it.damping <= FIRST_DAMPING) & (it.penalty >= LARGEST_PENALTY)
+    hopeless = near & (violation > FEASIBLE) & (expected <= HOPELESS * it.penalty * violation)
     going = lambda a, b: jnp.where(it.done, b, a)
     return Iterate(
         x=jnp.where(accept, it.x + step.d, it.x),
@@ -142,7 +165,7 @@ def advance(it: Iterate, step: Proposal, new: Values, tolerance: float | Array) 
         kkt=going(step.left * step.scale / it.steepness, it.kkt),
         count=it.count + ~it.done,
         converged=it.converged | (~it.stuck & converged),
-        stuck=it.stuck | (~it.converged & ~converged & (damping > LARGEST_DAMPING)),
+        stuck=it.stuck | (~it.converged & ~converged & ((damping > LARGEST_DAMPING) | hopeless)),
     )
 
 
