@@ -185,43 +185,52 @@ def _riccati_jvp(primals, tangents):
 def swept_again(
     el: Elements, known: Swept, shift, bias, torque, given, rotor_torque, root
 ) -> Solution:
-    """The sweep with the matrices [S | .] of an earlier one and other right-hand sides."""
-    X, rotation = known.X, known.rotation
-    zero = jnp.zeros_like(el.torque)
-    S = X[:, :, :3]
-    response = S[:, :, 2] + el.coupling[:, None] * jnp.stack([zero, zero, zero + 1], -1)
+    """The sweep with the matrices [S | .] of an earlier one and other right-hand sides.
+
+    Every entry is an array of its own: batches of tangents would otherwise be sums over small axes,
+    which XLA does not vectorise.
+    """
+    S, rotation = known.X[:, :, :3], known.rotation
+    (cx, cy), (rx, ry) = el.column.T, el.row.T
+    response = [S[:, 0, 2], S[:, 1, 2], S[:, 2, 2] + el.coupling]
     soft = el.free / (el.stiffness + S[:, 2, 2])
-    inboard = S + response[:, :, None] * rotation[:, None, :3]
-    inboard = inboard.at[:, 2, 2].add(el.inertia)
-    outer = jnp.concatenate([inboard[1:], jnp.zeros_like(inboard[:1])])
-    right, left = body_maps(el)
-    carried = jnp.sum(outer[:, :, :2] * shift[:, None], axis=2)
-    source = jnp.sum(left * carried[:, None], axis=2) + bias
+    # What is behind the connection outboard of each body, by the shift of that body.
+    behind = [
+        [S[:, i, j] + response[i] * rotation[:, j] for j in (0, 1)]  # inertia acts on al alone
+        for i in range(3)
+    ]
+    outer = [[jnp.concatenate([x[1:], jnp.zeros_like(x[:1])]) for x in row] for row in behind]
+    carried = [row[0] * shift[:, 0] + row[1] * shift[:, 1] for row in outer]
+    level = rx * carried[0] + ry * carried[1] + carried[2]
+    source = [carried[0] + bias[:, 0], carried[1] + bias[:, 1], level + bias[:, 2]]
     # p_i = close (left p_(i+1) + source) + response (soft torque + given) - rotor_torque, with
     # close = 1 - soft response (0, 0, 1)
-    drop = soft[:, None] * response
-    A = left - drop[:, :, None] * left[:, 2:]
-    c = source - drop * source[:, 2:] + response * (soft * torque + given)[:, None]
-    c = c - jnp.stack([zero, zero, rotor_torque], -1)
+    drop = [soft * r for r in response]
+    known_turn = soft * torque + given
+    c = [s - d * source[2] + r * known_turn for s, d, r in zip(source, drop, response, strict=True)]
+    c[2] = c[2] - rotor_torque
 
     def inwards(p, x):
-        A, c = x
-        return jnp.sum(A * p[None], axis=1) + c, p
+        (rx, ry), drop, c = x
+        n = rx * p[0] + ry * p[1] + p[2]
+        left = (p[0], p[1], n)
+        return tuple(v - d * n + k for v, d, k in zip(left, drop, c, strict=True)), n
 
-    _, p = lax.scan(inwards, jnp.zeros(3, root.dtype), (A, c), reverse=True)
-    n = jnp.sum(left[:, 2] * p, axis=1) + source[:, 2]
+    zero = jnp.zeros_like(root[0])
+    _, n = lax.scan(inwards, (zero, zero, zero), ((rx, ry), drop, c), reverse=True)
+    n = n + source[2]
     start = soft * (torque - n) + given  # D where e in front of the connection is zero
-    step = right[:, :3, :3] + right[:, :3, 2:3] * rotation[:, None, :3]
-    move = jnp.concatenate([shift, zero[:, None]], axis=1) + right[:, :3, 2] * start[:, None]
 
     def outwards(e, x):
-        A, b = x
-        return jnp.sum(A * e[None], axis=1) + b, e
+        (cx, cy), (sx, sy), row, start = x
+        D = row[0] * e[0] + row[1] * e[1] + row[2] * e[2] + start
+        al = e[2] + D
+        return (e[0] + cx * al + sx, e[1] + cy * al + sy, al), (e[0], e[1], al, D)
 
-    _, e = lax.scan(outwards, root, (step, move))
-    D = jnp.sum(rotation[:, :3] * e, axis=1) + start
-    e = jnp.concatenate([e[:, :2], (e[:, 2] + D)[:, None]], axis=1)
-    return Solution(e, D, jnp.sum(S[:, 2] * e, axis=1) + n)
+    rows = tuple(rotation[:, j] for j in range(3))
+    _, (ax, ay, al, D) = lax.scan(outwards, tuple(root), ((cx, cy), tuple(shift.T), rows, start))
+    n = n + S[:, 2, 0] * ax + S[:, 2, 1] * ay + S[:, 2, 2] * al
+    return Solution(jnp.stack([ax, ay, al], -1), D, n)
 
 
 def rotation_rows(el: Elements, rows) -> Array:
