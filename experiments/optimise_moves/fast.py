@@ -10,7 +10,7 @@ import flexjax as fx
 SOLVERS = ("slsqp", "sqp", "interior-point")
 PRECISE = 0.02  # of the root, from which the solvers start
 UNSOLVED = {"duration": np.inf, "violation": np.inf}
-RESERVE = 0.97  # of the effort limits in the search: a finer model needs a little more
+RESERVE = 0.92  # of the effort limits in the search: a finer model needs a little more
 
 
 def three_links():
@@ -22,7 +22,7 @@ def three_links():
         "goal": {"joint1": 0.6, "joint2": 0.4, "joint3": 0.3},
         "duration": (0.2, 0.6),
         "effort": {"joint1": 2.0, "joint2": 1.0, "joint3": 0.3},
-        "residual_energy": 1e-7,
+        "residual_energy": 1e-5,
     }
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.study.optimise._build import build_problem
+from flexjax.study.optimise._goals import build_goals
 from flexjax.study.optimise.search import _host
 
 STIFFNESS, PERIOD = 40.0, 0.3
@@ -96,8 +98,8 @@ def test_limits_are_met_and_named():
 def test_a_limit_that_cannot_be_met_is_reported():
     # Faster than half of what the way takes is refused; the acceleration limit is dynamic.
     res = move(limits={"velocity": 3.0, "acceleration": 30.0}, iterations=30)
-    assert not res.ok and res.violation > 1e-3
-    assert "cannot be met: exceeded by" in res.message
+    assert res.status == "infeasible" and res.violation > 1e-3, str(res)
+    assert "cannot be met: exceeded by" in res.message and res.message in str(res)
 
 
 @pytest.mark.slow
@@ -220,6 +222,32 @@ def test_many_moves_are_those_found_one_by_one():
         # Relative to the quintic of the same goal: all that is left is rounding.
         assert moves.cost[k] < 1e-12 and moves.violation[k] == 0.0
         assert moves[k].vibration() < 1e-5 and one.vibration() < 1e-5
+
+
+@pytest.mark.parametrize("limit", [None, 0.05])
+def test_many_goals_are_built_like_one(limit):
+    """What differs between goals is stacked without building each; all numbers are the same."""
+    arm = fx.TransferMatrix(segments=2).bind(fx.load_robot("two-link"))
+    given = dict.fromkeys(("spread", "samples", "free", "steps", "hold", "start"))
+    given |= dict(duration=0.5, minimise="residual_energy", knots=4, dt=0.05)
+    given["limits"] = limit and {"position": {"elbow": (-0.6, limit)}}
+    build = lambda goal: build_problem(arm, None, goal=goal, **given)
+    goals = [{"shoulder": 0.5}, {"elbow": -0.4, "shoulder": 0.2}, fx.Start(joints={"elbow": 0.1})]
+    if limit:
+        with pytest.raises(ValueError, match="goal.elbow: 0.1; expected a coordinate within lim"):
+            build_goals(build, arm.robot, goals, 4)
+        return
+    many = build_goals(build, arm.robot, goals, 4)
+    home = {j.name: 0.0 if j.home is None else float(j.home) for j in arm.robot.joints}
+    for k, goal in enumerate(goals):
+        joints = goal.joints if isinstance(goal, fx.Start) else goal
+        expected = build(home | dict(joints))
+        found, same = (jax.tree.leaves(p) for p in (many.problem(k), expected))
+        assert jax.tree.structure(many.problem(k)) == jax.tree.structure(expected)
+        for a, b in zip(found, same, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-15, atol=1e-15)
+    with pytest.raises(ValueError, match="goal.wrist: no such joint"):
+        build_goals(build, arm.robot, [*goals, {"wrist": 1.0}], 4)
 
 
 @pytest.mark.slow

@@ -140,7 +140,8 @@ def margins_by_hand(run, last):
         "mass": 1 - mass / BOUNDS["mass"],
         "tip_speed": 1 - speed / BOUNDS["tip_speed"] ** 2,
         "keep_out": apart / balls[None, :, None, 3] ** 2 - 1,
-        "residual_energy": 1 - energy / BOUNDS["residual_energy"],
+        # The same sign as that of 1 - share.
+        "residual_energy": np.sqrt(1.01) - np.sqrt(energy / BOUNDS["residual_energy"] + 0.01),
     }
 
 

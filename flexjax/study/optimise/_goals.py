@@ -98,7 +98,7 @@ def _splines(common: Problem, last: np.ndarray, knots: int) -> dict[str, Any]:
     first = known_coordinates(robot, common.start)
     values = spline_values(robot, first, last, knots)
     scales = spline_scales(robot, first, last)
-    names = list(common.drive.joints)
+    names = drivable(robot)  # in the order of the parameters
     inner = [values[n][:, 1:-1].reshape(count, -1) for n in names]
     units = [
         np.repeat(scales[n][:, None], x.shape[1], 1) for n, x in zip(names, inner, strict=True)

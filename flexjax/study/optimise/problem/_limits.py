@@ -15,6 +15,9 @@ from flexjax.simulate._linear import decay_rates
 from flexjax.study.optimise.problem._costs import Move, residual_energy
 
 
+ROUNDED = 0.01  # share of a residual energy's bound below which its root is rounded
+
+
 def _columns(robot: Robot, joints: Sequence[str]) -> np.ndarray:
     slices = robot.dof_slices()
     return np.concatenate([np.arange(slices[name].start, slices[name].stop) for name in joints])
@@ -81,7 +84,10 @@ def _link_mass(link: Link) -> Array:
 
 
 def _residual_energy(limit: Limit, move: Move) -> Array:
-    return (1 - residual_energy(move) / limit.bounds[0])[None, None]
+    """Of the amplitude, which is nearly linear in the move: far from rest the energy of a bound of
+    a millionth has a curvature that no line search follows. Rounded where the energy is zero."""
+    share = residual_energy(move) / limit.bounds[0]
+    return (np.sqrt(1 + ROUNDED) - jnp.sqrt(share + ROUNDED))[None, None]
 
 
 def _stability(limit: Limit, move: Move) -> Array:
