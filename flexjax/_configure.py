@@ -58,6 +58,10 @@ def configure(
         Nothing. It changes settings of jax, and ``PJRT_NPROC`` and ``XLA_FLAGS`` in the
         environment.
 
+    Raises:
+        RuntimeError: jax has started, so that a setting would have no effect.
+        ValueError: an argument is invalid; the message gives its value and what was expected.
+
     >>> import flexjax as fx
     >>> fx.configure()  # doctest: +SKIP
     """

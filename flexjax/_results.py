@@ -4,7 +4,14 @@ import enum
 
 
 class Status(enum.IntEnum):
-    """Outcome of a run. Inside compiled code it travels as an int32 array; 0 is success."""
+    """Outcome of a run. Inside compiled code it travels as an int32 array; 0 is success.
+
+    >>> import flexjax as fx
+    >>> fx.Status(1).name
+    'newton_failed'
+    >>> fx.Status.ok.message
+    'the run ended as asked'
+    """
 
     ok = 0
     newton_failed = 1
@@ -55,7 +62,13 @@ _MESSAGES = {
 
 
 class SimulationError(RuntimeError):
-    """Raised after a failed run with ``throw=True``: time, joint or link, and remedy."""
+    """Raised after a failed run with ``throw=True``: time, joint or link, and remedy.
+
+    >>> import flexjax as fx
+    >>> error = fx.SimulationError(fx.Status.newton_failed, 0.3, "joint elbow")
+    >>> error.status.name, error.t_fail
+    ('newton_failed', 0.3)
+    """
 
     def __init__(self, status: Status, t_fail: float, where: str | None, faults: str = ""):
         self.status, self.t_fail, self.where = status, t_fail, where
@@ -72,6 +85,11 @@ class EquilibriumError(RuntimeError):
 
     ``joint`` is left with the effort ``remaining`` [``unit``] that nothing balances; None where the
     joints are balanced and a link is not.
+
+    >>> import flexjax as fx
+    >>> error = fx.EquilibriumError("elbow", 2.5, "N m")
+    >>> error.joint, error.remaining
+    ('elbow', 2.5)
     """
 
     def __init__(self, joint: str | None, remaining: float, unit: str):

@@ -169,13 +169,24 @@ def test_reference_and_files_pages_are_current(monkeypatch):
             )
 
 
-def test_public_functions_are_documented():
-    """Every argument, the result, and an example, which the next test runs."""
+# They raise nothing of their own.
+RAISES_NOTHING = (
+    "paths examples robot_schema step cosine sine chirp shift cite measure peak_deflection jit grad "
+    "surface_strain value_and_grad datasets plot_style identification_report move_report"
+).split()
+
+
+def test_public_names_are_documented():
+    """Every argument, the result, what is raised, and an example, which the next test runs."""
     faults = []
     for name in PUBLIC:
-        if not inspect.isfunction(value := getattr(fx, name)):
-            continue
+        value = getattr(fx, name)
         doc = inspect.getdoc(value) or ""
+        if not inspect.isfunction(value):
+            faults += [f"{name}: no example"] if ">>>" not in doc else []
+            continue
+        if ("Raises:" in doc) is (name in RAISES_NOTHING):
+            faults.append(f"{name}: document what it raises")
         listed = re.search(r"Arguments:\n((?: +.*\n)+)", doc)
         named = re.findall(r"^    ([\w, ]+):", listed[1] if listed else "", re.M)
         missing = set(inspect.signature(value).parameters) - set(", ".join(named).split(", "))

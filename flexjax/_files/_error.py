@@ -5,7 +5,17 @@ from contextlib import contextmanager
 
 
 class FileError(ValueError):
-    """A file is damaged, too large for what it declares, or refers to other files."""
+    """A file is damaged, too large for what it declares, or refers to other files.
+
+    >>> import flexjax as fx
+    >>> from pathlib import Path
+    >>> size = Path("damaged.nc").write_text("not a trajectory")
+    >>> try:
+    ...     fx.load_trajectory("damaged.nc")
+    ... except fx.FileError:
+    ...     print("cannot be read")
+    cannot be read
+    """
 
 
 @contextmanager

@@ -18,6 +18,10 @@ class Load(eqx.Module):
         wrench: signal of six components [force; moment] [N, N m].
         s: position on the link, 0 (base) to 1 (tip).
         frame: "world", or "section" for a follower load in the axes of the section.
+
+    >>> import flexjax as fx
+    >>> push = fx.Load("link", fx.constant([0.0, -1.0, 0.0, 0.0, 0.0, 0.0]), s=0.5)
+    >>> fx.Drive(loads=[push]).check(fx.load_robot("metal-link"))
     """
 
     link: str = eqx.field(static=True)
@@ -54,6 +58,10 @@ class Base(eqx.Module):
         translation: signal of three components, in world axes [m].
         angle: signal of a rotation about ``axis`` [rad].
         axis: fixed direction of the rotation.
+
+    >>> import flexjax as fx
+    >>> shake = fx.stack([fx.sine(0.01, 5.0), fx.constant(0.0), fx.constant(0.0)])
+    >>> fx.Drive(base=fx.Base(translation=shake)).check(fx.load_robot("metal-link"))
     """
 
     translation: AbstractSignal | None = None

@@ -82,6 +82,10 @@ class Motion(AbstractActuation):
 
     Arguments:
         signal: joint coordinate; of a flexible joint, that of the motor side.
+
+    >>> import flexjax as fx
+    >>> drive = fx.Drive(joints={"pin": fx.Motion(fx.quintic(0.0, 1.0, 0.5))})
+    >>> drive.check(fx.load_robot("metal-link"))
     """
 
     prescribes = True
@@ -102,6 +106,10 @@ class Effort(AbstractActuation):
 
     Arguments:
         signal: torque [N m] or force [N].
+
+    >>> import flexjax as fx
+    >>> drive = fx.Drive(joints={"pin": fx.Effort(fx.sine(0.1, 2.0))})
+    >>> drive.check(fx.load_robot("metal-link"))
     """
 
     prescribes = False
@@ -154,6 +162,10 @@ class PD(AbstractActuation):
         kp, kd: gains.
         reference: joint coordinate to follow, on the motor side.
         limit: largest effort [N m or N].
+
+    >>> import flexjax as fx
+    >>> hold = fx.PD(20.0, 1.0, fx.constant(0.3), limit=5.0)
+    >>> fx.Drive(joints={"pin": hold}).check(fx.load_robot("metal-link"))
     """
 
     prescribes = False
@@ -201,6 +213,12 @@ class Feedback(AbstractActuation):
         fn: ``fn(t, q, qd, params) -> effort``, with motor-side coordinates and rates of all joints
             in robot order.
         params: pytree that is passed to ``fn``.
+
+    >>> import flexjax as fx
+    >>> def damp(t, q, qd, params):
+    ...     return -params * qd[0]
+    >>> drive = fx.Drive(joints={"pin": fx.Feedback(damp, 0.1)})
+    >>> drive.check(fx.load_robot("metal-link"))
     """
 
     prescribes = False
@@ -232,6 +250,12 @@ class Sampled(AbstractActuation):
         gauges: sections (link, s) whose strains are measured, s = 0 at the base. ``fn`` then takes
             them as a fifth argument (k, 6): axial, shear y, shear z, torsion, curvature y and
             curvature z, as in ``Trajectory.strain``.
+
+    >>> import flexjax as fx
+    >>> def damp(t, q, qd, params):
+    ...     return -params * qd[0]
+    >>> drive = fx.Drive(joints={"pin": fx.Sampled(damp, period=0.01, params=0.1, delay=1)})
+    >>> drive.check(fx.load_robot("metal-link"))
     """
 
     prescribes = False

@@ -30,6 +30,11 @@ class AbstractModel(eqx.Module):
     """A robot in one formulation: a pytree of arrays with pure functions.
 
     It stores the robot and the formulation; the rest is a cache.
+
+    >>> import flexjax as fx
+    >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
+    >>> isinstance(model, fx.AbstractModel), model.robot.name
+    (True, 'rigid-3r')
     """
 
     robot: AbstractVar[Robot]
@@ -89,7 +94,12 @@ class AbstractModel(eqx.Module):
 
 
 class AbstractFormulation(eqx.Module):
-    """Options of a formulation, all static; ``paper`` is the reference for :func:`flexjax.cite`."""
+    """Options of a formulation, all static; ``paper`` is the reference for :func:`flexjax.cite`.
+
+    >>> import flexjax as fx
+    >>> isinstance(fx.FiniteElement(elements=4), fx.AbstractFormulation)
+    True
+    """
 
     paper: AbstractClassVar[str]
     deforms: ClassVar[bool] = True  # False where links are rigid bodies

@@ -67,6 +67,9 @@ def to_dataset(traj: Trajectory) -> "xarray.Dataset":
         Variables over the coordinates time, dof, link, station and joint, with units as
         attributes and the robot as TOML text.
 
+    Raises:
+        ValueError: the trajectory is a batch; expected a single run.
+
     >>> fx.to_dataset(traj)["q"].sel(dof="shoulder").plot()  # doctest: +SKIP
     """
     import xarray

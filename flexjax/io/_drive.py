@@ -36,6 +36,9 @@ def load_drive(path: str | os.PathLike[str]) -> Drive:
     Returns:
         The drive.
 
+    Raises:
+        ValueError: the file cannot be read or has faults, which are listed together.
+
     >>> import flexjax as fx, pathlib
     >>> text = "[joints.shoulder]\\neffort = { constant = { value = 1.0 } }"
     >>> size = pathlib.Path("push.toml").write_text(text)
@@ -69,6 +72,9 @@ def load_start(path: str | os.PathLike[str]) -> Start:
 
     Returns:
         The start; that of the robot where the file has no such table.
+
+    Raises:
+        ValueError: the file cannot be read or has faults, which are listed together.
 
     >>> import flexjax as fx, pathlib
     >>> size = pathlib.Path("start.toml").write_text("[start.joints]\\nshoulder = 0.5")

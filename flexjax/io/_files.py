@@ -29,6 +29,9 @@ def save_trajectory(traj: Trajectory, path: str | os.PathLike[str]) -> Path:
     Returns:
         The path.
 
+    Raises:
+        ImportError: the path ends in .zarr and zarr is not installed.
+
     >>> fx.save_trajectory(traj, "run.nc")  # doctest: +SKIP
     """
     path = Path(path)
@@ -54,6 +57,10 @@ def load_trajectory(path: str | os.PathLike[str]) -> Trajectory:
 
     Returns:
         The trajectory.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        FileError: the file is damaged.
 
     >>> fx.load_trajectory("run.nc")  # doctest: +SKIP
     """

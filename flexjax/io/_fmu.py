@@ -101,6 +101,10 @@ def to_fmu(
     Returns:
         The path.
 
+    Raises:
+        ValueError: the path does not end in .fmu, or an argument does not fit the model.
+        ImportError: pythonfmu3 is not installed.
+
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("two-link"))
     >>> path = fx.to_fmu(model, "arm.fmu", dt=1e-3, parameters=["payloads.*.mass"])

@@ -45,6 +45,9 @@ def to_csv(
     Returns:
         The path.
 
+    Raises:
+        ValueError: the argument is not a trajectory.
+
     >>> fx.to_csv(traj, "run.csv")  # doctest: +SKIP
     """
     columns = channels(traj, "to_csv", key=key)
@@ -72,6 +75,9 @@ def to_mat(
 
     Returns:
         The path.
+
+    Raises:
+        ValueError: the argument is not a trajectory.
 
     >>> fx.to_mat(traj, "run.mat")  # doctest: +SKIP
     """

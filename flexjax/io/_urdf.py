@@ -38,6 +38,9 @@ def save_urdf(robot: Robot, path: str | os.PathLike[str]) -> Path:
     Returns:
         The path.
 
+    Raises:
+        ValueError: URDF has no such joint; the message names it.
+
     >>> import flexjax as fx
     >>> fx.save_urdf(fx.load_robot("two-link"), "arm.urdf").name
     'arm.urdf'

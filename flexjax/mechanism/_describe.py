@@ -99,6 +99,9 @@ def describe(robot: Robot, *, modes: int = 3) -> Description:
     Returns:
         A :class:`Description`, which prints as a table.
 
+    Raises:
+        RobotError: a parameter is outside its range or not finite.
+
     >>> import flexjax as fx
     >>> print(f"{fx.describe(fx.load_robot('li-zhang-single-link')).links[0].frequencies_y[0]:.2f}")
     6.10

@@ -15,6 +15,13 @@ class Energy(eqx.Module):
     """Energies [J] at one instant or along a run.
 
     ``dissipated`` and ``work`` (of drive, loads and moving base) count from the start.
+
+    >>> import flexjax as fx
+    >>> import jax.numpy as jnp
+    >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
+    >>> traj = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3))
+    >>> traj.energy.kinetic.shape
+    (3,)
     """
 
     kinetic: Array
@@ -38,6 +45,14 @@ class Snapshot(eqx.Module):
 
     Twists [linear; angular] and wrenches [force; moment] are in the axes of the section (links) or
     of the child (reactions).
+
+    >>> import flexjax as fx
+    >>> import jax.numpy as jnp
+    >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
+    >>> traj = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3))
+    >>> last = traj[-1]
+    >>> last.q.shape, last.frames.shape
+    ((3,), (3, 11, 7))
     """
 
     q: Float[Array, " D"]  # link side; rotation vector for spherical joints

@@ -29,6 +29,13 @@ class Robot(eqx.Module):
         gravity: acceleration of gravity in world axes [m/s2].
         planar: whether the robot moves in the plane z = 0, with every axis along z. More
             formulations support a planar robot.
+
+    >>> import flexjax as fx
+    >>> upper = fx.Link("upper", 0.5, fx.Circle(0.02), fx.Material.named("steel"))
+    >>> shoulder = fx.Joint("shoulder", "revolute", "ground", "upper")
+    >>> robot = fx.Robot("arm", [upper], [shoulder], planar=True)
+    >>> float(robot.replace("links.upper.length", 0.6).links[0].length)
+    0.6
     """
 
     name: str = eqx.field(static=True)

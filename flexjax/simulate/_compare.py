@@ -112,6 +112,9 @@ def compare(
     Returns:
         A table; a formulation that fails is a row with its status and reason.
 
+    Raises:
+        ValueError: no formulation supports the robot and the drive, or an argument is invalid.
+
     >>> import flexjax as fx
     >>> robot = fx.load_robot("rigid-3r")
     >>> only = {"rigid": fx.RigidArm()}

@@ -74,6 +74,10 @@ def equilibrium(
         torque on a free joint. Compiled code raises nothing: :func:`find_equilibrium` reports
         whether the state is at rest.
 
+    Raises:
+        EquilibriumError: no state at rest is found, outside compiled code.
+        ValueError: the drive or the state does not fit the robot.
+
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> hold = {j.name: fx.PD(500.0, 10.0, fx.constant(0.3)) for j in model.robot.joints}
@@ -104,6 +108,9 @@ def find_equilibrium(
 
     Returns:
         The state, ``ok``, and the largest effort that remains, with its coordinate.
+
+    Raises:
+        ValueError: the drive or the state does not fit the robot.
 
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))

@@ -93,6 +93,9 @@ def check_gradients(
     Returns:
         A ``GradientTable``: print it, or read ``worst``, ``error``, ``zero``.
 
+    Raises:
+        ValueError: an argument is invalid; the message gives its value and what was expected.
+
     >>> import flexjax as fx, jax.numpy as jnp
     >>> print(fx.check_gradients(lambda x: jnp.sum(x**2), (jnp.array([1.0, 2.0]),)).worst < 1e-6)
     True

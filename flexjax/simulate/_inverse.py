@@ -36,6 +36,9 @@ def inverse_dynamics(
     Returns:
         Efforts in the shape of ``q``.
 
+    Raises:
+        ValueError: the motions do not fit the robot.
+
     >>> import flexjax as fx, jax.numpy as jnp
     >>> fx.inverse_dynamics(fx.load_robot("rigid-3r"), *jnp.zeros((3, 3))).shape
     (3,)
@@ -103,6 +106,9 @@ def inverse_kinematics(
 
     Returns:
         Joint coordinates (D,). ValueError is raised if the target is out of reach.
+
+    Raises:
+        ValueError: an argument is invalid; the message gives its value and what was expected.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> robot = fx.load_robot("rigid-3r")

@@ -70,8 +70,20 @@ class Modes(eqx.Module):
 
 
 class Linear(eqx.Module):
-    """x' = A x + B u, y = C x + D u about a state; x in retract coordinates, u = efforts then
-    loads, y = sensors in order; units of u and y by the side."""
+    """A linear model about a state: x' = A x + B u, y = C x + D u.
+
+    Arguments:
+        A, B, C, D: matrices. x is the deviation of the state, in the model's own coordinates.
+        inputs: names of u: efforts of the joints, then loads.
+        outputs: names of y: sensors, in the robot's order.
+        input_units, output_units: units of u and of y.
+
+    >>> import flexjax as fx
+    >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
+    >>> hold = {j.name: fx.PD(500.0, 10.0, fx.constant(0.3)) for j in model.robot.joints}
+    >>> fx.linearise(model, fx.Drive(joints=hold)).A.shape
+    (6, 6)
+    """
 
     A: Float[Array, "n n"]
     B: Float[Array, "n m"]
@@ -274,6 +286,9 @@ def modes(
         :class:`Modes`. Entries beyond the last vibrating mode are infinite if the call is traced,
         and left out otherwise.
 
+    Raises:
+        ValueError: the drive or the state does not fit the robot.
+
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("li-zhang-three-link"))
     >>> round(float(fx.modes(model).frequencies[0]), 1) > 0
@@ -311,6 +326,9 @@ def linearise(
         or that follow from others have zero columns; u are the efforts of joints without a Motion,
         then the drive's loads; y are the robot's sensors in order (static readings with gain and
         offset, without low-pass and delay).
+
+    Raises:
+        ValueError: the drive or the state does not fit the robot.
 
     >>> import flexjax as fx
     >>> fx.linearise(fx.RigidArm().bind(fx.load_robot("rigid-3r"))).A.shape

@@ -72,6 +72,9 @@ def rest(model: AbstractModel, at: Start | dict | None = None) -> Rest:
         :class:`Rest` with ``state``, ``effort``, ``energy``, ``tip`` and ``drive``. It is
         differentiable in the robot's parameters and in the coordinates.
 
+    Raises:
+        ValueError: the goal does not fit the robot.
+
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> fx.rest(model, {"shoulder": 0.4}).effort.shape

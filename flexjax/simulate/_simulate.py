@@ -81,6 +81,10 @@ def simulate(
     Returns:
         A :class:`Trajectory` at the times ``ts``.
 
+    Raises:
+        ValueError: the drive or the start does not fit the robot, or an argument is invalid.
+        SimulationError: the run failed, with ``throw=True`` and outside compiled code.
+
     >>> import flexjax as fx, jax.numpy as jnp
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> traj = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3))

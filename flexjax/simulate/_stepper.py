@@ -161,6 +161,9 @@ def stepper(
     Returns:
         A :class:`Stepper`.
 
+    Raises:
+        ValueError: the drive does not fit the robot, or an argument is invalid.
+
     >>> import flexjax as fx
     >>> step = fx.stepper(fx.RigidArm().bind(fx.load_robot("two-link")), dt=1e-2)
     >>> state, seen = step.reset()

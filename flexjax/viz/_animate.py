@@ -100,6 +100,9 @@ def animate(
     Returns:
         An :class:`Animation`, which notebooks display.
 
+    Raises:
+        ValueError: the argument is not a trajectory, or the path has another suffix.
+
     >>> import flexjax as fx, jax.numpy as jnp
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> traj = fx.simulate(model, fx.Drive(), jnp.linspace(0.0, 0.1, 3), dt=0.05)
@@ -147,6 +150,9 @@ def show(
 
     Returns:
         An :class:`Animation`; as the last value of a cell, a notebook shows the page.
+
+    Raises:
+        ValueError: the argument is not a trajectory, or the path does not end in .html.
 
     >>> import flexjax as fx, jax.numpy as jnp
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))

@@ -36,6 +36,9 @@ def save_gltf(thing: Robot | Trajectory, path: str | os.PathLike[str]) -> Path:
     Returns:
         The path.
 
+    Raises:
+        ValueError: the argument is neither a robot nor a single trajectory.
+
     >>> import flexjax as fx
     >>> fx.save_gltf(fx.load_robot("two-link"), "arm.glb").name
     'arm.glb'

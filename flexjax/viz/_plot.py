@@ -86,6 +86,9 @@ def plot(thing: Any, what: str | None = None, **options: Any) -> Figure:
     Returns:
         A matplotlib figure, which notebooks display.
 
+    Raises:
+        ValueError: the argument is nothing that can be drawn, or there is no such figure.
+
     >>> import flexjax as fx
     >>> figure = fx.plot({"Newmark": ([0.1, 0.05], [4e-3, 1e-3])}, "convergence")
     >>> figure.savefig("order.png")

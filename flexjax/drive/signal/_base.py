@@ -155,6 +155,9 @@ def constant(value: NumbersLike) -> Constant:
     Returns:
         A signal.
 
+    Raises:
+        ValueError: the value is not numeric.
+
     >>> import flexjax as fx
     >>> float(fx.constant(0.5)(1.0))
     0.5

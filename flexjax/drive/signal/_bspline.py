@@ -107,6 +107,9 @@ def bspline(
     Returns:
         A signal.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> move = fx.bspline([0.0, 1.0], 2.0)  # the quintic from rest to rest
     >>> round(float(move(1.0)), 6)

@@ -83,6 +83,9 @@ def stack(signals: Sequence[AbstractSignal]) -> Stacked:
     Returns:
         A signal.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> fx.stack([fx.constant(1.0), fx.constant(2.0)])(0.0).tolist()
     [1.0, 2.0]

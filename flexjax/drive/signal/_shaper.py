@@ -71,6 +71,9 @@ def shape(
     Returns:
         A signal. ``.lengthens`` is the time that it adds.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> shaped = fx.shape(fx.quintic(0.0, 1.0, 0.5), 4.0, kind="zv")
     >>> float(shaped.lengthens)

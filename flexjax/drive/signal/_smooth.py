@@ -163,6 +163,9 @@ def quintic(
     Returns:
         A signal.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> float(fx.quintic(0.0, 1.0, duration=2.0)(1.0))
     0.5
@@ -183,6 +186,9 @@ def cycloid(
     Returns:
         A signal.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> round(float(fx.cycloid(0.0, 1.0, duration=2.0)(1.0)), 6)
     0.5
@@ -202,6 +208,9 @@ def spin_up(speed: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -
 
     Returns:
         A signal.
+
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
 
     >>> import flexjax as fx
     >>> round(float(fx.spin_up(6.0, duration=15.0)(15.0)), 3)
@@ -236,6 +245,9 @@ def polynomial(coefficients: NumbersLike) -> Polynomial:
 
     Returns:
         A signal.
+
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
 
     >>> import flexjax as fx
     >>> float(fx.polynomial([1.0, 2.0])(3.0))

@@ -124,6 +124,9 @@ def spline(times: NumbersLike, values: NumbersLike, ends: Ends = "not-a-knot") -
     Returns:
         A signal.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> round(float(fx.spline([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], ends="clamped")(1.0)), 6)
     1.0
@@ -144,6 +147,9 @@ def recorded(
 
     Returns:
         A signal.
+
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
 
     >>> import flexjax as fx
     >>> float(fx.recorded([0.0, 1.0], [0.0, 2.0], method="linear")(0.25))

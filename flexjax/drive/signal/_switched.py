@@ -197,6 +197,9 @@ def step_acceleration(
     Returns:
         A signal.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> float(fx.step_acceleration(0.0, 1.0, duration=2.0)(1.0))
     0.5
@@ -222,6 +225,9 @@ def trapezoid(
     Returns:
         A signal.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> round(float(fx.trapezoid(0.0, 1.0, duration=2.0, ramp=0.5)(1.0)), 6)
     0.5
@@ -239,6 +245,9 @@ def ramp(value: NumbersLike, duration: ScalarLike, begin: ScalarLike = 0.0) -> R
 
     Returns:
         A signal.
+
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
 
     >>> import flexjax as fx
     >>> float(fx.ramp(2.0, duration=4.0)(1.0))
@@ -274,6 +283,9 @@ def piecewise_constant(times: NumbersLike, values: NumbersLike) -> PiecewiseCons
     Returns:
         A signal.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> fx.piecewise_constant([0.0, 1.0], [2.0, 5.0])([0.5, 1.5]).tolist()
     [2.0, 5.0]
@@ -290,6 +302,9 @@ def bang_bang(amplitude: NumbersLike, times: NumbersLike) -> BangBang:
 
     Returns:
         A signal.
+
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
 
     >>> import flexjax as fx
     >>> fx.bang_bang(1.0, [0.0, 1.0, 2.0])([0.5, 1.5]).tolist()

@@ -24,7 +24,15 @@ class State(eqx.Module):
     """State of a simulation: the formulation's own ``mech``, the work of the drive and the energy
     dissipated since the start, and the memory of sampled controllers and of bristles (what changes
     once a step). ``traj.final`` is one; pass
-    it as ``start`` to continue. ``origin`` names the formulation of ``mech``, if known."""
+    it as ``start`` to continue. ``origin`` names the formulation of ``mech``, if known.
+
+    >>> import flexjax as fx
+    >>> import jax.numpy as jnp
+    >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
+    >>> traj = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3))
+    >>> traj.final.origin
+    'RigidArm'
+    """
 
     mech: PyTree
     work: Float[Array, ""]

@@ -24,6 +24,9 @@ def load_robot(robot: str | os.PathLike[str]) -> Robot:
     Returns:
         The robot.
 
+    Raises:
+        RobotError: the file cannot be read or has faults, which are listed together.
+
     >>> import flexjax as fx
     >>> fx.load_robot("metal-link").links[0].name
     'link'
@@ -71,6 +74,10 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> Path:
 
     Returns:
         The path.
+
+    Raises:
+        RobotError: a parameter is outside its range or not finite.
+        TypeError: a parameter is traced, i.e. the call is inside jit, vmap or grad.
 
     >>> import flexjax as fx
     >>> fx.save_robot(fx.load_robot("two-link"), "arm.toml").name

@@ -61,6 +61,9 @@ def load_urdf(
     Returns:
         The robot.
 
+    Raises:
+        RobotError: the file cannot be read or has faults, which are listed together.
+
     >>> import flexjax as fx
     >>> beam = {"section": {"shape": "circle", "diameter": 0.02}, "material": "steel"}
     >>> robot = fx.load_urdf("arm.urdf", flexible={"forearm": beam})  # doctest: +SKIP

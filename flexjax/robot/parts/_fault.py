@@ -16,6 +16,13 @@ class RobotError(ValueError):
     """An invalid robot, robot file or path into a robot.
 
     ``faults`` lists every fault as one line of text.
+
+    >>> import flexjax as fx
+    >>> try:
+    ...     fx.load_robot("metal-link").replace("links.arm.length", 0.6)
+    ... except fx.RobotError as error:
+    ...     print(len(error.faults))
+    1
     """
 
     def __init__(self, where: str, faults: Iterable[str]):

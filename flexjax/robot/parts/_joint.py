@@ -25,6 +25,10 @@ class Friction(eqx.Module):
         stribeck: speed over which the friction falls from ``breakaway`` to ``coulomb``.
         bristle: stiffness of the bristles [N m/rad or N/m].
         bristle_damping: damping of their deflection [N m s/rad or N s/m].
+
+    >>> import flexjax as fx
+    >>> gear = fx.Friction(coulomb=0.2, breakaway=0.3, stribeck=0.05)
+    >>> joint = fx.Joint("elbow", "revolute", "upper", "fore", friction=gear)
     """
 
     coulomb: Float[Array, ""] = eqx.field(converter=as_float)
@@ -42,6 +46,11 @@ class Hub(eqx.Module):
         mass: mass at the joint [kg].
         inertia: inertia [kg m2] about the joint axis (one number; for universal and spherical
             joints about every axis), or about the child's three axes (three numbers).
+
+    >>> import flexjax as fx
+    >>> joint = fx.Joint("elbow", "revolute", "upper", "fore", hub=fx.Hub(0.2, inertia=1e-3))
+    >>> float(joint.hub.mass)
+    0.2
     """
 
     mass: Float[Array, ""] = eqx.field(converter=as_float, default=0.0)
@@ -82,6 +91,10 @@ class Motor(eqx.Module):
         back_emf: voltage per speed of the rotor [V s/rad]; by default that of a motor without
             other losses, ``torque_constant / gear``.
         ripple: torque ripple, :class:`Ripple`.
+
+    >>> import flexjax as fx
+    >>> motor = fx.Motor(rotor=1e-6, gear=50.0, torque_constant=2.0, limit=10.0)
+    >>> joint = fx.Joint("elbow", "revolute", "upper", "fore", stiffness=200.0, motor=motor)
     """
 
     rotor: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
@@ -102,6 +115,10 @@ class Stops(eqx.Module):
         lower, upper: range of free motion [rad or m].
         stiffness: stiffness of the stop [N m/rad or N/m].
         damping: damping of the stop [N m s/rad or N s/m].
+
+    >>> import flexjax as fx
+    >>> stops = fx.Stops(lower=-2.0, upper=2.0, stiffness=500.0, damping=5.0)
+    >>> joint = fx.Joint("elbow", "revolute", "upper", "fore", stops=stops)
     """
 
     lower: Float[Array, ""] = eqx.field(converter=as_float)
@@ -152,6 +169,11 @@ class Joint(eqx.Module):
         mass: mass of the joint [kg].
         loop: whether the joint closes a kinematic loop.
         child_at: end of the child at which a loop joint acts, "base" or "tip".
+
+    >>> import flexjax as fx
+    >>> joint = fx.Joint("elbow", "revolute", "upper", "fore", stiffness=200.0, damping=0.5)
+    >>> float(joint.stiffness)
+    200.0
     """
 
     name: str = eqx.field(static=True)
@@ -217,6 +239,11 @@ class Payload(eqx.Module):
             or three numbers (about the axes of the section).
         offset: centre of mass [m], in the axes of the section.
         s: station on the link, 0 (base) to 1 (tip).
+
+    >>> import flexjax as fx
+    >>> tool = fx.Payload("tool", "fore", mass=0.4, offset=(0.03, 0.0, 0.0))
+    >>> float(tool.mass)
+    0.4
     """
 
     name: str = eqx.field(static=True)
@@ -233,6 +260,11 @@ class Lowpass(eqx.Module):
     Arguments:
         frequency: corner frequency w / (2 pi) [Hz].
         zeta: damping ratio.
+
+    >>> import flexjax as fx
+    >>> gauge = fx.Sensor("strain", "strain_gauge", "upper", lowpass=fx.Lowpass(20.0))
+    >>> float(gauge.lowpass.frequency)
+    20.0
     """
 
     frequency: Float[Array, ""] = eqx.field(converter=as_float)
@@ -245,6 +277,10 @@ class Crosstalk(eqx.Module):
     Arguments:
         sensor: name of the other sensor; its own gain, offset, low-pass and delay do not count.
         gain: reading per unit of the other quantity.
+
+    >>> import flexjax as fx
+    >>> leak = fx.Crosstalk("shoulder-angle", -0.002)
+    >>> gauge = fx.Sensor("strain", "strain_gauge", "upper", crosstalk=[leak])
     """
 
     sensor: str = eqx.field(static=True)
@@ -274,6 +310,11 @@ class Sensor(eqx.Module):
         skew: share by which the sensor's clock runs fast; its times start with the run's.
         quantum: step to which the reading is rounded; the derivative is that without rounding.
         noise: standard deviation of the noise; :func:`flexjax.measure` takes the random key.
+
+    >>> import flexjax as fx
+    >>> gauge = fx.Sensor("strain", "strain_gauge", "upper", s=0.05, position=(0.0025, 0.0))
+    >>> gauge.on
+    'upper'
     """
 
     name: str = eqx.field(static=True)

@@ -19,6 +19,12 @@ class Material(eqx.Module):
         rho: density [kg/m3].
         nu: Poisson's ratio.
         G: shear modulus [Pa].
+
+    >>> import flexjax as fx
+    >>> float(fx.Material.named("aluminium").rho)
+    2700.0
+    >>> float(fx.Material(E=2.1e11, rho=7850.0, nu=0.3).nu)
+    0.3
     """
 
     E: Float[Array, ""] = eqx.field(converter=as_float)
@@ -62,6 +68,11 @@ class BeamConstants(eqx.Module):
         rhoA: mass per length [kg/m].
         GAy, GAz: shear stiffness along y and z [N].
         rhoIx, rhoIy, rhoIz: rotary inertia per length [kg m].
+
+    >>> import flexjax as fx
+    >>> beam = fx.BeamConstants(EA=1e6, EIy=20.0, EIz=20.0, GJ=15.0, rhoA=0.3)
+    >>> fx.Link("upper", 0.5, constants=beam).elastic
+    True
     """
 
     EA: Float[Array, ""] = eqx.field(converter=as_float)
@@ -83,6 +94,10 @@ class Damping(eqx.Module):
         strain_rate: tau in sigma = E (eps + tau eps_dot) [s].
         mass: factor c of the force per length -c * rhoA * (velocity of the deformation) [1/s].
         modal: damping ratio of every mode of the link clamped at its base.
+
+    >>> import flexjax as fx
+    >>> float(fx.Damping(strain_rate=1e-4).strain_rate)
+    0.0001
     """
 
     strain_rate: Float[Array, ""] | None = eqx.field(converter=as_float_or_none, default=None)
@@ -97,6 +112,11 @@ class Body(eqx.Module):
         mass: mass [kg].
         com: centre of mass from the link's base, in link axes [m].
         inertia: inertia about the centre of mass as (xx, yy, zz, xy, xz, yz) [kg m2].
+
+    >>> import flexjax as fx
+    >>> body = fx.Body(mass=1.2, com=(0.25, 0.0, 0.0), inertia=(1e-3, 0.03, 0.03, 0, 0, 0))
+    >>> fx.Link("upper", 0.5, body=body, rigid=True).elastic
+    False
     """
 
     mass: Float[Array, ""] = eqx.field(converter=as_float)
@@ -114,6 +134,12 @@ class Piece(eqx.Module):
         section, material: section and material of the segment.
         section_end: section at its far end; its dimensions vary linearly.
         constants: stiffness and inertia per length, in place of section and material.
+
+    >>> import flexjax as fx
+    >>> steel = fx.Material.named("steel")
+    >>> pieces = [fx.Piece(0.4, fx.Circle(0.02), steel), fx.Piece(0.6, fx.Circle(0.01), steel)]
+    >>> len(fx.Link("stepped", 0.5, pieces=pieces).pieces)
+    2
     """
 
     fraction: Float[Array, ""] = eqx.field(converter=as_float)
@@ -140,6 +166,11 @@ class Link(eqx.Module):
         curvature: unstressed (twist, curvature about y, curvature about z) [1/m].
         damping: damping of the link.
         rigid: whether the link is rigid.
+
+    >>> import flexjax as fx
+    >>> link = fx.Link("upper", 0.5, fx.Rectangle(0.03, 0.005), fx.Material.named("aluminium"))
+    >>> link.elastic
+    True
     """
 
     name: str = eqx.field(static=True)

@@ -71,7 +71,12 @@ class Rectangle(AbstractSection):
 
 
 class Circle(AbstractSection):
-    """Solid circle of the given ``diameter`` [m]."""
+    """Solid circle of the given ``diameter`` [m].
+
+    >>> import flexjax as fx
+    >>> round(float(fx.Circle(0.02).properties().A), 6)
+    0.000314
+    """
 
     shape = "circle"
     diameter: Float[Array, ""] = eqx.field(converter=as_float)
@@ -89,7 +94,12 @@ class Circle(AbstractSection):
 
 
 class Tube(AbstractSection):
-    """Circular tube: outer ``diameter`` and ``wall`` thickness [m]."""
+    """Circular tube: outer ``diameter`` and ``wall`` thickness [m].
+
+    >>> import flexjax as fx
+    >>> round(float(fx.Tube(0.03, wall=2e-3).properties().A), 6)
+    0.000176
+    """
 
     shape = "tube"
     diameter: Float[Array, ""] = eqx.field(converter=as_float)
@@ -107,7 +117,13 @@ class Tube(AbstractSection):
 
 
 class IBeam(AbstractSection):
-    """I section: overall ``height`` (y), ``width`` (z), thickness of ``flange`` and ``web`` [m]."""
+    """I section: overall ``height`` (y), ``width`` (z), thickness of ``flange`` and ``web`` [m].
+
+    >>> import flexjax as fx
+    >>> section = fx.IBeam(height=0.04, width=0.03, flange=3e-3, web=2e-3)
+    >>> round(float(section.properties().A), 6)
+    0.000248
+    """
 
     shape = "i"
     height: Float[Array, ""] = eqx.field(converter=as_float)
@@ -138,6 +154,11 @@ class GivenSection(AbstractSection):
         Iy, Iz: second moments for bending in z and in y [m4].
         J: torsion constant [m4].
         ky, kz: shear correction factors along y and z.
+
+    >>> import flexjax as fx
+    >>> section = fx.GivenSection(A=1e-4, Iy=8e-10, Iz=8e-10, J=1.4e-9)
+    >>> float(section.properties().Iz)
+    8e-10
     """
 
     shape = "given"

@@ -46,6 +46,9 @@ def residual_vibration(
     Returns:
         The distance. It is NaN for a run that failed.
 
+    Raises:
+        ValueError: an argument is invalid; the message gives its value and what was expected.
+
     >>> import flexjax as fx, numpy as np
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> hold = {j.name: fx.Motion(fx.constant(0.1)) for j in model.robot.joints}
@@ -76,6 +79,9 @@ def settling_time(
     Returns:
         The time, with the resolution of the outputs; infinite if the tip is outside at the last
         output. It has no derivative.
+
+    Raises:
+        ValueError: an argument is invalid; the message gives its value and what was expected.
 
     >>> import flexjax as fx, numpy as np
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))

@@ -48,6 +48,15 @@ class Trajectory(Deferrable):
     are NaN, and ``where`` is the index of the joint concerned (-1: none). ``final`` continues the
     run: ``simulate(model, drive, ts, start=traj.final)``. ``ends`` stores the sections at s = 0
     and s = 1 if ``stations`` lack one of them.
+
+    >>> import flexjax as fx
+    >>> import jax.numpy as jnp
+    >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
+    >>> traj = fx.simulate(model, None, jnp.linspace(0.0, 0.1, 3))
+    >>> traj.ok, traj.q.shape, traj.tip.shape
+    (True, (3, 3), (3, 3))
+    >>> traj.at(0.05).q.shape
+    (3,)
     """
 
     ts: Float[Array, " T"]

@@ -119,6 +119,9 @@ def compare_models(
     Returns:
         :class:`ModelComparison`, the best candidate first.
 
+    Raises:
+        ValueError: data, parameters or drive do not fit the robot; all faults are listed.
+
     >>> import flexjax as fx
     >>> table = fx.compare_models({"stiff": (model, free)}, records)  # doctest: +SKIP
     """

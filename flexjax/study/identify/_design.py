@@ -89,6 +89,9 @@ def design(
     Returns:
         The candidates, best first, with their expected standard errors.
 
+    Raises:
+        ValueError: an argument is invalid; the message gives its value and what was expected.
+
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("two-link"))
     >>> efforts = {"slow": fx.Effort(fx.sine(0.2, 1.0)), "fast": fx.Effort(fx.sine(0.2, 2.0))}

@@ -83,6 +83,9 @@ def identify(
         Estimates, their covariance, fits and predictions. An interruption (Ctrl-C) returns the
         best estimate so far.
 
+    Raises:
+        ValueError: data, parameters or drive do not fit the robot; all faults are listed.
+
     >>> import flexjax as fx
     >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-single-link"))
     >>> result = fx.identify(model, fx.Modal([6.05]), "links.link.material.E")

@@ -65,6 +65,9 @@ def sample_posterior(
     Returns:
         The samples, with :meth:`Posterior.intervals`.
 
+    Raises:
+        ImportError: blackjax is not installed.
+
     >>> import flexjax as fx
     >>> model = fx.TransferMatrix(segments=10).bind(fx.load_robot("li-zhang-single-link"))
     >>> result = fx.identify(model, fx.Modal([6.05]), "links.link.material.E")

@@ -64,6 +64,9 @@ def lqr(
     Returns:
         :class:`Regulator`.
 
+    Raises:
+        ValueError: the goal does not fit the robot, or an argument is invalid.
+
     >>> import flexjax as fx
     >>> found = fx.lqr(fx.RigidArm().bind(fx.load_robot("rigid-3r")), effort=50.0)
     >>> bool((found.eigenvalues.real < 0).all())

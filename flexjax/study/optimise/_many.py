@@ -117,6 +117,9 @@ def optimise_many(
     Returns:
         :class:`Moves`.
 
+    Raises:
+        ValueError: goals, limits or drive do not fit the robot, or an argument is invalid.
+
     >>> import flexjax as fx
     >>> model = fx.TransferMatrix(segments=3).bind(fx.load_robot("li-zhang-single-link"))
     >>> goals = [{"motor": 0.4}, {"motor": 0.5}]

@@ -95,6 +95,9 @@ def optimise(
     Returns:
         :class:`Optimisation`.
 
+    Raises:
+        ValueError: goal, limits or drive do not fit the robot, or an argument is invalid.
+
     >>> import flexjax as fx
     >>> model = fx.TransferMatrix(segments=3).bind(fx.load_robot("li-zhang-single-link"))
     >>> res = fx.optimise(model, goal={"motor": 0.5}, duration=0.4, dt=1e-2, knots=4)

@@ -63,6 +63,9 @@ def grid(axes: Mapping[str, NumbersLike]) -> Design:
     Returns:
         A design.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> fx.grid({"links.*.material.E": [6e10, 7e10], "payloads.tool.mass": [0.1, 0.2, 0.3]}).runs
     6
@@ -92,6 +95,9 @@ def latin_hypercube(bounds: Mapping[str, tuple[float, float]], n: int, *, seed: 
     Returns:
         A design.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> fx.latin_hypercube({"payloads.tool.mass": (0.1, 0.3)}, 8).runs
     8
@@ -110,6 +116,9 @@ def sobol(bounds: Mapping[str, tuple[float, float]], n: int, *, seed: int = 0) -
     Returns:
         A design.
 
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
+
     >>> import flexjax as fx
     >>> fx.sobol({"payloads.tool.mass": (0.1, 0.3)}, 8).runs
     8
@@ -127,6 +136,9 @@ def saltelli(bounds: Mapping[str, tuple[float, float]], n: int, *, seed: int = 0
 
     Returns:
         A design.
+
+    Raises:
+        ValueError: an argument is outside its range; the message gives its value and the range.
 
     >>> import flexjax as fx
     >>> fx.saltelli({"payloads.tool.mass": (0.1, 0.3), "links.*.material.E": (6e10, 8e10)}, 8).runs

@@ -28,6 +28,9 @@ def sobol_indices(
         A dataset with "S1" (alone), "ST" (with all interactions) and half the widths of their 95 %
         confidence intervals, "S1_conf" and "ST_conf", for every parameter.
 
+    Raises:
+        ValueError: the sweep has failed runs, or its design is not that of ``fx.saltelli``.
+
     >>> import flexjax as fx, numpy as np
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> box = {"links.fore.body.mass": (2.0, 3.0), "links.upper.body.mass": (2.0, 3.0)}

@@ -82,6 +82,9 @@ def sweep(
     Returns:
         :class:`Sweep`. ``.data`` is an xarray Dataset with the design as coordinates.
 
+    Raises:
+        ValueError: design, outputs or drive do not fit the robot; all faults are listed.
+
     >>> import flexjax as fx, numpy as np
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> design = {"links.fore.body.mass": [2.0, 2.5, 3.0]}

@@ -134,6 +134,11 @@ class FrequencyResponse:
         absolute: whether ``sd`` is known absolutely, or only up to a factor.
         at, drive: state and drive of the linearisation, as in :func:`flexjax.linearise`.
         name: label in results.
+
+    >>> import flexjax as fx
+    >>> measured = fx.FrequencyResponse([1.0, 2.0], [0.5 + 0.1j, 0.4 - 0.2j], "pin", "gauge")
+    >>> measured.frequencies.shape
+    (2,)
     """
 
     frequencies: Any

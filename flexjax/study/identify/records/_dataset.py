@@ -50,6 +50,9 @@ def load_dataset(name: str) -> Dataset:
     Returns:
         The robot, a recording to fit, one to validate, and the true parameters.
 
+    Raises:
+        ValueError: there is no such data set.
+
     >>> import flexjax as fx
     >>> fx.load_dataset("bench-arm").training.name
     'fit'

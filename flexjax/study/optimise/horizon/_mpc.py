@@ -96,6 +96,9 @@ def mpc(
     Returns:
         :class:`Mpc`, with the computing time of every sample.
 
+    Raises:
+        ValueError: the goal does not fit the robot, or an argument is invalid.
+
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> run = fx.mpc(model, goal={"shoulder": 0.1}, duration=0.1, sample=0.05, horizon=4, dt=0.01)

@@ -90,6 +90,9 @@ def shoot(
     Returns:
         :class:`Plan`.
 
+    Raises:
+        ValueError: the goal does not fit the robot, or an argument is invalid.
+
     >>> import flexjax as fx
     >>> model = fx.RigidArm().bind(fx.load_robot("rigid-3r"))
     >>> plan = fx.shoot(model, goal={"shoulder": 0.2}, duration=0.2, samples=4, dt=1e-2)
