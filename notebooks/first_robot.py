@@ -20,7 +20,7 @@
 # does the tip swing, and what does that depend on?
 #
 # **Answer.** By up to 30 cm, three times a second, long after the motors have stopped. The gradient
-# of the simulation tells what the height of the tip depends on.
+# of the simulation shows what the height of the tip depends on.
 #
 # The notebook describes the robot, simulates it, plots the result and computes a gradient. It is
 # also a script: `python first_robot.py`.
@@ -133,8 +133,9 @@ fx.animate({"flexible": traj, "rigid": rigid})
 # %% [markdown]
 # ## Compute a gradient
 #
-# How does the height of the tip at the end of the move depend on the angle of the shoulder and on Young's modulus of
-# the upper link? Every output is differentiable with respect to every parameter, without an option.
+# How does the height of the tip at the end of the move depend on the angle of the shoulder and on
+# Young's modulus of the upper link? Every output is differentiable with respect to every parameter,
+# without an option.
 
 # %%
 few = jnp.linspace(0.0, duration, 6)
@@ -162,5 +163,5 @@ assert abs(differences - dangle) < 1e-5 * abs(dangle)
 # %% [markdown]
 # ## Conclusion
 #
-# Thin links follow their motors with a swing of their own. `robust_moves` removes it by a better
-# move, `tune_a_controller` by better gains.
+# Thin links vibrate long after their motors have stopped. `robust_moves` avoids the vibration by a
+# better move, `tune_a_controller` damps it by better gains.

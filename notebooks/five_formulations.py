@@ -14,7 +14,7 @@
 # %% [markdown]
 # # Do five formulations agree?
 #
-# ![Deflection of one link in six formulations](images/five_formulations.png)
+# ![Tip, differences, frequencies and run times in six formulations](images/five_formulations.png)
 #
 # **Question.** Five published ways to model a flexible link have different equations: global shape
 # functions, finite elements, rigid segments with springs, a nonlinear beam, and strains and momenta

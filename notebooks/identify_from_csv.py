@@ -20,7 +20,7 @@
 # assumptions: the stiffness of a catalogue, a guess of the damping, and a tool that was not
 # weighed. What do two recordings of 3 s say about them?
 #
-# **Answer.** The joint is as stiff as 38.4 N m/rad, 1 % from the truth. The mass of the tool is known
+# **Answer.** The stiffness of the joint is 38.4 N m/rad, 1 % from the truth. The mass of the tool is known
 # to 0.3 %, the damping of the joint only to a fifth. The confidence intervals say so.
 #
 # The recordings ship with flexjax. They were simulated with other parameters and 2 % noise, so the
@@ -78,9 +78,9 @@ fx.plot(result, "correlation")
 # %% [markdown]
 # ## Conclusion
 #
-# The table compares with the true parameters. A 95 % interval misses the truth once in twenty times,
-# so one of three does in one notebook of seven. One line writes a report, another the robot file
-# with the estimates.
+# The table compares the estimates with the true parameters. A 95 % interval misses the truth in one
+# of twenty cases; of three intervals, at least one does in one of seven cases. One line writes a
+# report, another the robot file with the estimates.
 
 # %%
 truth = fx.load_dataset("bench-arm").truth

@@ -128,8 +128,7 @@ if not SHORT:
 # %% [markdown]
 # ## Conclusion
 #
-# The shortest move is a quarter longer than that of the rigid arm. It uses
-# the whole torque. Joint and tip rest at the end, and the torque after it shows what is left: the
-# second mode, at 36 Hz. `limits={"residual_energy": ...}` in joules bounds all modes instead. The
+# The shortest move is a quarter longer than that of the rigid arm. It uses the whole torque. Joint
+# and tip rest at the end, and the torque after it shows what is left: the second mode, at 36 Hz. `limits={"residual_energy": ...}` in joules bounds all modes instead. The
 # move is exact for this arm only: `robust_moves` shows what an error of the stiffness costs, and
 # what a robust move costs instead.

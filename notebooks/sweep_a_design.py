@@ -21,8 +21,8 @@
 # How short may the move be, and which of these parameters matters?
 #
 # **Answer.** 0.66 s, for 19 of 20 arms to stay within 1 mm. About 25,000 simulated arms and moves
-# show it in one figure. The duration explains
-# nearly all of the vibration; the tolerances of the arm matter where the curve dips.
+# show it in one figure. The duration explains nearly all of the vibration; the tolerances of the
+# arm matter where the curve dips.
 
 # %%
 import os
