@@ -20,8 +20,8 @@
 # controller damp the link all the same, and with which gains?
 #
 # **Answer.** Yes, with soft gains. A stiff controller holds the motor still, and then nothing takes
-# energy out of the link. With the gains that the simulator finds, the motor gives way to the
-# vibration and brakes it: the damping ratio of the first mode is 0.16 instead of 0.014, and the tip
+# energy out of the link. With the gains that the simulator finds, the motor yields to the vibration
+# and dissipates its energy: the damping ratio of the first mode is 0.16 instead of 0.014, and the tip
 # stays within about 1 mm from a quarter of a second after the reference on.
 
 # %%
@@ -101,7 +101,8 @@ found = fx.optimise(
 )
 print(found)
 assert SHORT or found.ok
-print(dict(zip(found.names, found.values.round(4))))
+for name, value in zip(found.names, found.values):
+    print(f"{name} = {value:.4f}")
 
 # %% tags=["cover"]
 runs = {"stiff": stiff, "tuned": found.drive}
@@ -123,9 +124,9 @@ with fx.plot_style():
 plt.show()
 
 # %% [markdown]
-# The circle marks the stiff gains, the star those found. The map has a valley: with less damping,
-# motor and link swing together; with more of it, or with more stiffness, the motor stands still
-# and the link swings alone.
+# The circle marks the stiff gains, the star those found. The error is small in between: with less
+# damping, motor and link swing together; with more damping or stiffness, the motor stands still and
+# the link swings alone.
 #
 # ## What changed: the poles of the closed loop
 #
@@ -145,6 +146,6 @@ for name, drive in runs.items():
 # %% [markdown]
 # ## Conclusion
 #
-# A controller that measures the motor alone can damp the link if it is soft enough to feel it. The
-# price is a softer joint: a disturbance at the tip moves the arm further. Gains for a range of
+# A controller that measures the motor alone can damp the link if it is so soft that the vibration
+# moves the motor. The price is a softer joint: a disturbance at the tip moves the arm further. Gains for a range of
 # payloads are found in the same way, with `spread`.
