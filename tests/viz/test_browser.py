@@ -320,7 +320,8 @@ def test_documentation_by_keyboard_and_touch(open_page, site):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     page.tap("label.md-header__button[for=__drawer]")
     page.wait_for_timeout(500)
-    page.locator("nav a:has-text('Concepts')").first.tap()
+    page.locator(".md-nav--primary label:has-text('Explanation')").first.tap()
+    page.locator("nav a:visible:has-text('Concepts')").first.tap()
     page.wait_for_url(re.compile("concepts"), timeout=10000)
 
 
