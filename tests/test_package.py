@@ -20,8 +20,14 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run(*command: object, **options) -> str:
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     done = subprocess.run(
-        [str(x) for x in command], capture_output=True, text=True, check=False, **options
+        [str(x) for x in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        **options,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -78,8 +84,7 @@ def test_wheel_runs_the_example_of_the_readme(built, tmp_path):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(.*?)```", readme, re.S)[1]
     place = "import flexjax; print(flexjax.__file__, flexjax.__version__)\n"
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    out = run(python, "-c", place + example, cwd=tmp_path, env=environment)
+    out = run(python, "-c", place + example, cwd=tmp_path)
     assert str(tmp_path / "empty") in out and fx.__version__ in out and "height 0.4" in out
     assert "simulate" in run(tmp_path / "empty" / "bin" / "flexjax", "--help", cwd=tmp_path)
 
