@@ -56,10 +56,12 @@ def curves(
             f"<title>{escape(label)}</title></polyline>"
         )
         if len(pairs) > 1 and i < len(COLOURS):
-            row = f'x="{LEFT + 6}" y="{TOP + 12 + 12 * i}" fill="{colour}"'
+            row = f'x="{WIDTH - 6}" y="{TOP + 10 + 13 * i}" fill="{colour}"'
             lines.append(f'<text {row} font-size="10">{escape(label[:28])}</text>')
+    # Names are on the right of the frame, where they hide no curve.
+    wide = WIDTH + (6 * max(len(label[:28]) for label in pairs) if len(pairs) > 1 else 0)
     style = 'style="background:#fff;font-family:sans-serif"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" {style}>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{HEIGHT}" {style}>'
     return head + "".join(lines) + "</svg>"
 
 

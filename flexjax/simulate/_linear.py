@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._compile import filter_jit
-from flexjax._html import block, curves
+from flexjax._html import bars, block, curves
 from flexjax._types import ScalarLike, is_traced, ravel
 from flexjax.drive import Drive, Load
 from flexjax.drive.signal import constant, stack
@@ -64,9 +64,8 @@ class Modes(eqx.Module):
     def _repr_html_(self) -> str:
         if is_traced(self.frequencies) or self.frequencies.ndim != 1:
             return block(repr(self))
-        numbers = np.arange(1, len(self.frequencies) + 1)
-        found = {"frequency": np.asarray(self.frequencies)}
-        return block(str(self), curves(numbers, found, "mode", "frequency [Hz]"))
+        found = {f"mode {k}": float(f) for k, f in enumerate(self.frequencies, 1)}
+        return block(str(self), bars(found, "frequency [Hz]"))
 
 
 class Linear(eqx.Module):
