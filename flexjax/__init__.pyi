@@ -17,6 +17,7 @@ from flexjax.drive import (
     Load as Load,
     Motion as Motion,
     Sampled as Sampled,
+    Voltage as Voltage,
 )
 from flexjax.drive.signal import (
     bang_bang as bang_bang,
@@ -96,6 +97,7 @@ from flexjax.robot import (
     Payload as Payload,
     Piece as Piece,
     Rectangle as Rectangle,
+    Ripple as Ripple,
     Robot as Robot,
     RobotError as RobotError,
     Sensor as Sensor,
