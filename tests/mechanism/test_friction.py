@@ -99,7 +99,7 @@ def test_bad_friction_is_refused(joint, says):
 def test_transfer_matrix_names_the_formulations_that_can():
     link = fx.Link("link", 0.5, section=fx.Circle(0.01), material=fx.Material(7e10, 2700, 0.3))
     soft = dataclasses.replace(arm(output_friction=fx.Friction(0.1)), links=(link,))
-    with pytest.raises(ValueError, match="output_friction(.|\n)*Supported by: ScrewSynthesis"):
+    with pytest.raises(ValueError, match="output_friction(.|\n)*Supported by: RigidArm"):
         fx.TransferMatrix().bind(soft)
     pin = dataclasses.replace(soft.joints[0], hub=fx.Hub(0.1, 1e-4))
     fx.TransferMatrix().bind(dataclasses.replace(soft, joints=(pin,)))

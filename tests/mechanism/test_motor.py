@@ -13,6 +13,7 @@ from tests.mechanism.test_friction import arm
 INERTIA = 0.02 + 0.2**2  # of the link, about the joint
 GEAR, KT, KE, R, ROTOR = 20.0, 1.2, 0.05, 2.0, 5e-5
 MOTOR = fx.Motor(ROTOR, GEAR, KT, resistance=R, back_emf=KE, ripple=fx.Ripple(2.0, 0.3, 0.2, 0.5))
+WITH_SPRINGS = (fx.FiniteElement(), fx.TransferMatrix(), fx.PortHamiltonian())
 TS = np.linspace(0.0, 0.5, 51)
 STEP = fx.Drive({"pin": fx.Voltage(fx.constant(4.0))})
 
@@ -96,15 +97,15 @@ def test_gradients_agree():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "formulation",
-    [fx.FiniteElement(), fx.MovingBeam(), fx.TransferMatrix(), fx.PortHamiltonian()],
-    ids=lambda f: type(f).__name__,
+    ("formulation", "spring"),
+    [
+        (fx.MovingBeam(), False),  # supports no joint springs
+        *((f, spring) for spring in (False, True) for f in WITH_SPRINGS),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("spring", [False, True], ids=["direct", "behind a spring"])
 def test_formulations_agree(formulation, spring):
     """On a stiff link, whose bending is a thousandth of the motion."""
-    if spring and isinstance(formulation, fx.MovingBeam):
-        pytest.skip("supports no flexible joints")
     link = fx.Link("link", 0.5, section=fx.Circle(0.03), material=fx.Material(7e10, 2700, 0.3))
     pin = fx.Joint("pin", "revolute", "ground", "link", motor=MOTOR, hub=fx.Hub(0.1, 1e-3))
     pin = dataclasses.replace(pin, stiffness=80.0 if spring else None)

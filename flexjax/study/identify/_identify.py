@@ -1,6 +1,7 @@
 """identify: estimate robot parameters from measured data, with confidence intervals."""
 
 import contextlib
+import dataclasses
 import functools
 import os
 import time
@@ -19,6 +20,7 @@ from flexjax.formulation import AbstractModel
 from flexjax.study.free import FreeLike, Parameters
 from flexjax.study.identify._result import Comparison, Identification
 from flexjax.study.identify.fit import _fit
+from flexjax.study.identify.fit._ar import coloured, noise_model, refuse_ar, same_colour
 from flexjax.study.identify.fit._batch import solve_batch
 from flexjax.study.identify.fit._problem import Measured, Problem, build, measure_data
 from flexjax.study.identify.fit._unknown_start import ROOTS
@@ -32,6 +34,8 @@ from flexjax.study.identify.uncertainty._statistics import (
     row_scale,
     rows_of,
 )
+
+COLOURS = 6  # rounds that estimate autoregressions of the noise from the residuals
 
 
 def identify(
@@ -51,6 +55,7 @@ def identify(
     spread: float = 0.3,
     batch: int | None = None,
     reweight: int = 2,
+    ar: int = 0,
     seed: int = 0,
     progress: bool = False,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -74,6 +79,9 @@ def identify(
         batch: experiments drawn at random in each step of an optax optimiser.
         reweight: rounds that estimate the noise of each sensor, if there are several and
             neither ``Experiment.noise`` nor the robot's ``noise`` gives it.
+        ar: order of an autoregression of each sensor's noise, estimated with the parameters. Then
+            the intervals hold where the noise is not white. A model error that resembles the effect
+            of a parameter remains one.
         seed: of all random draws.
         progress: show a progress bar.
         checkpoint: a file name ending in .npz that stores the best estimate so far; a later
@@ -100,6 +108,9 @@ def identify(
         )
     problem, checked = _problems(model, data, checks, free, dt, solver)
     measured, known = measure_data(problem, data, band=band)
+    if ar:
+        refuse_ar(ar, data, band, method)
+        measured = coloured(problem, measured, [], ar)
     if not np.any(rows_of(problem, measured).channel >= 0):
         raise ValueError(
             "experiments: no measured sample is left; expected at least one reading "
@@ -115,6 +126,13 @@ def identify(
         fit = run(measured, z0, history=history, grow=starts == 1 and not history)
         _refuse_failed_starts(problem, data, fit)
         measured, fit = _reweighted(run, problem, data, measured, known, fit, band, reweight)
+        for _ in range(COLOURS if ar else 0):
+            before, measured = measured, coloured(problem, measured, fit.predicted[0], ar)
+            if same_colour(before, measured):
+                break
+            again = run(measured, fit.z, history=fit.history, grow=False)
+            fit = again._replace(evaluations=fit.evaluations + again.evaluations)
+            measured, fit = _reweighted(run, problem, data, measured, known, fit, band, 1)
         if bar is not None:
             bar.finish(fit.status)
     return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
@@ -174,9 +192,11 @@ def _reweighted(
         ):
             break
         noise = new
+        colour = measured.colour
         measured, _ = measure_data(
             problem, data, noise={s: noise[s] * sizes[s] for s in noise}, band=band
         )
+        measured = dataclasses.replace(measured, colour=colour)
         again = search(measured, fit.z, history=fit.history, grow=False)
         fit = again._replace(evaluations=fit.evaluations + again.evaluations)
     return measured, fit
@@ -317,6 +337,7 @@ def _finish(
     robust = robust_covariance(J, r, rows, known_rows.covariance)
     fitted = model.rebind(par.place(model.robot, "robot", jnp.asarray(values)))
     outer = np.outer(slope, slope)
+    autoregressions = noise_model(problem, measured)
     validated = ()
     if checked is not None:
         predicted = predict_validation(checked, checks, problem, measured, fit.z)
@@ -330,8 +351,9 @@ def _finish(
         robust_covariance=robust * outer,
         noise=noise,
         model=fitted,
-        training=_compare(problem, data, fit.predicted),
+        training=_compare(problem, data, fit.predicted, autoregressions),
         validation=validated,
+        ar=autoregressions,
         singular_values=known_rows.singular,
         directions=known_rows.directions,
         sizes=sizes,
@@ -352,7 +374,10 @@ def _finish(
 
 
 def _compare(
-    problem: Problem, data: list[Data], predicted: tuple[Sequence[Array], Sequence[Array]]
+    problem: Problem,
+    data: list[Data],
+    predicted: tuple[Sequence[Array], Sequence[Array]],
+    ar: dict[str, np.ndarray] | None = None,
 ) -> tuple[Comparison, ...]:
     runs, others = predicted
     experiments = [d for d in data if isinstance(d, Experiment)]
@@ -360,7 +385,9 @@ def _compare(
     for group, run in zip(problem.groups, runs, strict=True):
         for row, k in enumerate(group.members):
             found[id(experiments[k])] = Comparison(
-                experiments[k], {s: np.asarray(run[row, :, c]) for c, s in enumerate(group.sensors)}
+                experiments[k],
+                {s: np.asarray(run[row, :, c]) for c, s in enumerate(group.sensors)},
+                ar or {},
             )
     for d, prediction in zip(problem.others, others, strict=True):
         found[id(d)] = Comparison(d, d.shown(prediction))

@@ -18,10 +18,14 @@ UNSEEN = 0.5  # relative standard error from which a combination counts as not d
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Comparison:
-    """Data beside the model's prediction; of time series, ``predicted`` maps sensors to arrays."""
+    """Data beside the model's prediction; of time series, ``predicted`` maps sensors to arrays.
+
+    ``ar``: coefficients of the noise of fitted sensors, if it was taken as an autoregression.
+    """
 
     data: Any
     predicted: Any
+    ar: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def fits(self) -> dict[str, float]:
@@ -39,12 +43,19 @@ class Comparison:
 
     @property
     def whiteness(self) -> dict[str, Whiteness]:
+        """Of every sensor's error, or of what an autoregression of the noise leaves of it."""
         if not isinstance(self.data, Experiment):
             return {}
         return {
-            s: whiteness(_apart_from_rounding(y, self.predicted[s]))
+            s: whiteness(_innovations(_apart_from_rounding(y, self.predicted[s]), self.ar.get(s)))
             for s, y in self.data.sensors.items()
         }
+
+
+def _innovations(error: np.ndarray, ar: np.ndarray | None) -> np.ndarray:
+    if ar is None or len(error) <= len(ar):
+        return error
+    return np.convolve(error, np.concatenate([[1.0], -ar]), "valid")
 
 
 def _apart_from_rounding(y: np.ndarray, predicted: np.ndarray):
@@ -60,7 +71,8 @@ class Identification:
     Gauss-Newton Fisher information; ``robust_covariance``: the same for residuals that are not
     white. ``noise``: standard deviation of every sensor, given or estimated. ``model``,
     ``robot``: with the estimates. ``training``, ``validation``: data beside predictions.
-    ``singular_values``: of the readings w.r.t. relative changes, in units of the noise.
+    ``singular_values``: of the readings w.r.t. relative changes, in units of the noise. ``ar``:
+    coefficients a of each sensor's noise r_t = a_1 r_(t-1) + ... + e_t, empty if taken as white.
     """
 
     names: tuple[str, ...]
@@ -89,6 +101,7 @@ class Identification:
     z: np.ndarray
     z_covariance: np.ndarray
     z_robust: np.ndarray
+    ar: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
     @property
     def robot(self):
@@ -201,11 +214,15 @@ class Identification:
             interval = f"[{lo:.6g}, {hi:.6g}]"
             lines.append(f"{n:<{width}}  {a:11.5g}  {v:13.7g}  {se:10.2g}  {interval:>25}  {u}")
         lines += self._fit_lines()
+        lines += [
+            f"noise of {s}: autoregression {', '.join(f'{x:.3g}' for x in a)}"
+            for s, a in self.ar.items()
+        ]
         lines += [f"not determined by these data: {text}" for text in self.unseen]
         if not self.white:
             lines.append(
                 "residuals are not white: the model misses something, intervals are too narrow "
-                "(intervals(robust=True) allows for it)"
+                "(ar=1, or intervals(robust=True), allows for it)"
             )
         return "\n".join(lines)
 

@@ -19,6 +19,7 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.robot import Robot
 from flexjax.simulate import equilibrium, simulate
 from flexjax.study.free import FreeLike, Parameters, as_free, listed, parameters
+from flexjax.study.identify.fit._colour import Colour
 from flexjax.study.identify.fit._readings import readings, stations_for
 from flexjax.study.identify.fit._unknown_start import FreeStart, free_start, of_starts, start_rows
 from flexjax.study.identify.records._data import Data
@@ -51,7 +52,7 @@ class Measured(eqx.Module):
     """Measured values and weights of every group and of every other set of data.
 
     A weight is one over the standard deviation, and zero in gaps. ``lines``: weights of the
-    lines of the DFT where spectra are compared.
+    lines of the DFT where spectra are compared. ``colour``: of the noise where it is not white.
     """
 
     values: tuple[Float[Array, "E T S"], ...]
@@ -59,6 +60,7 @@ class Measured(eqx.Module):
     other_values: tuple[Float[Array, " n"], ...]
     other_weights: tuple[Float[Array, " n"], ...]
     lines: tuple[Float[Array, " k"], ...] | None
+    colour: tuple[Colour, ...] | None = None
 
 
 class Problem(eqx.Module):
@@ -174,6 +176,8 @@ def residuals(
             )
         good = jnp.isfinite(run)
         error = jnp.where(good, run - value, FAILED) * jnp.where(good, weight, (weight > 0) * 1.0)
+        if measured.colour is not None:
+            error = measured.colour[k].whitened(error, weight)
         if measured.lines is not None:
             lines = (
                 jnp.fft.rfft(error, axis=1)
