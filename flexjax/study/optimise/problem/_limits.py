@@ -14,7 +14,6 @@ from flexjax.simulate import surface_strain
 from flexjax.simulate._linear import decay_rates
 from flexjax.study.optimise.problem._costs import Move, residual_energy
 
-
 ROUNDED = 0.01  # share of a residual energy's bound below which its root is rounded
 
 
