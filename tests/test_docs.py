@@ -8,6 +8,7 @@ import inspect
 import json
 import re
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -28,6 +29,19 @@ SHARED = {"optimise.md": ("optimise", "move_report")}
 
 def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
+
+
+@pytest.mark.docs
+def test_blocks_that_configure_jax_run_in_their_own_process():
+    (block,) = blocks("faq.md", "python")
+    subprocess.run([sys.executable, "-c", block], check=True)
+
+
+def test_every_page_with_python_is_run():
+    pages = {
+        p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md") if "```python" in p.read_text()
+    }
+    assert pages == {*WRITTEN, "faq.md", "quickstart.md", "identify.md"}
 
 
 @pytest.mark.docs
