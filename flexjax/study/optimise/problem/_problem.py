@@ -202,7 +202,7 @@ class Problem(eqx.Module):
         ends = traj if traj.ends is None else traj.ends
         across = slice(1, 2) if robot.planar else slice(1, 3)
         for i, link in enumerate(robot.links):
-            if link.elastic:
+            if link.elastic and self.model.formulation.deforms:
                 bent = ends.deflection[k, i, -1] - goal.deflection[i]
                 speed = ends.velocity[k, i, -1, :3] * move.duration
                 rows += [bent[across] / link.length, speed[across] / link.length]
