@@ -69,6 +69,7 @@ def identification():
         seconds=1.0,
         samples=51,
         noise_known=True,
+        ar={},
     )
 
 
