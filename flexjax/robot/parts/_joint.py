@@ -68,6 +68,10 @@ class Ripple(eqx.Module):
         torque: cogging: the amplitude that is there without current too [N m or N].
         share: amplitude as a share of the effort.
         phase: phase at zero coordinate [rad].
+
+    >>> import flexjax as fx
+    >>> motor = fx.Motor(rotor=1e-6, gear=50.0, ripple=fx.Ripple(periods=12.0, torque=0.05))
+    >>> joint = fx.Joint("elbow", "revolute", "upper", "fore", motor=motor)
     """
 
     periods: Float[Array, ""] = eqx.field(converter=as_float)

@@ -88,12 +88,13 @@ function fit(aspect) {
   const tangent = Math.tan((camera.fov * Math.PI) / 360);
   const measure = (axis) => { const x = all.map((c) => c.dot(axis)); return [Math.min(...x), Math.max(...x)]; };
   for (const axis of [right, above, direction]) { const [a, b] = measure(axis); centre.addScaledVector(axis, (a + b) / 2 - centre.dot(axis)); }
+  const round = 0.03 * data.reach; // payloads and joints are wider than the axes of the links
   let far = 0;
   for (const c of all) {
     point.copy(c).sub(centre);
-    far = Math.max(far, point.dot(direction) + Math.max(Math.abs(point.dot(above)) / tangent, Math.abs(point.dot(right)) / (tangent * aspect)));
+    far = Math.max(far, point.dot(direction) + Math.max((Math.abs(point.dot(above)) + round) / tangent, (Math.abs(point.dot(right)) + round) / (tangent * aspect)));
   }
-  return { centre, direction, far: 1.08 * far };
+  return { centre, direction, far: 1.06 * far };
 }
 
 function home() {
