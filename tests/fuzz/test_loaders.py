@@ -126,6 +126,18 @@ def test_sweeps_read_no_other_file_and_run_no_code(tmp_path):
         open_store(tmp_path / "pickled", KEY, 6)
 
 
+def test_a_damaged_array_of_a_sweep_names_the_store(tmp_path):
+    """Also one that only the list of all arrays opens."""
+    import json
+    import shutil
+
+    shutil.copytree(healthy("sweep"), tmp_path / "store")
+    path = tmp_path / "store" / "tip" / "zarr.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"links": 1}))
+    with pytest.raises(fx.FileError, match="store .*links"):
+        open_store(tmp_path / "store", KEY, 6)
+
+
 @pytest.mark.parametrize(
     "node",
     [

@@ -102,9 +102,9 @@ def open_store(path: Path, key: dict[str, str], runs: int) -> Store | None:
         whole = all(isinstance(n, int) and n > 0 for n in counts)
         status = group["status"]
         whole = whole and isinstance(status, zarr.Array) and status.dtype == "i4"
+        odd = [name for name, array in group.arrays() if array.shape[:1] != (runs,)]
     if isinstance(stored, dict):
         _refuse_other(path, stored, key)
-    odd = [name for name, array in group.arrays() if array.shape[:1] != (runs,)]
     if not isinstance(stored, dict) or not whole or counts[0] != runs or odd:
         raise FileError(
             f"{where}: {counts[0]!r} runs in chunks of {counts[1]!r}, arrays of other lengths: "
