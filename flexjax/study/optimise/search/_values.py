@@ -12,7 +12,8 @@ from flexjax.study.optimise.problem import Curved, Problem
 from flexjax.study.optimise.search._sqp import Values
 
 # Cost of the derivatives of one number by reverse mode, relative to those with respect to one free
-# parameter by forward mode: a gradient through TransferMatrix took 4.3 runs, a tangent about one.
+# parameter by forward mode. A gradient through TransferMatrix takes 2.2 runs; 20 tangents take 4.8,
+# as many as 2.2 gradients.
 REVERSE = 5
 
 
