@@ -120,7 +120,8 @@ def _places(problem: Problem, stacked: Mapping[str, Any]) -> list:
         if name == "goal":
             found.append(problem.goal)
         elif name.startswith("joints."):
-            found.append(problem.drive.joints[name.removeprefix("joints.")].signal.values)
+            driven: Any = problem.drive.joints[name.removeprefix("joints.")]
+            found.append(driven.signal.values)
         else:
             found.append(getattr(problem.parameters, name))
     return found

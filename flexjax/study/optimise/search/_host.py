@@ -250,6 +250,7 @@ class Search:
             low=np.append(low, 0.0) if worst else low,
             high=np.append(high, np.inf) if worst else high,
             note=lambda y: self.note(self.at(np.asarray(y)[:n])),
+            careful=all(c.name == "time" for c in self.problem.costs),
         ), y0
 
     def run_inside(

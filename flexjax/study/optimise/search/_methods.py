@@ -6,6 +6,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import minimize
 
+FIRST_STEP = 0.05  # largest first change of an unknown by the slope alone
+
 
 @dataclasses.dataclass
 class Program:
@@ -20,6 +22,7 @@ class Program:
     low: np.ndarray
     high: np.ndarray
     note: Callable[[np.ndarray], None]
+    careful: bool = False  # far steps are of no use
 
 
 @dataclasses.dataclass
@@ -33,20 +36,23 @@ class Ended:
 
 def slsqp(program: Program, y0: np.ndarray, iterations: int, tolerance: float) -> Ended:
     """scipy's sequential least-squares programming."""
+    # Its first step is the slope. That of a time would leave the limits by hundreds of times.
+    steepest = float(np.max(np.abs(program.slope(y0))))
+    unit = FIRST_STEP / steepest if program.careful and steepest > FIRST_STEP else 1.0
     constraints = []
     if program.above(y0).size:
         constraints.append({"type": "ineq", "fun": program.above, "jac": program.above_slopes})
     if program.zero(y0).size:
         constraints.append({"type": "eq", "fun": program.zero, "jac": program.zero_slopes})
     found = minimize(
-        program.value,
+        lambda y: unit * program.value(y),
         y0,
-        jac=program.slope,
+        jac=lambda y: unit * program.slope(y),
         bounds=list(zip(program.low, program.high, strict=True)),
         constraints=constraints,
         method="SLSQP",
         callback=program.note,
-        options={"maxiter": iterations, "ftol": tolerance},
+        options={"maxiter": iterations, "ftol": unit * tolerance},
     )
     named = {0: "converged", 9: "iterations", 4: "infeasible", 8: "no descent"}
     return Ended(np.asarray(found.x), named.get(int(found.status), "failed"), str(found.message))
