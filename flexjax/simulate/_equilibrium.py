@@ -16,6 +16,7 @@ from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot, effort_unit
+from flexjax.simulate._play import beyond_play
 from flexjax.simulate._range import nan_outside_range, refuse_outside_range
 from flexjax.simulate._start import marked, read_drive, starting_state
 from flexjax.simulate._tangent import (
@@ -123,9 +124,18 @@ def find_equilibrium(
     start = starting_state(model, drive, at, t)
     t = jnp.asarray(t, model.robot.gravity.dtype)
     found = _find(model, drive, marked(start, ""), t, iterations)
+    if any(j.backlash is not None for j in model.robot.joints) and not _known(found.ok):
+        search = lambda model, y: _find(model, drive, y, t, iterations)
+        near = beyond_play(lambda *at: search(*at).state, model, drive, marked(start, ""), t)
+        again, first = search(model, near), found
+        found = jax.tree.map(lambda a, b: jnp.where(first.ok, a, b), first, again)
     state, remaining = nan_outside_range(model, drive, (found.state, found.remaining))
     ok = found.ok & ~jnp.isnan(remaining)
     return Equilibrium(marked(state, start.origin), ok, found.coordinate, remaining)
+
+
+def _known(ok: Array) -> bool:
+    return not is_traced(ok) and bool(jnp.all(ok))
 
 
 def _error(robot: Robot, coordinate: int, remaining: float) -> EquilibriumError:

@@ -47,6 +47,9 @@ def test_whitened_residuals_are_white_and_keep_their_size():
     np.testing.assert_allclose(e[2003, 0], r[0, 2003, 0], rtol=1e-12)
     two = (r[0, 2004, 0] - table[1, 0] * r[0, 2003, 0]) * gain[1]
     np.testing.assert_allclose(e[2004, 0], two, rtol=1e-12)
+    e = jnp.asarray(np.random.default_rng(2).normal(size=(3, 50, 2)))
+    noise = np.asarray(colour.coloured(e))
+    np.testing.assert_allclose(colour.whitened(jnp.asarray(noise), jnp.ones_like(e)), e, atol=1e-12)
     white = colour_of([np.zeros(2), np.zeros(2)], float)
     assert np.array_equal(white.whitened(r * weight, weight), r * weight)
 

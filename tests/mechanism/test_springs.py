@@ -162,3 +162,15 @@ def test_transfer_matrices_in_space_refuse_nonlinear_springs():
     robot = dataclasses.replace(arm(**PLAY), planar=False)
     with pytest.raises(ValueError, match="backlash: expected a linear joint spring in space"):
         fx.TransferMatrix().bind(robot)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [None, {"pin": 0.02}], ids=["centre", "wrong side"])
+def test_a_link_falls_to_the_end_of_its_play(start):
+    """Without a torque inside the play, Newton's iteration alone has no direction there."""
+    robot = dataclasses.replace(arm(**PLAY), gravity=np.array([0.0, -9.81, 0.0]))
+    model = fx.RigidArm().bind(robot)
+    rest = fx.equilibrium(model, HELD, start)
+    q = model.outputs(0.0, rest, HELD, np.array([0.0, 1.0]), None, frozenset({"q"}))["q"]
+    weight = 9.81 * 0.2 * np.cos(q)
+    np.testing.assert_allclose(joint_hardware(robot).spring.force(q), -weight, rtol=1e-10)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jaxtyping import Array, Float
 
 
@@ -24,6 +25,20 @@ class Colour(eqx.Module):
     @property
     def order(self) -> int:
         return self.coefficients.shape[-1]
+
+    def coloured(self, white: Float[Array, "*n T S"]) -> Float[Array, "*n T S"]:
+        """Stationary noise of standard deviation one from independent normal numbers."""
+        white = jnp.moveaxis(white, -2, 0)
+
+        def step(past: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+            e, n = row
+            known = jnp.einsum("sp,...sp->...s", self.coefficients[:, n], past)
+            new = known + e / jnp.broadcast_to(self.gains[:, n], e.shape)
+            return jnp.concatenate([new[..., None], past[..., :-1]], axis=-1), new
+
+        orders = jnp.minimum(jnp.arange(white.shape[0]), self.order)
+        none = jnp.zeros((*white.shape[1:], self.order), white.dtype)
+        return jnp.moveaxis(lax.scan(step, none, (white, orders))[1], 0, -2)
 
     def whitened(
         self, error: Float[Array, "E T S"], weight: Float[Array, "E T S"]

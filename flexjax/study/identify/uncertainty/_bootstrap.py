@@ -63,6 +63,8 @@ def repeat(
     for k, (group, y) in enumerate(zip(problem.groups, clean, strict=True)):
         sd = np.array([noise[s] for s in group.sensors])
         draw = jax.random.normal(jax.random.fold_in(jax.random.key(seed), k), y.shape, y.dtype)
+        if measured.colour is not None:
+            draw = measured.colour[k].coloured(draw)
         values.append(y + draw * sd[None, None, None, :])
         # Sensors are weighted by their noise or, without noise, by their readings.
         size = np.where(sd > 0, sd, 0.01 * np.asarray(jnp.std(y, axis=(0, 1, 2))))
