@@ -145,11 +145,12 @@ class Voltage(AbstractActuation):
 
     def effort(self, t: ScalarLike, piece_time: PieceTime, state: ActuationState) -> Own:
         motor = state.motor
-        assert motor is not None and motor.torque_constant is not None  # the drive is checked
-        constant = motor.torque_constant
+        assert motor is not None  # the drive is checked
+        constant, resistance = motor.torque_constant, motor.resistance
+        assert constant is not None and resistance is not None
         back_emf = constant / motor.gear if motor.back_emf is None else motor.back_emf
         voltage = self.signal.evaluate(t, piece_time)[0] - back_emf * motor.gear * state.qd
-        return jnp.broadcast_to(constant * voltage / motor.resistance, state.qd.shape)
+        return jnp.broadcast_to(constant * voltage / resistance, state.qd.shape)
 
     def signals(self) -> tuple[AbstractSignal, ...]:
         return (self.signal,)

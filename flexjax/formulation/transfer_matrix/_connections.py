@@ -193,7 +193,8 @@ def output_torque(
     coordinate and rate."""
     friction = hardware.output
     if friction is None:
-        return (jnp.zeros_like(q),) * 3
+        zero = jnp.zeros_like(q)
+        return zero, zero, zero
     torque = lambda x, xd: friction_torque(friction, "output", memory, (x, x), (xd, xd))
     held, by = jax.linearize(torque, q, qd)
     one, none = jnp.ones_like(q), jnp.zeros_like(q)

@@ -84,12 +84,13 @@ def joint_springs(
     torque, slope = law.force(d), law.slope(d) * part
     damper = hardware.damping * part**2 + slope**2 * own.compliance_times_tau[first]
     viscous, viscous_slope = damper * rate, jnp.zeros_like(rate)
-    if hardware.across is not None:
+    across = hardware.across
+    if across is not None:
         # Refused beside half segments: deflection and stretch are the same.
         none = jnp.zeros_like(stretch)
 
         def friction(x: PerDof, xd: PerDof) -> PerDof:
-            return friction_torque(hardware.across, "across", memory, (x, none), (xd, none))
+            return friction_torque(across, "across", memory, (x, none), (xd, none))
 
         held, by = jax.linearize(friction, stretch, rate)
         one = jnp.ones_like(rate)
