@@ -183,7 +183,8 @@ def _substeps(ts: np.ndarray | Array, dt: float, substeps: int | None) -> int:
             "ts: traced output times need an explicit number of substeps: pass substeps=..., or "
             "make ts outside the compiled function."
         )
-    if not np.isscalar(dt) and np.ndim(dt) or isinstance(dt, str) or not dt > 0:
+    number = isinstance(dt, int | float | np.number | np.ndarray | Array) and np.ndim(dt) == 0
+    if not number or not dt > 0:
         raise ValueError(f"dt: {dt!r}; expected a positive step in seconds, e.g. 1e-3.")
     # A hair below 1, so that linspace's rounding does not cost an extra substep.
     return max(1, math.ceil(float(np.max(np.diff(ts))) / dt * (1 - 1e-6)))
