@@ -112,9 +112,11 @@ def coverage(formulation, seeds):
     return np.mean(inside, axis=0), np.mean(values, axis=0) / TRUE - 1
 
 
+# Only the strain tells stiffness from payload: 1 % of both together changes it by 0.07 %.
+# So the strain at the clamp must be that exact: with three elements it is 0.3 % off, and E by 3 %.
 @pytest.mark.slow  # fifty identifications
 @pytest.mark.parametrize(
-    "formulation", [fx.FiniteElement(elements=3), fx.ScrewSynthesis(modes=3)], ids=str
+    "formulation", [fx.FiniteElement(elements=8), fx.ScrewSynthesis(modes=5)], ids=str
 )
 def test_a_fast_link_is_not_biased(formulation, record_number):
     covered, error = coverage(formulation, 50)
@@ -131,6 +133,6 @@ def test_a_fast_link_is_not_biased(formulation, record_number):
 
 @pytest.mark.slow  # what the published form makes of the same data
 def test_the_published_form_is_biased():
-    covered, error = coverage(fx.FiniteElement(elements=3, variant="paper"), 5)
+    covered, error = coverage(fx.FiniteElement(elements=8, variant="paper"), 5)
     print("paper:", covered, error)
     assert np.all(covered < 0.5)
