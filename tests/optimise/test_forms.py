@@ -56,15 +56,18 @@ def test_efforts_of_least_square_are_the_least_norm_solution(form):
 
 @pytest.mark.slow
 def test_arm_and_move_are_found_together():
-    """A gear that may be stiffer vibrates less in a move that is limited by its acceleration."""
-    limits = {"acceleration": 1.1 * 5.7735 / (1.2 * PERIOD) ** 2}
-    options = dict(duration=1.2 * PERIOD, knots=3, limits=limits, iterations=60)
-    alone = move(**options)
-    both = move(free={"joints.root.stiffness": (20.0, 80.0)}, **options)
-    assert both.names[-1] == "joints.root.stiffness" and 20 < both.values[-1] < 80
+    """A gear whose stiffness is found with the move leaves less than the given one at its best."""
+    path, acceleration = "joints.root.stiffness", 1.1 * 5.7735 / (1.2 * PERIOD) ** 2
+    options = dict(goal={"root": 1.0}, duration=1.2 * PERIOD, dt=PERIOD / 30, knots=3)
+    options |= dict(limits={"acceleration": acceleration})
+    both = fx.optimise(model(), free={path: (20.0, 80.0)}, iterations=60, **options)
+    assert both.names[-1] == path and 20 < both.values[-1] < 80
     assert float(both.model.robot.joints[0].stiffness) == both.values[-1]
-    energies = [res.costs["residual_energy"][0] for res in (alone, both)]
-    assert both.violation < 1e-6 and energies[1] < 0.5 * energies[0], (str(alone), str(both))
+    assert both.violation < 1e-6, str(both)
+    alone = fx.optimise(model(), **options)
+    assert alone.ok, str(alone)
+    energies = [res.costs["residual_energy"][0] for res in (both, alone)]
+    assert energies[0] < 0.9 * energies[1], (energies, str(both))
 
 
 @pytest.mark.slow
