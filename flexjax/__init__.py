@@ -57,6 +57,7 @@ _EXPORTS: dict[str, str] = {
             load_drive load_start to_dataset save_trajectory load_trajectory to_csv to_mat save_urdf
             to_fmu
         """,
+        "flexjax.io.exudyn": "to_exudyn",
         "flexjax.viz": "plot plot_style animate show identification_report move_report save_gltf",
     }.items()
     for name in names.split()

@@ -72,4 +72,5 @@ from flexjax.mechanism._tree import (
     chain_order as chain_order,
     flexible_joint_refusals as flexible_joint_refusals,
     serial_refusals as serial_refusals,
+    torsion_refusals as torsion_refusals,
 )

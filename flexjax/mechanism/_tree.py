@@ -1,5 +1,8 @@
 """The order of a robot's joints, and the requirements of a serial arm."""
 
+import numpy as np
+
+from flexjax._types import is_traced
 from flexjax.robot import Robot
 
 
@@ -32,3 +35,25 @@ def flexible_joint_refusals(robot: Robot) -> list[str]:
         for j in robot.tree_joints
         if j.flexible and j.dofs != 1
     ]
+
+
+def torsion_refusals(robot: Robot) -> list[str]:
+    """Elastic links in space whose twist has no inertia: no acceleration follows from a torque."""
+    if robot.planar:
+        return []
+    faults = []
+    for link in robot.links:
+        if not link.elastic:
+            continue
+        parts = [(f"links.{link.name}", link.constants)]
+        parts += [(f"links.{link.name}.pieces.{i}", x.constants) for i, x in enumerate(link.pieces)]
+        for where, constants in parts:
+            given = None if constants is None else constants.rhoIx
+            if constants is None or (given is not None and (is_traced(given) or np.all(given))):
+                continue
+            value = "missing" if given is None else "0"
+            faults.append(
+                f"{where}.constants.rhoIx: {value}; expected the rotary inertia of the twist, a "
+                "positive number, for a link in space, e.g. the density times the polar moment"
+            )
+    return faults

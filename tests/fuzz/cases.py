@@ -17,7 +17,7 @@ import flexjax as fx
 from flexjax.robot import find_leaves
 from tests.fuzz import nonsense
 from tests.fuzz.judge import Run, disagreement, judge
-from tests.fuzz.robots import Case, Dice, structure
+from tests.fuzz.robots import FORMULATIONS, Case, Dice, structure
 
 BLOCK = 80  # cases of one structure
 SANE, WILD, BROKEN = 28, 8, 6  # its runs; the rest is nonsense
@@ -48,7 +48,7 @@ class Block:
         self.seed, self.number = seed, number
         self.case = structure(seed, number)
         self.name = type(self.case.formulation).__name__
-        self.direct = number % TRACED == 0
+        self.direct = (number + number // len(FORMULATIONS)) % TRACED == 0
         self._model: Any = None
         self._program: Any = None
         self._beside: Any = None

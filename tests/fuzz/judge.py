@@ -92,10 +92,10 @@ def difference(a: Run, b: Run, length: float) -> float:
 
 
 def disagreement(a: Run, b: Run) -> float:
-    """Of two formulations of a robot with few elements: 1 where their tips differ by six tenths of
-    the deflection and a twentieth of the motion."""
+    """Of two formulations of a robot with few elements: 1 where their tips differ by half of the
+    deflection and a fiftieth of the motion."""
     moved, bent = _size(a.tip - a.tip[:1]), max(_size(a.bent), _size(b.bent))
-    return _size(a.tip - b.tip) / (0.05 * moved + 0.6 * bent + 1e-9)
+    return _size(a.tip - b.tip) / (0.02 * moved + 0.5 * bent + 1e-9)
 
 
 def judge(run: Callable[[int], Run], solver: str, length: float) -> Verdict:

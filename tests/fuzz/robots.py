@@ -30,9 +30,14 @@ KINDS: dict[str, dict[str, Any]] = {
     "TransferMatrix": dict(
         space=0.4, types=(*ROTATING, "universal"), sides=False, bristles=False, mass_damping=False
     ),
-    "MovingBeam": dict(space=0.3, types=("revolute", "prismatic", "fixed"), elastic="last"),
+    "MovingBeam": dict(
+        space=0.3, types=("revolute", "prismatic", "fixed", "telescope"), elastic="last"
+    ),
     "PortHamiltonian": dict(
-        space=0.4, types=(*ROTATING, "prismatic", "universal", "spherical", "free"), curved=True
+        space=0.4,
+        types=(*ROTATING, "prismatic", "universal", "spherical", "free"),
+        curved=True,
+        branches=True,
     ),
 }
 ANY = dict(
@@ -135,13 +140,13 @@ def material(d: Dice) -> fx.Material:
     return fx.Material(E=d.log(3e9, 2e11), rho=d.log(800.0, 8000.0), **given)
 
 
-def beam(d: Dice, width: float = 0.015) -> fx.BeamConstants:
+def beam(d: Dice, space: bool, width: float = 0.015) -> fx.BeamConstants:
     E, rho, h = d.log(3e9, 2e11), d.log(800.0, 8000.0), d.between(0.005, 0.02)
     A, Iz, Iy = width * h, width * h**3 / 12, h * width**3 / 12
     extra = {}
     if d.chance(0.5):
         extra = dict(GAy=0.3 * E * A, GAz=0.3 * E * A)
-    if d.chance(0.5):
+    if space or d.chance(0.5):
         extra |= dict(rhoIx=rho * (Iy + Iz), rhoIy=rho * Iy, rhoIz=rho * Iz)
     return fx.BeamConstants(
         EA=E * A, EIy=E * Iy, EIz=E * Iz, GJ=0.3 * E * (Iy + Iz), rhoA=rho * A, **extra
@@ -163,7 +168,7 @@ def link(d: Dice, name: str, elastic: bool, planar: bool, can: dict) -> fx.Link:
     kind, form = d.pick(SECTIONS), d.pick(("section", "section", "section", "taper", "pieces", "k"))
     given: dict[str, Any] = {}
     if form == "k":
-        given = dict(constants=beam(d))
+        given = dict(constants=beam(d, not planar))
     elif form == "pieces":
         share = d.between(0.3, 0.7)
         given = dict(

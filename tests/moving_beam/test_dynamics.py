@@ -116,7 +116,7 @@ def test_matrices_of_eq_22_are_lagranges_equations(record_number):
     # Without rotary inertia: sections' rotations have kinks at nodes, and material that runs over a
     # kink changes its spin in a jump (1e-8 here), which Lagrange's equations contain and a field of
     # accelerations does not.
-    model = fx.MovingBeam(elements=3, order="consistent", rotary=False).bind(robot)
+    model = fx.MovingBeam(elements=3, order="consistent", rotary=False).build(robot)
     ground = fx.Base(
         fx.stack([fx.sine(x, f) for x, f in ((0.1, 0.7), (0.2, 0.5), (-0.1, 0.9))]),
         fx.sine(0.3, 0.8),

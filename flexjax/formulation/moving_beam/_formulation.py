@@ -44,6 +44,7 @@ from flexjax.mechanism import (
     initial_memory,
     joint_hardware,
     serial_refusals,
+    torsion_refusals,
 )
 from flexjax.numerics.beam import ShapeSet
 from flexjax.numerics.solver import DiscreteGradient
@@ -131,6 +132,13 @@ class MovingBeam(AbstractFormulation):
 
     def refusals(self, robot: Robot) -> list[str]:
         faults = serial_refusals(robot)
+        if self.rotary:
+            faults += torsion_refusals(robot)
+        elif not robot.planar:
+            faults.append(
+                "rotary: False; expected True for a robot in space, where the twist has no other "
+                "inertia"
+            )
         if len(chain_order(robot)) != len(robot.tree_joints):
             return faults
         carrier, arm = carrier_and_arm(robot)

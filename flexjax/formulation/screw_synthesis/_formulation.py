@@ -13,7 +13,12 @@ from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._link import ModalLinks
 from flexjax.formulation.screw_synthesis._paper import WellPosed, check_well_posed
-from flexjax.mechanism import Start, flexible_joint_refusals, serial_refusals
+from flexjax.mechanism import (
+    Start,
+    flexible_joint_refusals,
+    serial_refusals,
+    torsion_refusals,
+)
 from flexjax.mechanism.chain import (
     chain_parameters,
     chain_start,
@@ -105,6 +110,8 @@ class ScrewSynthesis(AbstractFormulation):
 
     def refusals(self, robot: Robot) -> list[str]:
         faults = serial_refusals(robot) + flexible_joint_refusals(robot)
+        if self.counts(robot)[3]:
+            faults += torsion_refusals(robot)
         flexible = {link.name for link in robot.links if link.elastic}
         for link in robot.links:
             if link.name in flexible and link.curvature is not None:
