@@ -194,7 +194,7 @@ def make_result(problem: Problem, found: Found) -> Optimisation:
         violation=found.point.violation,
         active=summarise_active(problem, found.point),
         status=found.status,
-        message=name_violation(problem, found.point) or found.message,
+        message=name_violation(problem, found.point, found.status) or found.message,
         kkt=found.kkt,
         history=found.history,
         evaluations=found.evaluations,

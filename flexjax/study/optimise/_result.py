@@ -345,9 +345,10 @@ def summarise_active(problem: Problem, point: Point) -> tuple[Active, ...]:
     return tuple(found)
 
 
-def name_violation(problem: Problem, point: Point) -> str:
+def name_violation(problem: Problem, point: Point, status: str) -> str:
     """The limit that is violated most, in words; empty where all are met."""
     worst, text = 1e-6, ""
+    met = "cannot be met" if status == "infeasible" else "is not met yet"
     ts = np.asarray(problem.times(problem.duration_of(jnp.asarray(point.x))))
     for limit, label, sample, margins in _margins(problem, point):
         k = int(np.argmin(margins))
@@ -355,7 +356,7 @@ def name_violation(problem: Problem, point: Point) -> str:
             worst = float(-margins[k])
             of = "" if sample == 0 else f", sample {sample}"
             text = (
-                f"limits.{limit.name}.{label} cannot be met: exceeded by {100 * worst:.3g} % at "
+                f"limits.{limit.name}.{label} {met}: exceeded by {100 * worst:.3g} % at "
                 f"{float(ts[min(k, len(ts) - 1)]):.4g} s{of}; give a longer duration or a wider "
                 "limit"
             )
