@@ -253,7 +253,7 @@ def _stepper(
     term, broken, jumping = model.term(drive), drive.breaks().shape[0] > 0, rates_jump(drive)
     nominal = (ts[-1] - ts[0]) / ((ts.shape[0] - 1) * substeps)
     # Long enough to be computed with, and too short to change anything.
-    moment = jnp.maximum(1e-6 * nominal, 1e3 * jnp.finfo(ts.dtype).eps * jnp.max(jnp.abs(ts)))
+    moment = jnp.maximum(1e-9 * nominal, 1e3 * jnp.finfo(ts.dtype).eps * jnp.max(jnp.abs(ts)))
 
     def using(running: Bool[Array, ""]) -> dict[str, Any]:
         return {"running": running} if isinstance(solver, AbstractStepSolver) else {}
