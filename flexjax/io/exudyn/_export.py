@@ -109,7 +109,7 @@ def to_exudyn(
     """Build a robot under a drive in Exudyn, an independent multibody code.
 
     Elastic links become geometrically exact beams, rigid links and payloads rigid bodies. Joints
-    may be revolute, fixed or prismatic with an axis, with damping, friction, stops, hub and, under
+    may be revolute or fixed, with damping, friction, stops, hub and, under
     a Motion, a spring. What has no counterpart is refused before anything is built.
 
     Needs exudyn: ``pip install 'flexjax[outside]'``.

@@ -6,7 +6,7 @@ from flexjax.drive import PD, Drive, Effort, Motion
 from flexjax.formulation import Start
 from flexjax.robot import Joint, Link, Robot
 
-TYPES = ("revolute", "fixed", "prismatic")
+TYPES = ("revolute", "fixed")
 
 
 def refusals(robot: Robot, drive: Drive, start: Start) -> list[str]:
@@ -35,8 +35,7 @@ def _joint_faults(robot: Robot, joint: Joint, drive: Drive) -> list[str]:
     if joint.loop:
         faults.append(f"{where}.loop: true; expected a joint of the tree.")
     if joint.type not in TYPES or joint.telescopes or joint.loop:
-        kind = "prismatic without axis" if joint.telescopes else joint.type
-        faults.append(f"{where}.type: {kind}; expected revolute, fixed or prismatic with an axis.")
+        faults.append(f"{where}.type: {joint.type}; expected revolute or fixed.")
         return faults
     held = isinstance(drive.joints.get(joint.name), Motion)
     if joint.flexible and not held:
