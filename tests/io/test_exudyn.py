@@ -75,6 +75,7 @@ def rigid_drive() -> fx.Drive:
     )
 
 
+@pytest.mark.slow
 def test_a_rigid_mechanism_in_space(record_number):
     pytest.importorskip("exudyn")
     robot, drive = rigid_arm(), rigid_drive()
