@@ -61,7 +61,7 @@ class Builder:
     # ---- bodies ----------------------------------------------------------------------------
 
     def _node(self, frame: Frame) -> int:
-        given = {
+        given: dict[str, Any] = {
             "referenceCoordinates": [*frame.place, *frame.euler_parameters],
             "initialVelocities": [*frame.velocity, *frame.euler_rates],
         }
@@ -163,21 +163,18 @@ class Builder:
             self.nodes[link.name, float(x)] = self._node(at)
         middle = jnp.asarray(0.5 * (s[1:] + s[:-1]))
         props = {k: np.asarray(v) for k, v in vars(beam_properties(link, middle)).items()}
-        rate = 0.0
-        if link.damping is not None and link.damping.strain_rate is not None:
-            rate = float(link.damping.strain_rate)
         for i, h in enumerate(np.diff(s) * length):
             one = {k: float(v[i]) for k, v in props.items()}
             pair = [self.nodes[link.name, float(x)] for x in s[i : i + 2]]
             self._weigh(
                 self.mbs.AddObject(
                     eii.ObjectBeamGeometricallyExact(
-                        nodeNumbers=pair, length=h, sectionData=self._section(one, h, rate)
+                        nodeNumbers=pair, length=h, sectionData=self._section(one, h)
                     )
                 )
             )
 
-    def _section(self, p: dict[str, float], h: float, rate: float) -> Any:
+    def _section(self, p: dict[str, float], h: float) -> Any:
         soft = {"GAy": h**2 / (12 * p["EIz"]), "GAz": h**2 / (12 * p["EIy"])}
         shear = [1 / (soft[k] + (1 / p[k] if self.shear else 0.0)) for k in ("GAy", "GAz")]
         self.stiffest = max(self.stiffest, p["EA"] / h)
@@ -188,7 +185,6 @@ class Builder:
         least = p["rhoA"] * h**2 / 12
         section.inertia = np.diag([p[k] or least for k in ("rhoIx", "rhoIy", "rhoIz")])
         section.stiffnessMatrix = stiffness
-        section.dampingMatrix = rate * stiffness
         return section
 
     # ---- joints and loads ------------------------------------------------------------------
@@ -216,7 +212,7 @@ class Builder:
         turned1: np.ndarray,
         offset: Callable | None = None,
     ) -> None:
-        given = {} if offset is None else {"offsetUserFunction": offset}
+        given: dict[str, Any] = {} if offset is None else {"offsetUserFunction": offset}
         self.mbs.AddObject(
             eii.GenericJoint(
                 markerNumbers=markers,
@@ -261,8 +257,10 @@ class Builder:
         """What acts along a joint; it also measures the coordinate."""
         force = joint_force(joint, self.drive, self.tables) or (lambda t, q, qd: 0.0)
 
-        def against(_: Any, t: float, __: int, q: float, qd: float, *___: Any) -> float:
+        def torque(_: Any, t: float, __: int, q: float, qd: float, *___: Any) -> float:
             return -float(force(t, q, qd))
+
+        against: Any = torque  # Exudyn's stubs name a class of its own
 
         if joint.type == "prismatic":
             return self.mbs.AddObject(

@@ -109,8 +109,9 @@ def to_exudyn(
     """Build a robot under a drive in Exudyn, an independent multibody code.
 
     Elastic links become geometrically exact beams, rigid links and payloads rigid bodies. Joints
-    may be revolute or fixed, with damping, friction, stops, hub and, under
-    a Motion, a spring. What has no counterpart is refused before anything is built.
+    may be revolute or fixed, with damping, friction, stops, hub and, under a Motion, a spring. What
+    has no counterpart is refused before anything is built; damping of links is, because Exudyn's
+    spatial beam ignores it.
 
     Needs exudyn: ``pip install 'flexjax[outside]'``.
 

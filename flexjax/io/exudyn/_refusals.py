@@ -38,7 +38,7 @@ def _joint_faults(robot: Robot, joint: Joint, drive: Drive) -> list[str]:
         faults.append(f"{where}.type: {joint.type}; expected revolute or fixed.")
         return faults
     held = isinstance(drive.joints.get(joint.name), Motion)
-    if joint.flexible and not held:
+    if joint.stiffness is not None and not held:
         faults.append(
             f"{where}.stiffness: {float(joint.stiffness):g} without a Motion; expected one, since "
             "the rotor behind the spring has no coordinate there. Leave the stiffness out, or hold "
@@ -69,8 +69,11 @@ def _link_faults(link: Link) -> list[str]:
     if link.curvature is not None and np.any(np.asarray(link.curvature)):
         value = np.asarray(link.curvature).tolist()
         faults.append(f"{where}.curvature: {value}; expected a link that is straight at rest.")
-    for field in ("mass", "modal"):
+    for field in ("strain_rate", "mass", "modal"):
         value = None if link.damping is None else getattr(link.damping, field)
-        if value is not None and link.elastic:
-            faults.append(f"{where}.damping.{field}: {float(value):g}; expected strain_rate.")
+        if value is not None and float(value) and link.elastic:
+            faults.append(
+                f"{where}.damping.{field}: {float(value):g}; expected none, since Exudyn's spatial "
+                "beam ignores its damping matrix. Leave it out in both codes to compare them."
+            )
     return faults
