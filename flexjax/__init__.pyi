@@ -63,6 +63,7 @@ from flexjax.io import (
     to_fmu as to_fmu,
     to_mat as to_mat,
 )
+from flexjax.io.exudyn import to_exudyn as to_exudyn
 from flexjax.mechanism import (
     Energy as Energy,
     Shape as Shape,
