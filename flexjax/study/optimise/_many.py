@@ -22,7 +22,8 @@ from flexjax.study.optimise._optimise import INSIDE, make_result, read_method
 from flexjax.study.optimise._result import Optimisation
 from flexjax.study.optimise.problem import Minimise, Problem, Spread
 from flexjax.study.optimise.search import Iterate, Search, Setting, box
-from flexjax.study.optimise.search._sqp import advance, begin, finished, propose, settled
+from flexjax.study.optimise.search._contradict import contradict
+from flexjax.study.optimise.search._sqp import Values, advance, begin, finished, propose, settled
 from flexjax.study.optimise.search._values import values_at
 
 
@@ -240,18 +241,22 @@ def _search_all(
     return _Ends(its, *jax.vmap(described)(jnp.arange(count), its))
 
 
+def _contradict(at: Values, k: int) -> bool:
+    return contradict(at.margins[k], at.margin_slopes[k], at.missing[k], at.missing_slopes[k])
+
+
 def _moves(goals: Goals, found: _Ends, over: str) -> Moves:
     it = jtu.tree_map(np.asarray, found.its)
     violation = np.asarray(found.violation)
     status = [
-        "infeasible"
+        ("infeasible" if _contradict(it.at, k) else "no descent")
         if (c or s) and v > 1e-5
         else "converged"
         if c
         else "no descent"
         if s
         else "iterations"
-        for v, c, s in zip(violation, it.converged, it.stuck, strict=True)
+        for k, (v, c, s) in enumerate(zip(violation, it.converged, it.stuck, strict=True))
     ]
     return Moves(
         names=goals.common.parameters.names,

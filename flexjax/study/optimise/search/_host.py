@@ -14,6 +14,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from flexjax.study.optimise.problem import SQUARES, Problem
+from flexjax.study.optimise.search._contradict import contradict
 from flexjax.study.optimise.search._inside import Setting, advanced, proposal, values
 from flexjax.study.optimise.search._methods import METHODS, Program
 from flexjax.study.optimise.search._sqp import Iterate, Values, begin
@@ -178,9 +179,11 @@ class Search:
     def found(
         self, final: Point, status: str, message: str, bounds: tuple[np.ndarray, np.ndarray]
     ) -> Found:
-        # Where no step comes nearer, the limits contradict each other or the duration.
-        if final.violation > 1e-5 and status in ("converged", "no descent"):
-            status = "infeasible"
+        if final.violation > 1e-5 and status in ("converged", "no descent", "infeasible"):
+            low, high = bounds
+            nearer = (low - final.x, high - final.x)
+            rows = (final.margins, final.margin_slopes, final.missing, final.missing_slopes)
+            status = "infeasible" if contradict(*rows, nearer) else "no descent"
         return Found(
             final,
             status,
