@@ -15,7 +15,7 @@ from benchmarks._harness import fresh_compilations, measure, row, save, show_env
 jax.config.update("jax_enable_x64", True)
 
 from flexjax.formulation.moving_beam._paper import dense_energy
-from flexjax.formulation.moving_beam._strain import (
+from flexjax.formulation.moving_beam.beam._strain import (
     ORDERS,
     coefficients,
     plus,

@@ -68,7 +68,7 @@ def test_equations_belong_to_the_functions_that_traced_them(tmp_path, monkeypatc
     monkeypatch.setattr(_harness, "RESULTS", tmp_path)
     monkeypatch.setattr(_equations, "TASKS", ("simulate",))
     (row,) = profile_trace.main(["--only", "RigidArm", "--equations", "1000"])
-    step = "simulate/_march.py:_stepper.<locals>.step"
+    step = "simulate/loop/_march.py:_stepper.<locals>.step"
     assert row["equations"] >= row["inclusive"][step] > row["own"][step] > 0
     assert sum(row["own"].values()) <= row["equations"]
     assert f"{row['equations']:10}" in capsys.readouterr().out

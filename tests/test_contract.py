@@ -20,7 +20,7 @@ import flexjax as fx
 from flexjax.formulation import REGISTRY
 from flexjax.robot import parameters_hold
 from flexjax.simulate import _run
-from flexjax.simulate._gradients import RATIO, extrapolate
+from flexjax.simulate.analysis._gradients import RATIO, extrapolate
 from tests.contract_cases import (
     CASES,
     FINE,

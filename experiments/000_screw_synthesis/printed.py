@@ -12,7 +12,7 @@ import numpy as np
 
 import flexjax as fx
 from flexjax.formulation.screw_synthesis._paper import _positions, _slices
-from flexjax.mechanism.chain._kinematics import behind, inward, mtv, mv
+from flexjax.mechanism.chain.geometry._kinematics import behind, inward, mtv, mv
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import Instant
 

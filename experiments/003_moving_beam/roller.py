@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax.formulation.moving_beam._link import element_masses, element_unknowns
-from flexjax.formulation.moving_beam._shapes import Shapes, field_rows
-from flexjax.formulation.moving_beam._strain import LINEAR_TERMS, element_hessians, tables
+from flexjax.formulation.moving_beam.beam._shapes import Shapes, field_rows
+from flexjax.formulation.moving_beam.beam._strain import LINEAR_TERMS, element_hessians, tables
 
 SHAPES = Shapes.of({}, planar=True)
 INSIDE, OUTSIDE = 3, 5  # elements between clamp and roller, and beyond it

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax.formulation import Start
-from flexjax.simulate._march import march
+from flexjax.simulate.loop._march import march
 
 HERE = Path(__file__).resolve().parent
 CONFIG = tomllib.loads((HERE / "config.toml").read_text())

@@ -15,7 +15,7 @@ from flexjax.cli import _check, _common
 
 if TYPE_CHECKING:
     from flexjax.robot import Robot
-    from flexjax.simulate._compare import Comparison, Row
+    from flexjax.simulate.analysis._compare import Comparison, Row
     from flexjax.viz import Report
 
 # Headings of the numbers in table and data, and the fields of a row that give them.

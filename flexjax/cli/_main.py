@@ -34,15 +34,15 @@ COMMANDS = {
         "compute natural frequencies, damping ratios and mode shapes",
     ),
     "identify": (
-        "flexjax.cli._identify",
+        "flexjax.cli.study._identify",
         "estimate robot parameters from measured data, with confidence intervals",
     ),
     "optimise": (
-        "flexjax.cli._optimise",
+        "flexjax.cli.study._optimise",
         "find a move without vibration, robust over uncertain parameters, within limits",
     ),
     "sweep": (
-        "flexjax.cli._sweep",
+        "flexjax.cli.study._sweep",
         "simulate a robot for many values of its parameters; continue after an interruption",
     ),
     "bench": ("flexjax.cli._bench", "time batches on a processor or a GPU"),
@@ -54,7 +54,7 @@ COMMANDS = {
     ),
     "examples": ("flexjax.cli.robot._examples", "list the example robots, or copy one to a file"),
     "schema": ("flexjax.cli.robot._schema", "print the JSON schema of robot files"),
-    "reproduce": ("flexjax.cli._reproduce", "run the experiments of a paper"),
+    "reproduce": ("flexjax.cli.study._reproduce", "run the experiments of a paper"),
 }
 EXAMPLES = """examples:
   flexjax demo

@@ -13,11 +13,11 @@ from flexjax.drive.signal import prepare as prepare_signals, separate
 from flexjax.numerics.term import State
 from flexjax.simulate._arguments import Run
 from flexjax.simulate._assemble import Marched, assemble, choose_rows
-from flexjax.simulate._controller import stopping_at
-from flexjax.simulate._jump import AfterJumps, rates_jump
-from flexjax.simulate._march import RunState, all_finite
-from flexjax.simulate._range import guarded, increasing
 from flexjax.simulate._start import first_state
+from flexjax.simulate.loop._controller import stopping_at
+from flexjax.simulate.loop._jump import AfterJumps, rates_jump
+from flexjax.simulate.loop._march import RunState, all_finite
+from flexjax.simulate.loop._range import guarded, increasing
 from flexjax.simulate.trajectory import Trajectory
 
 

@@ -18,8 +18,8 @@ from flexjax.formulation import AbstractModel
 from flexjax.mechanism import SNAPSHOT
 from flexjax.numerics.term import State
 from flexjax.simulate._arguments import Run
-from flexjax.simulate._march import RunState
 from flexjax.simulate._start import marked, origin_of
+from flexjax.simulate.loop._march import RunState
 from flexjax.simulate.trajectory import Sections, Statistics, Trajectory
 
 

@@ -15,7 +15,9 @@ from flexjax._phases import phases
 from flexjax.numerics.term import State
 from flexjax.simulate._arguments import Run
 from flexjax.simulate._assemble import Marched, assemble
-from flexjax.simulate._march import (
+from flexjax.simulate._run import checked_inputs, longest_step
+from flexjax.simulate._start import first_state
+from flexjax.simulate.loop._march import (
     Prepared,
     RunState,
     advance,
@@ -25,8 +27,6 @@ from flexjax.simulate._march import (
     slots,
     without_solver,
 )
-from flexjax.simulate._run import checked_inputs, longest_step
-from flexjax.simulate._start import first_state
 from flexjax.simulate.trajectory import Trajectory
 
 PART = 0.1  # seconds that a part takes, about

@@ -11,9 +11,9 @@ from flexjax.formulation import Start
 from flexjax.numerics.term import State
 from flexjax.simulate._arguments import Run
 from flexjax.simulate._assemble import Marched, assemble
-from flexjax.simulate._march import march, without_solver
-from flexjax.simulate._range import guarded, increasing
 from flexjax.simulate._start import first_state
+from flexjax.simulate.loop._march import march, without_solver
+from flexjax.simulate.loop._range import guarded, increasing
 from flexjax.simulate.trajectory import Trajectory
 
 # Bytes of stored steps, of all runs of a batch, above which reverse mode recomputes each output

@@ -22,11 +22,11 @@ from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot
 from flexjax.simulate._adaptive import run_adaptive
 from flexjax.simulate._arguments import Run
-from flexjax.simulate._failure import raise_failure
 from flexjax.simulate._progress import run_with_bar
 from flexjax.simulate._run import run_on_grid
 from flexjax.simulate._start import read_drive, read_start
 from flexjax.simulate.trajectory import Trajectory, read_stations
+from flexjax.simulate.trajectory._failure import raise_failure
 
 Tree = TypeVar("Tree")
 

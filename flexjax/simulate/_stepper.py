@@ -21,12 +21,12 @@ from flexjax.mechanism import SNAPSHOT
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
 from flexjax.robot.parts._fault import no_such_joint
-from flexjax.simulate._march import RunState, advance_interval, prepare
-from flexjax.simulate._range import guarded
-from flexjax.simulate._readings import static_readings
 from flexjax.simulate._simulate import check_solver, differentiable, to_precision
 from flexjax.simulate._start import first_state, read_drive, read_start
 from flexjax.simulate._tangent import takes_effort
+from flexjax.simulate.loop._march import RunState, advance_interval, prepare
+from flexjax.simulate.loop._range import guarded
+from flexjax.simulate.trajectory._readings import static_readings
 
 OBSERVED = (*sorted(SNAPSHOT), "tip", "energy", "sensors")
 

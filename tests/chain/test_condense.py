@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from flexjax.mechanism.chain._condense import _root, admittance, small_inverse
+from flexjax.mechanism.chain.equations._condense import _root, admittance, small_inverse
 from flexjax.numerics.linalg import small_cholesky
 
 

@@ -210,7 +210,7 @@ def test_plot_refuses(folder, capsys):
 
 
 def test_names_of_figures_are_those_of_plot():
-    from flexjax.viz._plot import OF_RUNS
+    from flexjax.viz.figures._plot import OF_RUNS
 
     assert _check.RUN_FIGURES == tuple(OF_RUNS)
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.io
 
 import flexjax as fx
-from flexjax.simulate.control._state_space import Matrices, balance, observed
+from flexjax.simulate.analysis._state_space import Matrices, balance, observed
 from tests._sample import sample_model
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.mechanism.chain import kinematics
-from flexjax.mechanism.chain._kinematics import poses, to_shapes
+from flexjax.mechanism.chain.geometry._kinematics import poses, to_shapes
 from flexjax.numerics.beam import bspline_cubics, hermite_cubics
 
 CASES = json.loads((Path(__file__).parents[1] / "reference" / "001_kinematics.json").read_text())[

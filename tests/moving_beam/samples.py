@@ -8,7 +8,7 @@ from pathlib import Path
 import jax.numpy as jnp
 import numpy as np
 
-from flexjax.formulation.moving_beam._strain import LETTERS, STIFFNESSES
+from flexjax.formulation.moving_beam.beam._strain import LETTERS, STIFFNESSES
 
 REFERENCE = json.loads(
     (Path(__file__).parent.parent / "reference" / "003_moving_beam.json").read_text()

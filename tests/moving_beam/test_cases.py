@@ -12,7 +12,7 @@ import flexjax as fx
 from flexjax._results import Status
 from flexjax.formulation import Start
 from flexjax.numerics.term import Instant
-from flexjax.simulate._march import march
+from flexjax.simulate.loop._march import march
 from tests.moving_beam import contract
 from tests.moving_beam.samples import REFERENCE
 

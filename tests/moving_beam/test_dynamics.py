@@ -13,9 +13,9 @@ import pytest
 import flexjax as fx
 from flexjax.formulation.moving_beam import _link
 from flexjax.formulation.moving_beam._paper import Flow, Reference, element_inertia
-from flexjax.formulation.moving_beam._shapes import Shapes
+from flexjax.formulation.moving_beam.beam._shapes import Shapes
 from flexjax.numerics.term import Instant, Mechanical, State
-from flexjax.simulate._march import march
+from flexjax.simulate.loop._march import march
 from tests.moving_beam.samples import ORDER, SAMPLE, unknowns
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flexjax.formulation.moving_beam._paper import dense_energy, element_strain
-from flexjax.formulation.moving_beam._strain import (
+from flexjax.formulation.moving_beam.beam._strain import (
     KNOWN,
     LINEAR_TERMS,
     ORDERS,

@@ -12,9 +12,9 @@ import pytest
 import flexjax as fx
 from flexjax.formulation.moving_beam import _link
 from flexjax.formulation.moving_beam._paper import dense_energy
-from flexjax.formulation.moving_beam._shapes import Shapes, field_rows
 from flexjax.formulation.moving_beam._start import inextensible
-from flexjax.formulation.moving_beam._strain import (
+from flexjax.formulation.moving_beam.beam._shapes import Shapes, field_rows
+from flexjax.formulation.moving_beam.beam._strain import (
     LINEAR_TERMS,
     ORDERS,
     element_hessians,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from flexjax.cli import main
-from flexjax.cli._optimise import (
+from flexjax.cli.study._optimise import (
     COSTS as COMMAND_COSTS,
     LIMITS as COMMAND_LIMITS,
     METHODS as COMMAND_METHODS,

@@ -16,7 +16,7 @@ from jax import lax
 import flexjax as fx
 from benchmarks.many_links import fall, many_links
 from flexjax.formulation import Start
-from flexjax.mechanism.chain._kinematics import inward
+from flexjax.mechanism.chain.geometry._kinematics import inward
 from flexjax.numerics.term import Instant
 from tests.screw_synthesis.arms import REFERENCE, arm
 

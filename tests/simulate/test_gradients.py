@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.simulate._gradients import extrapolate
+from flexjax.simulate.analysis._gradients import extrapolate
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-13, 1e-11, 1e-9])

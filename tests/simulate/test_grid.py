@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.simulate._grid import time_grid
+from flexjax.simulate.loop._grid import time_grid
 from tests.simulate.arms import pair_model
 
 OUTPUTS = np.array([0.0, 0.1, 0.15, 0.3])

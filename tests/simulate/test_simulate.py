@@ -11,7 +11,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.simulate import _simulate
-from flexjax.simulate._march import march
+from flexjax.simulate.loop._march import march
 from tests.contract_cases import SMALLEST, each, light, pendulum
 from tests.simulate.arms import START, pair_model, planar_pair
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.viz._plot import as_runs
-from flexjax.viz._scene import decode, scene
+from flexjax.viz.figures._plot import as_runs
+from flexjax.viz.scene._scene import decode, scene
 
 TS = jnp.linspace(0.0, 0.1, 5)
 

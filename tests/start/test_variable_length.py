@@ -7,7 +7,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.formulation.moving_beam._observe import _world
-from flexjax.mechanism.chain._kinematics import to_shapes
+from flexjax.mechanism.chain.geometry._kinematics import to_shapes
 from flexjax.numerics.screw import se3
 from tests.start.rods import rod
 

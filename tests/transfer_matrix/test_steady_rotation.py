@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import flexjax as fx
-from flexjax.simulate._linear import jacobian
+from flexjax.simulate.analysis._linear import jacobian
 
 SOFT = fx.Material(E=5e9, nu=0.3, rho=1200.0)
 SECTION = fx.Rectangle(0.02, 0.008)  # width along z, height along y

@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 from flexjax.formulation import REGISTRY
-from flexjax.viz._style import legend_above, new_figure, own_style
+from flexjax.viz.figures._style import legend_above, new_figure, own_style
 from tests.mutation.__main__ import wilson
 from tests.validation._cases import CASES
 from tests.validation._row import BOUNDS, REFERENCE, Row, method

@@ -12,9 +12,9 @@ from PIL import Image
 
 import flexjax as fx
 from flexjax.viz import Report
-from flexjax.viz._film import film_speed
-from flexjax.viz._scene import decode, half_sizes
-from flexjax.viz._scene_parts import joint_motion, joint_parts, up_and_floor
+from flexjax.viz.scene._film import film_speed
+from flexjax.viz.scene._scene import decode, half_sizes
+from flexjax.viz.scene._scene_parts import joint_motion, joint_parts, up_and_floor
 from tests._sample import sample_model, sample_trajectory
 
 LIMIT = 2_000_000
@@ -179,7 +179,7 @@ def test_show_opens_the_page(tmp_path, monkeypatch):
     fx.show(traj)
     assert opened[1].endswith("/arm.html")
     fx.show(traj, tmp_path / "arm.html", open=False)
-    monkeypatch.setattr("flexjax.viz._animate.in_notebook", lambda: True)
+    monkeypatch.setattr("flexjax.viz.scene._animate.in_notebook", lambda: True)
     assert "<iframe srcdoc=" in fx.show(traj)._repr_html_()
     assert len(opened) == 2
     with pytest.raises(ValueError, match="fx.animate writes films"):

@@ -11,8 +11,8 @@ import pytest
 import flexjax as fx
 from flexjax._html import bars, curves
 from flexjax.simulate import Comparison
-from flexjax.simulate._compare import Row
-from flexjax.simulate._gradients import GradientTable
+from flexjax.simulate.analysis._compare import Row
+from flexjax.simulate.analysis._gradients import GradientTable
 from flexjax.study.identify._compare_models import ModelComparison, Row as ModelRow
 from flexjax.study.identify._design import Candidate, Design
 from flexjax.study.identify._posterior import Posterior

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flexjax.viz._style import new_figure, own_style
+from flexjax.viz.figures._style import new_figure, own_style
 
 
 @pytest.mark.parametrize(("values", "expected"), [((1e-6, 1e2), "10⁻²"), ((11.0, 88.0), "2×10¹")])

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import flexjax as fx
 from flexjax.simulate import Comparison, Linear, Modes
-from flexjax.simulate._compare import Row
+from flexjax.simulate.analysis._compare import Row
 from tests._sample import sample_model, sample_trajectory
 from tests.contract_parts import pendulum
 

@@ -4,4 +4,4 @@ from flexjax.formulation.moving_beam._formulation import (
     MovingBeam as MovingBeam,
     MovingBeamModel as MovingBeamModel,
 )
-from flexjax.formulation.moving_beam._strain import ORDERS as ORDERS, Term as Term
+from flexjax.formulation.moving_beam.beam._strain import ORDERS as ORDERS, Term as Term

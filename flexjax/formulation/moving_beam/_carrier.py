@@ -10,7 +10,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from flexjax.formulation.moving_beam._shapes import SPATIAL, Shapes
+from flexjax.formulation.moving_beam.beam._shapes import SPATIAL, Shapes
 from flexjax.mechanism import (
     centreline_pose,
     chain_order,

@@ -28,8 +28,8 @@ from flexjax.formulation.moving_beam._carrier import (
     twists,
 )
 from flexjax.formulation.moving_beam._link import Arm, Payloads, Rates
-from flexjax.formulation.moving_beam._shapes import Lengths, PerElement, Unknowns
-from flexjax.formulation.moving_beam._strain import (
+from flexjax.formulation.moving_beam.beam._shapes import Lengths, PerElement, Unknowns
+from flexjax.formulation.moving_beam.beam._strain import (
     Couplings,
     StrainTables,
     element_hessians,

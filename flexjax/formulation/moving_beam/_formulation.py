@@ -31,9 +31,9 @@ from flexjax.formulation.moving_beam._link import (
 )
 from flexjax.formulation.moving_beam._observe import outputs
 from flexjax.formulation.moving_beam._paper import Matrices, global_matrices
-from flexjax.formulation.moving_beam._shapes import Shapes
 from flexjax.formulation.moving_beam._start import bent_unknowns
-from flexjax.formulation.moving_beam._strain import Term, is_bounded, resolve, table, tables
+from flexjax.formulation.moving_beam.beam._shapes import Shapes
+from flexjax.formulation.moving_beam.beam._strain import Term, is_bounded, resolve, table, tables
 from flexjax.mechanism import (
     Energy,
     JointHardware,

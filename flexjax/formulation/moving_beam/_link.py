@@ -20,9 +20,9 @@ from jax import lax
 from jaxtyping import Array, Float
 
 from flexjax._types import Scalar, Vector3
-from flexjax.formulation.moving_beam import _fixed_length
 from flexjax.formulation.moving_beam._carrier import ArmLayout
-from flexjax.formulation.moving_beam._shapes import (
+from flexjax.formulation.moving_beam.beam import _fixed_length
+from flexjax.formulation.moving_beam.beam._shapes import (
     Coefficients,
     Lengths,
     PerElement,
@@ -34,7 +34,7 @@ from flexjax.formulation.moving_beam._shapes import (
     shape_matrices,
     slope_matrix,
 )
-from flexjax.formulation.moving_beam._strain import plus, scaled, strains
+from flexjax.formulation.moving_beam.beam._strain import plus, scaled, strains
 from flexjax.mechanism import beam_properties, inertia_tensor, or_zero
 from flexjax.numerics.beam import hilbert, shift_matrix
 from flexjax.numerics.screw._quaternion import skew

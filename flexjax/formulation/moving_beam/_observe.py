@@ -12,8 +12,8 @@ from flexjax._types import Coordinates, Matrix3, PieceTime, Scalar, ScalarLike, 
 from flexjax.formulation.moving_beam import _link
 from flexjax.formulation.moving_beam._carrier import frames, twists
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm, load_wrench
-from flexjax.formulation.moving_beam._shapes import Lengths, Unknowns, monomials, polynomials
-from flexjax.formulation.moving_beam._strain import measures, scaled
+from flexjax.formulation.moving_beam.beam._shapes import Lengths, Unknowns, monomials, polynomials
+from flexjax.formulation.moving_beam.beam._strain import measures, scaled
 from flexjax.mechanism import centreline_pose, least_rotation
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import Instant, State

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 from flexjax._types import Coordinates, Scalar, Vector3, Velocities
 from flexjax.formulation.moving_beam._carrier import frames, twists
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
-from flexjax.formulation.moving_beam._shapes import (
+from flexjax.formulation.moving_beam.beam._shapes import (
     SPATIAL,
     Shapes,
     along_axis,
@@ -27,7 +27,7 @@ from flexjax.formulation.moving_beam._shapes import (
     length_powers,
     shape_matrices,
 )
-from flexjax.formulation.moving_beam._strain import (
+from flexjax.formulation.moving_beam.beam._strain import (
     LETTERS,
     STIFFNESSES,
     Couplings,

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from flexjax._types import Matrix3, Scalar, Vector3
 from flexjax.formulation.moving_beam._carrier import ArmLayout
 from flexjax.formulation.moving_beam._link import Arm, element_unknowns
-from flexjax.formulation.moving_beam._shapes import (
+from flexjax.formulation.moving_beam.beam._shapes import (
     CONTINUITY,
     Lengths,
     PerElement,
@@ -19,7 +19,7 @@ from flexjax.formulation.moving_beam._shapes import (
     monomials,
     polynomials,
 )
-from flexjax.formulation.moving_beam._strain import scaled, times
+from flexjax.formulation.moving_beam.beam._strain import scaled, times
 from flexjax.mechanism import Curve, Shape, directions, untwisted
 from flexjax.numerics.beam import derivative_matrix, hilbert
 

@@ -21,7 +21,7 @@ from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates, Velocities
 from flexjax.mechanism.chain import ChainTerm, kinematics
-from flexjax.mechanism.chain._kinematics import behind, mv, to_joints, to_shapes
+from flexjax.mechanism.chain.geometry._kinematics import behind, mv, to_joints, to_shapes
 from flexjax.numerics.term import Instant
 
 

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from flexjax._types import Coordinates, ScalarLike, Velocities
-from flexjax.mechanism._coordinates import joint_configuration
 from flexjax.mechanism._start import Start, joint_start
-from flexjax.mechanism.chain._kinematics import to_shapes
-from flexjax.mechanism.chain._links import Bent
+from flexjax.mechanism.chain.geometry._kinematics import to_shapes
+from flexjax.mechanism.chain.geometry._links import Bent
+from flexjax.mechanism.joints._coordinates import joint_configuration
 
 if TYPE_CHECKING:
     from flexjax.mechanism.chain._term import ChainTerm

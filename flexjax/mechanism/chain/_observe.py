@@ -10,10 +10,10 @@ from jaxtyping import Array, Float
 from flexjax._results import Status
 from flexjax._types import Coordinates, PieceTime, ScalarLike
 from flexjax.mechanism._snapshot import energy_of
-from flexjax.mechanism.chain._kinematics import mv
-from flexjax.mechanism.chain._links import AbstractSlidingLinks
-from flexjax.mechanism.chain._records import InverseDynamics, KinematicState
 from flexjax.mechanism.chain._term import ChainTerm
+from flexjax.mechanism.chain.equations._records import InverseDynamics, KinematicState
+from flexjax.mechanism.chain.geometry._kinematics import mv
+from flexjax.mechanism.chain.geometry._links import AbstractSlidingLinks
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import Instant, State
 from flexjax.robot import Robot

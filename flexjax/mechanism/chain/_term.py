@@ -8,9 +8,10 @@ from jaxtyping import Array, Float
 
 from flexjax._types import Coordinates, Scalar, ScalarLike, Velocities
 from flexjax.drive import Drive
-from flexjax.mechanism._joint_forces import joint_energy, spring_forces
-from flexjax.mechanism.chain._dynamics import AbstractChainDynamics
-from flexjax.mechanism.chain._kinematics import (
+from flexjax.mechanism.chain.equations._dynamics import AbstractChainDynamics
+from flexjax.mechanism.chain.equations._loads import GeneralisedForce
+from flexjax.mechanism.chain.equations._records import KinematicState, Momenta
+from flexjax.mechanism.chain.geometry._kinematics import (
     Kinematics,
     at_tip,
     behind,
@@ -25,11 +26,10 @@ from flexjax.mechanism.chain._kinematics import (
     to_joints,
     to_shapes,
 )
-from flexjax.mechanism.chain._layout import Layout
-from flexjax.mechanism.chain._links import AbstractLinks, Mass, MotionPair, sliding_links
-from flexjax.mechanism.chain._loads import GeneralisedForce
-from flexjax.mechanism.chain._parameters import Parameters
-from flexjax.mechanism.chain._records import KinematicState, Momenta
+from flexjax.mechanism.chain.geometry._layout import Layout
+from flexjax.mechanism.chain.geometry._links import AbstractLinks, Mass, MotionPair, sliding_links
+from flexjax.mechanism.chain.geometry._parameters import Parameters
+from flexjax.mechanism.joints._joint_forces import joint_energy, spring_forces
 from flexjax.numerics.screw import se3
 from flexjax.numerics.term import (
     Instant,

@@ -10,7 +10,7 @@ import numpy as np
 
 from flexjax.drive import Drive, Effort
 from flexjax.formulation import AbstractModel, Start
-from flexjax.simulate._rest import held_motors, undeformed
+from flexjax.simulate.analysis._rest import held_motors, undeformed
 from flexjax.study.free import FreeLike, as_free, listed, parameters
 from flexjax.study.optimise.problem import (
     HOLDS,

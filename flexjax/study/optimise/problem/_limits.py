@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from flexjax.mechanism import beam_properties, link_quadrature
 from flexjax.robot import Link, Robot
 from flexjax.simulate import surface_strain
-from flexjax.simulate._linear import decay_rates
+from flexjax.simulate.analysis._linear import decay_rates
 from flexjax.study.optimise.problem._costs import Move, residual_energy
 
 ROUNDED = 0.01  # share of a residual energy's bound below which its root is rounded

@@ -16,7 +16,7 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
 from flexjax.simulate import Rest, simulate
-from flexjax.simulate._rest import held_motors, rest_of
+from flexjax.simulate.analysis._rest import held_motors, rest_of
 from flexjax.study.free import Parameters
 from flexjax.study.optimise.problem._costs import Cost, Move
 from flexjax.study.optimise.problem._limits import Limit

@@ -1,4 +1,4 @@
-// The 3D page: draws the scene that flexjax/viz/_scene.py writes. Built into ../viewer.min.js (see CONTRIBUTING.md).
+// The 3D page: draws the scene that flexjax/viz/scene/_scene.py writes. Built into ../viewer.min.js (see CONTRIBUTING.md).
 import { AmbientLight, Color, DirectionalLight, PerspectiveCamera, Scene, Vector3, WebGLRenderer } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { Arm, paint } from "./arm.js";

@@ -1,0 +1,1 @@
+"""Commands of studies: identify, optimise, sweep, reproduce."""

@@ -1,0 +1,1 @@
+"""One beam of variable length: shape functions and strains."""

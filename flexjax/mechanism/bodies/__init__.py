@@ -1,0 +1,1 @@
+"""Bodies: sections, rigid inertia, natural frequencies, and the description of a robot."""

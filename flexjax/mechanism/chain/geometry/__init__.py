@@ -1,0 +1,1 @@
+"""What a chain consists of, and where it is: layout, parameters, links, kinematics."""

@@ -1,0 +1,1 @@
+"""Joints: geometry, coordinates, hardware, friction, forces and energies."""

@@ -1,0 +1,1 @@
+"""Modes, equilibria, linear models, inverse dynamics, comparisons and checks of gradients."""

@@ -1,1 +1,0 @@
-"""Linear models for other programs. Imports nothing of the simulation."""

@@ -1,0 +1,1 @@
+"""Figures: their style, and one function for each kind of plot."""

@@ -1,0 +1,1 @@
+"""Reports: pages of text, tables, figures and scenes."""

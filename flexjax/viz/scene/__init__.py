@@ -1,0 +1,1 @@
+"""Moving pictures: the scene of a robot, 3D pages, films and glTF files."""
