@@ -216,6 +216,17 @@ def test_the_check_finds_traffic_in_both_directions():
     assert both_ways([load, whole, robot]) == []
 
 
+def test_folders_are_small():
+    """At most ten files beside `__init__`; PortHamiltonian has thirteen."""
+    sizes = {
+        folder.relative_to(PACKAGE).as_posix(): len(files)
+        for folder in [PACKAGE, *(p for p in PACKAGE.rglob("*") if p.is_dir())]
+        if (files := [p for p in folder.glob("*.py") if p.stem != "__init__"])
+    }
+    large = {name: n for name, n in sizes.items() if n > 10}
+    assert large == {".": 14, "formulation/port_hamiltonian": 13}, large
+
+
 def test_interfaces_are_narrow():
     """An interface has at most seven abstract methods (CONTRIBUTING.md)."""
     wide = [

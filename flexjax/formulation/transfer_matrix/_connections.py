@@ -11,17 +11,18 @@ from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Scalar
 from flexjax.formulation.transfer_matrix._chain import Instant
-from flexjax.formulation.transfer_matrix._joint_spring import (
-    JointSprings,
-    deflection,
-    joint_springs,
-    own_springs,
-    share,
-    sprung,
-)
 from flexjax.formulation.transfer_matrix._layout import ConnectionMasks, JointAxes
 from flexjax.formulation.transfer_matrix._link import SpatialConnections
-from flexjax.formulation.transfer_matrix._series import JointHistory, joint_torques
+from flexjax.formulation.transfer_matrix._series import (
+    JointHistory,
+    JointSprings,
+    joint_springs,
+    joint_torques,
+    own_springs,
+    spring_deflection,
+    spring_share,
+    sprung,
+)
 from flexjax.mechanism import JointHardware, friction_torque
 from flexjax.numerics.linalg import inverse2, inverse3, mm, mtv, mv, transpose
 from flexjax.numerics.screw import se3
@@ -102,8 +103,8 @@ def link_side(
         part = own.joint_share[first]
         d = part * x
     else:
-        part = share(law, own.compliance[first], x)
-        d = deflection(law, own.compliance[first], x)
+        part = spring_share(law, own.compliance[first], x)
+        d = spring_deflection(law, own.compliance[first], x)
     on = sprung(term)
     return q + jnp.where(on, d, 0.0), qd + jnp.where(on, part * xd, 0.0)
 
@@ -122,7 +123,7 @@ def link_acceleration(
         return motors + jnp.where(on, own.joint_share[first] * (relative - motors), 0.0)
     q, qd = motor_side(term.masks, p, target)
     x, xd = p.x[first] - q, p.xd[first] - qd
-    part, change = jax.jvp(lambda x: share(law, own.compliance[first], x), (x,), (xd,))
+    part, change = jax.jvp(lambda x: spring_share(law, own.compliance[first], x), (x,), (xd,))
     return motors + jnp.where(on, part * (relative - motors) + change * xd, 0.0)
 
 
