@@ -12,7 +12,7 @@ import exudyn.itemInterface as eii
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from flexjax.study.optimise._result import baseline
+from flexjax.study.optimise._replay import baseline
 
 ELEMENTS = 24
 STEPS = 400  # of the move

@@ -7,7 +7,7 @@ import numpy as np
 
 import flexjax as fx
 
-SOLVERS = ("slsqp", "sqp", "interior-point")
+SOLVERS = ("interior-point", "sqp", "slsqp")
 PRECISE = 0.02  # of the root, from which the solvers start
 UNSOLVED = {"duration": np.inf, "violation": np.inf}
 RESERVE = 0.92  # of the effort limits in the search: a finer model needs a little more
@@ -17,8 +17,8 @@ def three_links():
     """The arm of paper 002: three flexible links with flexible joints."""
     robot = fx.load_robot("li-zhang-three-link")
     return {
-        "model": fx.FiniteElement(elements=2, stiffening=True).bind(robot),
-        "finer": fx.FiniteElement(elements=5, stiffening=True),
+        "model": fx.TransferMatrix(segments=4).bind(robot),
+        "finer": fx.TransferMatrix(segments=12),
         "goal": {"joint1": 0.6, "joint2": 0.4, "joint3": 0.3},
         "duration": (0.2, 0.6),
         "effort": {"joint1": 2.0, "joint2": 1.0, "joint3": 0.3},
@@ -105,7 +105,7 @@ def fastest(case, steps=60, knots=6):
             limits=limits,
             guess=start,
             method=method,
-            iterations=400,
+            iterations=150,
             tolerance=1e-11,
             **options,
         )

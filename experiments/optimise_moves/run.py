@@ -1,13 +1,14 @@
 """Moves without vibration: optimal for the nominal arm, robust, and the usual ones.
 
     python experiments/optimise_moves/run.py [--quick] [--only metal-link telescope ...]
-        [--durations 1.5 2.5]
+        [--durations 1.5 2.5] [--keep]
 
 Three arms move from rest to rest in 1.0, 1.5 and 2.5 periods of their first mode. Further studies:
 minimum time (fast.py), many moves at once, a design, gradients and the first answer (more.py). The
 quick form has the first arm at 1.5 periods only. The script writes results/*.json and .npz for
-plot.py, and prints every claim with its bound from expected.json. The comparison with Exudyn
-requires the `outside` extra.
+plot.py, after every row and study, and prints every claim with its bound from expected.json. With
+--keep, what is in results/ is not computed again. The comparison with Exudyn requires the `outside`
+extra, the interior-point method the `optimise` extra.
 """
 
 import argparse
@@ -161,36 +162,40 @@ def table(rows):
         print(f"{label:32}" + "".join(f"{cell:>20}" for cell in cells))
 
 
-def run_arm(case, durations, quick):
+def run_arm(case, durations, quick, keep):
     """Some durations of one arm: rows of the table, and claims."""
-    robot, path = arm_of(case)
-    model = fx.TransferMatrix(segments=case["segments"]).bind(robot)
-    rows, arrays, claims = {}, {}, {}
     store = HERE / "results" / f"{case['robot']}.json"
-    for periods in durations:
-        label = f"{periods} T1"
-        rows[label], found = run_case(case, model, path, periods, quick)
-        arrays |= {f"{label}|{key}": value for key, value in found.items()}
+    rows = json.loads(store.read_text()) if store.exists() else {}
+    arrays = dict(np.load(store.with_suffix(".npz"))) if rows else {}
+    labels = [f"{periods} T1" for periods in durations]
+    missing = [(x, p) for x, p in zip(labels, durations, strict=True) if not keep or x not in rows]
+    if missing:
+        robot, path = arm_of(case)
+        model = fx.TransferMatrix(segments=case["segments"]).bind(robot)
+        for label, periods in missing:
+            rows[label], found = run_case(case, model, path, periods, quick)
+            arrays |= {f"{label}|{key}": value for key, value in found.items()}
+            # Saved after each row, so that an interrupted run leaves its rows.
+            store.write_text(json.dumps(rows, indent=1) + "\n")
+            np.savez_compressed(store.with_suffix(".npz"), **arrays)
+    claims = {}
+    for label in labels:
         claims |= claims_of(f"{case['robot']}, {label}", rows[label])
-        # Saved after each row, so that an interrupted run leaves its rows.
-        store.write_text(json.dumps(rows, indent=1) + "\n")
-        np.savez_compressed(store.with_suffix(".npz"), **arrays)
-    return {f"{case['robot']}, {label}": row for label, row in rows.items()}, claims
+    return {f"{case['robot']}, {label}": rows[label] for label in labels}, claims
 
 
-def run_study(name):
+def run_study(name, keep):
     """One of the other studies; returns its claims."""
     import fast
     import more
 
-    if name in fast.CASES:
-        row = fast.fastest(fast.CASES[name]())
-        claims = fast.claims_of(name, row)
+    store = HERE / "results" / f"{name}.json"
+    if keep and store.exists():
+        row = json.loads(store.read_text())
     else:
-        row = more.PARTS[name]()
-        claims = more.claims_of(name, row)
-    (HERE / "results" / f"{name}.json").write_text(json.dumps(row, indent=1) + "\n")
-    return claims
+        row = fast.fastest(fast.CASES[name]()) if name in fast.CASES else more.PARTS[name]()
+        store.write_text(json.dumps(row, indent=1) + "\n")
+    return fast.claims_of(name, row) if name in fast.CASES else more.claims_of(name, row)
 
 
 def main():
@@ -201,6 +206,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="the first arm at 1.5 periods")
     parser.add_argument("--only", nargs="*", choices=[*arms, *studies], default=[*arms, *studies])
     parser.add_argument("--durations", nargs="*", type=float, default=CONFIG["durations"])
+    parser.add_argument("--keep", action="store_true", help="keep rows that are in results/")
     args = parser.parse_args()
     durations = CONFIG["quick_durations"] if args.quick else args.durations
     sys.path.insert(0, str(HERE))
@@ -208,10 +214,10 @@ def main():
     rows, claims = {}, {}
     for name in list(arms)[:1] if args.quick else args.only:
         if name in arms:
-            found, new = run_arm(arms[name], durations, args.quick)
+            found, new = run_arm(arms[name], durations, args.quick, args.keep)
             rows |= found
         else:
-            new = run_study(name)
+            new = run_study(name, args.keep)
         claims |= new
     if rows:
         table(rows)

@@ -103,12 +103,12 @@ def make_drive(drive: str, motion: tuple[str, ...], robot: "Robot") -> "tuple[Dr
 
 
 def make_formulation(
-    text: str, robot: "Robot", drive: "Drive | None" = None
+    text: str, robot: "Robot", drive: "Drive | None" = None, prefer: str = ""
 ) -> tuple[str, "AbstractFormulation"]:
     """Name and formulation of a text such as ``FiniteElement:elements=8``.
 
     An empty text selects the first formulation with elastic links that supports the robot, and the
-    drive if given.
+    drive if given; ``prefer`` comes before the others.
     """
     from flexjax.formulation import formulation, formulations_for, refused_by_all
 
@@ -117,9 +117,8 @@ def make_formulation(
         if not supported:
             raise refused_by_all(robot, refused)
         elastic = any(link.elastic for link in robot.links)
-        name = next(
-            (n for n in supported if supported[n].deforms == elastic), next(iter(supported))
-        )
+        names = sorted(supported, key=lambda n: n != prefer)
+        name = next((n for n in names if supported[n].deforms == elastic), names[0])
         return name, supported[name]
     name, options = _check.read_formulation(text)
     return name, formulation(name)(**options)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from flexjax.study.optimise import Optimisation
 
 COSTS = ("residual_energy", "residual_tip", "deflection", "effort", "energy", "jerk", "time")
+PREFERRED = "TransferMatrix"  # compiles and runs in the least time
 METHODS = ("gauss-newton", "sqp", "slsqp", "interior-point", "nlopt")
 LIMITS = (
     "velocity",
@@ -58,7 +59,8 @@ class Args:
     minimise: str = "residual_energy"
     """cost: residual_energy, residual_tip, deflection, effort, energy, jerk or time"""
     formulation: str = ""
-    """name:options, e.g. TransferMatrix:segments=4; by default the first that supports the robot"""
+    """name:options, e.g. TransferMatrix:segments=8; by default TransferMatrix, or the first that
+    supports the robot"""
     method: str = ""
     """gauss-newton, sqp, slsqp, interior-point or nlopt; by default that which suits the cost"""
     checkpoint: str = ""
@@ -86,7 +88,7 @@ def run(args: Args):
     from flexjax.study.optimise import optimise
 
     robot = load_robot(args.robot)
-    name, formulation = _common.make_formulation(args.formulation, robot)
+    name, formulation = _common.make_formulation(args.formulation, robot, prefer=PREFERRED)
     free = args.knots * len(robot.tree_joints)
     _common.log(
         f"{robot.name} in {name}: tracing, compiling, then a search over {free} free parameters"

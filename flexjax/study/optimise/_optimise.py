@@ -1,23 +1,21 @@
 """optimise: fast moves without vibration, robust over uncertain parameters."""
 
-import math
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax.numpy as jnp
-import jax.tree_util as jtu
 import numpy as np
 
 from flexjax._phases import phases
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
-from flexjax.simulate import simulate
 from flexjax.study.free import FreeLike
 from flexjax.study.optimise._build import build_problem
 from flexjax.study.optimise._guess import first_guess, writer
+from flexjax.study.optimise._replay import run_move, run_times
 from flexjax.study.optimise._result import Optimisation, name_violation, summarise_active
-from flexjax.study.optimise.problem import Minimise, Problem, Spread, at_rest, check_rest
+from flexjax.study.optimise.problem import Minimise, Problem, Spread, check_rest
 from flexjax.study.optimise.search import METHODS, Found, Search, best_of, box
 
 INSIDE = ("gauss-newton", "sqp")  # methods that run inside jit
@@ -165,18 +163,8 @@ def make_result(problem: Problem, found: Found) -> Optimisation:
     x = jnp.asarray(found.point.x)
     drive, duration = problem.drive_of(x), problem.duration_of(x)
     model = problem.model.rebind(problem.robot_of(x))
-    state = problem.ends()[0].state
-    after = max(float(problem.hold), float(duration))
-    count = max(1, math.ceil(after / float(duration) * problem.steps))
-    step = float(duration) / problem.steps
-    ts = np.concatenate(
-        [
-            np.linspace(0.0, float(duration), problem.steps + 1),
-            float(duration) + step * np.arange(1, count + 1),
-        ]
-    )
-    start = at_rest(model.robot, drive, jtu.tree_map(lambda a: a[0], state))
-    traj = simulate(model, drive, ts, substeps=1, start=start, throw=False)
+    ts = run_times(model, problem.goal, float(duration), problem.steps, least=float(problem.hold))
+    traj = run_move(model, drive, problem.start, ts, throw=False)
     costs = found.point.costs
     return Optimisation(
         model=model,

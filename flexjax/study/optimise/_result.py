@@ -5,27 +5,26 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-import jax
 import jax.numpy as jnp
-import jax.tree_util as jtu
 import numpy as np
 
-from flexjax._compile import filter_jit
 from flexjax._html import block, curves
 from flexjax._types import is_traced
-from flexjax.drive import Drive, Motion
-from flexjax.drive.signal import quintic, shape, trapezoid
+from flexjax.drive import Drive
 from flexjax.formulation import AbstractFormulation, AbstractModel, Start
 from flexjax.robot import Robot
-from flexjax.simulate import Trajectory, modes, residual_vibration, rest, simulate
-from flexjax.study.free import Free, parameters
+from flexjax.simulate import Trajectory, residual_vibration, rest
+from flexjax.study.optimise._replay import (
+    BASELINES,
+    baseline,
+    run_move,
+    run_times,
+    vibrations,
+)
 from flexjax.study.optimise._table import write_table
-from flexjax.study.optimise.problem import Limit, Problem, at_rest, drivable
+from flexjax.study.optimise.problem import Limit, Problem
 from flexjax.study.optimise.search import Point
-
-BASELINES = ("quintic", "trapezoid", "zv", "zvd", "ei")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,8 +130,8 @@ class Optimisation:
             formulation: e.g. ``fx.PortHamiltonian()``; by default the same model.
             robot: another robot, e.g. with another payload; by default the same.
             dt: step [s].
-            after: time after the move [s]; by default at least twice the first period at the
-                goal.
+            after: time after the move [s]; by default that of ``trajectory``, at least twice the
+                first period at the goal.
             move: "optimised", or a usual move of the same duration as in :meth:`against`.
 
         Returns:
@@ -144,7 +143,11 @@ class Optimisation:
                 f"move: {move!r}; its shaper takes longer than the move, {self.duration:g} s. "
                 "Expected another move, or a longer duration."
             )
-        return _run(_model(self, formulation, robot), drive, self, dt, after)
+        if dt is None and after is None:
+            ts = np.asarray(self.trajectory.ts)
+        else:
+            ts = run_times(self.model, self.goal, self.duration, self.steps, dt, after)
+        return run_move(_model(self, formulation, robot), drive, self.start, ts)
 
     def vibration(
         self, traj: Trajectory | None = None, formulation: AbstractFormulation | None = None
@@ -192,9 +195,8 @@ class Optimisation:
         for name in names or BASELINES:
             drives[name] = baseline(self, name)
         possible = {k: d for k, d in drives.items() if d is not None}
-        runs: dict[str, np.ndarray] = {}
-        for name, drive in possible.items():
-            runs[name] = vibrations(self, [drive], path, values)[0]
+        found = vibrations(self, list(possible.values()), path, values)
+        runs: dict[str, np.ndarray] = dict(zip(possible, found, strict=True))
         none = np.full_like(runs["optimised"], np.nan)
         return {name: runs.get(name, none) for name in drives}
 
@@ -228,97 +230,11 @@ class Optimisation:
         return sys.modules["flexjax"].move_report(self, notes).save(path)
 
 
-def _period(res: Optimisation) -> float:
-    """The first period at the goal [s]."""
-    found = modes(res.model, at=res.goal, n=1).frequencies
-    return 1 / float(found[0]) if len(found) else res.duration
-
-
 def _model(
     res: Optimisation, formulation: AbstractFormulation | None, robot: Robot | None
 ) -> AbstractModel:
     model = res.model if formulation is None else formulation.bind(res.model.robot)
     return model if robot is None else model.rebind(robot)
-
-
-def _times(res: Optimisation, dt: float | None, after: float | None) -> np.ndarray:
-    dt = float(res.dt if dt is None else dt)
-    if after is None:
-        # Whole durations: moves of other durations then share the compiled program.
-        after = res.duration * float(np.ceil(2 * _period(res) / res.duration))
-    n, m = max(1, round(res.duration / dt)), max(1, int(np.ceil(after / dt - 1e-9)))
-    move = np.linspace(0.0, res.duration, n + 1)
-    return np.concatenate([move, res.duration + dt * np.arange(1, m + 1)])
-
-
-def _run(model, drive, res, dt=None, after=None) -> Trajectory:
-    start = at_rest(model.robot, drive, rest(model, res.start).state)
-    return simulate(model, drive, _times(res, dt, after), substeps=1, start=start, stations=5)
-
-
-@filter_jit
-def _vibration(model: AbstractModel, drive: Drive, ends: Any, ts, after, par, rows):
-    def one(row, start, tip):
-        robot = model.robot if par is None else par.place(model.robot, "robot", row)
-        begin = at_rest(robot, drive, start)
-        traj = simulate(
-            model.rebind(robot), drive, ts, substeps=1, start=begin, stations=2, throw=False
-        )
-        return residual_vibration(traj, after, rest=tip)
-
-    return jax.vmap(one)(rows, *ends)
-
-
-def vibrations(
-    res: Optimisation, drives: Sequence[Drive], path: str | None, values: Sequence[float]
-) -> list[np.ndarray]:
-    """Peak tip vibration of every drive (rows), for values of one parameter (columns)."""
-    robot, par = res.model.robot, None
-    rows = np.zeros((1, 0))
-    if path is not None:
-        par = parameters([Free(path)], robot, [], [], [], {})
-        rows = np.asarray(values, float)[:, None]
-        if par.size != 1:
-            raise ValueError(f"path: {path!r} has {par.size} numbers; expected one.")
-    ends = []
-    for row in rows:
-        model = (
-            res.model
-            if par is None
-            else res.model.rebind(par.place(robot, "robot", jnp.asarray(row)))
-        )
-        ends.append((rest(model, res.start).state, rest(model, res.goal).tip))
-    stacked = jtu.tree_map(lambda *a: jnp.stack(a), *ends)
-    ts, after = jnp.asarray(_times(res, None, None)), jnp.asarray(res.duration)
-    return [
-        np.asarray(_vibration(res.model, d, stacked, ts, after, par, jnp.asarray(rows)))
-        for d in drives
-    ]
-
-
-def baseline(res: Optimisation, name: str) -> Drive | None:
-    """A usual move of the same duration; None if a shaper takes longer than the move."""
-    if name not in BASELINES:
-        raise ValueError(f"against: {name!r}; expected some of {', '.join(BASELINES)}.")
-    robot = res.model.robot
-    (q0, _, _), (q1, _, _) = res.start.vectors(robot), res.goal.vectors(robot)
-    slices, T = robot.dof_slices(), res.duration
-    first = modes(res.model, at=res.goal, n=1) if name in ("zv", "zvd", "ei") else None
-    joints = {}
-    for joint in drivable(robot):
-        at = slices[joint]
-        a, b = (np.asarray(q)[at] for q in (q0, q1))
-        a, b = (a[0], b[0]) if len(a) == 1 else (a, b)
-        if name == "quintic":
-            joints[joint] = Motion(quintic(a, b, T))
-        elif name == "trapezoid":
-            joints[joint] = Motion(trapezoid(a, b, T, T / 4))
-        else:
-            longer = float(shape(quintic(a, b, T), first, name).lengthens)
-            if longer >= T:
-                return None
-            joints[joint] = Motion(shape(quintic(a, b, T - longer), first, name))
-    return Drive(joints=joints)
 
 
 def _margins(problem: Problem, point: Point) -> Iterator[tuple[Limit, str, int, np.ndarray]]:

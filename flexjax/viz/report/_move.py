@@ -71,10 +71,13 @@ def _costs(result: Optimisation, report: Report) -> None:
 
 def _runs(result: Optimisation) -> dict[str, Trajectory]:
     """The optimised move and those usual moves that fit into its duration."""
-    runs = {"optimised": result.replay()}
+    runs = {"optimised": result.trajectory}
     for name in MOVES:
         if result.fits(name):
             runs[name] = result.replay(move=name)
+    for traj in runs.values():
+        # With the efforts everything else is computed, in one program.
+        assert traj.effort is not None
     return runs
 
 

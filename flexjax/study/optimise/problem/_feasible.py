@@ -10,7 +10,7 @@ from flexjax.robot import Robot
 from flexjax.simulate import Rest
 from flexjax.study.optimise.problem._limits import Limit
 from flexjax.study.optimise.problem._motions import coordinates, drivable
-from flexjax.study.optimise.problem._problem import Problem
+from flexjax.study.optimise.problem._problem import NO_REST, Problem
 
 
 def shortest_time(way: float, velocity: float, acceleration: float, jerk: float) -> float:
@@ -99,10 +99,7 @@ def check_rest(problem: Problem, ends: tuple[Rest, Rest]) -> None:
     effort, slices = _bounds(limits, "effort"), robot.dof_slices()
     for name, rest in zip(("start", "goal"), ends, strict=True):
         if not np.all(np.isfinite(np.asarray(rest.tip))):
-            raise ValueError(
-                f"{name}: the arm does not rest there; expected joint coordinates at which its "
-                "weight has an equilibrium with the motors held."
-            )
+            raise ValueError(f"{name}: {NO_REST}")
         for joint, bound in effort.items():
             held = np.max(np.abs(np.asarray(rest.effort)[..., slices[joint]]))
             if held > bound * (1 + 1e-9):

@@ -9,13 +9,13 @@ import jax.tree_util as jtu
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from flexjax._compile import filter_jit
-from flexjax._results import Status
+from flexjax._compile import filter_jit, under_transformation
+from flexjax._results import EquilibriumError, Status
 from flexjax.drive import Drive
 from flexjax.formulation import AbstractModel, Start
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
-from flexjax.simulate import Rest, simulate
+from flexjax.simulate import Rest, rest, simulate
 from flexjax.simulate.analysis._rest import held_motors, rest_of
 from flexjax.study.free import Parameters
 from flexjax.study.optimise.problem._costs import Cost, Move
@@ -25,6 +25,11 @@ from flexjax.study.optimise.problem._samples import Samples
 
 # Fields of signals that are times: they grow with the duration of the move.
 TIMES = ("duration", "times", "begin", "ramp", "period", "delay", "delays", "switches")
+ONE_BY_ONE = 32  # samples up to which the states at rest are found one by one
+NO_REST = (
+    "the arm does not rest there; expected joint coordinates at which its weight has an "
+    "equilibrium with the motors held."
+)
 
 
 def _times(x: Any) -> Any:
@@ -137,7 +142,16 @@ class Problem(eqx.Module):
 
     def ends(self) -> tuple[Rest, Rest]:
         """The arm at rest before and after the move, for every sample (S, ...)."""
-        return _ends(self, self.model.robot, jnp.asarray(self.samples.values))
+        rows = jnp.asarray(self.samples.values)
+        if rows.shape[0] > ONE_BY_ONE or under_transformation():
+            return _ends(self, self.model.robot, rows)
+        # One by one: reports need the program of a single arm too, and a batch is another one.
+        models = [self.model.rebind(self.samples.place(self.model.robot, row)) for row in rows]
+        first, last = (
+            jtu.tree_map(lambda *a: jnp.stack(a), *(resting(m, name, at) for m in models))
+            for name, at in (("start", self.start), ("goal", self.goal))
+        )
+        return first, last
 
     @property
     def designs(self) -> bool:
@@ -207,6 +221,14 @@ class Problem(eqx.Module):
                 speed = ends.velocity[k, i, -1, :3] * move.duration
                 rows += [bent[across] / link.length, speed[across] / link.length]
         return jnp.concatenate(rows)
+
+
+def resting(model: AbstractModel, name: str, at: Start) -> Rest:
+    """The arm at rest at one end of the move."""
+    try:
+        return rest(model, at)
+    except EquilibriumError as error:
+        raise ValueError(f"{name}: {NO_REST}") from error
 
 
 @filter_jit

@@ -17,7 +17,7 @@ from flexjax.study.optimise.problem import SQUARES, Problem
 from flexjax.study.optimise.search._contradict import contradict
 from flexjax.study.optimise.search._inside import Setting, advanced, proposal, values
 from flexjax.study.optimise.search._methods import METHODS, Program
-from flexjax.study.optimise.search._sqp import Iterate, Values, begin
+from flexjax.study.optimise.search._sqp import Iterate, Proposal, Values, begin
 
 FIRST_FAILS = (
     "optimise: the simulation of the first guess fails; give a drive whose simulation succeeds, or "
@@ -27,6 +27,7 @@ INTERRUPTED = "stopped by the user; this is the best move so far"
 FAILED = 1e6  # cost of a move whose simulation failed: the line search rejects it
 NEAR = 0.3  # margins below enter the working set
 ROUNDS = 8  # of the working set
+DIFFERENCE = 1e-5  # of a free parameter, for second derivatives
 TINY = 1e-8  # amplitude below which the root of a square is rounded
 
 
@@ -81,6 +82,8 @@ class Search:
         self.keep = keep
         self.weights = np.array([c.weight for c in problem.costs])
         self.square = all(c.name in SQUARES for c in problem.costs)
+        # A time is linear in its parameter: the curvature of the limits alone decides.
+        self.fast = all(c.name == "time" for c in problem.costs)
         self.scale = 1.0
         self.steepness = 1.0  # of the cost at the first guess
         self.last: Point | None = None
@@ -240,6 +243,15 @@ class Search:
             ones = np.ones((slopes.shape[0], 1))
             return np.concatenate([np.concatenate([-slopes, ones], axis=1), rows])
 
+        def second_of(y, weight, multipliers):
+            margins, missing = np.zeros(first.margins.size), multipliers[above(y).size :]
+            levels = np.full(first.totals.size, weight / first.totals.size)
+            if worst:
+                levels, multipliers = -multipliers[: levels.size], multipliers[levels.size :]
+            margins[working] = multipliers[: working.size]
+            shares = (levels / self.scale, margins, missing)
+            return np.pad(self.second(y[:n], shares), (0, y.size - n))
+
         y0 = np.append(x, np.max(self._levels(first)[0])) if worst else x
         unit = np.append(np.zeros(n), 1.0)
         mean = lambda y: float(np.mean(self.at(y).totals))
@@ -253,7 +265,8 @@ class Search:
             low=np.append(low, 0.0) if worst else low,
             high=np.append(high, np.inf) if worst else high,
             note=lambda y: self.note(self.at(np.asarray(y)[:n])),
-            careful=all(c.name == "time" for c in self.problem.costs),
+            careful=self.fast,
+            second=second_of if self.fast else None,
         ), y0
 
     def run_inside(
@@ -282,9 +295,13 @@ class Search:
         self.scale, self.steepness, self.square = float(it.first), 1.0, False
         self.steepness = float(it.steepness / it.first)
         status, message, self.count = "iterations", "the largest number of iterations", 1
+        known = np.zeros(0)  # where the curvature is known
         try:
             for _ in range(iterations):
                 step = proposal(it, low, high)
+                if self.fast and not np.array_equal(known, it.x):
+                    known, it = np.asarray(it.x), self._curved(it, step)
+                    step = proposal(it, low, high)
                 new = values(self.problem, self.ends, setting, it.x + step.d)
                 it = advanced(it, step, new, tolerance)
                 self.count += 1
@@ -297,6 +314,31 @@ class Search:
         except KeyboardInterrupt:
             status, message = "interrupted", INTERRUPTED
         return self.found(self._point(it.x, it.at), status, message, bounds)
+
+    def second(self, x: np.ndarray, shares: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Second derivatives of a weighted sum of levels, margins and what is missing to rest, as
+        differences of the exact first ones: they need no other program."""
+
+        def slope(x):
+            self.count += 1
+            at = values(self.problem, self.ends, Setting(self.over, False), jnp.asarray(x))
+            parts = (at.slopes, at.margin_slopes, at.missing_slopes)
+            return sum(s @ np.asarray(part) for s, part in zip(shares, parts, strict=True))
+
+        first, H = slope(x), np.zeros((x.size, x.size))
+        for k in range(self.problem.size):
+            H[k] = (slope(x + DIFFERENCE * np.eye(x.size)[k]) - first) / DIFFERENCE
+        # Where a simulation fails nothing is known.
+        return np.where(np.isfinite(H + H.T), 0.5 * (H + H.T), 0.0)
+
+    def _curved(self, it: Iterate, step: Proposal) -> Iterate:
+        """The point with the curvature of the Lagrangian of a step, made convex."""
+        K, M, R = it.at.levels.shape[0], it.at.margins.shape[0], it.at.missing.shape[0]
+        u, v, above, below = np.split(np.asarray(step.multipliers), (K, K + M, K + M + R))[:4]
+        shares = (u / float(step.scale), -v, above - below[:R])
+        sizes, axes = np.linalg.eigh(self.second(np.asarray(it.x), shares))
+        convex = (axes * np.maximum(sizes, 0.0)) @ axes.T
+        return dataclasses.replace(it, hessian=jnp.asarray(convex))
 
     def _point(self, x: Any, at: Values) -> Point:
         array = lambda a: np.array(a, float)

@@ -23,6 +23,8 @@ class Program:
     high: np.ndarray
     note: Callable[[np.ndarray], None]
     careful: bool = False  # far steps are of no use
+    # Second derivatives of a sum of the value and the constraints, with these weights.
+    second: Callable[[np.ndarray, float, np.ndarray], np.ndarray] | None = None
 
 
 @dataclasses.dataclass
@@ -132,18 +134,28 @@ def interior_point(program: Program, y0: np.ndarray, iterations: int, tolerance:
         def intermediate(self, *args):
             return True
 
+    class Curved(Callbacks):
+        def hessianstructure(self):
+            return np.tril_indices(n)
+
+        def hessian(self, y, multipliers, weight):
+            assert program.second is not None
+            return program.second(np.asarray(y), float(weight), np.asarray(multipliers))[
+                np.tril_indices(n)
+            ]
+
     far = 2e19
     problem = pounce.Problem(
         n=n,
         m=m,
-        problem_obj=Callbacks(),
+        problem_obj=Callbacks() if program.second is None else Curved(),
         lb=np.maximum(program.low, -far),
         ub=np.minimum(program.high, far),
         cl=np.zeros(m),
         cu=np.concatenate([np.full(above, far), np.zeros(zero)]),
     )
     for name, value in (
-        ("hessian_approximation", "limited-memory"),
+        ("hessian_approximation", "limited-memory" if program.second is None else "exact"),
         ("print_level", 0),
         ("tol", max(tolerance, 1e-10)),
         ("max_iter", iterations),
