@@ -61,10 +61,10 @@ def run_move(
 def alike(drive: Drive) -> Drive:
     """The drive, with B-splines written as shaped ones of a single copy: so the move and the usual
     ones are the same program."""
-    splines = [isinstance(a, Motion) and _is_move(a.signal) for a in drive.joints.values()]
-    if not splines or not all(splines):
+    moves = {n: a.signal for n, a in drive.joints.items() if isinstance(a, Motion)}
+    if not moves or len(moves) < len(drive.joints) or not all(map(_is_move, moves.values())):
         return drive
-    single = {name: Motion(padded(a.signal)) for name, a in drive.joints.items()}
+    single = {name: Motion(padded(signal)) for name, signal in moves.items()}
     return dataclasses.replace(drive, joints=single)
 
 
