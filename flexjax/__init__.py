@@ -48,8 +48,8 @@ _EXPORTS: dict[str, str] = {
         "flexjax._configure": "configure",
         "flexjax.study.free": "Free",
         "flexjax.study.identify": """
-            Experiment UnknownStart Modal FrequencyResponse identify compare_models design
-            sample_posterior datasets load_dataset
+            Experiment UnknownStart Modal ModalTrack FrequencyResponse identify
+            compare_models design sample_posterior datasets load_dataset
         """,
         "flexjax.study.optimise": "optimise optimise_many lqr mpc shoot",
         "flexjax.study.sweep": "sweep grid latin_hypercube sobol saltelli sobol_indices",
@@ -58,7 +58,10 @@ _EXPORTS: dict[str, str] = {
             to_fmu
         """,
         "flexjax.io.exudyn": "to_exudyn",
-        "flexjax.viz": "plot plot_style animate show identification_report move_report save_gltf",
+        "flexjax.viz": """
+            plot plot_style animate show identification_report comparison_report move_report
+            save_gltf
+        """,
     }.items()
     for name in names.split()
 }

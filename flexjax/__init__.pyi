@@ -139,6 +139,7 @@ from flexjax.study.identify import (
     Experiment as Experiment,
     FrequencyResponse as FrequencyResponse,
     Modal as Modal,
+    ModalTrack as ModalTrack,
     UnknownStart as UnknownStart,
     compare_models as compare_models,
     datasets as datasets,
@@ -164,6 +165,7 @@ from flexjax.study.sweep import (
 )
 from flexjax.viz import (
     animate as animate,
+    comparison_report as comparison_report,
     identification_report as identification_report,
     move_report as move_report,
     plot as plot,

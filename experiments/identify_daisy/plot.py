@@ -1,4 +1,4 @@
-"""Plots results/daisy.npz: measured lines, the identified beam, the baselines."""
+"""Plots results/daisy.npz: measured lines, the identified beam, the baselines, their errors."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ def main():
         return
     data = np.load(path)
     with fx.plot_style():
-        figure, (top, bottom) = plt.subplots(2, 1, figsize=(7.5, 5.4), sharex=True)
+        figure, (top, bottom, errors) = plt.subplots(3, 1, figsize=(7.5, 7.4), sharex=True)
         for axis, part in ((top, np.abs), (bottom, lambda H: np.degrees(np.angle(H)))):
             axis.plot(
                 data["train.f"], part(data["train.H"]), ".", color="black", label="measured, fitted"
@@ -48,7 +48,14 @@ def main():
                 )
         top.set_yscale("log")
         top.set_ylabel("magnitude [units not stated]")
-        bottom.set(xlabel="frequency [Hz]", ylabel="phase [deg]")
+        bottom.set(ylabel="phase [deg]")
+        for n, marker in (("train", "."), ("check", "x")):
+            size = np.linalg.norm(data[f"{n}.H"] / data[f"{n}.sd"])
+            for key, colour in (("model", "C1"), ("rational", "C2")):
+                off = np.abs(data[f"{n}.{key}"] - data[f"{n}.H"]) / data[f"{n}.sd"]
+                errors.plot(data[f"{n}.f"], 100 * off / size, marker, color=colour, markersize=4)
+        errors.set_yscale("log")
+        errors.set(xlabel="frequency [Hz]", ylabel="error of the output\n[% of the output's norm]")
         top.legend(ncols=2)
         figure.savefig(HERE / "results" / "daisy.png")
 

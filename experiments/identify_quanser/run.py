@@ -3,8 +3,9 @@
     python experiments/identify_quanser/run.py [--quick]
 
 The models follow the measured hub angle and predict the deflection channel. Two recordings are
-fitted. The structure is chosen by predicting each of the two from a fit of the other; three further
-recordings are predicted and not used by the script. ARX and N4SID are in the same table. The script
+fitted. The structure is chosen by predicting each of the two from a fit of the other. The script
+prints this ranking first, and then the fits of three further recordings, which choose nothing. ARX
+and N4SID are in the same table. The script
 writes results/quanser.json and .npz for plot.py.
 """
 
@@ -14,6 +15,7 @@ import tomllib
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 HERE = Path(__file__).resolve().parent
@@ -24,6 +26,10 @@ import identify_tools as tools
 
 import flexjax as fx
 from flexjax.study.identify.baselines._arx import fit_arx
+from flexjax.study.identify.fit._problem import build
+from flexjax.study.identify.fit._unknown_start import of_starts
+from flexjax.study.identify.fit._validate import predict_validation
+from flexjax.study.identify.uncertainty._statistics import fit_percent
 
 CONFIG = tomllib.loads((HERE / "config.toml").read_text())
 
@@ -48,7 +54,7 @@ def candidates(quick: bool) -> dict:
             formulation.bind(fx.load_robot(HERE / s["file"])),
             [*CONFIG["free"], *s["free"]],
         )
-        for s in CONFIG["structures"][1 if quick else 0 :]
+        for s in CONFIG["structures"][2 if quick else 0 : 3 if quick else None]
     }
 
 
@@ -65,17 +71,52 @@ def residual_parts(error: np.ndarray, step: float) -> dict[str, float]:
     }
 
 
+def removed_effects(result, check: list) -> dict[str, dict[str, float]]:
+    """Fits [%] of the validation recordings without one effect each, other estimates unchanged."""
+    names, problem = list(result.names), result.problem
+    checked = build(problem.model, check, None, dt=CONFIG["step"], like=problem.parameters)
+
+    def fits(z, from_rest=False):
+        if from_rest:
+            at = np.zeros(checked.parameters.size)
+            own = of_starts(checked.parameters)
+            at[~own] = z[~of_starts(problem.parameters)]
+            predicted = checked.predict(jnp.asarray(at))
+        else:
+            predicted = predict_validation(checked, check, problem, result.measured, z)
+        found = {}
+        for group, run in zip(checked.groups, predicted[0], strict=True):
+            for row, k in enumerate(group.members):
+                y = check[k].sensors["deflection"]
+                found[check[k].name] = fit_percent(y, np.asarray(run[row, :, 0]))
+        return found
+
+    def without(path: str, value: float):
+        values = np.array(result.values)
+        values[names.index(path)] = value
+        return np.asarray(problem.parameters.inverse(jnp.asarray(values)))
+
+    out = {"nothing": fits(result.z), "start from data (from rest)": fits(result.z, True)}
+    for label, path, value in (
+        ("cross-talk from the hub angle", "sensors.deflection.crosstalk.0.gain", 0.0),
+        ("constant offset", "sensors.deflection.offset", 0.0),
+        ("dry friction", "joints.hub.output_friction.coulomb", 1e-6),
+        ("dry friction", "joints.hub.spring_friction.coulomb", 1e-6),
+    ):
+        if path in names:
+            out[label] = fits(without(path, value))
+    return out
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="without the first structure")
+    parser.add_argument("--quick", action="store_true", help="only the gear with friction")
     args = parser.parse_args()
     train, check = [read(n) for n in CONFIG["train"]], [read(n) for n in CONFIG["check"]]
     table = fx.compare_models(candidates(args.quick), train, validation=check, dt=CONFIG["step"])
-    print(table)
     best = table.best
     assert best.result is not None  # the best one of the candidates
-    print(f"\nchosen by the recordings left out: {best.name}")
-    print(best.result)
+    print(f"{table.ranking}\n\nwith the validation recordings\n{table}\n\n{best.result}")
     arrays, parts = {}, {}
     for row in table.rows:
         if row.result is None:
@@ -100,6 +141,11 @@ def main():
         if own:
             text = ", ".join(f"{k} {np.mean([p[k] for p in own]):.2f}" for k in own[0])
             print(f"  {row.name}: {text}")
+    removed = removed_effects(best.result, check)
+    print("\nvalidation fits [%] of the chosen model without one effect, other estimates unchanged")
+    for label, own in removed.items():
+        text = ", ".join(f"{x:.1f}" for x in own.values())
+        print(f"  without {label}: {text}; mean {np.mean(list(own.values())):.2f}")
     rows = {
         row.name: {
             "parameters": row.parameters,
@@ -127,6 +173,7 @@ def main():
         "models": rows,
         "estimates": best.result.estimates,
         "residuals [mrad]": parts,
+        "without [%]": removed,
     }
     tools.save(HERE / "results", "quanser", numbers, arrays)
     sys.exit(1 if tools.judge(HERE / "expected.json", claims) else 0)

@@ -65,6 +65,15 @@ def test_the_table_has_a_row_for_every_model_and_its_spectra(table):
     assert np.sum(density) * f[1] == pytest.approx(np.var(error), rel=1e-6)
 
 
+@pytest.mark.slow
+def test_the_page_says_what_the_data_support(table):
+    assert "supported by the recordings left out: leaky" in table.ranking
+    assert "run 2" not in table.ranking and "above plain" in table.supported
+    page = fx.comparison_report(table).html
+    for text in ("leaky", "ARX of order", GAIN, "AIC", "run 2, validation", "power density"):
+        assert text in page, text
+
+
 def test_arx_recovers_a_linear_system():
     rng = np.random.default_rng(0)
     u = rng.normal(size=(300, 1))

@@ -24,4 +24,5 @@ from flexjax.study.identify.records._dataset import (
     load_dataset as load_dataset,
 )
 from flexjax.study.identify.records._experiment import Experiment as Experiment
+from flexjax.study.identify.records._modal_track import ModalTrack as ModalTrack
 from flexjax.study.identify.records._unknown_start import UnknownStart as UnknownStart

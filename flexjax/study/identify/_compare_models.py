@@ -49,7 +49,10 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class ModelComparison:
-    """Result of :func:`flexjax.compare_models`: rows, the best first; ``print`` shows the table."""
+    """Result of :func:`flexjax.compare_models`: rows, the best first.
+
+    ``print`` shows the table, and :func:`flexjax.comparison_report` writes a page.
+    """
 
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
@@ -63,6 +66,28 @@ class ModelComparison:
         return next(row for row in self.rows if row.name == name)
 
     def __str__(self) -> str:
+        return "\n".join([*self._table(), *self._remarks()])
+
+    @property
+    def ranking(self) -> str:
+        """The table without the validation recordings: all that chooses the structure."""
+        unseen = [dataclasses.replace(row, validation={}) for row in self.rows]
+        lines = dataclasses.replace(self, rows=tuple(unseen))._table()
+        return "\n".join([*lines, self.supported])
+
+    @property
+    def supported(self) -> str:
+        """Which structure the recordings left out support, and by how much."""
+        best = self.best
+        if not best.left_out:
+            return "one recording: the data rank no structure"
+        text = f"supported by the recordings left out: {best.name} ({best.score:.2f} %"
+        others = [row for row in self.rows if row.result is not None and row is not best]
+        if others:
+            text += f", {best.score - others[0].score:.2f} above {others[0].name}"
+        return text + ")"
+
+    def _table(self) -> list[str]:
         width = max(len(row.name) for row in self.rows)
         head = f"{'model':<{width}}  parameters  left out [%]  fitted [%]  validation [%]"
         lines = [head + f"  {'AIC':>9}  {'BIC':>9}"]
@@ -73,16 +98,20 @@ class ModelComparison:
                 f"{row.name:<{width}}  {row.parameters:>10}  {_mean(row.left_out):>12}  "
                 f"{_mean(row.fitted):>10}  {checked:>14}  {row.aic:9.1f}  {row.bic:9.1f}"
             )
+        return lines
+
+    def _remarks(self) -> list[str]:
+        lines = []
         if not all(row.white for row in self.rows):
             lines.append(
                 "residuals are not white: AIC and BIC take them as independent and prefer terms "
                 "that predict worse. The ranking is that of the recordings left out."
             )
-        lines += self.notes
+        lines += [*self.notes, self.supported]
         if self.best.result is not None:
             found = self.best.result
             lines += [f"{self.best.name}: not determined: {text}" for text in found.unseen]
-        return "\n".join(lines)
+        return lines
 
     def _repr_html_(self) -> str:
         return block(

@@ -35,6 +35,7 @@ from flexjax.study.identify.uncertainty._statistics import (
     rows_of,
 )
 
+KINDS = "fx.Experiment, fx.Modal, fx.ModalTrack or fx.FrequencyResponse"
 COLOURS = 6  # rounds that estimate autoregressions of the noise from the residuals
 
 
@@ -64,8 +65,9 @@ def identify(
 
     Arguments:
         model: the search starts from the parameters of its robot.
-        experiments: :class:`Experiment` (time series), :class:`Modal` (natural frequencies) or
-            :class:`FrequencyResponse`; one or several, of any kind.
+        experiments: :class:`Experiment` (time series), :class:`Modal` (natural frequencies),
+            :class:`ModalTrack` (over time) or :class:`FrequencyResponse`; one or several,
+            of any kind.
         free: paths, :class:`Free`, or ``{path: (lower, upper)}``.
         validation: data that are predicted but not fitted.
         dt: largest step of the simulation [s].
@@ -103,9 +105,7 @@ def identify(
     begin = time.perf_counter()
     data, checks = _listed("experiments", experiments), _listed("validation", validation)
     if not data:
-        raise ValueError(
-            "experiments: none; expected fx.Experiment, fx.Modal or fx.FrequencyResponse."
-        )
+        raise ValueError(f"experiments: none; expected {KINDS}.")
     problem, checked = _problems(model, data, checks, free, dt, solver)
     measured, known = measure_data(problem, data, band=band)
     if ar:
@@ -206,10 +206,7 @@ def _listed(field: str, data: Data | Sequence[Data]) -> list:
     data = [data] if isinstance(data, Data) else list(data)
     for item in data:
         if not isinstance(item, Data):
-            raise ValueError(
-                f"{field}: {type(item).__name__}; expected fx.Experiment, fx.Modal or "
-                "fx.FrequencyResponse."
-            )
+            raise ValueError(f"{field}: {type(item).__name__}; expected {KINDS}.")
     return data
 
 

@@ -10,6 +10,7 @@ from flexjax.study.identify._result import Identification
 from flexjax.study.identify.fit import _fit
 from flexjax.study.identify.fit._problem import Group, Measured
 from flexjax.study.identify.fit._unknown_start import of_starts
+from flexjax.study.identify.records._data import Modal
 from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.records._unknown_start import UnknownStart
 from flexjax.study.identify.uncertainty._statistics import fit_percent
@@ -43,6 +44,47 @@ def leave_one_out(
         each = [fit_percent(left.sensors[s], run[:, c]) for c, s in enumerate(names)]
         fits[left.name] = float(np.mean(each))
     return fits
+
+
+def leave_rows_out(
+    result: Identification, folds: Sequence[int] | np.ndarray, *, max_steps: int = 50
+) -> np.ndarray:
+    """Frequency response or modal track, each row predicted by a fit of the other folds' rows.
+
+    Every search starts at the estimates from all rows: what is left out moves the estimates, but it
+    does not choose the local minimum, of which narrow peaks make many.
+
+    Arguments:
+        result: of :func:`flexjax.identify` with one response or track.
+        folds: the fold of each row, which is a line or a time.
+        max_steps: limit of each search.
+
+    Returns:
+        Predictions, in the order of ``Comparison.predicted``.
+
+    Raises:
+        ValueError: other data are fitted, or ``folds`` does not fit them.
+    """
+    problem, folds = result.problem, np.asarray(folds)
+    if problem.groups or len(problem.others) != 1 or isinstance(problem.others[0], Modal):
+        raise ValueError("result: expected one fx.FrequencyResponse or fx.ModalTrack as its data.")
+    (data,), (weight,) = problem.others, result.measured.other_weights
+    rows = data.rows
+    if folds.shape != (max(rows) + 1,) or len(np.unique(folds)) < 2:
+        raise ValueError(
+            f"folds: shape {folds.shape}; expected at least two folds over {max(rows) + 1} rows."
+        )
+    found, every = np.empty(len(rows)), np.ones(len(result.z), bool)
+    for fold in np.unique(folds):
+        out = folds[rows] == fold
+        measured = eqx.tree_at(
+            lambda m: m.other_weights, result.measured, (jnp.where(out, 0.0, weight),)
+        )
+        fit = _fit.levenberg_marquardt(
+            problem, measured, result.z, moving=every, max_steps=max_steps, rtol=1e-8, atol=1e-8
+        )
+        found[out] = np.asarray(fit.predicted[1][0])[out]
+    return data.shown(found)
 
 
 def _place(groups: Sequence[Group], k: int) -> tuple[int, int]:

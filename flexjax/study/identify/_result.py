@@ -245,7 +245,7 @@ class Identification:
                     text = ", ".join(f"{s} {f:.2f} %" for s, f in c.fits.items())
                 else:
                     measured = c.data.shown(c.data.measured()[0])
-                    if len(measured) <= 8:
+                    if len(measured) == len(c.data.channels) <= 8:
                         values = zip(c.data.channels, c.predicted, measured, strict=True)
                         text = ", ".join(f"{n} {p:.5g} (measured {m:.5g})" for n, p, m in values)
                     else:

@@ -15,6 +15,7 @@ from flexjax.formulation import AbstractModel
 from flexjax.robot import Robot
 from flexjax.simulate import linearise, modes
 from flexjax.study.identify.records._experiment import Experiment
+from flexjax.study.identify.records._modal_track import ModalTrack
 
 NEEDS_CONSTANT = "input: currents of {name!r} need joints.{name}.motor.torque_constant."
 
@@ -282,6 +283,11 @@ class FrequencyResponse:
             )
         return faults
 
+    @property
+    def rows(self) -> np.ndarray:
+        """The frequency that each measured value belongs to."""
+        return np.tile(np.arange(len(self.frequencies)), 2)
+
     def measured(self) -> tuple[np.ndarray, np.ndarray]:
         """(values, standard deviations), real parts then imaginary parts."""
         values = np.concatenate([self.values.real, self.values.imag])
@@ -324,4 +330,4 @@ class FrequencyResponse:
         return np.asarray(values)[:n] + 1j * np.asarray(values)[n:]
 
 
-Data = Experiment | Modal | FrequencyResponse
+Data = Experiment | Modal | ModalTrack | FrequencyResponse
