@@ -3,8 +3,8 @@
 from matplotlib.figure import Figure
 
 from flexjax.study.identify import ModelComparison
-from flexjax.viz.report._report import Report
 from flexjax.viz.figures._style import new_figure, own_style
+from flexjax.viz.report._report import Report
 
 
 def comparison_report(table: ModelComparison) -> Report:
