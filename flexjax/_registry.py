@@ -5,6 +5,7 @@ and the command line checks names at once.
 """
 
 import difflib
+from collections.abc import Iterable
 from pathlib import Path
 
 REGISTRY = {
@@ -47,3 +48,18 @@ def check_signal_name(where: str, name: str) -> None:
         near = difflib.get_close_matches(name, SIGNALS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(SIGNALS)}."
         raise ValueError(f"{where}: {name!r} is no signal; {hint}")
+
+
+def unsupported(name: str, subject: str, refusals: list[str], others: Iterable[str]) -> ValueError:
+    """The error of a formulation that does not support ``subject``; ``others`` do."""
+    listed = "\n".join(f"  - {r}" for r in refusals)
+    return ValueError(
+        f"{name} does not support {subject}:\n{listed}\n"
+        f"Supported by: {', '.join(others) or 'no formulation'}."
+    )
+
+
+def refused_by_all(robot: str, refused: dict[str, list[str]]) -> ValueError:
+    """The error where no formulation supports a robot with its drive: name -> refusals."""
+    listed = "\n".join(f"  - {name}: {'; '.join(why)}" for name, why in refused.items())
+    return ValueError(f"robot {robot!r}: no formulation supports it:\n{listed}")

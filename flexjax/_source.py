@@ -6,27 +6,48 @@ The command line checks its arguments with them, so that a refusal takes no seco
 import ast
 import re
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, NamedTuple
 
 PACKAGE = Path(__file__).parent
 
 
 @cache
-def _definitions(folder: str) -> dict[str, ast.stmt]:
-    """Functions and classes of a folder's modules, by name."""
+def _statements(file: Path) -> list[ast.stmt]:
+    return ast.parse(file.read_text(encoding="utf-8")).body
+
+
+def _defined(file: Path) -> dict[str, ast.stmt]:
     return {
         node.name: node
-        for file in sorted((PACKAGE / folder).glob("*.py"))
-        for node in ast.parse(file.read_text(encoding="utf-8")).body
+        for node in _statements(file)
         if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }
 
 
+@cache
+def _definition(folder: str, name: str) -> ast.stmt:
+    """The function or class of that name in a folder's modules."""
+    begins = re.compile(rf"^(def|class) {name}\b", re.MULTILINE)
+    for file in sorted((PACKAGE / folder).glob("*.py")):
+        # Parsing every file would take most of the time of a refusal.
+        if begins.search(file.read_text(encoding="utf-8")):
+            return _defined(file)[name]
+    raise KeyError(f"{folder}: no {name}")
+
+
+@cache
+def _definitions(folder: str) -> dict[str, ast.stmt]:
+    """Functions and classes of a folder's modules, by name."""
+    files = sorted((PACKAGE / folder).glob("*.py"))
+    return {name: node for file in files for name, node in _defined(file).items()}
+
+
 def parameters_of(folder: str, function: str) -> dict[str, bool]:
     """Positional parameters of a function in a folder of the package: name -> whether required."""
-    found = _definitions(folder)[function]
+    found = _definition(folder, function)
     assert isinstance(found, ast.FunctionDef)  # the caller names a function
     names = [arg.arg for arg in (*found.args.posonlyargs, *found.args.args)]
     required = len(names) - len(found.args.defaults)
@@ -35,7 +56,7 @@ def parameters_of(folder: str, function: str) -> dict[str, bool]:
 
 def fields_of(folder: str, name: str) -> dict[str, Any]:
     """Fields of an ``eqx.Module`` in a folder of the package: name -> default."""
-    found = _definitions(folder)[name]
+    found = _definition(folder, name)
     assert isinstance(found, ast.ClassDef)  # the caller names a class
     return {
         node.target.id: _default(node.value)
@@ -70,7 +91,7 @@ class Field(NamedTuple):
 
 def class_fields(folder: str, name: str) -> list[Field]:
     """The fields of an ``eqx.Module`` in a folder of the package, in order."""
-    found = _definitions(folder)[name]
+    found = _definition(folder, name)
     assert isinstance(found, ast.ClassDef)  # the caller names a class
     return [_field(node) for node in found.body if isinstance(node, ast.AnnAssign)]
 
@@ -86,7 +107,7 @@ def _field(node: ast.AnnAssign) -> Field:
 
 def docstring_of(folder: str, name: str) -> str:
     """The docstring of a class in a folder of the package."""
-    found = _definitions(folder)[name]
+    found = _definition(folder, name)
     assert isinstance(found, ast.ClassDef)
     return ast.get_docstring(found) or name
 
@@ -108,13 +129,25 @@ def types_of(folder: str, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return found
 
 
+def module_of(folder: str, name: str) -> ModuleType | None:
+    """A module of a folder that imports no jax, if there is one. Importing its package would."""
+    path = PACKAGE / folder / f"{name}.py"
+    if not path.is_file():
+        return None
+    spec = spec_from_file_location(f"flexjax.{folder.replace('/', '.')}.{name}", path)
+    assert spec is not None and spec.loader is not None  # a file of the package
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def check_options(folder: str, name: str, options: dict[str, Any]) -> None:
     """Run the ``__check_init__`` of a formulation on the options, as its constructor would.
 
     A check that needs more than its own text, constants and checks that formulations share, or
     options that a converter changes, are left to the constructor.
     """
-    found = _definitions(folder)[name]
+    found = _definition(folder, name)
     assert isinstance(found, ast.ClassDef)
     checks = [x for x in found.body if getattr(x, "name", "") == "__check_init__"]
     if not checks or any(isinstance(x, dict | tuple | list) for x in options.values()):

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, TypeGuard
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.core import Tracer
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+
+from flexjax._traced import is_traced as is_traced
 
 Scalar = Float[Array, ""]
 ScalarLike = Float[Array, ""] | float  # a float from Python, an array in compiled code
@@ -26,11 +27,6 @@ Times = Float[Array, " times"]
 Stations = Float[Array, " S"]  # along a link, s = 0 to 1
 Value = Float[Array, "..."]
 NumbersLike = ArrayLike | Sequence[Any]  # a number, an array, or nested lists of numbers
-
-
-def is_traced(x: Any) -> TypeGuard[Array]:
-    """Whether a value is only known when a compiled program runs."""
-    return isinstance(x, Tracer)
 
 
 def as_float(x: Any) -> jax.Array:

@@ -26,6 +26,7 @@ LAYERS = (
     "_compile",
     "_deferred",
     "_phases",
+    "_traced",
     "_types",
     "_results",
     "_rules",

@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from flexjax._files import check_data_file, read_toml
@@ -18,8 +19,11 @@ from flexjax._registry import (
     check_formulation_name,
     check_signal_name,
     dataset_names,
+    refused_by_all,
+    unsupported,
 )
-from flexjax._source import check_options, fields_of, parameters_of, types_of
+from flexjax._source import check_options, fields_of, module_of, parameters_of, types_of
+from flexjax.robot._described import PlainRobot, describe_file
 from flexjax.robot.files._read import read_robot
 from flexjax.robot.parts._fault import (
     drive_misfit,
@@ -47,12 +51,43 @@ class Names(NamedTuple):
 
 def check_robot(robot: str) -> Names:
     """The names in a robot file, an example or a shipped data set; refuses one that is missing."""
-    known = (DATASETS / f"{robot}.toml") if robot in dataset_names() else robot
-    document = read_robot(known)
+    document = read_robot(_robot_file(robot))
     joints = tree_joint_names(document)
     loops = [name for name in names_of(document, "joints") if name not in joints]
     rest = [names_of(document, key) for key in ("links", "payloads", "sensors")]
     return Names(joints, loops, *rest)
+
+
+def _robot_file(robot: str) -> str | Path:
+    return (DATASETS / f"{robot}.toml") if robot in dataset_names() else robot
+
+
+def check_supported(robot: str, formulation: str) -> None:
+    """Check the content of a robot file, and that a formulation supports the robot.
+
+    ``formulation`` is a text such as ``FiniteElement:elements=8``; with an empty one, any may.
+    """
+    name, options = read_formulation(formulation)
+    described = describe_file(_robot_file(robot))
+    if name and not _refusals(name, options, described):
+        return
+    refused = {other: _refusals(other, {}, described) for other in REGISTRY}
+    others = [other for other, why in refused.items() if not why]
+    if name:
+        subject = f"the robot {described.name!r}"
+        raise unsupported(name, subject, _refusals(name, options, described), others)
+    if not others:
+        raise refused_by_all(described.name, refused)
+
+
+def _refusals(name: str, options: dict[str, Any], robot: PlainRobot) -> list[str]:
+    """The formulation's refusals; none where its rules need what is not read without jax."""
+    _, *folder, _ = REGISTRY[name].split(".")
+    where = "/".join(folder)
+    rules = module_of(where, "_refusals")
+    if rules is None or any(isinstance(x, dict | list) for x in options.values()):
+        return []  # of another package, or with options that a converter changes
+    return rules.refusals(SimpleNamespace(**fields_of(where, name) | options), robot)
 
 
 def check_paths(paths: tuple[str, ...], known: tuple[str, ...] = RUNS, field: str = "save") -> None:

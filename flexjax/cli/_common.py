@@ -115,7 +115,7 @@ def make_formulation(
     if not text:
         supported, refused = formulations_for(robot, drive)
         if not supported:
-            raise refused_by_all(robot, refused)
+            raise refused_by_all(robot.name, refused)
         elastic = any(link.elastic for link in robot.links)
         names = sorted(supported, key=lambda n: n != prefer)
         name = next((n for n in names if supported[n].deforms == elastic), names[0])

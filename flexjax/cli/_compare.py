@@ -61,6 +61,7 @@ def run(args: Args):
     _check.check_drive(args.drive, args.motion, _check.check_robot(args.robot))
     for text in args.formulation:
         _check.read_formulation(text)
+    _check.check_supported(args.robot, "")
     _common.start_jax(args.end / args.dt)
     import jax.numpy as jnp
 

@@ -38,7 +38,7 @@ def run(args: Args):
     if args.n < 1:
         raise ValueError(f"n: {args.n}; expected at least 1 mode.")
     at = _check.read_coordinates(args.at, _check.check_robot(args.robot))
-    _check.read_formulation(args.formulation)
+    _check.check_supported(args.robot, args.formulation)
     _common.start_jax(0)
     from flexjax.drive import Drive
     from flexjax.robot import load_robot

@@ -58,7 +58,7 @@ def run(args: Args):
     _check.check_paths(args.save)
     _check.check_times(args.end, args.outputs, args.dt)
     _check.check_drive(args.drive, args.motion, _check.check_robot(args.robot))
-    _check.read_formulation(args.formulation)
+    _check.check_supported(args.robot, args.formulation)
     _common.start_jax(args.end / args.dt)
     import jax.numpy as jnp
 

@@ -12,6 +12,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array
 
 from flexjax._compile import filter_jit
+from flexjax._registry import unsupported
 from flexjax._rules import derivative_where
 from flexjax._types import PieceTime, ScalarLike, Stations, hash_by_leaves
 from flexjax.drive import Drive
@@ -169,12 +170,8 @@ def refuse(
         return
     from flexjax.formulation._registry import formulations_for
 
-    others = ", ".join(formulations_for(robot, drive)[0]) or "no formulation"
-    listed = "\n".join(f"  - {r}" for r in refusals)
-    raise ValueError(
-        f"{type(formulation).__name__} does not support {subject}:\n{listed}\n"
-        f"Supported by: {others}."
-    )
+    others = formulations_for(robot, drive)[0]
+    raise unsupported(type(formulation).__name__, subject, refusals, others)
 
 
 def _prepare(formulation: AbstractFormulation, robot: Robot, dtype: DTypeLike | None) -> Robot:

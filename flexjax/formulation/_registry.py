@@ -2,7 +2,11 @@
 
 import importlib
 
-from flexjax._registry import REGISTRY, check_formulation_name
+from flexjax._registry import (
+    REGISTRY as REGISTRY,
+    check_formulation_name,
+    refused_by_all as refused_by_all,
+)
 from flexjax.drive import Drive
 from flexjax.robot import Robot
 
@@ -28,9 +32,3 @@ def formulations_for(robot: Robot, drive: Drive | None = None) -> tuple[dict, di
         else:
             supporting[name] = candidate
     return supporting, refusing
-
-
-def refused_by_all(robot: Robot, refused: dict[str, list[str]]) -> ValueError:
-    """The error where no formulation supports the robot with its drive: name -> refusals."""
-    listed = "\n".join(f"  - {name}: {'; '.join(why)}" for name, why in refused.items())
-    return ValueError(f"robot {robot.name!r}: no formulation supports it:\n{listed}")

@@ -15,7 +15,7 @@ from flexjax.mechanism._start import (
     least_rotation as least_rotation,
     untwisted as untwisted,
 )
-from flexjax.mechanism._tree import (
+from flexjax.robot._serial import (
     chain_order as chain_order,
     flexible_joint_refusals as flexible_joint_refusals,
     serial_refusals as serial_refusals,

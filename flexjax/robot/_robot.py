@@ -10,13 +10,12 @@ from flexjax._html import block
 from flexjax._types import NumbersLike, as_float
 from flexjax.robot._table import robot_table
 from flexjax.robot.check._check import check_robot
+from flexjax.robot.parts._facts import GROUND as GROUND, RobotFacts
 from flexjax.robot.parts._joint import Joint, Payload, Sensor
 from flexjax.robot.parts._link import Link
 
-GROUND = "ground"
 
-
-class Robot(eqx.Module):
+class Robot(RobotFacts, eqx.Module):
     """A flexible robot, described once for every formulation.
 
     Names, types and topology are static. Every parameter is a float array, so ``jax.grad``,
@@ -84,27 +83,6 @@ class Robot(eqx.Module):
             )
             others.setdefault("planar", True)
         return cls(name, links, joints, **others)
-
-    @property
-    def tree_joints(self) -> tuple[Joint, ...]:
-        """The joints of the tree in robot order, without those that close loops."""
-        return tuple(j for j in self.joints if not j.loop)
-
-    @property
-    def loop_joints(self) -> tuple[Joint, ...]:
-        return tuple(j for j in self.joints if j.loop)
-
-    @property
-    def dofs(self) -> int:
-        """Number D of joint coordinates, in robot order."""
-        return sum(j.dofs for j in self.tree_joints)
-
-    def link_index(self, name: str) -> int:
-        """Index of a link; -1 for the ground."""
-        return -1 if name == GROUND else [link.name for link in self.links].index(name)
-
-    def joint_index(self, name: str) -> int:
-        return [joint.name for joint in self.joints].index(name)
 
     def dof_slices(self) -> dict[str, slice]:
         """The slice of ``q`` that contains the coordinates of each tree joint."""

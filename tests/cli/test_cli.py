@@ -17,6 +17,8 @@ from flexjax._source import check_options, fields_of, parameters_of
 from flexjax.cli import _check, main
 from flexjax.cli._common import make_formulation
 from flexjax.cli._main import COMMANDS
+from flexjax.robot._described import describe_file
+from flexjax.robot._examples import example_path
 from tests._sample import sample_trajectory
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -210,6 +212,9 @@ def test_refusals_import_no_jax(tmp_path):
     drive = tmp_path / "drive.toml"
     drive.write_text("[joints.wrist]\nmotion = { constant = { value = 1.0 } }\n")
     mistakes = [argv for argv, _ in MISTAKES] + [["simulate", "two-link", "--drive", str(drive)]]
+    arm = tmp_path / "arm.toml"
+    arm.write_text(example_path("metal-link").read_text().replace("length = ", "length = -"))
+    mistakes += [["modes", str(arm)], *(argv for argv, _ in UNSUPPORTED)]
     code = (
         "import sys; from flexjax.cli import main\n"
         f"for argv in {mistakes!r}:\n"
@@ -224,7 +229,15 @@ def test_refusals_import_no_jax(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "drive.joints.wrist: no such joint" in done.stderr
+    for message in ("drive.joints.wrist: no such joint", "length: -", "closes a loop"):
+        assert message in done.stderr, message
+
+
+@pytest.mark.parametrize("robot", fx.examples())
+def test_refusals_without_jax_are_those_of_the_formulations(robot):
+    loaded, read = fx.load_robot(robot), describe_file(robot)
+    for name in REGISTRY:
+        assert _check._refusals(name, {}, read) == getattr(fx, name)().refusals(loaded)
 
 
 def test_fields_from_source_are_those_of_the_robots():

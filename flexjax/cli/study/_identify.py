@@ -211,7 +211,7 @@ def _check_names(args: Args) -> list[tuple[str, tuple[float | None, float | None
     _check.check_columns(inputs, args.sensor, names)
     _check.read_pairs("unit", args.unit)
     _check.check_drive(args.drive, (), names)
-    _check.read_formulation(args.formulation)
+    _check.check_supported(args.robot, args.formulation)
     return [_check.read_free(text, names) for text in args.free]
 
 

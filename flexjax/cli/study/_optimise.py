@@ -136,7 +136,7 @@ def _check_names(args: Args) -> dict[str, Any]:
         raise ValueError(f"minimise: {args.minimise!r}; expected one of {', '.join(COSTS)}.")
     if args.method not in ("", *METHODS):
         raise ValueError(f"method: {args.method!r}; expected one of {', '.join(METHODS)}.")
-    _check.read_formulation(args.formulation)
+    _check.check_supported(args.robot, args.formulation)
     return {
         "goal": _check.read_coordinates(args.to, names, "to"),
         "start": _check.read_coordinates(args.start, names, "start"),

@@ -189,10 +189,11 @@ def _refuse_fields(where: str, given: dict, known: Sequence[str], needed: tuple[
 
 def _check_names(given: dict[str, Any], folder: Path, args: Args) -> None:
     """Check what needs no jax."""
-    names = _check.check_robot(_near(folder, given["robot"]))
+    robot = _near(folder, given["robot"])
+    names = _check.check_robot(robot)
     _check.check_drive(_near(folder, given.get("drive", "")), (), names)
     _check.check_times(given["end"], given.get("times", 101), given.get("dt", 1e-3))
-    _check.read_formulation(given.get("formulation", ""))
+    _check.check_supported(robot, given.get("formulation", ""))
     for path in given["design"].get("parameters", {}):
         _check.read_free(path, names, "design.parameters")
     store = folder / given["store"]

@@ -11,9 +11,8 @@ from flexjax.formulation._base import AbstractFormulation, check_variant
 from flexjax.formulation._chain_model import ChainModel
 from flexjax.formulation.finite_element._integrals import Terms, payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
-from flexjax.formulation.finite_element._refusals import refusals
+from flexjax.formulation.finite_element._refusals import counts, refusals
 from flexjax.formulation.finite_element._spin_limit import spin_warnings
-from flexjax.mechanism import flexible_joint_refusals, serial_refusals
 from flexjax.mechanism.chain import (
     Layout,
     Parameters,
@@ -91,23 +90,10 @@ class FiniteElement(AbstractFormulation):
 
     def counts(self, robot: Robot) -> dict[str, int]:
         """Elements of every elastic link."""
-        elastic = [link.name for link in robot.links if link.elastic]
-        if isinstance(self.elements, int):
-            return {name: self.elements for name in elastic if self.elements}
-        given = dict(self.elements)
-        return {name: given.get(name, 5) for name in elastic if given.get(name, 5)}
+        return counts(self, robot)
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = serial_refusals(robot) + flexible_joint_refusals(robot)
-        if not isinstance(self.elements, int):
-            known = {link.name for link in robot.links}
-            faults += [
-                f"elements.{name}: no such link; expected one of {', '.join(sorted(known))}"
-                for name, _ in self.elements
-                if name not in known
-            ]
-        stiffened = self.stiffening is True
-        return faults + refusals(robot, self.counts(robot), stiffened, self.contact)
+        return refusals(self, robot)
 
     def stiffened(self, robot: Robot) -> frozenset[str]:
         """Elastic links whose points move back as they bend."""

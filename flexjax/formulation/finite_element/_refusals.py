@@ -1,9 +1,40 @@
-"""Robots that finite-element links do not support, from static facts."""
+"""Robots that finite-element links do not support, from static facts. Imports no jax."""
 
-from flexjax.robot import Joint, Robot
+from typing import TYPE_CHECKING
+
+from flexjax.robot._serial import flexible_joint_refusals, serial_refusals
+
+if TYPE_CHECKING:
+    from flexjax.formulation.finite_element._formulation import FiniteElement
+    from flexjax.robot import Joint, Robot
 
 
-def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: str) -> list[str]:
+def counts(method: "FiniteElement", robot: "Robot") -> dict[str, int]:
+    """Elements of every elastic link."""
+    elastic = [link.name for link in robot.links if link.elastic]
+    if isinstance(method.elements, int):
+        return {name: method.elements for name in elastic if method.elements}
+    given = dict(method.elements)
+    return {name: given.get(name, 5) for name in elastic if given.get(name, 5)}
+
+
+def refusals(method: "FiniteElement", robot: "Robot") -> list[str]:
+    faults = serial_refusals(robot) + flexible_joint_refusals(robot)
+    if not isinstance(method.elements, int):
+        known = {link.name for link in robot.links}
+        faults += [
+            f"elements.{name}: no such link; expected one of {', '.join(sorted(known))}"
+            for name, _ in method.elements
+            if name not in known
+        ]
+    return faults + _link_refusals(
+        robot, counts(method, robot), method.stiffening is True, method.contact
+    )
+
+
+def _link_refusals(
+    robot: "Robot", elastic: dict[str, int], stiffening: bool, contact: str
+) -> list[str]:
     faults = []
     if not robot.planar:
         faults.append(
@@ -59,7 +90,7 @@ def refusals(robot: Robot, elastic: dict[str, int], stiffening: bool, contact: s
 
 
 def _contact_faults(
-    robot: Robot, joint: Joint, elastic: dict[str, int], stiffening: bool, contact: str
+    robot: "Robot", joint: "Joint", elastic: dict[str, int], stiffening: bool, contact: str
 ) -> list[str]:
     """Refusals of a joint that slides along a link whose mesh follows it."""
     link, where, faults = robot.links[robot.link_index(joint.parent)], f"joints.{joint.name}", []

@@ -10,10 +10,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from flexjax.formulation.moving_beam._refusals import carrier_and_arm, sliding, stretches
 from flexjax.formulation.moving_beam.beam._shapes import SPATIAL, Shapes
 from flexjax.mechanism import (
     centreline_pose,
-    chain_order,
     hub_inertia,
     payload_inertia,
     placement,
@@ -92,22 +92,9 @@ class ArmLayout:
         return next(i for i, stage in enumerate(self.stages) if stage.link == link)
 
 
-def carrier_and_arm(robot: Robot) -> tuple[list[int], list[int]]:
-    """Joints of the carrier and of the arm; the arm begins with the first elastic link."""
-    order = chain_order(robot)
-    for k, i in enumerate(order):
-        if robot.links[robot.link_index(robot.joints[i].child)].elastic:
-            return order[:k], order[k:]
-    return order, []
-
-
 def segments(robot: Robot, arm: list[int], elements: int) -> tuple[Segment, ...]:
     """Stretches of constant section or overlap, with the elements distributed among them."""
-    links = [robot.links[robot.link_index(robot.joints[i].child)] for i in arm]
-    if len(links) == 1:
-        layers = [(0,)] * max(1, len(links[0].pieces))
-    else:
-        layers = [(0,)] + [x for k in range(1, len(links)) for x in ((k - 1, k), (k,))]
+    layers = stretches(robot, arm)
     count = [elements // len(layers)] * len(layers)
     # The remainder goes to single tubes first: overlaps are short and stiff.
     preferred = sorted(range(len(layers)), key=lambda k: (len(layers[k]), k))
@@ -132,7 +119,7 @@ def arm_layout(robot: Robot, elements: int, shapes: Shapes = SPATIAL) -> ArmLayo
             link = robot.link_index(joint.child) if last and i in carrier else -1
             rotates = moves and joint.type != "prismatic"
             stages.append(CarrierStage(i, part, dof, link, last, rotates))
-    moving = arm if slides else arm[1:]
+    moving = sliding(robot, arm)
     return ArmLayout(
         stages=tuple(stages),
         tubes=tuple(robot.link_index(robot.joints[i].child) for i in arm),

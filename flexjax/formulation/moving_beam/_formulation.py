@@ -18,9 +18,7 @@ from flexjax.formulation.moving_beam._carrier import (
     ArmLayout,
     Carrier,
     arm_layout,
-    carrier_and_arm,
     carrier_parameters,
-    segments,
 )
 from flexjax.formulation.moving_beam._chain import MovingBeamTerm
 from flexjax.formulation.moving_beam._link import (
@@ -31,6 +29,7 @@ from flexjax.formulation.moving_beam._link import (
 )
 from flexjax.formulation.moving_beam._observe import outputs
 from flexjax.formulation.moving_beam._paper import Matrices, global_matrices
+from flexjax.formulation.moving_beam._refusals import refusals
 from flexjax.formulation.moving_beam._start import bent_unknowns
 from flexjax.formulation.moving_beam.beam._shapes import Shapes
 from flexjax.formulation.moving_beam.beam._strain import Term, is_bounded, resolve, table, tables
@@ -39,19 +38,14 @@ from flexjax.mechanism import (
     JointHardware,
     Start,
     bristle_energy,
-    chain_order,
     energy_of,
     initial_memory,
     joint_hardware,
-    serial_refusals,
-    torsion_refusals,
 )
 from flexjax.numerics.beam import ShapeSet
 from flexjax.numerics.solver import DiscreteGradient
 from flexjax.numerics.term import Instant, Mechanical, State
-from flexjax.robot import Joint, Link, Robot
-
-CARRIER_JOINTS = ("revolute", "universal", "fixed", "prismatic")
+from flexjax.robot import Robot
 
 
 def _as_order(order: str | Iterable[str | Term] | None):
@@ -131,42 +125,7 @@ class MovingBeam(AbstractFormulation):
         return f"MovingBeam(elements={self.elements}), {table(self.terms)}"
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = serial_refusals(robot)
-        if self.rotary:
-            faults += torsion_refusals(robot)
-        elif not robot.planar:
-            faults.append(
-                "rotary: False; expected True for a robot in space, where the twist has no other "
-                "inertia"
-            )
-        if len(chain_order(robot)) != len(robot.tree_joints):
-            return faults
-        carrier, arm = carrier_and_arm(robot)
-        if not arm:
-            faults.append("links: all are rigid; expected an elastic link at the end of the chain")
-        for i in carrier + arm[:1]:
-            faults += _carrier_refusals(robot.joints[i], i in carrier)
-        for i in arm[1:]:
-            faults += _telescope_refusals(robot.joints[i])
-        for joint in robot.tree_joints:
-            if joint.flexible:
-                faults.append(
-                    f"joints.{joint.name}.stiffness: a flexible joint; expected a rigid one"
-                )
-        alone = len(arm) == 1 and not robot.joints[arm[0]].telescopes
-        for i in arm:
-            link = robot.links[robot.link_index(robot.joints[i].child)]
-            faults += _link_refusals(link, robot.planar, alone)
-        if not faults:
-            least = len(segments(robot, arm, 10**6))
-            if self.elements < least:
-                faults.append(
-                    f"elements: {self.elements}; expected at least {least}, one for each stretch "
-                    "of constant section or overlap"
-                )
-            elif self.inertia == "constant" and self.layout(robot).lengths:
-                faults.append("inertia='constant' with a variable length; expected 'complete'")
-        return faults
+        return refusals(self, robot)
 
     def option_warnings(self, robot: Robot) -> list[str]:
         if is_bounded(self.terms):
@@ -190,61 +149,6 @@ class MovingBeam(AbstractFormulation):
             joint_hardware(robot),
             {t.name: one for t in self.planar_terms(layout.planar)},
         )
-
-
-def _carrier_refusals(joint: Joint, rigid_child: bool) -> list[str]:
-    if joint.type not in CARRIER_JOINTS:
-        expected = ", ".join(CARRIER_JOINTS)
-        return [
-            f"joints.{joint.name}.type: {joint.type}; expected one of {expected} ahead of the beam"
-        ]
-    if joint.telescopes and rigid_child:
-        return [
-            f"joints.{joint.name}: a rigid link that slides through its joint; expected an axis "
-            "(a plain shift)"
-        ]
-    return []
-
-
-def _telescope_refusals(joint: Joint) -> list[str]:
-    where = f"joints.{joint.name}"
-    if not joint.telescopes:
-        return [
-            f"{where}: a {joint.type} joint behind an elastic link; expected only telescope joints "
-            "there (prismatic without axis)"
-        ]
-    if joint.offset is not None or joint.rotation is not None:
-        return [f"{where}: offset or rotation; expected tubes on one line"]
-    if joint.hub is not None or joint.mass is not None:
-        return [f"{where}: hub or mass; expected it as a payload on the tube"]
-    return []
-
-
-def _link_refusals(link: Link, planar: bool, alone: bool) -> list[str]:
-    """Of a link of the arm; ``alone``: the only one, and it does not move through its joint."""
-    where, faults = f"links.{link.name}", []
-    if not link.elastic:
-        return [f"{where}: a rigid link behind an elastic one; expected it as a payload"]
-    if link.curvature is not None:
-        faults.append(f"{where}.curvature: initially curved; expected a straight beam")
-    parts = link.pieces or (link,)
-    if any(p.section_end is not None for p in parts):
-        faults.append(
-            f"{where}: tapered; expected pieces of constant section (the product integrals are "
-            "made for them)"
-        )
-    if link.pieces and not alone:
-        faults.append(
-            f"{where}.pieces: a moving tube with several sections; expected one section per tube"
-        )
-    if link.damping is not None and link.damping.modal is not None:
-        faults.append(f"{where}.damping.modal: expected strain_rate or mass")
-    if not planar and any(p.constants is not None and p.constants.rhoIx is None for p in parts):
-        faults.append(
-            f"{where}.constants.rhoIx: absent, so torsion has no inertia; give it, or set "
-            "planar = true"
-        )
-    return faults
 
 
 class MovingBeamModel(AbstractModel):

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from flexjax._results import Status
-from flexjax._types import PieceTime, ScalarLike, is_traced
+from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, check_variant
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
@@ -27,19 +27,19 @@ from flexjax.formulation.port_hamiltonian._loops import (
     loop_plans,
 )
 from flexjax.formulation.port_hamiltonian._observe import MOVING, outputs
-from flexjax.formulation.port_hamiltonian._paper import PaperTerm, paper_refusals
+from flexjax.formulation.port_hamiltonian._paper import PaperTerm
 from flexjax.formulation.port_hamiltonian._parameters import (
     MechanismParameters,
     Structure,
     mechanism_parameters,
     structure_of,
 )
+from flexjax.formulation.port_hamiltonian._refusals import refusals
 from flexjax.formulation.port_hamiltonian._start import initial_state
-from flexjax.mechanism import Energy, Start, flexible_joint_refusals, initial_memory
+from flexjax.mechanism import Energy, Start, initial_memory
 from flexjax.numerics.solver import ImplicitMidpoint
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
-from flexjax.robot.check._joint import FRICTIONS
 
 
 class PortHamiltonian(AbstractFormulation):
@@ -104,10 +104,7 @@ class PortHamiltonian(AbstractFormulation):
             )
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = [*_joint_refusals(robot), *flexible_joint_refusals(robot), *_link_refusals(robot)]
-        if self.variant == "paper":
-            return faults + paper_refusals(robot)
-        return faults + _curvature_refusals(robot, self.elements)
+        return refusals(self, robot)
 
     def build(self, robot: Robot) -> "PortHamiltonianModel":
         structure = structure_of(robot, self.elements)
@@ -168,63 +165,3 @@ class PortHamiltonianModel(AbstractModel):
 
     def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
         return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
-
-
-def _joint_refusals(robot: Robot) -> list[str]:
-    faults = []
-    for j in robot.joints:
-        if j.type == "sliding" or j.telescopes:
-            faults.append(
-                f"joints.{j.name}: a {j.type} joint that travels along a flexible link; expected "
-                "a fixed axis, or another formulation"
-            )
-    for j in robot.loop_joints:
-        if j.type not in ("revolute", "spherical", "fixed"):
-            faults.append(
-                f"joints.{j.name}: a {j.type} joint closes a loop; expected a revolute, "
-                "spherical or fixed joint"
-            )
-        for field in ("stiffness", "damping", *FRICTIONS, "hub", "mass", "motor", "stops"):
-            if getattr(j, field) is not None:
-                faults.append(
-                    f"joints.{j.name}.{field}: hardware on a joint that closes a loop; put it on "
-                    "a joint of the tree"
-                )
-    return faults
-
-
-def _link_refusals(robot: Robot) -> list[str]:
-    faults = []
-    for link in robot.links:
-        if link.damping is not None and link.damping.modal is not None:
-            faults.append(
-                f"links.{link.name}.damping.modal: damping by modes; expected strain_rate or mass"
-            )
-        if link.body is not None and not link.rigid:
-            faults.append(
-                f"links.{link.name}.body: mass properties of a rigid link; expected rigid = "
-                "true, or a section"
-            )
-    return faults
-
-
-def _curvature_refusals(robot: Robot, elements: int) -> list[str]:
-    """An arc of half a revolution or more is no single element: the tangent of half its angle is
-    infinite. Traced parameters are not checked."""
-    faults = []
-    for link in robot.links:
-        if link.curvature is None or link.rigid:
-            continue
-        if is_traced(link.curvature) or is_traced(link.length):
-            continue
-        curvature = np.linalg.norm(np.asarray(link.curvature), axis=-1)
-        angle = float(np.max(curvature * np.asarray(link.length)))
-        if angle / elements >= np.pi:
-            least = int(angle / np.pi) + 1
-            faults.append(
-                f"links.{link.name}.curvature: rotates by {angle:.4g} rad along the link, "
-                f"{angle / elements:.4g} rad in each of {elements} elements; "
-                "expected less than half a revolution (3.1416 rad): use "
-                f"PortHamiltonian(elements={least}) or more"
-            )
-    return faults

@@ -31,7 +31,6 @@ from flexjax.mechanism import JointForces
 from flexjax.numerics.linalg._components_first import mtv, mv
 from flexjax.numerics.screw._components_first import ad, coad, orientation_matrix, resolvent
 from flexjax.numerics.term import PortState, PortTangent, State
-from flexjax.robot import Robot
 
 Efforts = Float[Array, "d L N"]
 
@@ -272,36 +271,3 @@ class PaperTerm(AbstractMechanismTerm):
         at = dataclasses.replace(y.mech, v=now.tangent.q, V=now.V)
         still = jax.tree.map(jnp.zeros_like, y.memory)
         return State(self.ambient(at, now.tangent), now.power, now.loss, still, y.origin)
-
-
-def paper_refusals(robot: Robot) -> list[str]:
-    """What mechanisms of the paper's elements do not support: bodies on their massless nodes."""
-    other = "or variant='complete'"
-    faults = []
-    for link in robot.links:
-        if link.rigid:
-            faults.append(
-                f"links.{link.name}.rigid: a rigid link between the paper's elements; expected "
-                f"flexible links, {other}"
-            )
-        if link.damping is not None and link.damping.mass is not None:
-            faults.append(
-                f"links.{link.name}.damping.mass: damping by nodal mass; expected strain_rate or "
-                f"the option drag, {other}"
-            )
-    for j in robot.tree_joints:
-        rotor = None if j.motor is None else j.motor.rotor
-        for field, value in (
-            ("hub", j.hub),
-            ("mass", j.mass),
-            ("stiffness", j.stiffness),
-            ("motor.rotor", rotor),
-        ):
-            if value is not None:
-                faults.append(
-                    f"joints.{j.name}.{field}: inertia or a spring on a massless node; expected "
-                    f"a plain joint, {other}"
-                )
-    for p in robot.payloads:
-        faults.append(f"payloads.{p.name}: a body on a massless node; expected none, {other}")
-    return faults

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from flexjax.formulation._base import AbstractFormulation
 from flexjax.formulation._chain_model import ChainModel
-from flexjax.mechanism import flexible_joint_refusals, serial_refusals
+from flexjax.formulation.rigid_arm._refusals import refusals
 from flexjax.mechanism.chain import serial_layout
 from flexjax.robot import Robot
 
@@ -23,7 +23,7 @@ class RigidArm(AbstractFormulation):
     deforms: ClassVar[bool] = False
 
     def refusals(self, robot: Robot) -> list[str]:
-        return serial_refusals(robot) + flexible_joint_refusals(robot)
+        return refusals(self, robot)
 
     def build(self, robot: Robot) -> ChainModel:
         return ChainModel.of(robot, self, serial_layout(robot))

@@ -13,12 +13,8 @@ from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._link import ModalLinks
 from flexjax.formulation.screw_synthesis._paper import WellPosed, check_well_posed
-from flexjax.mechanism import (
-    Start,
-    flexible_joint_refusals,
-    serial_refusals,
-    torsion_refusals,
-)
+from flexjax.formulation.screw_synthesis._refusals import counts, refusals
+from flexjax.mechanism import Start
 from flexjax.mechanism.chain import (
     chain_parameters,
     chain_start,
@@ -99,38 +95,10 @@ class ScrewSynthesis(AbstractFormulation):
 
     def counts(self, robot: Robot) -> tuple[int, int, int, int]:
         """Shape functions in (axial, y, z, torsion); a planar robot has none out of its plane."""
-        if isinstance(self.modes, int):
-            r = self.modes
-            few = max(r - 1, 1) if r else 0
-            counts = (few, r, r, few)
-        else:
-            axial, y, z, torsion = self.modes
-            counts = (axial, y, z, torsion)
-        return (counts[0], counts[1], 0, 0) if robot.planar else counts
+        return counts(self, robot)
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = serial_refusals(robot) + flexible_joint_refusals(robot)
-        if self.counts(robot)[3]:
-            faults += torsion_refusals(robot)
-        flexible = {link.name for link in robot.links if link.elastic}
-        for link in robot.links:
-            if link.name in flexible and link.curvature is not None:
-                faults.append(
-                    f"links.{link.name}.curvature: an elastic link that is curved at rest; "
-                    "expected a straight one, or rigid = true"
-                )
-        for joint in robot.tree_joints:
-            if joint.type == "sliding" and joint.parent in flexible:
-                faults.append(
-                    f"joints.{joint.name}: slides along the elastic link {joint.parent!r}; "
-                    "expected a rigid carrier"
-                )
-            if joint.telescopes and joint.child in flexible:
-                faults.append(
-                    f"joints.{joint.name}: the elastic link {joint.child!r} slides through it; "
-                    "expected a prismatic joint with an axis, or a rigid link"
-                )
-        return faults
+        return refusals(self, robot)
 
     def build(self, robot: Robot) -> ChainModel:
         counts = self.counts(robot)

@@ -20,6 +20,7 @@ from flexjax.formulation.transfer_matrix._paper import (
     PaperTerm,
 )
 from flexjax.formulation.transfer_matrix._plane import PlanarTerm
+from flexjax.formulation.transfer_matrix._refusals import half_springs, refusals
 from flexjax.formulation.transfer_matrix._series import moved
 from flexjax.formulation.transfer_matrix._space import SpatialTerm
 from flexjax.formulation.transfer_matrix.sweep import SWEEPS
@@ -30,11 +31,10 @@ from flexjax.mechanism import (
     bristle_energy,
     energy_of,
     initial_memory,
-    serial_refusals,
 )
 from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
-from flexjax.robot import Joint, Robot
+from flexjax.robot import Robot
 
 VARIANTS = {"complete": LINEARISATIONS, "paper": PAPER_LINEARISATIONS}
 
@@ -106,54 +106,7 @@ class TransferMatrix(AbstractFormulation):
             )
 
     def refusals(self, robot: Robot) -> list[str]:
-        faults = serial_refusals(robot)
-        if not robot.planar:
-            faults += spatial_refusals(self, robot)
-        types = ("revolute", "fixed") if robot.planar else ("revolute", "universal", "fixed")
-        for j in robot.tree_joints:
-            if j.type not in types:
-                faults.append(
-                    f"joints.{j.name}.type: {j.type}; expected {', '.join(types[:-1])} or "
-                    f"{types[-1]}"
-                )
-        for j in robot.tree_joints:
-            frictions = ("friction", "output_friction", "spring_friction")
-            for field in frictions if self.variant == "paper" else ():
-                if getattr(j, field) is not None and getattr(j, field).bristle is not None:
-                    faults.append(
-                        f"joints.{j.name}.{field}.bristle: expected variant complete, or friction "
-                        "without bristles"
-                    )
-            for field in frictions[1:]:
-                if getattr(j, field) is not None and self._soft_beside(robot, j):
-                    faults.append(
-                        f"joints.{j.name}.{field}: between the joint spring and a half segment "
-                        "there is no coordinate; expected a rigid parent, and a planar joint with "
-                        "a hub or a rigid child"
-                    )
-        for link in robot.links:
-            for field in ("mass", "modal"):
-                if link.damping is not None and getattr(link.damping, field) is not None:
-                    faults.append(
-                        f"links.{link.name}.damping.{field}: expected strain_rate; springs between "
-                        "segments have no other damping"
-                    )
-        if isinstance(self.segments, tuple) and len(self.segments) != len(robot.links):
-            faults.append(f"segments: {len(self.segments)} numbers for {len(robot.links)} links")
-        return faults
-
-    def _soft_beside(self, robot: Robot, joint: Joint) -> bool:
-        """Whether half segments act between the sides of a joint."""
-        if not robot.planar:
-            return True
-        if not self._half_springs:
-            return False
-        elastic = {link.name for link in robot.links if link.elastic}
-        return joint.parent in elastic or (joint.child in elastic and joint.hub is None)
-
-    @property
-    def _half_springs(self) -> bool:
-        return self.variant != "paper" if self.half_springs is None else self.half_springs
+        return refusals(self, robot)
 
     def drive_refusals(self, robot: Robot, drive: Drive) -> list[str]:
         if robot.planar:
@@ -175,44 +128,8 @@ class TransferMatrix(AbstractFormulation):
         if not isinstance(segments, tuple):
             segments = (segments,) * len(robot.links)
         rotary = self.variant != "paper" if self.rotary is None else self.rotary
-        layout = chain_layout(robot, segments, self._half_springs)
+        layout = chain_layout(robot, segments, half_springs(self))
         return TransferMatrixModel(robot, self, layout, build_chain(robot, layout, rotary))
-
-
-def spatial_refusals(method: TransferMatrix, robot: Robot) -> list[str]:
-    """What a planar chain supports and a spatial one does not."""
-    faults = []
-    for field, wanted in (("variant", "complete"), ("chain", "riccati")):
-        if getattr(method, field) != wanted:
-            faults.append(
-                f"{field}: {getattr(method, field)}; expected {wanted} for a robot in space"
-            )
-    if method.half_springs is False or method.rotary is False:
-        faults.append("half_springs, rotary: false; expected true or none for a robot in space")
-    rigid = {"ground": True} | {link.name: not link.elastic for link in robot.links}
-    for link in robot.links:
-        if link.curvature is not None and not rigid[link.name]:
-            faults.append(f"links.{link.name}.curvature: expected a straight elastic link in space")
-    for j in robot.tree_joints:
-        if rigid.get(j.parent, False) and rigid.get(j.child, False):
-            faults.append(
-                f"joints.{j.name}: between two rigid bodies; expected an elastic link on one side"
-            )
-        for field in ("backlash", "hardening"):
-            if getattr(j, field) is not None:
-                faults.append(
-                    f"joints.{j.name}.{field}: expected a linear joint spring in space, where it "
-                    "bends in series with half segments about all axes"
-                )
-        if j.motor is not None and j.motor.rotor is not None:
-            faults.append(f"joints.{j.name}.motor.rotor: expected none in space")
-        if j.stops is not None and (j.flexible or j.type != "revolute"):
-            faults.append(
-                f"joints.{j.name}.stops: in space expected on a revolute joint without stiffness"
-            )
-        if j.flexible and j.type != "revolute":
-            faults.append(f"joints.{j.name}.stiffness: expected a revolute joint")
-    return faults
 
 
 class TransferMatrixModel(AbstractModel):

@@ -14,8 +14,9 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, create_model
 
 from flexjax._source import docstring_of
 from flexjax.robot.check._check import document_faults
+from flexjax.robot.check._tree import is_planar
 from flexjax.robot.parts._choices import JOINT_DOFS, MATERIALS, SECTIONS, SENSOR_KINDS
-from flexjax.robot.parts._fault import MOST, Faults, items
+from flexjax.robot.parts._fault import MOST, Faults, RobotError, items
 from flexjax.robot.parts._fields import PARAMETERS, RULES, Parameter, unit_of
 from flexjax.robot.parts._part import FOLDER, Part, class_of, parts
 
@@ -232,6 +233,22 @@ def file_faults(document: dict) -> Faults:
     if not oversized(document):
         faults.extend(document_faults(document))
     return faults
+
+
+def complete(document: Any, where: str) -> dict:
+    """A document without faults, with what a robot file may leave out: planar, payloads' names."""
+    if not isinstance(document, dict):
+        raise RobotError(
+            where, [f"{document!r}: expected a table with schema, name, links and joints"]
+        )
+    file_faults(document).raise_as(where)
+    document = {**document, "planar": document.get("planar", is_planar(document))}
+    payloads = document.get("payloads", [])
+    document["payloads"] = [
+        {**payload, "name": payload.get("name") or f"payload{i + 1}"}
+        for i, payload in enumerate(payloads)
+    ]
+    return document
 
 
 def oversized(document: dict) -> dict[str, int]:

@@ -5,12 +5,10 @@ from pathlib import Path
 
 from flexjax._files import write_whole
 from flexjax.robot._robot import Robot
-from flexjax.robot.check._tree import is_planar
-from flexjax.robot.files._file import file_faults
+from flexjax.robot.files._file import complete
 from flexjax.robot.files._read import parse_robot, read_robot
 from flexjax.robot.files._toml import document_to_toml
 from flexjax.robot.parts._document import from_document, to_document
-from flexjax.robot.parts._fault import RobotError
 
 
 def load_robot(robot: str | os.PathLike[str]) -> Robot:
@@ -41,18 +39,7 @@ def robot_from_toml(text: str, *, where: str = "robot") -> Robot:
 
 def robot_from_dict(document: dict, *, where: str = "robot") -> Robot:
     """The robot of a document: the tree of a robot file as dicts, lists, numbers and texts."""
-    if not isinstance(document, dict):
-        raise RobotError(
-            where, [f"{document!r}: expected a table with schema, name, links and joints"]
-        )
-    file_faults(document).raise_as(where)
-    document = {**document, "planar": document.get("planar", is_planar(document))}
-    payloads = document.get("payloads", [])
-    document["payloads"] = [
-        {**payload, "name": payload.get("name") or f"payload{i + 1}"}
-        for i, payload in enumerate(payloads)
-    ]
-    return from_document(Robot, document)
+    return from_document(Robot, complete(document, where))
 
 
 def robot_to_toml(robot: Robot) -> str:

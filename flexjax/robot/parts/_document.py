@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from flexjax.robot.parts import _joint, _link, _section
 from flexjax.robot.parts._fault import UNKNOWN
 from flexjax.robot.parts._link import Material
-from flexjax.robot.parts._part import class_of, parts
+from flexjax.robot.parts._part import parts, values_of
 from flexjax.robot.parts._section import AbstractSection
 
 
@@ -67,23 +67,12 @@ def from_document(cls: Any, document: Any) -> Any:
     """The description object of a checked document."""
     if cls is Material and isinstance(document, str):
         return Material.named(document)
-    values = {}
-    for part in parts(cls.__name__):
-        if part.name not in document:
-            continue
-        value = document[part.name]
-        if part.many:
-            values[part.name] = tuple(from_document(_class(part.cls), v) for v in value)
-        elif part.cls is not None:
-            values[part.name] = from_document(_class(class_of(part, value)), value)
-        else:
-            values[part.name] = value
-    return cls(**values)
+    return cls(**values_of(cls.__name__, document, lambda n, v: from_document(_class(n), v)))
 
 
-def _class(name: str | None) -> Any:
+def _class(name: str) -> Any:
     """The description class of a name."""
     for module in (_link, _joint, _section):
-        if name is not None and hasattr(module, name):
+        if hasattr(module, name):
             return getattr(module, name)
     raise ValueError(f"{name!r}: expected the name of a description class.")

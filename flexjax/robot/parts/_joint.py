@@ -5,6 +5,7 @@ from jaxtyping import Array, Float
 
 from flexjax._types import as_float, as_float_or_none
 from flexjax.robot.parts._choices import JOINT_DOFS as JOINT_DOFS
+from flexjax.robot.parts._facts import JointFacts
 
 
 class Friction(eqx.Module):
@@ -131,7 +132,7 @@ class Stops(eqx.Module):
     damping: Float[Array, ""] = eqx.field(converter=as_float, default=0.0)
 
 
-class Joint(eqx.Module):
+class Joint(JointFacts, eqx.Module):
     """A joint between ``parent`` (a link, or "ground") and ``child``.
 
     At zero joint coordinate the child's x axis is the tangent at the parent's tip, rotated by
@@ -205,14 +206,6 @@ class Joint(eqx.Module):
     child_at: str = eqx.field(static=True, default="base")
 
     @property
-    def dofs(self) -> int:
-        return JOINT_DOFS[self.type]
-
-    @property
-    def flexible(self) -> bool:
-        return self.stiffness is not None
-
-    @property
     def motor_limit(self) -> Float[Array, ""] | None:
         return None if self.motor is None else self.motor.limit
 
@@ -220,11 +213,6 @@ class Joint(eqx.Module):
     def cogs(self) -> bool:
         """Whether its motor has a torque ripple."""
         return self.motor is not None and self.motor.ripple is not None
-
-    @property
-    def telescopes(self) -> bool:
-        """Whether the child slides along its own x axis through the joint (Pb)."""
-        return self.type == "prismatic" and self.axis is None
 
     @property
     def torque_constant(self) -> Float[Array, ""] | None:

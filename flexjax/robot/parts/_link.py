@@ -5,6 +5,7 @@ from jaxtyping import Array, Float
 
 from flexjax._types import as_float, as_float_or_none
 from flexjax.robot.parts._choices import MATERIALS as MATERIALS
+from flexjax.robot.parts._facts import LinkFacts
 from flexjax.robot.parts._fault import RobotError
 from flexjax.robot.parts._section import AbstractSection
 
@@ -149,7 +150,7 @@ class Piece(eqx.Module):
     constants: BeamConstants | None = None
 
 
-class Link(eqx.Module):
+class Link(LinkFacts, eqx.Module):
     """One link, along its local +x axis from its base (s = 0) to its tip (s = 1).
 
     Give exactly one of ``section`` with ``material``, ``constants``, ``pieces`` or, for a rigid
@@ -184,8 +185,3 @@ class Link(eqx.Module):
     curvature: Float[Array, "3"] | None = eqx.field(converter=as_float_or_none, default=None)
     damping: Damping | None = None
     rigid: bool = eqx.field(static=True, default=False)
-
-    @property
-    def elastic(self) -> bool:
-        """Whether the link deforms."""
-        return not self.rigid and self.body is None

@@ -4,6 +4,7 @@ They are read from the source of the classes, because `flexjax check` reports th
 file without importing jax.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -54,3 +55,21 @@ def section_class(document: Any) -> str | None:
 def class_of(part: Part, document: Any) -> str | None:
     """The class of the value of ``part``; the class of a section follows from its shape."""
     return section_class(document) if part.cls == "AbstractSection" else part.cls
+
+
+def values_of(cls: str, document: dict[str, Any], make: Callable[[str, Any], Any]) -> dict:
+    """The fields that a checked document gives; ``make`` builds an object of a class in it."""
+    values: dict[str, Any] = {}
+    for part in parts(cls):
+        if part.name not in document:
+            continue
+        value = document[part.name]
+        if part.many:
+            assert part.cls is not None  # a list of objects
+            value = tuple(make(part.cls, v) for v in value)
+        elif part.cls is not None:
+            name = class_of(part, value)
+            assert name is not None  # checked
+            value = make(name, value)
+        values[part.name] = value
+    return values

@@ -131,7 +131,7 @@ def compare(
         }
         supporting = {name: f for name, f in formulations.items() if name not in refused}
     if not supporting:
-        raise refused_by_all(robot, refused)
+        raise refused_by_all(robot.name, refused)
     runs, faults = {}, {}
     for name, formulation in supporting.items():
         if progress is not None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg as sl
 
 from flexjax._files import write_whole
 
@@ -67,6 +66,8 @@ def balance(system: Matrices) -> Balanced:
             "Motion, and add [[sensors]] to the robot."
         )
     # Displacements, velocities and strains differ by orders of magnitude.
+    import scipy.linalg as sl  # imported here: it takes a quarter of a second
+
     scaled, (scale, permutation) = sl.matrix_balance(system.A, separate=True)
     A = np.empty_like(scaled)
     A[np.ix_(permutation, permutation)] = scaled

@@ -5,9 +5,9 @@ import functools
 
 import numpy as np
 
-from flexjax.mechanism._tree import chain_order
 from flexjax.mechanism.joints._coordinates import CoordinateLayout, coordinate_layout
 from flexjax.robot import Robot
+from flexjax.robot._serial import chain_order
 
 # Stages of each type of joint: (kind, degrees of freedom, entries in q), with massless bodies
 # between them.

@@ -1,12 +1,16 @@
-"""The order of a robot's joints, and the requirements of a serial arm."""
+"""The order of a robot's joints, and what formulations ask of it. Imports no jax."""
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flexjax._types import is_traced
-from flexjax.robot import Robot
+from flexjax._traced import is_traced
+
+if TYPE_CHECKING:
+    from flexjax.robot import Robot
 
 
-def chain_order(robot: Robot) -> list[int]:
+def chain_order(robot: "Robot") -> list[int]:
     """Indices of the tree joints from the ground outwards, up to the first branch."""
     by_parent: dict[str, list[int]] = {}
     for i, joint in enumerate(robot.joints):
@@ -19,7 +23,7 @@ def chain_order(robot: Robot) -> list[int]:
     return order
 
 
-def serial_refusals(robot: Robot) -> list[str]:
+def serial_refusals(robot: "Robot") -> list[str]:
     """Why a serial chain does not support this robot; empty if it does."""
     faults = [f"joints.{j.name}: closes a loop; expected a serial arm" for j in robot.loop_joints]
     if len(chain_order(robot)) != len(robot.tree_joints):
@@ -27,7 +31,7 @@ def serial_refusals(robot: Robot) -> list[str]:
     return faults
 
 
-def flexible_joint_refusals(robot: Robot) -> list[str]:
+def flexible_joint_refusals(robot: "Robot") -> list[str]:
     """Flexible joints need one degree of freedom: the spring acts along it."""
     return [
         f"joints.{j.name}.stiffness: a flexible {j.type} joint; "
@@ -37,7 +41,7 @@ def flexible_joint_refusals(robot: Robot) -> list[str]:
     ]
 
 
-def torsion_refusals(robot: Robot) -> list[str]:
+def torsion_refusals(robot: "Robot") -> list[str]:
     """Elastic links in space whose twist has no inertia: no acceleration follows from a torque."""
     if robot.planar:
         return []
