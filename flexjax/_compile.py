@@ -5,12 +5,16 @@ are called directly, and leave them out under a transformation of somebody else.
 """
 
 import concurrent.futures
+import contextlib
 import functools
+import gc
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 from jax.extend.core import get_opaque_trace_state
 
 from flexjax import _kept
@@ -47,13 +51,14 @@ def compiler_options() -> dict | None:
 def _known_options(quick: bool) -> dict | None:
     on_gpu = jax.default_backend() == "gpu"
     chosen = GPU_OPTIONS if on_gpu else COMPILER_OPTIONS | (QUICK_OPTIONS if quick else {})
-    known = {k: v for k, v in chosen.items() if _is_known(k, v)}
-    return known or None
+    if _are_known(chosen):
+        return chosen
+    return {k: v for k, v in chosen.items() if _are_known({k: v})} or None
 
 
-def _is_known(option: str, value: Any) -> bool:
+def _are_known(options: dict[str, Any]) -> bool:
     try:
-        jax.jit(lambda x: x, compiler_options={option: value})(0.0)
+        jax.jit(lambda x: x, compiler_options=options)(np.zeros(1))
     except jax.errors.JaxRuntimeError:  # another XLA: its own choice serves
         return False
     return True
@@ -73,6 +78,26 @@ def under_transformation() -> bool:
     over one.
     """
     return get_opaque_trace_state() != _outermost()
+
+
+@contextlib.contextmanager
+def _uncollected():
+    """Pause Python's search for garbage: tracing allocates millions of objects that stay, and the
+    search among them takes a tenth of a first call."""
+    with _collector:
+        _paused.append(gc.isenabled() if not _paused else _paused[0])
+        gc.disable()
+    try:
+        yield
+    finally:
+        with _collector:
+            enabled = _paused.pop()
+            if enabled and not _paused:
+                gc.enable()
+
+
+_collector = threading.Lock()
+_paused: list[bool] = []  # one entry for every call that runs: whether Python collected before
 
 
 class Compiled:
@@ -114,6 +139,18 @@ class Compiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if under_transformation():
             return self._inside(*args, **kwargs)
+        with _uncollected():
+            return self._call(*args, **kwargs)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        with _uncollected():
+            return self._outside.trace(*args, **kwargs)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        with _uncollected():
+            return self._outside.lower(*args, **kwargs)
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         folder = traced_folder()
         if folder is not None and self._programs is not None:
             call = self._programs.find(folder, (args, kwargs))
@@ -125,7 +162,7 @@ class Compiled:
         return self if instance is None else functools.partial(self, instance)
 
     def __getattr__(self, name: str) -> Any:
-        # lower, trace, eval_shape, clear_cache: those of the program that a direct call runs.
+        # eval_shape, clear_cache: those of the program that a direct call runs.
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._outside, name)

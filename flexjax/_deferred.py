@@ -32,10 +32,13 @@ class Source:
         missing = [name for name in names if name not in self._found]
         if not missing:
             return self._found
-        if self._concrete:
-            # Also where a compiled function closes over the record.
+        if self._concrete and under_transformation():
+            # A compiled function closes over the record. Here jax also runs the constants of the
+            # program one by one, which takes seconds; elsewhere it does not.
             with jax.ensure_compile_time_eval():
                 self._found.update(self._compute(missing))
+        elif self._concrete:
+            self._found.update(self._compute(missing))
         elif get_opaque_trace_state() == self._state:
             self._found.update(self._compute(missing))
         else:

@@ -103,7 +103,7 @@ def simulate(
     ts = jnp.asarray(times, dtype)
     solver = model.default_solver(drive) if solver is None else solver
     check_solver(solver, model, drive)
-    start = read_start(start, model, drive, ts[0])
+    start = read_start(start, model, drive, times[0])
     stations = read_stations(stations, dtype)
     solver = to_precision(solver, dtype)
     solver = differentiable(solver)

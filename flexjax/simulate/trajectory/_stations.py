@@ -25,7 +25,7 @@ def read_stations(stations: int | NumbersLike, dtype: DTypeLike) -> tuple[jax.Ar
     if isinstance(stations, int | np.integer) and not isinstance(stations, bool):
         if stations < 1:
             _refuse(stations)
-        return jnp.linspace(0.0, 1.0, int(stations), dtype=dtype), bool(stations > 1)
+        return jnp.asarray(np.linspace(0.0, 1.0, int(stations)), dtype), bool(stations > 1)
     if is_traced(stations):
         if stations.ndim != 1 or stations.shape[0] < 1:
             _refuse(f"shape {stations.shape}")

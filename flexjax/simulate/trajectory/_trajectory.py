@@ -130,8 +130,10 @@ class Trajectory(Deferrable):
     @property
     def ok(self) -> bool | Bool[Array, "..."]:
         """Whether the run succeeded; an array for a batch and inside a traced function."""
-        good = self.status == Status.ok
-        return good if is_traced(good) or good.ndim else bool(good)
+        if is_traced(self.status):
+            return self.status == Status.ok
+        good = np.asarray(self.status) == Status.ok
+        return jnp.asarray(good) if good.ndim else bool(good)
 
     def whole(self) -> "Trajectory":
         """The same run with both ends of every link among its stations."""
