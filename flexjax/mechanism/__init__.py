@@ -15,12 +15,6 @@ from flexjax.mechanism._start import (
     least_rotation as least_rotation,
     untwisted as untwisted,
 )
-from flexjax.robot._serial import (
-    chain_order as chain_order,
-    flexible_joint_refusals as flexible_joint_refusals,
-    serial_refusals as serial_refusals,
-    torsion_refusals as torsion_refusals,
-)
 from flexjax.mechanism.bodies._describe import describe as describe
 from flexjax.mechanism.bodies._rigid_body import (
     centreline_pose as centreline_pose,
@@ -73,4 +67,10 @@ from flexjax.mechanism.joints._joints import (
     rotor_and_gear as rotor_and_gear,
     shift_axis as shift_axis,
     unit as unit,
+)
+from flexjax.robot._serial import (
+    chain_order as chain_order,
+    flexible_joint_refusals as flexible_joint_refusals,
+    serial_refusals as serial_refusals,
+    torsion_refusals as torsion_refusals,
 )
