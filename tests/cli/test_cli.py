@@ -229,7 +229,11 @@ def test_refusals_import_no_jax(tmp_path):
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    for message in ("drive.joints.wrist: no such joint", "length: -", "closes a loop"):
+    for message in (
+        "drive.joints.wrist: no such joint",
+        "links.link.length = -1.0: expected",
+        "closes a loop",
+    ):
         assert message in done.stderr, message
 
 

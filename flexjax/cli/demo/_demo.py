@@ -13,13 +13,15 @@ from typing import Any
 
 from flexjax.cli import _common
 
-# Parts of the tour, in order: each is a module with `show(tour)`.
+# Parts of the tour after the formulations, in order: each is a module with `show(tour)`.
 PARTS = (
-    "flexjax.cli.demo._formulations",
     "flexjax.cli.demo._gradients",
     "flexjax.cli.demo._identify",
     "flexjax.cli.demo._move",
 )
+ROBOT = "metal-link"
+# The flexible formulation that compiles fastest.
+QUICKEST = "TransferMatrix"
 
 
 @dataclasses.dataclass
@@ -36,29 +38,34 @@ class Args:
 
 @dataclasses.dataclass
 class Tour:
-    """State shared by the parts: the arm, the report, and the checks, results and runs so far."""
+    """What a part needs, and what it adds: to the report, checks and results."""
 
     quick: bool
     folder: Path
     report: Any
     robot: Any = None
     drive: Any = None
-    runs: dict[str, Any] = dataclasses.field(default_factory=dict)
+    ts: Any = None
     checks: list[tuple[bool, str]] = dataclasses.field(default_factory=list)
     data: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def check(self, good: bool, text: str) -> None:
         self.checks.append((bool(good), text))
         self.report.verdict(good, text)
-        _common.log(f"  {'passed' if good else 'NOT passed'}: {text}")
+
+    @property
+    def duration(self) -> float:
+        """Of the motion [s]."""
+        return 0.15 if self.quick else 0.45
 
 
-def run(args: Args):
-    begin = time.perf_counter()
-    folder = Path(args.out)
-    folder.mkdir(parents=True, exist_ok=True)
-    _common.log("starting (importing jax takes a few seconds)")
-    _common.start_jax(0)
+def begin(quick: bool, folder: str) -> Tour:
+    """The tour with an empty report."""
+    import numpy as np
+
+    from flexjax.drive import Drive, Motion
+    from flexjax.drive.signal import quintic
+    from flexjax.robot import load_robot
     from flexjax.viz import Report
 
     about = (
@@ -67,11 +74,59 @@ def run(args: Args):
         "parameters are recovered from recorded data. It ends with a shaped motion beside the "
         "usual one. A line that begins with 'passed' is a check that this run has made."
     )
-    tour = Tour(args.quick, folder, Report("flexjax: a tour", about))
+    tour = Tour(quick, Path(folder), Report("flexjax: a tour", about), load_robot(ROBOT))
+    joint = tour.robot.tree_joints[0].name
+    tour.drive = Drive(joints={joint: Motion(quintic(0.0, 1.2, tour.duration))})
+    tour.ts = np.linspace(0.0, tour.duration * 4 / 3, 41 if quick else 121)
+    return tour
+
+
+def quickest(robot: Any) -> tuple[str, Any]:
+    """Name and formulation of the parts that compile other programs."""
+    from flexjax.formulation import formulations_for
+
+    supported, _ = formulations_for(robot)
+    name = QUICKEST if QUICKEST in supported else next(iter(supported))
+    return name, supported[name]
+
+
+def part(module: str, quick: bool, folder: str) -> Tour:
+    """A part of the tour, without what cannot leave its process."""
+    tour = begin(quick, folder)
+    import_module(module).show(tour)
+    return dataclasses.replace(tour, robot=None, drive=None, ts=None)
+
+
+def run(args: Args):
+    begun = time.perf_counter()
+    folder = Path(args.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    _common.log("starting (importing jax takes a few seconds)")
+    _common.start_jax(0)
+    from flexjax.cli.demo import _formulations, _share
+
+    tour = begin(args.quick, args.out)
+    names = _formulations.names(tour)
+    jobs = [
+        _share.Job(f"{name}: compiling and simulating", _formulations.simulated, (name, *given))
+        for given in [(args.quick, args.out)]
+        for name in names
+    ]
+    titles = [import_module(module).TITLE for module in PARTS]
+    jobs += [
+        _share.Job(title, part, (module, args.quick, args.out))
+        for title, module in zip(titles, PARTS, strict=True)
+    ]
     with _common.report_phases():
-        for part in PARTS:
-            import_module(part).show(tour)
-    seconds = time.perf_counter() - begin
+        found = _share.results(jobs)
+    _formulations.show(tour, dict(zip(names, found, strict=False)))
+    for other in found[len(names) :]:
+        tour.report.parts += other.report.parts
+        tour.checks += other.checks
+        tour.data |= other.data
+    for good, text in tour.checks:
+        _common.log(f"  {'passed' if good else 'NOT passed'}: {text}")
+    seconds = time.perf_counter() - begun
     tour.report.text(f"The tour took {seconds:.0f} s, compilation included.")
     path = tour.report.save(folder / "report.html")
     failed = [text for good, text in tour.checks if not good]

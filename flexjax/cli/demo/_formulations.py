@@ -1,95 +1,89 @@
 """Part of the tour: the same arm in every formulation that supports it."""
 
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
-from flexjax.cli import _common
-
-ROBOT = "metal-link"
 # Largest distance of a flexible tip from the median, relative to that of the rigid arm.
 AGREE = 0.02
 
 
-def show(tour: Any) -> None:
-    import jax.numpy as jnp
-
-    from flexjax.drive import Drive, Motion
-    from flexjax.drive.signal import quintic
+def names(tour: Any) -> list[str]:
+    """The formulations of the tour."""
     from flexjax.formulation import formulations_for
-    from flexjax.io import save_trajectory
-    from flexjax.mechanism import describe
-    from flexjax.robot import load_robot
 
-    robot = tour.robot = load_robot(ROBOT)
-    joint = robot.tree_joints[0].name
-    end, duration = (0.2, 0.15) if tour.quick else (0.6, 0.45)
-    tour.drive = Drive(joints={joint: Motion(quintic(0.0, 1.2, duration))})
-    ts = jnp.linspace(0.0, end, 41 if tour.quick else 121)
-    report = tour.report
+    return list(formulations_for(tour.robot)[0])[: 2 if tour.quick else None]
+
+
+def simulated(name: str, quick: bool, folder: str) -> dict[str, Any]:
+    """Simulate the arm and save the trajectory. The report shows a failure."""
+    from flexjax.cli.demo._demo import begin
+    from flexjax.formulation import formulation
+    from flexjax.io import save_trajectory
+
+    tour = begin(quick, folder)
+    try:
+        model = formulation(name)().bind(tour.robot)
+        traj, first = _timed(model, tour)
+        save_trajectory(traj, tour.folder / f"{name}.nc")
+        return {"seconds": [first, _timed(model, tour)[1]], "unknowns": _unknowns(traj)}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {str(error).splitlines()[0]}"}
+
+
+def _timed(model: Any, tour: Any) -> tuple[Any, float]:
+    """A run with all outputs, and its time [s]."""
+    import jax
+
+    from flexjax.simulate import simulate
+
+    begin = time.perf_counter()
+    traj = jax.block_until_ready(simulate(model, tour.drive, tour.ts, dt=1e-3))
+    return traj, time.perf_counter() - begin
+
+
+def _unknowns(traj: Any) -> int:
+    import jax
+
+    return sum(x.size for x in jax.tree.leaves(traj.final.mech))
+
+
+def show(tour: Any, found: dict[str, dict[str, Any]]) -> None:
+    """Compare the runs of `simulated`: formulation -> its result."""
+    from flexjax.formulation import formulations_for
+    from flexjax.io import load_trajectory
+    from flexjax.mechanism import describe
+
+    report, robot = tour.report, tour.robot
     report.heading("The arm").text(
-        f"A motor rotates a slender aluminium bar by 1.2 rad in {duration:g} s and then holds it. "
+        "A motor rotates a slender aluminium bar by 1.2 rad in "
+        f"{tour.duration:g} s and then holds it. "
         "The motion that remains is vibration. The robot file, and the quantities that follow from "
         "it:"
     )
     report.code(str(robot)).code(str(describe(robot)))
     supported, refused = formulations_for(robot)
-    if tour.quick:
-        supported = dict(list(supported.items())[:2])
-    rows = []
-    for name, (traj, seconds) in _runs(tour, supported, ts).items():
-        tour.runs[name] = traj
+    runs, rows = {}, []
+    for name, result in found.items():
+        if "error" in result:
+            tour.check(False, f"{name} simulates the arm ({result['error']})")
+            continue
+        traj = runs[name] = load_trajectory(tour.folder / f"{name}.nc")
         balance, e = np.asarray(traj.energy.balance), traj.energy
         scale = max(float(np.max(np.abs(np.asarray(x)))) for x in (e.kinetic, e.work, e.gravity))
         error = float(np.max(np.abs(balance - balance[0]))) / scale
-        rows.append([name, unknowns_of(traj), error, *seconds])
-        save_trajectory(traj, tour.folder / f"{name}.nc")
-    flexible = {name: traj for name, traj in tour.runs.items() if supported[name].deforms}
-    _agreement(tour, rows, flexible)
+        rows.append([name, result["unknowns"], error, *result["seconds"]])
+    flexible = {name: traj for name, traj in runs.items() if supported[name].deforms}
+    _agreement(tour, rows, runs, flexible)
     for name, why in refused.items():
         report.text(f"{name} does not support this arm: {'; '.join(why)}.")
-    if tour.runs:
-        _figures(tour, flexible)
+    if runs:
+        finest = max(flexible or runs, key=lambda name: found[name]["unknowns"])
+        _figures(tour, runs, flexible, finest)
 
 
-def _runs(tour: Any, supported: dict, ts: Any) -> dict[str, tuple[Any, list[float]]]:
-    """Trajectories, with the times of the first and the second run [s]; the report shows a failure,
-    and the tour continues."""
-    import jax
-
-    from flexjax.simulate import simulate
-
-    def timed(model):
-        begin = time.perf_counter()
-        traj = jax.block_until_ready(simulate(model, tour.drive, ts, dt=1e-3))
-        return traj, time.perf_counter() - begin
-
-    def first(item):
-        name, formulation = item
-        _common.log(f"{name}: compiling and simulating {float(ts[-1]):g} s")
-        try:
-            model = formulation.bind(tour.robot)
-            return model, timed(model)[1]
-        except Exception as error:
-            return error, 0.0
-
-    # Two at a time: most of the tour is compilation, which releases Python's lock.
-    with ThreadPoolExecutor(2) as pool:
-        firsts = dict(zip(supported, pool.map(first, supported.items()), strict=True))
-    runs = {}
-    for name, (model, compiled) in firsts.items():
-        if isinstance(model, Exception):
-            what = f"{type(model).__name__}: {str(model).splitlines()[0]}"
-            tour.check(False, f"{name} simulates the arm ({what})")
-            continue
-        traj, again = timed(model)
-        runs[name] = traj, [compiled, again]
-    return runs
-
-
-def _figures(tour: Any, flexible: dict) -> None:
+def _figures(tour: Any, runs: dict, flexible: dict, finest: str) -> None:
     from flexjax.viz import animate, plot
 
     report = tour.report
@@ -97,22 +91,21 @@ def _figures(tour: Any, flexible: dict) -> None:
         "Path of the tip in all formulations. The flexible ones coincide; only the rigid arm, "
         "which does not vibrate, is visibly different."
     )
-    report.figure(plot(tour.runs, "tip"), caption)
+    report.figure(plot(runs, "tip"), caption)
     report.figure(
-        plot(tour.runs, "deflection"),
+        plot(runs, "deflection"),
         "Deflection of the tip from the tangent at the base: the tip lags behind the motor, then "
         "vibrates.",
     )
     if len(flexible) > 1:
-        finest = max(flexible, key=lambda n: unknowns_of(flexible[n]))
         caption = (
             f"Distance of the tips from that of {finest}, which has the most unknowns: within a "
             "millimetre for the flexible formulations, centimetres for the rigid arm."
         )
-        report.figure(plot(tour.runs, "difference", reference=finest), caption)
-    last = next(reversed(flexible or tour.runs))
+        report.figure(plot(runs, "difference", reference=finest), caption)
+    last = next(reversed(flexible or runs))
     report.figure(
-        plot({last: tour.runs[last]}, "energy"),
+        plot({last: runs[last]}, "energy"),
         f"Energies in {last}, and the error of their balance.",
     )
     report.heading("Motion").text(
@@ -120,21 +113,15 @@ def _figures(tour: Any, flexible: dict) -> None:
         "compare the formulations."
     )
     report.view(
-        animate(tour.runs),
+        animate(runs),
         "Drag to rotate, scroll to zoom. The file arm.html in the folder of this report contains "
         "the same page.",
     )
-    animate(tour.runs, tour.folder / "arm.html")
+    animate(runs, tour.folder / "arm.html")
 
 
-def unknowns_of(traj: Any) -> int:
-    import jax
-
-    return sum(x.size for x in jax.tree.leaves(traj.final.mech))
-
-
-def _agreement(tour: Any, rows: Any, flexible: dict[str, Any]) -> None:
-    tips = {name: np.asarray(traj.tip) for name, traj in tour.runs.items()}
+def _agreement(tour: Any, rows: list, runs: dict[str, Any], flexible: dict[str, Any]) -> None:
+    tips = {name: np.asarray(traj.tip) for name, traj in runs.items()}
     middle = np.median(np.stack([tips[name] for name in flexible]), axis=0) if flexible else None
     head = [
         "formulation",
@@ -162,11 +149,11 @@ def _agreement(tour: Any, rows: Any, flexible: dict[str, Any]) -> None:
     tour.report.text(
         "Unknowns: size of the state. Energy balance: largest error of kinetic, elastic and "
         "potential energy minus the motor's work, relative to the largest energy. First run: "
-        "includes compilation, which is needed once (here two formulations at a time). Last "
+        "includes compilation, which is needed once (here two programs at a time). Last "
         "column: largest distance of the tip from the median of the flexible formulations."
     )
     tour.data["formulations"] = [dict(zip(head, row, strict=True)) for row in rows]
-    rigid = [gaps[name] for name in tour.runs if name not in flexible]
+    rigid = [gaps[name] for name in runs if name not in flexible]
     if len(flexible) > 1 and rigid:
         worst = max(gaps[name] for name in flexible)
         share = worst / max(rigid)

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from flexjax.cli import _common
+from flexjax.cli.demo._demo import quickest
 
 LIMIT = 1e-5
+TITLE = "gradients: compiling and checking"
 
 
 def show(tour: Any) -> None:
@@ -12,17 +13,10 @@ def show(tour: Any) -> None:
 
     from flexjax.drive import Drive, Motion
     from flexjax.drive.signal import quintic
-    from flexjax.formulation import formulations_for
     from flexjax.robot import get_path, paths
     from flexjax.simulate import check_gradients, simulate
 
     robot = tour.robot
-    supported, _ = formulations_for(robot)
-    if not tour.runs:
-        return
-    # The flexible formulation that compiled fastest: its derivatives are compiled too.
-    first = {row["formulation"]: row["first run [s]"] for row in tour.data["formulations"]}
-    name = min([n for n in tour.runs if supported[n].deforms] or tour.runs, key=lambda n: first[n])
     joint = robot.tree_joints[0].name
     link = robot.links[0].name
     known = {str(path) for path in paths(robot)}
@@ -32,17 +26,16 @@ def show(tour: Any) -> None:
         if p in known
     ]
     ts = jnp.linspace(0.0, 0.05, 3)
-    formulation = supported[name]
+    name, method = quickest(robot)
 
     def tip(parameters, angle):
         arm = robot
         for path, value in parameters.items():
             arm = arm.replace(path, value)
         drive = Drive(joints={joint: Motion(quintic(0.0, angle, 0.05))})
-        return simulate(formulation.bind(arm), drive, ts, dt=2.5e-3, throw=False).tip[-1, 1]
+        return simulate(method.bind(arm), drive, ts, dt=2.5e-3, throw=False).tip[-1, 1]
 
     start = ({p: jnp.asarray(get_path(robot, p)) for p in free}, jnp.asarray(0.1))
-    _common.log(f"{name}: compiling and checking gradients")
     table = check_gradients(tip, start)
     tour.report.heading("Gradients through the simulation")
     tour.report.text(

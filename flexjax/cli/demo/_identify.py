@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from flexjax.cli import _common
-
 NAME = "bench-arm"
+TITLE = "identification: stiffness, damping and payload of a flexible joint from a recording"
 
 
 def show(tour: Any) -> None:
@@ -13,9 +12,6 @@ def show(tour: Any) -> None:
     from flexjax.viz import plot
 
     robot, training, validation, truth = load_dataset(NAME)
-    _common.log(
-        "identification: stiffness, damping and payload of a flexible joint from a recording"
-    )
     result = identify(
         RigidArm().bind(robot), training, list(truth), validation=validation, dt=2.5e-3
     )

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from flexjax.cli import _common
+from flexjax.cli.demo._demo import quickest
 
 LESS = 5.0  # times less vibration after the shaped motion
+TITLE = "move: the same motion, shaped"
 
 
 def show(tour: Any) -> None:
@@ -15,18 +16,12 @@ def show(tour: Any) -> None:
 
     from flexjax.drive import Drive, Motion
     from flexjax.drive.signal import quintic, shape
-    from flexjax.formulation import formulations_for
     from flexjax.simulate import equilibrium, modes, residual_vibration, rest, simulate
 
-    supported, _ = formulations_for(tour.robot)
-    first = {row["formulation"]: row["first run [s]"] for row in tour.data["formulations"]}
-    flexible = [name for name in tour.runs if supported[name].deforms]
-    if not flexible:
+    name, method = quickest(tour.robot)
+    if not method.deforms:
         return
-    # The one that compiled fastest: the shaped motion is another program.
-    name = min(flexible, key=lambda n: first[n])
-    _common.log(f"{name}: the same motion, shaped")
-    model, ts = supported[name].bind(tour.robot), tour.runs[name].ts
+    model, ts = method.bind(tour.robot), tour.ts
     ((joint, motion),) = tour.drive.joints.items()
     duration, angle = float(motion.signal.duration), float(motion.signal.end)
     goal = {joint: angle}

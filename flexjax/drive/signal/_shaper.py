@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from flexjax._compile import filter_jit
 from flexjax._types import NumbersLike, PieceTime, ScalarLike, Times, as_float
 from flexjax.drive.signal._base import AbstractSignal, Motion
 from flexjax.drive.signal._check import as_concrete, refuse
@@ -98,12 +99,7 @@ def shape(
         refuse("shape", "shape of damping", np.shape(damping), f"{frequencies.shape}", remedy)
     damping = jnp.broadcast_to(as_float(damping), frequencies.shape)
     _check_modes(frequencies, damping)
-    delays, weights = jnp.zeros(1, frequencies.dtype), jnp.ones(1, frequencies.dtype)
-    for f, z in zip(frequencies, damping, strict=True):
-        times, shares = _impulses(f, z, kind, vibration)
-        delays = (delays[:, None] + times[None, :]).reshape(-1)
-        weights = (weights[:, None] * shares[None, :]).reshape(-1)
-    return Shaped(signal, delays, weights)
+    return Shaped(signal, *_all_impulses(frequencies, damping, kind, vibration))
 
 
 def _check_modes(frequencies: Array, damping: Array) -> None:
@@ -115,6 +111,19 @@ def _check_modes(frequencies: Array, damping: Array) -> None:
         refuse("shape", "modes", f, "positive frequencies in Hz", "Leave out free motions.")
     if z is not None and not np.all((z > -1e-6) & (z < 1)):
         refuse("shape", "damping", z, "ratios from 0 to below 1", "Leave out damped motions.")
+
+
+@filter_jit
+def _all_impulses(
+    frequencies: Array, damping: Array, kind: str, vibration: float
+) -> tuple[Array, Array]:
+    """Times and shares of the impulses for all modes."""
+    delays, weights = jnp.zeros(1, frequencies.dtype), jnp.ones(1, frequencies.dtype)
+    for f, z in zip(frequencies, damping, strict=True):
+        times, shares = _impulses(f, z, kind, vibration)
+        delays = (delays[:, None] + times[None, :]).reshape(-1)
+        weights = (weights[:, None] * shares[None, :]).reshape(-1)
+    return delays, weights
 
 
 def _impulses(f: Array, z: Array, kind: str, vibration: float) -> tuple[Array, Array]:

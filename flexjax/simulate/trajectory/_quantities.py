@@ -7,6 +7,7 @@ value is: a peak has the derivative of the time at which it occurs.
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from flexjax._compile import filter_jit
 from flexjax._types import ScalarLike, is_traced
 from flexjax.mechanism import half_sizes
 from flexjax.simulate.trajectory._trajectory import Trajectory
@@ -21,12 +22,19 @@ def _distances(
             f"after: {float(after):g} s; expected a time before the last output, "
             f"{float(traj.ts[-1]):g} s. Simulate longer, or give an earlier time."
         )
-    late = traj.ts >= after - 1e-9 * (traj.ts[-1] - traj.ts[0])
+    dtype = traj.ts.dtype
+    rest = None if rest is None else jnp.asarray(rest, dtype)
+    return _away(traj.ts, traj.tip, jnp.asarray(after, dtype), rest)
+
+
+@filter_jit
+def _away(ts: Array, tip: Array, after: Array, rest: Array | None) -> tuple[Array, Array]:
+    late = ts >= after - 1e-9 * (ts[-1] - ts[0])
     if rest is None:
-        low = jnp.min(jnp.where(late[:, None], traj.tip, jnp.inf), axis=0)
-        high = jnp.max(jnp.where(late[:, None], traj.tip, -jnp.inf), axis=0)
+        low = jnp.min(jnp.where(late[:, None], tip, jnp.inf), axis=0)
+        high = jnp.max(jnp.where(late[:, None], tip, -jnp.inf), axis=0)
         rest = 0.5 * (low + high)
-    away = traj.tip - jnp.asarray(rest, traj.ts.dtype)[None]
+    away = tip - rest[None]
     square = jnp.sum(away**2, axis=1)
     # The derivative of the root at zero is infinite; a tip that rests has none.
     return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0), late
