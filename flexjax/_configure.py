@@ -3,6 +3,8 @@
 Only :func:`configure` changes them; importing flexjax changes nothing.
 """
 
+import atexit
+import gc
 import os
 import platform
 import sys
@@ -56,7 +58,7 @@ def configure(
 
     Returns:
         Nothing. It changes settings of jax, and ``PJRT_NPROC`` and ``XLA_FLAGS`` in the
-        environment.
+        environment; and the process ends without a search for garbage.
 
     Raises:
         RuntimeError: jax has started, so that a setting would have no effect.
@@ -85,6 +87,8 @@ def configure(
         jax.config.update("jax_num_cpu_devices", wanted)
         if nproc is not None:
             os.environ["PJRT_NPROC"] = nproc
+    # At its end Python would search millions of objects of traced programs for garbage: a second.
+    atexit.register(gc.freeze)
     _quick[:] = [True] if quick else []
     _traced.clear()
     if cache is not False:

@@ -80,6 +80,12 @@ def check_supported(robot: str, formulation: str) -> None:
         raise refused_by_all(described.name, refused)
 
 
+def supporting(robot: str) -> list[str]:
+    """The formulations that support a robot with their default options."""
+    described = describe_file(_robot_file(robot))
+    return [name for name in REGISTRY if not _refusals(name, {}, described)]
+
+
 def _refusals(name: str, options: dict[str, Any], robot: PlainRobot) -> list[str]:
     """The formulation's refusals; none where its rules need what is not read without jax."""
     _, *folder, _ = REGISTRY[name].split(".")

@@ -349,7 +349,9 @@ def test_formulation_from_text():
 def test_demo_without_any_flexible_formulation(tmp_path, monkeypatch, capsys):
     from flexjax.formulation import _registry
 
-    monkeypatch.setattr(_registry, "REGISTRY", {"RigidArm": _registry.REGISTRY["RigidArm"]})
+    only = {"RigidArm": _registry.REGISTRY["RigidArm"]}
+    monkeypatch.setattr(_registry, "REGISTRY", only)
+    monkeypatch.setattr(_check, "REGISTRY", only)
     assert main(["demo", "--quick", "--out", str(tmp_path), "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert [row["formulation"] for row in result["formulations"]] == ["RigidArm"] and all(

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from flexjax.cli import _common
+from flexjax.cli.demo import _formulations, _share
 
-# Parts of the tour after the formulations, in order: each is a module with `show(tour)`.
-PARTS = (
-    "flexjax.cli.demo._gradients",
-    "flexjax.cli.demo._identify",
-    "flexjax.cli.demo._move",
-)
-ROBOT = "metal-link"
+# Parts of the tour after the formulations, in order: modules with `show(tour)`, and titles.
+PARTS = {
+    "flexjax.cli.demo._gradients": "gradients: compiling and checking",
+    "flexjax.cli.demo._identify": "identification: a flexible joint, from a recording",
+    "flexjax.cli.demo._move": "move: the same motion, shaped",
+}
 # The flexible formulation that compiles fastest.
 QUICKEST = "TransferMatrix"
 
@@ -74,8 +74,10 @@ def begin(quick: bool, folder: str) -> Tour:
         "parameters are recovered from recorded data. It ends with a shaped motion beside the "
         "usual one. A line that begins with 'passed' is a check that this run has made."
     )
-    tour = Tour(quick, Path(folder), Report("flexjax: a tour", about), load_robot(ROBOT))
-    joint = tour.robot.tree_joints[0].name
+    tour = Tour(
+        quick, Path(folder), Report("flexjax: a tour", about), load_robot(_formulations.ROBOT)
+    )
+    joint = robot.tree_joints[0].name
     tour.drive = Drive(joints={joint: Motion(quintic(0.0, 1.2, tour.duration))})
     tour.ts = np.linspace(0.0, tour.duration * 4 / 3, 41 if quick else 121)
     return tour
@@ -102,23 +104,15 @@ def run(args: Args):
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     _common.log("starting (importing jax takes a few seconds)")
-    _common.start_jax(0)
-    from flexjax.cli.demo import _formulations, _share
-
-    tour = begin(args.quick, args.out)
-    names = _formulations.names(tour)
+    names = _formulations.names(args.quick)
+    given = (args.quick, args.out)
     jobs = [
         _share.Job(f"{name}: compiling and simulating", _formulations.simulated, (name, *given))
-        for given in [(args.quick, args.out)]
         for name in names
     ]
-    titles = [import_module(module).TITLE for module in PARTS]
-    jobs += [
-        _share.Job(title, part, (module, args.quick, args.out))
-        for title, module in zip(titles, PARTS, strict=True)
-    ]
-    with _common.report_phases():
-        found = _share.results(jobs)
+    jobs += [_share.Job(title, part, (module, *given)) for module, title in PARTS.items()]
+    found = _share.results(jobs)
+    tour = begin(*given)
     _formulations.show(tour, dict(zip(names, found, strict=False)))
     for other in found[len(names) :]:
         tour.report.parts += other.report.parts

@@ -5,7 +5,6 @@ from typing import Any
 from flexjax.cli.demo._demo import quickest
 
 LIMIT = 1e-5
-TITLE = "gradients: compiling and checking"
 
 
 def show(tour: Any) -> None:

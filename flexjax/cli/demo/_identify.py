@@ -3,7 +3,6 @@
 from typing import Any
 
 NAME = "bench-arm"
-TITLE = "identification: stiffness, damping and payload of a flexible joint from a recording"
 
 
 def show(tour: Any) -> None:

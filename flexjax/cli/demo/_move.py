@@ -8,7 +8,6 @@ import numpy as np
 from flexjax.cli.demo._demo import quickest
 
 LESS = 5.0  # times less vibration after the shaped motion
-TITLE = "move: the same motion, shaped"
 
 
 def show(tour: Any) -> None:

@@ -42,17 +42,22 @@ def results(jobs: Sequence[Job]) -> list[Any]:
                 waiting.append(k)
                 return
 
+    def here() -> None:
+        _common.start_jax(0)
+        with _common.report_phases():
+            take(waiting.popleft, lambda function, *arguments: function(*arguments))
+
     if (os.cpu_count() or 1) < 2:
-        take(waiting.popleft, lambda function, *arguments: function(*arguments))
+        here()
         return found
+    context = get_context("spawn")
     with (
-        ProcessPoolExecutor(
-            1, get_context("spawn"), initializer=_common.start_jax, initargs=(0,)
-        ) as other,
+        ProcessPoolExecutor(1, context, initializer=_common.start_jax, initargs=(0,)) as other,
         ThreadPoolExecutor(1) as thread,
     ):
+        # It starts first: importing jax takes both processes a second.
         back = thread.submit(take, waiting.pop, lambda *call: other.submit(*call).result())
-        take(waiting.popleft, lambda function, *arguments: function(*arguments))
+        here()
         back.result()
-        take(waiting.popleft, lambda function, *arguments: function(*arguments))
+        here()  # what a broken process has left
     return found
