@@ -74,9 +74,8 @@ def begin(quick: bool, folder: str) -> Tour:
         "parameters are recovered from recorded data. It ends with a shaped motion beside the "
         "usual one. A line that begins with 'passed' is a check that this run has made."
     )
-    tour = Tour(
-        quick, Path(folder), Report("flexjax: a tour", about), load_robot(_formulations.ROBOT)
-    )
+    robot = load_robot(_formulations.ROBOT)
+    tour = Tour(quick, Path(folder), Report("flexjax: a tour", about), robot)
     joint = robot.tree_joints[0].name
     tour.drive = Drive(joints={joint: Motion(quintic(0.0, 1.2, tour.duration))})
     tour.ts = np.linspace(0.0, tour.duration * 4 / 3, 41 if quick else 121)
