@@ -1,11 +1,14 @@
-"""Packages whose names are imported at first use (PEP 562)."""
+"""Packages whose names are imported at first use (PEP 562). Imports no jax."""
 
 import ast
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+if TYPE_CHECKING:
+    from jaxtyping import Array
 
 
 def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], list[str]]:
@@ -26,3 +29,9 @@ def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], list[s
         return value
 
     return fetch, sorted(modules)
+
+
+def is_traced(x: Any) -> "TypeGuard[Array]":
+    """Whether a value is only known when a compiled program runs."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(x, jax.core.Tracer)

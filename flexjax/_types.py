@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from flexjax._traced import is_traced as is_traced
+from flexjax._lazy import is_traced as is_traced
 
 Scalar = Float[Array, ""]
 ScalarLike = Float[Array, ""] | float  # a float from Python, an array in compiled code

@@ -26,7 +26,6 @@ LAYERS = (
     "_compile",
     "_deferred",
     "_phases",
-    "_traced",
     "_types",
     "_results",
     "_rules",
@@ -218,14 +217,15 @@ def test_the_check_finds_traffic_in_both_directions():
 
 
 def test_folders_are_small():
-    """At most ten files beside `__init__`; PortHamiltonian has thirteen."""
+    """At most ten files beside `__init__`; two formulations have more."""
     sizes = {
         folder.relative_to(PACKAGE).as_posix(): len(files)
         for folder in [PACKAGE, *(p for p in PACKAGE.rglob("*") if p.is_dir())]
         if (files := [p for p in folder.glob("*.py") if p.stem != "__init__"])
     }
     large = {name: n for name, n in sizes.items() if n > 10}
-    assert large == {".": 14, "formulation/port_hamiltonian": 13}, large
+    more = {"formulation/port_hamiltonian": 14, "formulation/transfer_matrix": 11}
+    assert large == {".": 14, **more}, large
 
 
 def test_interfaces_are_narrow():

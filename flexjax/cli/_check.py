@@ -23,7 +23,7 @@ from flexjax._registry import (
     unsupported,
 )
 from flexjax._source import check_options, fields_of, module_of, parameters_of, types_of
-from flexjax.robot._described import PlainRobot, describe_file
+from flexjax.robot.files._described import PlainRobot, describe_file
 from flexjax.robot.files._read import read_robot
 from flexjax.robot.parts._fault import (
     drive_misfit,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flexjax._traced import is_traced
+from flexjax._lazy import is_traced
 
 if TYPE_CHECKING:
     from flexjax.robot import Robot

@@ -17,8 +17,8 @@ from flexjax._source import check_options, fields_of, parameters_of
 from flexjax.cli import _check, main
 from flexjax.cli._common import make_formulation
 from flexjax.cli._main import COMMANDS
-from flexjax.robot._described import describe_file
 from flexjax.robot._examples import example_path
+from flexjax.robot.files._described import describe_file
 from tests._sample import sample_trajectory
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from flexjax._traced import is_traced
+from flexjax._lazy import is_traced
 from flexjax.robot._serial import flexible_joint_refusals
 from flexjax.robot.check._joint import FRICTIONS
 
