@@ -1,6 +1,6 @@
 """What follows from names, types and absent fields. Imports no jax.
 
-The description classes inherit it, and so do the plain objects of :mod:`flexjax.robot.files._described`.
+The description classes inherit it, and so do the plain objects of `robot.files._described`.
 """
 
 from typing import TYPE_CHECKING, Any
