@@ -68,6 +68,12 @@ def test_grid_has_one_dimension_for_every_path():
         run({MASS: [0.1, 0.2]}).grid()
 
 
+def test_a_bar_says_what_the_sweep_does(capsys):
+    run({MASS: [0.1, 0.2, 0.3, 0.15, 0.25, 0.35]}, progress=True)
+    seen = capsys.readouterr().err
+    assert "sweep: tracing" in seen and "sweep: running: 100%" in seen and "6/6" in seen
+
+
 def test_sensitivities_are_the_derivatives():
     result = run({MASS: [0.1, 0.2], LENGTH: [0.05, 0.06]}, outputs="tip", sensitivities=[LENGTH])
     slope = jax.jacfwd(lambda d: alone(0.2, d).tip)(0.06)

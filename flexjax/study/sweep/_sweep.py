@@ -1,5 +1,6 @@
 """sweep: one robot, many parameters."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -15,6 +16,7 @@ import numpy as np
 from tqdm import tqdm
 
 from flexjax._kept import source_hash
+from flexjax._phases import phases
 from flexjax._structure import versions
 from flexjax._types import NumbersLike
 from flexjax.drive import Drive
@@ -222,21 +224,33 @@ def _open(path: Path, work: Work, design: Design, chunk: int | str, devices: lis
 
 
 class _Bar:
-    """A bar with rate, failed runs and remaining time."""
+    """A bar with the phase of the first chunk, rate, failed runs and remaining time."""
 
     def __init__(self, total: int, done: int, shown: bool):
-        self.failed = 0
-        self.bar = tqdm(total=total, initial=done, unit="run", disable=not shown)
+        self.failed, self.running = 0, False
+        self.shown, self.open = shown, contextlib.ExitStack()
+        what = "sweep: tracing"
+        self.bar = tqdm(total=total, initial=done, unit="run", desc=what, disable=not shown)
+
+    def describe(self, phase: str) -> None:
+        self.bar.set_description(f"sweep: {phase}")
 
     def add(self, runs: int, failed: int) -> None:
+        if not self.running:
+            self.running = True
+            self.describe("running")
+            self.bar.unpause()  # the rate is that of the runs, without compilation
         self.failed += failed
         self.bar.set_postfix_str(f"{self.failed} failed" if self.failed else "", refresh=False)
         self.bar.update(runs)
 
     def __enter__(self) -> "_Bar":
+        if self.shown:
+            self.open.enter_context(phases(self.describe))
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self.open.close()
         self.bar.close()
 
 
