@@ -1,5 +1,6 @@
 """fx.jit, fx.grad and fx.value_and_grad, and the settings of fx.configure."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -45,6 +46,31 @@ def test_they_work_under_other_transformations():
         return fx.jit(lambda: cube(x))()  # no tracer among its arguments
 
     assert jax.grad(closed)(2.0) == 12.0
+
+
+def test_python_collects_no_garbage_while_it_traces():
+    """And afterwards again, if it did before; calls in calls and failures included."""
+    seen = []
+
+    def traced(x):
+        seen.append(gc.isenabled())
+        if x.ndim:
+            raise ValueError("a vector")
+        return 2 * x
+
+    inner = fx.jit(traced)
+    outer = fx.jit(lambda x: inner(x) + 1)
+    assert gc.isenabled() and outer(1.0) == 3.0 and gc.isenabled()
+    with pytest.raises(ValueError, match="a vector"):
+        inner(jnp.ones(2))
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        inner(jnp.float32(1.0))
+        assert not gc.isenabled()  # the choice of the program around it
+    finally:
+        gc.enable()
+    assert seen == [False] * 3
 
 
 def test_options_reach_the_compiler(monkeypatch):

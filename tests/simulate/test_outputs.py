@@ -112,3 +112,20 @@ def test_a_trajectory_is_a_pytree_and_a_record(model):
         traj.tips  # noqa: B018
     with pytest.raises(dataclasses.FrozenInstanceError):
         traj.q = traj.q
+
+
+def test_outputs_of_a_finished_run_are_one_program(model):
+    """And no program for every constant in it."""
+    compiled = []
+
+    def listen(event, seconds, **_):
+        if event == "/jax/core/compile/backend_compile_duration":
+            compiled.append(event)
+
+    traj = run(model, stations=np.linspace(0.0, 1.0, 23))
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        jax.block_until_ready(traj.frames)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert len(compiled) == 1
