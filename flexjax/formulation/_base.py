@@ -104,6 +104,8 @@ class AbstractFormulation(eqx.Module):
 
     paper: AbstractClassVar[str]
     deforms: ClassVar[bool] = True  # False where links are rigid bodies
+    # Power of the bend (deflection of a tip over the length) to which tips are right; None: any.
+    bend_power: ClassVar[int | None] = None
 
     @abc.abstractmethod
     def refusals(self, robot: Robot) -> list[str]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import diffrax
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array
 
 from flexjax._types import PieceTime, ScalarLike, Stations
@@ -51,6 +52,21 @@ class ChainModel(AbstractModel):
         if links is not None and (layout.slides or layout.extends):
             sliding_links(links)  # refuses others
         return cls(robot, formulation, layout, chain_parameters(robot, layout), links)
+
+    def tip_bends(self, q: np.ndarray, across: np.ndarray) -> dict[str, float]:
+        """Largest deflection of every elastic link's tip over its length, by its name.
+
+        Arguments:
+            q: coordinates (T, nq) of a run.
+            across: deflections (B, k, m) of the tips per unit of the shape coordinates.
+        """
+        index, layout = self.layout.shape_table()[0][:, : across.shape[2]], self.layout
+        shapes = np.pad(q[:, layout.q_shapes], ((0, 0), (0, 1 + layout.dofs)))[:, index]
+        tips = np.linalg.norm(np.einsum("bkm,tbm->tbk", across, shapes), axis=2)
+        largest = np.nanmax(tips, axis=0, initial=0.0)
+        elastic = [(b, layout.stages[b].link) for b, m in enumerate(layout.shapes) if m]
+        links = self.robot.links
+        return {links[i].name: float(largest[b] / links[i].length) for b, i in elastic}
 
     def term(self, drive: Drive) -> ChainTerm:
         links = self.links

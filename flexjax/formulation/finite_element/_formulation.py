@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from flexjax.formulation._base import AbstractFormulation, check_variant
 from flexjax.formulation._chain_model import ChainModel
+from flexjax.formulation._left_out import coordinates, lacks_shear, large_bending
 from flexjax.formulation.finite_element._integrals import Terms, payload_loads, stacked_numbers
 from flexjax.formulation.finite_element._link import FiniteElementLinks
 from flexjax.formulation.finite_element._refusals import counts, refusals
@@ -53,6 +54,7 @@ class FiniteElement(AbstractFormulation):
     >>> model = fx.FiniteElement(elements=3).bind(fx.load_robot("my-par"))
     """
 
+    bend_power: ClassVar[int | None] = 3
     paper: ClassVar[str] = (
         "C. A. My, D. X. Bien, C. H. Le, M. Packianather, An efficient finite element formulation "
         "of dynamics for a flexible robot with different type of joints, Mechanism and Machine "
@@ -156,7 +158,13 @@ class FiniteElement(AbstractFormulation):
         return ChainModel(robot, self, layout, parameters, links)
 
     def run_warnings(self, model: ChainModel, traj: Any) -> list[str]:
-        return spin_warnings(model, traj)
+        found = spin_warnings(model, traj) + lacks_shear(self, model.robot)
+        links = model.links
+        if isinstance(links, FiniteElementLinks) and not (any(links.through) or any(links.pinned)):
+            across = links.end_functions()[0][:, None]
+            bends = model.tip_bends(coordinates(traj), across)
+            found += large_bending(self, bends)
+        return found
 
 
 def _lend(

@@ -222,8 +222,8 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
             se3.Pose(R, on[:, None] * jnp.stack([x, w], axis=1)), on[:, None, None] * jacobian
         )
 
-    def _end(self, dtype: DTypeLike) -> Station:
-        """The sections at the ends of links of constant length: no traced values."""
+    def end_functions(self) -> np.ndarray:
+        """Values, first and second derivatives (3, B, m) in xi of the functions at the ends."""
         m = self.numbers.a.shape[1]
         f = np.zeros((3, len(self.tables), m + 1))
         x = np.array([[1.0, 1.0, 1.0, 1.0], [0.0, 1.0, 2.0, 3.0], [0.0, 0.0, 2.0, 6.0]])
@@ -232,7 +232,11 @@ class AbstractMeshedLinks(AbstractSlidingLinks):
                 count = table.elements
                 index = np.where(table.index < table.size, table.index, m)[-1]
                 f[:, b, index] += np.array([[1.0], [count], [count**2]]) * (x @ table.powers[-1])
-        f = jnp.asarray(f[:, :, :m], dtype)
+        return f[:, :, :m]
+
+    def _end(self, dtype: DTypeLike) -> Station:
+        """The sections at the ends of links of constant length: no traced values."""
+        f = jnp.asarray(self.end_functions(), dtype)
         one = jnp.ones(len(self.tables), dtype)
         return Station(self.numbers.length, one, one, f[0], f[1], f[2])
 

@@ -14,6 +14,7 @@ from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike, Stations, Velocities
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, check_variant
+from flexjax.formulation._left_out import coordinates, lacks_shear, large_bending
 from flexjax.formulation.moving_beam._carrier import (
     ArmLayout,
     Carrier,
@@ -31,7 +32,7 @@ from flexjax.formulation.moving_beam._observe import outputs
 from flexjax.formulation.moving_beam._paper import Matrices, global_matrices
 from flexjax.formulation.moving_beam._refusals import refusals
 from flexjax.formulation.moving_beam._start import bent_unknowns
-from flexjax.formulation.moving_beam.beam._shapes import Shapes
+from flexjax.formulation.moving_beam.beam._shapes import Shapes, field_rows
 from flexjax.formulation.moving_beam.beam._strain import Term, is_bounded, resolve, table, tables
 from flexjax.mechanism import (
     Energy,
@@ -80,6 +81,7 @@ class MovingBeam(AbstractFormulation):
     >>> model = fx.MovingBeam(elements=5).bind(fx.load_robot("soeffker-telescopic"))
     """
 
+    bend_power: ClassVar[int | None] = 4
     paper: ClassVar[str] = (
         "D. Söffker, Automatic generation of the equations of motion of the moving nonlinear "
         "elastic beam (1998)."
@@ -135,6 +137,19 @@ class MovingBeam(AbstractFormulation):
             "its energy is unbounded below. Trust it for deflections below 0.3 radii of gyration; "
             "near one radius it collapses (Status.energy_collapse). order='consistent' does not."
         ]
+
+    def run_warnings(self, model: "MovingBeamModel", traj: Any) -> list[str]:
+        """Links that bent beyond the fourth order of the energy, and shear."""
+        found, layout = lacks_shear(self, model.robot), model.layout
+        if self._order == "consistent" and not layout.lengths:
+            rest = coordinates(traj)[:, layout.dofs :].reshape(-1, layout.elements, layout.width)
+            rows, node = field_rows(layout.shapes), layout.node
+            ends = [rows[f][len(rows[f]) // 2] - node for f in ("uy", "uz") if f in rows]
+            tips = np.linalg.norm(rest[:, -1, ends], axis=1)
+            link = model.robot.links[layout.tubes[0]]
+            bends = {link.name: float(np.nanmax(tips, initial=0.0) / link.length)}
+            found += large_bending(self, bends)
+        return found
 
     def build(self, robot: Robot) -> "MovingBeamModel":
         layout = self.layout(robot)

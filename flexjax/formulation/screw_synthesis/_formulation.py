@@ -9,6 +9,7 @@ import numpy as np
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, check_variant
 from flexjax.formulation._chain_model import ChainModel
+from flexjax.formulation._left_out import coordinates, lacks_shear, large_bending
 from flexjax.formulation.screw_synthesis._frame import FramedLinks
 from flexjax.formulation.screw_synthesis._integrals import lowest_bending, modal_links
 from flexjax.formulation.screw_synthesis._link import ModalLinks
@@ -53,6 +54,7 @@ class ScrewSynthesis(AbstractFormulation):
     >>> model = fx.ScrewSynthesis(modes=2).bind(fx.load_robot("yaqubi-two-link"))
     """
 
+    bend_power: ClassVar[int | None] = 3
     paper: ClassVar[str] = (
         "S. Yaqubi, J. Mattila, Scalable Screw-Theoretic Synthesis for PDE-Based Dynamic Modeling "
         "of Multibody Flexible Manipulators; with the corrections listed in "
@@ -150,12 +152,17 @@ class ScrewSynthesis(AbstractFormulation):
         return check_well_posed(term, *chain_start(term, 0.0, start))
 
     def run_warnings(self, model: ChainModel, traj: Any) -> list[str]:
-        """Warn of links that rotated so fast that their bending frequency is over 1 % too low.
-
-        Linear strain has no centrifugal stiffening.
+        """Links that bent too far, or that rotated so fast that their bending frequency is over
+        1 % too low: linear strain has no centrifugal stiffening.
         """
-        if self.stiffened or not isinstance(model.links, ModalLinks | FramedLinks):
+        if not isinstance(model.links, ModalLinks | FramedLinks):
             return []
+        if self.stiffened:
+            links = model.links.inner if isinstance(model.links, FramedLinks) else model.links
+            across = np.asarray(links.end.Phi)[:, 1:]
+            bends = model.tip_bends(coordinates(traj), across)
+            shear = lacks_shear(self, model.robot)
+            return shear + large_bending(self, bends)
         speed = np.linalg.norm(np.asarray(traj.velocity)[..., 0, 3:], axis=-1)  # at the bases
         speed = np.nanmax(speed.reshape(-1, speed.shape[-1]), axis=0, initial=0.0)
         found = []

@@ -11,6 +11,7 @@ from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, check_variant, refuse
+from flexjax.formulation._left_out import lacks_shear
 from flexjax.formulation.transfer_matrix._chain import LINEARISATIONS
 from flexjax.formulation.transfer_matrix._layout import Layout, chain_layout, joint_tables
 from flexjax.formulation.transfer_matrix._link import Chain, build_chain
@@ -122,6 +123,9 @@ class TransferMatrix(AbstractFormulation):
                     "robot in space"
                 )
         return faults
+
+    def run_warnings(self, model: AbstractModel, traj: Any) -> list[str]:
+        return lacks_shear(self, model.robot)
 
     def build(self, robot: Robot) -> "TransferMatrixModel":
         segments = self.segments
