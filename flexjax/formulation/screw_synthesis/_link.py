@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PyTree
 from flexjax._types import Scalar, ScalarLike
 from flexjax.mechanism.chain import AbstractLinks, Eta, Mass, MotionPair, Tip, Twists
 from flexjax.numerics.beam import ShapeFunctions
-from flexjax.numerics.linalg import mm, mtv, mv
+from flexjax.numerics.linalg import mm, mtv, mv, transpose
 from flexjax.numerics.screw import se3
 
 LEVI_CIVITA = np.zeros((3, 3, 3))
@@ -83,7 +83,7 @@ class Points(eqx.Module):
     def at(self, eta: Eta) -> tuple[Float[Array, "B k 3"], Float[Array, "B k 3 m"]]:
         """Positions, and their derivatives with respect to the shape."""
         slope = self.along(eta)
-        linear = jnp.sum(self.Phi * eta[:, None, None, :], axis=3)
+        linear = mv(self.Phi, eta[:, None])
         back = 0.5 * jnp.sum(slope * eta[:, None, :], axis=2)
         ahead = jnp.asarray(np.array([1.0, 0.0, 0.0]), eta.dtype)
         r = self.r0 + linear - back[:, :, None] * ahead[None, None]
@@ -91,7 +91,7 @@ class Points(eqx.Module):
 
     def along(self, x: Eta) -> Float[Array, "B k m"]:
         """g x."""
-        return jnp.einsum("bkij,bj->bki", self.g, x)
+        return mv(self.g, x[:, None])
 
 
 def shortening(
@@ -147,22 +147,23 @@ class ModalLinks(AbstractLinks):
         C1, ee = i.C1, i.Mee
         if self.points is None:
             c, V, Q = self._position(eta)
+            angular = jnp.einsum("axy,bxyj->baj", jnp.asarray(LEVI_CIVITA, eta.dtype), V)
         else:
+            # Products and sums, which fuse: a dot is a kernel of its own.
             p = self.points
             r, D = p.at(eta)
-            heavy = p.mass[:, :, None] * r
-            c, Q = jnp.sum(heavy, axis=1), jnp.einsum("bkx,bky->bxy", heavy, r)
-            C1 = jnp.einsum("bk,bkxj->bxj", p.mass, D)
-            V = jnp.einsum("bkx,bkyj->bxyj", heavy, D)
-            along = D[:, :, 0]
-            ee = ee - p.Mxx + jnp.einsum("bki,bkj->bij", p.mass[:, :, None] * along, along)
+            heavy, along = p.mass[:, :, None] * r, D[:, :, 0]
+            c, Q = jnp.sum(heavy, axis=1), mm(transpose(heavy), r)
+            C1 = jnp.sum(p.mass[:, :, None, None] * D, axis=1)
+            lever = jnp.broadcast_to(heavy[:, :, :, None], D.shape)
+            angular = jnp.sum(jnp.cross(lever, D, axis=2), axis=1)
+            ee = ee - p.Mxx + mm(transpose(p.mass[:, :, None] * along), along)
         lever = jax.vmap(se3.skew)(c)
         eye = i.m0[:, None, None] * jnp.eye(3, dtype=eta.dtype)[None]
         top = jnp.concatenate([eye, -lever], axis=2)
         bottom = jnp.concatenate([lever, self._moment(Q)], axis=2)
-        angular = jnp.einsum("axy,bxyj->baj", jnp.asarray(LEVI_CIVITA, eta.dtype), V) + i.JPsi
         zz = jnp.concatenate([top, bottom], axis=1)
-        return Mass(zz, jnp.concatenate([C1, angular], axis=1), ee)
+        return Mass(zz, jnp.concatenate([C1, angular + i.JPsi], axis=1), ee)
 
     def apply(self, mass: Mass, x: Eta) -> Eta:
         return mv(mass.ee, x)
@@ -193,16 +194,13 @@ class ModalLinks(AbstractLinks):
         r, D = p.at(eta)
         u, w = motions.z[:, :, None, :3], motions.z[:, :, None, 3:]
         w = jnp.broadcast_to(w, (2, *r.shape))
-        v = (
-            u
-            + jnp.cross(w, jnp.broadcast_to(r, w.shape))
-            + jnp.einsum("bkxj,ibj->ibkx", D, motions.rate)
-        )
+        rate = motions.rate[:, :, None]
+        v = u + jnp.cross(w, jnp.broadcast_to(r, w.shape)) + mv(D[None], rate)
         # Sums over i combine one motion with the other.
         momentum = p.mass[None, :, :, None] * v[::-1]
         across = jnp.sum(jnp.cross(momentum, w), axis=0)
-        back = jnp.einsum("ibk,bkmn,ibn->bm", momentum[..., 0], p.g, motions.rate)
-        return 0.5 * (jnp.einsum("bkx,bkxj->bj", across, D) - back)
+        back = jnp.sum(momentum[..., :1] * mv(p.g[None], rate), axis=(0, 2))
+        return 0.5 * (jnp.sum(across[..., None] * D, axis=(1, 2)) - back)
 
     def bias(self, eta: Eta, rate: Eta, z: Twists) -> tuple[Twists, Eta]:
         if self.points is not None:
@@ -232,7 +230,7 @@ class ModalLinks(AbstractLinks):
         assert p is not None  # asked only of links with points
         r, D = p.at(eta)
         u, w = z[:, None, :3], z[:, None, 3:]
-        r_rate = jnp.einsum("bkxj,bj->bkx", D, rate)
+        r_rate = mv(D, rate[:, None])
         jolt = -jnp.sum(p.along(rate) * rate[:, None, :], axis=2)
         w = jnp.broadcast_to(w, r.shape)
         acc = jnp.cross(w, u + jnp.cross(w, r) + 2 * r_rate)
@@ -240,7 +238,7 @@ class ModalLinks(AbstractLinks):
         spin = z[:, 3:]
         rotary = jnp.cross(spin, mv(i.J, spin) + mv(i.JPsi, rate))
         moment = jnp.sum(jnp.cross(r, force), axis=1) + rotary
-        shape = jnp.einsum("bkx,bkxj->bj", force, D)
+        shape = jnp.sum(force[..., None] * D, axis=(1, 2))
         return jnp.concatenate([jnp.sum(force, axis=1), moment], axis=1), shape
 
     # --- elasticity
