@@ -26,6 +26,7 @@ class Mutant:
 
     file: str
     line: int
+    column: int
     kind: str
     start: int
     stop: int
@@ -39,7 +40,8 @@ class Mutant:
         return source[: self.start] + self.new + source[self.stop :]
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line} {self.kind}: {_short(self.old)} -> {_short(self.new)}"
+        where = f"{self.file}:{self.line}:{self.column}"
+        return f"{where} {self.kind}: {_short(self.old)} -> {_short(self.new)}"
 
 
 def mutants(file: str, source: str) -> list[Mutant]:
@@ -59,7 +61,9 @@ def mutants(file: str, source: str) -> list[Mutant]:
         text = lambda part: f"({ast.unparse(part)})"
         for kind, new in _faults(node, text):
             old = source[start:stop]
-            found.append(Mutant(file, node.lineno, kind, start, stop, old, new))
+            found.append(
+                Mutant(file, node.lineno, node.col_offset + 1, kind, start, stop, old, new)
+            )
     return sorted(found, key=lambda m: (m.start, m.stop, m.kind, m.new))
 
 

@@ -11,6 +11,8 @@ import traceback
 import warnings
 from pathlib import Path
 
+import jax
+
 from tests.mutation._targets import ROOT, Stage
 
 COPIED = ("flexjax", "tests", "docs", "benchmarks", "experiments", "pyproject.toml", "README.md")
@@ -35,11 +37,12 @@ def copy(to: Path) -> Path:
 
 
 def prepare() -> None:
-    """Import what no fault can be in. Compiled programs are read from the cache, none written."""
-    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(ROOT / ".cache" / "xla"))
-    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "1e9"
+    """Import what no fault can be in. Every compiled program is kept, the smallest too: most of
+    them contain no fault, and the next process reads them."""
     for name in IMPORTED:
         importlib.import_module(name)
+    jax.config.update("jax_compilation_cache_dir", str(ROOT / ".cache" / "mutation"))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def run(tree: Path, stage: Stage, seconds: float) -> tuple[int, str, float]:

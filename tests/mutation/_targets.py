@@ -9,55 +9,92 @@ ROOT = Path(__file__).resolve().parents[2]
 # A stage: test files of `make test`, and the words of their tests that are run (all without).
 Stage = tuple[tuple[str, ...], str]
 
-LINKS = {REGISTRY[name].split(".")[-2]: name for name in REGISTRY}  # folder -> formulation
+# Groups of kernels: the name of each, and how its files begin, the longest of which decides.
+GROUPS = {
+    "screw": "numerics/screw/",
+    "linalg": "numerics/linalg/",
+    "solver": "numerics/solver/",
+    "mechanism": "mechanism/",
+    "mechanism/chain": "mechanism/chain/",
+    **{name: f"formulation/{REGISTRY[name].split('.')[-2]}/" for name in REGISTRY},
+}
 
 SCREW: tuple[str, ...] = ("tests/screw",)
-CHAIN = ("tests/chain", "tests/screw_synthesis/test_equations.py")
-START = ("tests/start/test_start.py", "tests/start/test_shape.py")
-RIGID = ("tests/simulate/test_rigid_arm.py", "tests/simulate/test_quantities.py")
-PORTS = ("tests/port_hamiltonian/test_inertia.py", "tests/port_hamiltonian/test_newton.py")
-ELEMENTS = ("tests/finite_element/test_frequencies.py", "tests/finite_element/test_rotary.py")
-ELEMENTS += ("tests/finite_element/test_stiffening.py", "tests/finite_element/test_lagrange.py")
-BEAM = ("tests/moving_beam/test_generator.py", "tests/moving_beam/test_shapes.py")
-NEWTON = ("tests/solver", "tests/simulate/test_solvers.py", "tests/simulate/test_motion_rates.py")
-PORTS_WIDE = ("tests/port_hamiltonian/test_statics_modes.py", "tests/port_hamiltonian")
-HARDWARE = ("tests/mechanism/test_friction.py", "tests/transfer_matrix/test_limits.py")
+SCREWS = ("tests/port_hamiltonian/test_inertia.py", "tests/screw/test_components_first.py")
+CONDENSE = ("tests/chain/test_condense.py",)
+RIGID = ("tests/simulate/test_rigid_arm.py",)
+SPRINGS = ("tests/mechanism/test_springs.py", "tests/mechanism/test_friction.py")
+PORTS = ("tests/port_hamiltonian/test_elements.py", "tests/port_hamiltonian/test_inertia.py")
+PORTS += ("tests/port_hamiltonian/test_newton.py",)
+PORTS += ("tests/port_hamiltonian/test_without_shear.py",)
+LAWS = ("tests/chain/test_laws.py",)
+DENSE = ("tests/linalg/test_structured.py",)
+ELEMENTS = ("tests/finite_element/test_rotary.py", "tests/finite_element/test_stiffening.py")
+ELEMENTS += ("tests/finite_element/test_kinematics.py",)
+MODES = ("tests/screw_synthesis/test_model.py", "tests/screw_synthesis/test_equations.py")
+BEAM = ("tests/moving_beam/test_arm.py", "tests/moving_beam/test_shapes.py")
+BEAM += ("tests/moving_beam/test_dynamics.py",)
+SEGMENTS = ("tests/transfer_matrix/test_bodies.py", "tests/transfer_matrix/test_segments.py")
+SEGMENTS += ("tests/transfer_matrix/test_elements.py",)
+NEWTON = ("tests/solver", "tests/simulate/test_solvers.py")
+STARTS = ("tests/start/test_shape.py", "tests/start/test_start.py")
 DESCRIBE = ("tests/mechanism/test_describe.py",)
 
 # Paths from flexjax/, the tests of the first stage, and the formulations whose rows of the
 # contract test are the second.
 COVERED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "numerics/screw/_components_first": ((*SCREW, *PORTS), ("PortHamiltonian",)),
-    "numerics/screw/_trig": ((*SCREW, "tests/transfer_matrix/test_segments.py"), ()),
-    "numerics/screw/": ((*SCREW, *START), ("RigidArm", "ScrewSynthesis", "TransferMatrix")),
-    "numerics/linalg/_banded": (ELEMENTS, ("FiniteElement",)),
-    "numerics/linalg/_element_chain": (BEAM, ("MovingBeam",)),
-    "numerics/linalg/_small": (("tests/chain", *ELEMENTS), ("FiniteElement", "ScrewSynthesis")),
-    "numerics/linalg/_krylov": (NEWTON, ("PortHamiltonian", "FiniteElement")),
-    "numerics/linalg/": ((*PORTS, *PORTS_WIDE), ("PortHamiltonian",)),
-    "numerics/solver/_newmark": (NEWTON[1:], ("MovingBeam", "RigidArm")),
-    "numerics/solver/_chain_newmark": (("tests/transfer_matrix/test_time.py",), ()),
-    "numerics/solver/_implicit_midpoint": ((*PORTS, *NEWTON), ("PortHamiltonian",)),
-    "numerics/solver/_discrete_gradient": (NEWTON, ("RigidArm", "FiniteElement")),
-    "numerics/solver/_limits": (("tests/test_transformations.py",), ("PortHamiltonian",)),
-    "numerics/solver/": (NEWTON, ("FiniteElement", "PortHamiltonian")),
+    "numerics/screw/_components_first": (SCREWS, ("PortHamiltonian",)),
+    "numerics/screw/_trig": ((*SCREW, *SEGMENTS), ()),
+    "numerics/screw/": (SCREW, ("RigidArm",)),
+    "numerics/linalg/_banded": (DENSE, ("FiniteElement",)),
+    "numerics/linalg/_element_chain": (DENSE, ("MovingBeam",)),
+    "numerics/linalg/_small": ((*DENSE, *CONDENSE), ("FiniteElement",)),
+    "numerics/linalg/_krylov": (NEWTON[:1], ("FiniteElement",)),
+    "numerics/linalg/": ((*DENSE, *PORTS[2:]), ("PortHamiltonian",)),
+    "numerics/solver/_newmark": (NEWTON[1:], ("RigidArm",)),
+    "numerics/solver/_chain_newmark": ((), ("TransferMatrix",)),
+    "numerics/solver/_implicit_midpoint": (
+        ("tests/solver/test_stages.py",),
+        ("PortHamiltonian",),
+    ),
+    "numerics/solver/_discrete_gradient": (
+        ("tests/solver/test_discrete_gradient.py",),
+        ("RigidArm", "FiniteElement"),
+    ),
+    "numerics/solver/_limits": (("tests/solver/test_limits.py",), ()),
+    "numerics/solver/": (NEWTON, ("RigidArm",)),
     "mechanism/bodies/_describe": (DESCRIBE, ()),
     "mechanism/bodies/_frequencies": (DESCRIBE, ()),
     "mechanism/joints/_bristles": (("tests/mechanism/test_bristles.py",), ()),
-    "mechanism/bodies/_sections": ((*DESCRIBE, *ELEMENTS), ("ScrewSynthesis", "PortHamiltonian")),
-    "mechanism/_start": (START, ("MovingBeam", "FiniteElement")),
-    "mechanism/_snapshot": (RIGID, ("RigidArm",)),
-    "mechanism/joints/_hardware": ((*HARDWARE, *RIGID), ("RigidArm", "PortHamiltonian")),
-    "mechanism/joints/_joint_forces": ((*HARDWARE, *RIGID), ("RigidArm", "ScrewSynthesis")),
-    "mechanism/chain/geometry/_layout": ((*CHAIN, *RIGID), ("RigidArm", "FiniteElement")),
-    "mechanism/chain/": ((*CHAIN, *RIGID, *HARDWARE, *START), ("RigidArm", "FiniteElement")),
-    "mechanism/": ((*RIGID, *HARDWARE, *START), ("RigidArm", "ScrewSynthesis", "PortHamiltonian")),
-    **{f"formulation/{folder}/": ((f"tests/{folder}",), (name,)) for folder, name in LINKS.items()},
+    "mechanism/bodies/_sections": ((*DESCRIBE, *ELEMENTS[:1]), ("ScrewSynthesis",)),
+    "mechanism/_start": (STARTS, ("FiniteElement",)),
+    "mechanism/joints/_hardware": (SPRINGS, ("RigidArm", "FiniteElement")),
+    "mechanism/joints/_joint_forces": (SPRINGS, ("RigidArm", "FiniteElement")),
+    "mechanism/chain/equations/_condense": (CONDENSE, ("FiniteElement",)),
+    "mechanism/chain/": (
+        (
+            "tests/chain/test_roundoff.py",
+            "tests/chain/test_tables.py",
+            *RIGID,
+            "tests/finite_element/test_lagrange.py",
+        ),
+        ("RigidArm", "FiniteElement"),
+    ),
+    "mechanism/": (RIGID, ("RigidArm", "ScrewSynthesis")),
+    "formulation/finite_element/": (
+        (*LAWS, *ELEMENTS, "tests/finite_element/test_lagrange.py"),
+        ("FiniteElement",),
+    ),
+    "formulation/screw_synthesis/": ((*LAWS, *MODES[1:], *MODES[:1]), ("ScrewSynthesis",)),
+    "formulation/moving_beam/": (BEAM, ("MovingBeam",)),
+    "formulation/port_hamiltonian/": (PORTS, ("PortHamiltonian",)),
+    "formulation/transfer_matrix/": (SEGMENTS, ("TransferMatrix",)),
 }
-# After both, whatever runs whole simulations in every formulation.
+# After both, whatever else is in the folder of the formulation, and whole simulations in every one.
 LAST = ("tests/simulate/test_simulate.py", "tests/simulate/test_equilibrium.py")
 LAST += ("tests/simulate/test_linearise.py", "tests/simulate/test_stations.py")
 LAST += ("tests/simulate/test_sensors.py", "tests/simulate/test_motion_rates.py")
+RULES = "(test_energy_balance or test_order or test_runs)"
 
 
 def files() -> list[str]:
@@ -73,13 +110,19 @@ def files() -> list[str]:
     return sorted(names)
 
 
+def group(file: str) -> str:
+    """The group of kernels that a file belongs to."""
+    inside = file.removeprefix("flexjax/")
+    return max((g for g in GROUPS if inside.startswith(GROUPS[g])), key=lambda g: len(GROUPS[g]))
+
+
 def stages(file: str) -> list[Stage]:
-    """The tests that a fault in the file must fail, in the order in which they are run."""
+    """The tests that a fault in the file must fail, in the order in which they are run: its own,
+    rows of the contract, whole simulations. A stage may be empty."""
     inside = file.removeprefix("flexjax/").removesuffix(".py")
     match = max((key for key in COVERED if inside.startswith(key)), key=len)
     first, contracts = COVERED[match]
-    found: list[Stage] = [(first, "")]
-    if contracts:
-        words = " or ".join(f"{name} and quick" for name in contracts)
-        found.append((("tests/test_contract.py",), words))
-    return [*found, (LAST, "")]
+    words = " or ".join(f"{name} and quick and {RULES}" for name in contracts)
+    second = ("tests/test_contract.py",) if contracts else ()
+    folder = (f"tests/{inside.split('/')[1]}",) if inside.startswith("formulation/") else ()
+    return [(first, ""), (second, words), ((*folder, *LAST), "")]
