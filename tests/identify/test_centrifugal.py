@@ -96,7 +96,7 @@ def robot(guess):
 
 
 def coverage(formulation, seeds):
-    """(share of the 95 % intervals that contain the true value, mean relative error)."""
+    """(share of the 95 % intervals that contain the true value, mean relative error, scatter)."""
     model = formulation.bind(robot(TRUE * np.array([1.1, 0.8, 0.9])))
     ts = np.linspace(0.0, END, 301)
     clean = readings(ts)
@@ -109,7 +109,8 @@ def coverage(formulation, seeds):
         low, high = result.intervals(0.95).T
         inside.append((low < TRUE) & (high > TRUE))
         values.append(result.values)
-    return np.mean(inside, axis=0), np.mean(values, axis=0) / TRUE - 1
+    scatter = np.std(values, axis=0, ddof=1) / TRUE
+    return np.mean(inside, axis=0), np.mean(values, axis=0) / TRUE - 1, scatter
 
 
 # Only the strain tells stiffness from payload: 1 % of both together changes it by 0.07 %.
@@ -119,7 +120,7 @@ def coverage(formulation, seeds):
     "formulation", [fx.FiniteElement(elements=8), fx.ScrewSynthesis(modes=5)], ids=str
 )
 def test_a_fast_link_is_not_biased(formulation, record_number):
-    covered, error = coverage(formulation, 50)
+    covered, error, _ = coverage(formulation, 50)
     name = type(formulation).__name__
     for path, share, bias in zip(FREE, covered, error, strict=True):
         print(f"{name}, {path}: coverage {share:.2f}, mean error {bias:+.2e}")
@@ -132,7 +133,12 @@ def test_a_fast_link_is_not_biased(formulation, record_number):
 
 
 @pytest.mark.slow  # what the published form makes of the same data
-def test_the_published_form_is_biased():
-    covered, error = coverage(fx.FiniteElement(elements=8, variant="paper"), 5)
-    print("paper:", covered, error)
-    assert np.all(covered < 0.5)
+def test_the_published_form_is_biased(record_number):
+    """By far more than its estimates scatter. Its misfit counts as noise and makes the intervals
+    so wide (11, 15 and 19 %) that they cover nevertheless."""
+    seeds = 5
+    covered, error, scatter = coverage(fx.FiniteElement(elements=8, variant="paper"), seeds)
+    print("paper:", covered, error, scatter)
+    record_number("published FiniteElement: error of the damping", float(error[1]), 0.1, ">")
+    deviations = float(np.abs(error[1]) / (scatter[1] / np.sqrt(seeds)))
+    record_number("the same, in standard errors of the mean", deviations, 10.0, ">")
