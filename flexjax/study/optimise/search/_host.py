@@ -302,7 +302,9 @@ class Search:
                 if self.fast and not np.array_equal(known, it.x):
                     known, it = np.asarray(it.x), self._curved(it, step)
                     step = proposal(it, low, high)
-                new = values(self.problem, self.ends, setting, it.x + step.d)
+                # From the host, as the first one: results of kept programs are bound to their
+                # device, for which another program would be compiled.
+                new = values(self.problem, self.ends, setting, jnp.asarray(np.array(it.x + step.d)))
                 it = advanced(it, step, new, tolerance)
                 self.count += 1
                 self.note(self._point(it.x, it.at))
