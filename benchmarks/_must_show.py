@@ -206,8 +206,9 @@ def commands(table: Table) -> None:
     """Identification, the demo and refusals as commands, with an empty cache."""
     with tempfile.TemporaryDirectory() as folder:
         env = _clean() | {"XDG_CACHE_HOME": folder}
-        fit = ["identify", "bench-arm", "--free", "joints.*.stiffness", "joints.shoulder.damping"]
-        fit += ["payloads.tool.mass", "--dt", "2.5e-3", "--report", f"{folder}/fit.html"]
+        fit = ["identify", "bench-arm", "--free", "links.*.material.E", "payloads.tool.mass"]
+        fit += ["joints.*.friction.coulomb", "joints.*.friction.bristle", "--dt", "1.25e-3"]
+        fit += ["--formulation", "TransferMatrix:segments=16", "--report", f"{folder}/fit.html"]
         seconds = timed(["-m", "flexjax", *fit], env)[0]
         what = "identify of the shipped bench arm, command to report, cold"
         table.add(what, "76 s (loaded)", "<= 12 s", {"bench-arm": seconds}, 12.0)

@@ -220,7 +220,7 @@ REFUSALS = {
     "missing file": ["simulate", "nothing.toml"],
     "unknown joint": ["simulate", "two-link", "--motion", "wrist=quintic:0:1:1"],
     "option value": ["simulate", "two-link", "--formulation", "PortHamiltonian:elements=0"],
-    "free field": ["identify", "bench-arm", "--free", "joints.shoulder.stifness"],
+    "free field": ["identify", "bench-arm", "--free", "payloads.tool.mas"],
     "unsupported robot": ["simulate", "macchelli-parallelogram", "--formulation", "FiniteElement"],
 }
 

@@ -30,10 +30,12 @@ def main():
             left.plot(t, y, color="black", linewidth=1.0, label="measured")
             left.plot(t, p, color="C1", linestyle="--", label="model")
             left.set_title(f"{role}, {sensor}", loc="left")
-            left.set_ylabel("angle [rad]")
-            right.plot(t, 1e3 * (y - p), color="C0", linewidth=0.9)
+            angle = "angle" in sensor
+            factor, unit = (1e3, "mrad") if angle else (1e6, "um/m")
+            left.set_ylabel("angle [rad]" if angle else "strain [1]")
+            right.plot(t, factor * (y - p), color="C0", linewidth=0.9)
             right.set_title("measured minus model", loc="left")
-            right.set_ylabel("residual [mrad]")
+            right.set_ylabel(f"residual [{unit}]")
         axes[0, 0].legend(ncols=2)
         for axis in axes[-1]:
             axis.set_xlabel("time [s]")

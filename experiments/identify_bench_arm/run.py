@@ -29,9 +29,8 @@ def main():
     parser.parse_args()
     config = tomllib.loads((HERE / "config.toml").read_text())
     robot, training, validation, truth = fx.load_dataset(config["data"])
-    result = fx.identify(
-        fx.RigidArm().bind(robot), training, config["free"], validation=validation, dt=config["dt"]
-    )
+    model = fx.TransferMatrix(segments=config["segments"]).bind(robot)
+    result = fx.identify(model, training, config["free"], validation=validation, dt=config["dt"])
     print(result)
     claims, numbers, arrays = (
         {},

@@ -37,6 +37,10 @@ COMMANDS = {
         "flexjax.cli.study._identify",
         "estimate robot parameters from measured data, with confidence intervals",
     ),
+    "design": (
+        "flexjax.cli._design",
+        "propose an experiment whose recording says much about free parameters, within limits",
+    ),
     "optimise": (
         "flexjax.cli.study._optimise",
         "find a move without vibration, robust over uncertain parameters, within limits",

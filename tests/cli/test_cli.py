@@ -138,11 +138,11 @@ MISTAKES = [
         "expected PATH=LOWER:UPPER",
     ),
     (
-        ["identify", "bench-arm", "--free", "joints.*.stiffness", "--motion", "sholder=a"],
+        ["identify", "bench-arm", "--free", "links.*.material.E", "--motion", "sholder=a"],
         "Did you mean 'shoulder'?",
     ),
     (
-        ["identify", "bench-arm", "--free", "joints.*.stiffness", "--sensor", "tp=a"],
+        ["identify", "bench-arm", "--free", "links.*.material.E", "--sensor", "tp=a"],
         "no such sensor",
     ),
     (["identify", "bench-arm", "--free", "joints.*.stiffness", "--dt", "0"], "positive step"),

@@ -147,6 +147,32 @@ def test_design_prefers_what_excites(model):
     assert found.best.name == "fast, tuned" and "score" in str(found)
 
 
+def test_design_stays_inside_limits_and_writes_the_rig_s_table(model, tmp_path):
+    """Tuned for more, the torque grows up to what the encoder may show, and the rig can read it."""
+    ts = 0.01 * np.arange(61)
+    drive = fx.Drive({"pin": fx.Effort(fx.bspline([0.0, 0.3, -0.2, 0.1, 0.0], 0.6))})
+    options = {"noise": {"motor": 1e-3}, "dt": DT}
+    tune = [f"joints.pin.signal.values.{k}" for k in (1, 2, 3)]
+    free = JOINT_FREE[:1]
+    found = fx.design(
+        model, free, {"spline": drive}, ts, limits={"angle": 0.5}, tune=tune, steps=15, **options
+    )
+    uses = {c.name: c.use for c in found.candidates}
+    assert found.best.name == "spline, tuned" and 0.8 < uses["spline, tuned"] <= 1
+    outside = fx.design(model, free, {"spline": drive}, ts, limits={"angle": 1e-3}, **options)
+    assert outside.best.use > 1 and "% of the limits" in str(outside)
+    with pytest.raises(ValueError, match=r"limits.angle: 0; expected a positive number"):
+        fx.design(model, free, {"spline": drive}, ts, limits={"angle": 0}, **options)
+    found.to_csv(tmp_path / "rig.csv", rate=100.0)
+    lines = (tmp_path / "rig.csv").read_text().splitlines()
+    readings = ["angle [rad]", *np.zeros(len(lines) - 1).astype(str)]
+    rig = "\n".join(f"{a},{b}" for a, b in zip(lines, readings, strict=True))
+    (tmp_path / "rig.csv").write_text(rig)
+    record = fx.Experiment.read(tmp_path / "rig.csv")
+    signal = found.best.drive.joints["pin"].signal
+    np.testing.assert_allclose(record.efforts["pin"], [float(signal(t)) for t in record.ts])
+
+
 def test_posterior(model):
     pytest.importorskip("blackjax")
     data = fx.Modal([float(fx.modes(model).frequencies[0])], sd=0.01)

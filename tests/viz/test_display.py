@@ -148,7 +148,10 @@ RESULTS = {
     "moves": (moves, 1),
     "mpc": (mpc, 3),
     "plan": (plan, 1),
-    "design": (lambda: Design(("a",), (Candidate(*_candidate()),)), 1),
+    "design": (
+        lambda: Design(("a",), (Candidate(*_candidate()),), sample_model().robot, np.zeros(1)),
+        1,
+    ),
     "posterior": (lambda: Posterior(("a", "b"), np.eye(18).reshape(2, 81, 2), 1.0, 0), 2),
     "snapshot": (lambda: sample_trajectory()[-1], 1),
 }

@@ -6,20 +6,19 @@ NAME = "bench-arm"
 
 
 def show(tour: Any) -> None:
-    from flexjax.formulation import RigidArm
+    from flexjax.formulation import TransferMatrix
     from flexjax.study.identify import identify, load_dataset
     from flexjax.viz import plot
 
     robot, training, validation, truth = load_dataset(NAME)
-    result = identify(
-        RigidArm().bind(robot), training, list(truth), validation=validation, dt=2.5e-3
-    )
+    model = TransferMatrix(segments=16).bind(robot)
+    result = identify(model, training, list(truth), validation=validation, dt=1.25e-3)
     report = tour.report.heading("Identification from data")
     report.text(
         "Gradients make it cheap to estimate robot parameters from measurements. This recording of "
-        "another arm (a rigid link on a flexible joint) was simulated with 2 % noise, so the true "
-        f"parameters are known: {training}. The fit starts from the guesses in the robot file and "
-        "must recover the true parameters."
+        "another arm, a flexible link whose gear sticks (LuGre friction), was simulated by another "
+        f"code, Exudyn, with 2 % noise. So the true parameters are known: {training}. The fit "
+        "starts from the guesses in the robot file and must recover the true parameters."
     )
     low_high = result.intervals(0.99)
     rows = [

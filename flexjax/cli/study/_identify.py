@@ -12,11 +12,13 @@ The unit of a column is in its header, e.g. "tip [mm]", or in --unit.
 
 Examples:
 
-  flexjax identify bench-arm --free 'joints.*.stiffness' --dt 2.5e-3 --report out.html
-  flexjax identify arm.toml run.csv --free joints.shoulder.stiffness=20:80 payloads.tool.mass \
-    --validate run2.csv --dt 2.5e-3 --save new.toml
-  flexjax identify arm.toml other.csv --time t_s --current shoulder=i --sensor link-angle=th \
-    --unit i=mA th=deg --free payloads.tool.mass --dt 2.5e-3
+  flexjax identify bench-arm --free 'links.*.material.E' --formulation TransferMatrix:segments=16 \
+    --dt 1.25e-3 --report out.html
+  flexjax identify arm.toml run.csv --free links.link.material.E=5e10:9e10 payloads.tool.mass \
+    --validate run2.csv --formulation TransferMatrix:segments=16 --dt 1.25e-3 --save new.toml
+  flexjax identify arm.toml other.csv --time t_s --current shoulder=i --sensor shoulder-angle=th \
+    --unit i=mA th=deg --free payloads.tool.mass --formulation TransferMatrix:segments=16 \
+    --dt 1.25e-3
   flexjax identify li-zhang-single-link-printed --frequencies 6.05 --free links.link.material.E \
     --formulation TransferMatrix --report E.html
 """
@@ -83,7 +85,7 @@ class Args:
     report: str = ""
     """path of a report with tables and figures (.html)"""
     save: str = ""
-    """path of a robot file with the estimates (.toml)"""
+    """path of a robot file with the estimates, and their uncertainty as comments (.toml)"""
     progress: bool = sys.stderr.isatty()
     """show phases (tracing, compiling, running) and a progress bar"""
     json: bool = False
@@ -102,7 +104,6 @@ def run(args: Args):
         raise ValueError(f"band: {args.band}; expected two frequencies, e.g. --band 0.5 20.")
     free_parameters = _check_names(args)
     _common.start_jax()
-    from flexjax.robot import save_robot
     from flexjax.study.free import Free
     from flexjax.study.identify import Experiment, identify
 
@@ -135,7 +136,7 @@ def run(args: Args):
 
         written.append(str(identification_report(result).save(args.report)))
     if args.save:
-        written.append(str(save_robot(result.robot, args.save)))
+        written.append(str(result.save(args.save)))
     data_out = _result_data(robot.name, name, result) | {"files": written}
     return "\n".join([*lines, *(f"wrote {path}" for path in written)]), data_out, 0
 

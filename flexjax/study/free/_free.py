@@ -42,6 +42,8 @@ class Free:
         tie: "value" makes all parameters of the path equal, "factor" keeps their ratios.
         start: initial value of the search (default: the robot's own).
         scale: typical change of a parameter that starts at zero.
+        each: a parameter of the drive (``drive....``) has its own value in each experiment, such
+            as an unknown constant load. Validation data keep the value of their drive.
 
     >>> import flexjax as fx
     >>> fx.Free("links.*.material.E", bounds=(6e10, 8e10), tie="value").tie
@@ -55,6 +57,7 @@ class Free:
     tie: str | None = None
     start: float | None = None
     scale: float | None = None
+    each: bool = False
 
 
 FreeLike = str | Free | Sequence[str | Free] | Mapping[str, Free | Bounds]
@@ -194,7 +197,7 @@ def parameters(
         found = [
             f
             for path in ([item.path] if isinstance(item.path, str) else item.path)
-            for f in _found(path, robot, drives, starts, labels)
+            for f in _found(path, item.each, robot, drives, starts, labels)
         ]
         rows += (
             [_row(item, [one], sizes) for one in found]
@@ -247,11 +250,23 @@ def as_free(item: Any) -> Free:
     )
 
 
-def _found(path: str, robot: Robot, drives: list[Drive], starts: list[Start], labels: list[str]):
+def _found(
+    path: str,
+    each: bool,
+    robot: Robot,
+    drives: list[Drive],
+    starts: list[Start],
+    labels: list[str],
+):
     """(name, unit, rule, value, Target) of every component of every leaf of a path."""
     root, _, rest = path.partition(".")
     if root == "drive":
-        return _found_in_drives(path, rest, drives, labels)
+        return _found_in_drives(path, rest, each, drives, labels)
+    if each:
+        raise ValueError(
+            f"free {path!r}: each is for parameters of the drive; expected a path that begins with "
+            "'drive.'. Leave each out."
+        )
     if root == "start":
         return _found_in_starts(rest, robot, starts, labels)
     units = paths(robot)
@@ -266,7 +281,7 @@ def _found(path: str, robot: Robot, drives: list[Drive], starts: list[Start], la
     return out
 
 
-def _found_in_drives(path: str, rest: str, drives: list[Drive], labels: list[str]):
+def _found_in_drives(path: str, rest: str, each: bool, drives: list[Drive], labels: list[str]):
     every = [[f for leaf in find_leaves(d, rest) for f in leaf.components()] for d in drives]
     for e, other in enumerate(every):
         if [f.path for f in other] != [f.path for f in every[0]]:
@@ -275,10 +290,18 @@ def _found_in_drives(path: str, rest: str, drives: list[Drive], labels: list[str
                 "expected the same parameters in the drive of every experiment. Name those that "
                 "all drives have."
             )
-    target = lambda f: Target("drive", f.steps, f.index, None, 1.0)
+    if not each:
+        every = every[:1]
     return [
-        (f"drive.{f.path}", "", "finite", float(f.part), target(f))
-        for f in (every[0] if every else [])
+        (
+            f"drive.{f.path}" + (f" of {labels[e]}" if each and len(labels) > 1 else ""),
+            "",
+            "finite",
+            float(f.part),
+            Target("drive", f.steps, f.index, e if each else None, 1.0),
+        )
+        for e, found in enumerate(every)
+        for f in found
     ]
 
 

@@ -14,7 +14,7 @@ from flexjax.study.identify._leave_out import leave_one_out
 from flexjax.study.identify._result import Identification
 from flexjax.study.identify.baselines import _n4sid
 from flexjax.study.identify.baselines._arx import Pair, fit_arx, free_run_fit
-from flexjax.study.identify.fit._unknown_start import of_starts
+from flexjax.study.identify.fit._unknown_start import of_recordings
 from flexjax.study.identify.records._experiment import INPUTS, Experiment
 from flexjax.study.identify.uncertainty._statistics import whiteness
 
@@ -215,7 +215,7 @@ def _row_of(name: str, result: Identification, left_out: dict[str, float]) -> Ro
         for s, y in c.data.sensors.items()
     }
     steps = {c.data.name: float(np.mean(np.diff(c.data.ts))) for c in result.training}
-    count = int(np.sum(~of_starts(result.problem.parameters)))
+    count = int(np.sum(~of_recordings(result.problem.parameters)))
     aic, bic = _criteria(list(errors.values()), count)
     return Row(
         name,

@@ -20,14 +20,24 @@ from flexjax.formulation import AbstractModel
 from flexjax.study.free import FreeLike, Parameters
 from flexjax.study.identify._result import Comparison, Identification
 from flexjax.study.identify.fit import _fit
-from flexjax.study.identify.fit._ar import coloured, noise_model, refuse_ar, same_colour
+from flexjax.study.identify.fit._ar import (
+    noise_model,
+    noise_of,
+    refuse_ar,
+    same_noise,
+    white,
+    with_noise,
+)
 from flexjax.study.identify.fit._batch import solve_batch
 from flexjax.study.identify.fit._problem import Measured, Problem, build, measure_data
 from flexjax.study.identify.fit._unknown_start import ROOTS
 from flexjax.study.identify.fit._validate import predict_validation
+from flexjax.study.identify.noise._reml import NoiseModel
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
+from flexjax.study.identify.records._unknown_motion import of_motions
 from flexjax.study.identify.uncertainty._statistics import (
+    effective_size,
     noise_factors,
     precision,
     robust_covariance,
@@ -81,9 +91,9 @@ def identify(
         batch: experiments drawn at random in each step of an optax optimiser.
         reweight: rounds that estimate the noise of each sensor, if there are several and
             neither ``Experiment.noise`` nor the robot's ``noise`` gives it.
-        ar: order of an autoregression of each sensor's noise, estimated with the parameters. Then
-            the intervals hold where the noise is not white. A model error that resembles the effect
-            of a parameter remains one.
+        ar: order of an autoregression of each sensor's noise, estimated with the parameters by
+            restricted maximum likelihood. Then the intervals hold where the noise is not white. A
+            model error that resembles the effect of a parameter remains one.
         seed: of all random draws.
         progress: show a progress bar.
         checkpoint: a file name ending in .npz that stores the best estimate so far; a later
@@ -110,7 +120,7 @@ def identify(
     measured, known = measure_data(problem, data, band=band)
     if ar:
         refuse_ar(ar, data, band, method)
-        measured = coloured(problem, measured, [], ar)
+        measured = white(problem, measured, ar)
     if not np.any(rows_of(problem, measured).channel >= 0):
         raise ValueError(
             "experiments: no measured sample is left; expected at least one reading "
@@ -126,16 +136,20 @@ def identify(
         fit = run(measured, z0, history=history, grow=starts == 1 and not history)
         _refuse_failed_starts(problem, data, fit)
         measured, fit = _reweighted(run, problem, data, measured, known, fit, band, reweight)
+        noise = None
         for _ in range(COLOURS if ar else 0):
-            before, measured = measured, coloured(problem, measured, fit.predicted[0], ar)
-            if same_colour(before, measured):
+            noise = noise_of(problem, measured, fit.z, ar, known)
+            new = with_noise(problem, measured, noise)
+            if same_noise(measured, new):
                 break
+            measured = new
             again = run(measured, fit.z, history=fit.history, grow=False)
             fit = again._replace(evaluations=fit.evaluations + again.evaluations)
-            measured, fit = _reweighted(run, problem, data, measured, known, fit, band, 1)
         if bar is not None:
             bar.finish(fit.status)
-    return _finish(model, data, checks, problem, checked, measured, known, fit, finals, band, begin)
+    return _finish(
+        model, data, checks, problem, checked, measured, known, fit, finals, noise, begin
+    )
 
 
 def _refuse_failed_starts(problem: Problem, data: list[Data], fit: _fit.Fit) -> None:
@@ -183,8 +197,10 @@ def _reweighted(
     sizes = {s: _weight_size(problem, measured, s) for s in rows.names}
     noise = dict.fromkeys(rows.names, 1.0)
     unknown = sum(not k for k in known.values())
-    for _ in range(rounds if unknown > 1 and fit.status == "converged" else 0):
-        factors = noise_factors(fit.residual, rows, problem.parameters.size)
+    # Measured motions have a known noise, beside which that of the sensors has a weight.
+    relative = unknown > 1 or (unknown == 1 and of_motions(problem.parameters).any())
+    for _ in range(rounds if relative and fit.status == "converged" else 0):
+        factors = noise_factors(fit.residual, rows, effective_size(fit.jacobian, rows))
         # Rounding is no noise.
         new = {s: noise[s] * (1.0 if known[s] else max(factors[s], 1e-7)) for s in rows.names}
         if all(f < 1e-6 for f in factors.values()) or all(
@@ -312,14 +328,14 @@ def _finish(
     known: dict[str, bool],
     fit: _fit.Fit,
     finals: np.ndarray | None,
-    band: tuple[float, float] | None,
+    colour: NoiseModel | None,
     begin: float,
 ) -> Identification:
     par = problem.parameters
     z = jnp.asarray(fit.z)
     r, J = fit.residual, fit.jacobian
     rows = rows_of(problem, measured)
-    factors = noise_factors(r, rows, par.size)
+    factors = noise_factors(r, rows, effective_size(J, rows))
     noise = {
         s: _weight_size(problem, measured, s) * (1.0 if known[s] else factors[s])
         for s in rows.names
@@ -330,7 +346,7 @@ def _finish(
     J[rows.channel == -2] = 0.0
     values, slope = (np.asarray(x) for x in _values_and_slopes(par, z))
     sizes = np.where(np.abs(values) > 0, np.abs(values), np.asarray(par.scale))
-    known_rows = precision(J, rows.channel >= 0, sizes / slope)
+    known_rows = precision(J, rows.channel >= 0, sizes / slope, of_motions(par))
     robust = robust_covariance(J, r, rows, known_rows.covariance)
     fitted = model.rebind(par.place(model.robot, "robot", jnp.asarray(values)))
     outer = np.outer(slope, slope)
@@ -360,6 +376,7 @@ def _finish(
         evaluations=fit.evaluations,
         seconds=time.perf_counter() - begin,
         samples=int((rows.channel >= 0).sum()),
+        freedom=None if colour is None else colour.freedom,
         noise_known=all(known.values()),
         starts=finals,
         problem=problem,

@@ -9,7 +9,7 @@ import numpy as np
 from flexjax.study.identify._result import Identification
 from flexjax.study.identify.fit import _fit
 from flexjax.study.identify.fit._problem import Group, Measured
-from flexjax.study.identify.fit._unknown_start import of_starts
+from flexjax.study.identify.fit._unknown_start import of_recordings
 from flexjax.study.identify.records._data import Modal
 from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.records._unknown_start import UnknownStart
@@ -33,7 +33,7 @@ def leave_one_out(
         zero = np.zeros(len(result.z))
         fit = _fit.levenberg_marquardt(problem, others, zero, moving=every, **options)
         if isinstance(left.start, UnknownStart):
-            own = of_starts(problem.parameters) & np.array(
+            own = of_recordings(problem.parameters) & np.array(
                 [any(t.experiment == k for t in row) for row in problem.parameters.targets]
             )
             first = _weighted(result, k, left.start.samples, 0)

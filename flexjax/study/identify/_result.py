@@ -1,15 +1,20 @@
 """Results of an identification: estimates, their uncertainty, fits."""
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import stdtrit
 
+from flexjax._files import write_whole
 from flexjax._html import block, curves
 from flexjax.formulation import AbstractModel
+from flexjax.robot import robot_to_toml
 from flexjax.study.identify.records._experiment import Experiment
+from flexjax.study.identify.records._unknown_motion import PREFIX
 from flexjax.study.identify.uncertainty._bootstrap import Bootstrap, repeat
 from flexjax.study.identify.uncertainty._statistics import Whiteness, fit_percent, whiteness
 
@@ -102,10 +107,16 @@ class Identification:
     z_covariance: np.ndarray
     z_robust: np.ndarray
     ar: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    freedom: np.ndarray | None = None  # of the variance of each estimate, with ``ar``
 
     @property
     def robot(self):
         return self.model.robot
+
+    @property
+    def _own(self) -> list[str]:
+        """Names of the parameters, without the unknowns of measured motions."""
+        return [n for n in self.names if not n.startswith(PREFIX)]
 
     @property
     def estimates(self) -> dict[str, float]:
@@ -132,7 +143,9 @@ class Identification:
         """
         if not 0 < level < 1:
             raise ValueError(f"level: {level}; expected a share such as 0.95.")
-        free = np.inf if self.noise_known else max(1, self.samples - len(self.names))
+        free = np.inf if self.noise_known else max(1, self.samples - len(self._own))
+        if self.freedom is not None and not robust:
+            free = np.minimum(free, self.freedom)
         q = stdtrit(free, 0.5 + level / 2)
         half = q * np.sqrt(np.diag(self.z_robust if robust else self.z_covariance))
         values = self.problem.parameters.values
@@ -165,6 +178,27 @@ class Identification:
             max_steps=max_steps,
         )
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the robot with the estimates, and their uncertainty as comments.
+
+        Arguments:
+            path: path of a robot file; :func:`flexjax.load_robot` reads it.
+
+        Returns:
+            The path.
+        """
+        fitted = f"{', '.join(c.data.name for c in self.training)}; status: {self.status}"
+        lines = ["Estimates of fx.identify, with standard errors and 95 % intervals", fitted]
+        columns = (self.values, self.standard_errors, self.intervals())
+        for n, u, v, se, (lo, hi) in zip(self.names, self.units, *columns, strict=True):
+            if n in self._own:
+                lines.append(f"{n} = {v:.8g} +- {se:.2g} {u}, in [{lo:.6g}, {hi:.6g}]")
+        if not self.white:
+            lines.append("The residuals are not white: the intervals are too narrow.")
+        comment = "".join(f"# {' '.join(line.split())}\n" for line in lines)
+        content = (comment + robot_to_toml(self.robot)).encode("utf-8")
+        return write_whole(path, lambda part: part.write_bytes(content))
+
     @property
     def unseen(self) -> list[str]:
         """Combinations of parameters that the data do not determine, as sentences."""
@@ -192,7 +226,7 @@ class Identification:
         return [
             n
             for n, se, size in zip(self.names, self.standard_errors, self.sizes, strict=True)
-            if not se < UNSEEN * size
+            if n in self._own and not se < UNSEEN * size
         ]
 
     @property
@@ -201,7 +235,7 @@ class Identification:
         return all(w.white for c in self.training for w in c.whiteness.values())
 
     def __str__(self) -> str:
-        width = max(len(n) for n in self.names)
+        width = max(len(n) for n in self._own)
         formulation = type(self.model.formulation).__name__
         lines = [
             f"identification of {self.robot.name} ({formulation}): {self.status} after "
@@ -211,8 +245,12 @@ class Identification:
         ]
         columns = (self.start, self.values, self.standard_errors, self.intervals())
         for n, u, a, v, se, (lo, hi) in zip(self.names, self.units, *columns, strict=True):
+            if n.startswith(PREFIX):
+                continue
             interval = f"[{lo:.6g}, {hi:.6g}]"
             lines.append(f"{n:<{width}}  {a:11.5g}  {v:13.7g}  {se:10.2g}  {interval:>25}  {u}")
+        if len(self._own) < len(self.names):
+            lines.append(f"and {len(self.names) - len(self._own)} values of measured motions")
         lines += self._fit_lines()
         lines += [
             f"noise of {s}: autoregression {', '.join(f'{x:.3g}' for x in a)}"

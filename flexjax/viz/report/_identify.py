@@ -24,7 +24,8 @@ def identification_report(result: Identification, notes: tuple[str, ...] = ()) -
 
     >>> import flexjax as fx
     >>> arm, training, validation, truth = fx.load_dataset("bench-arm")
-    >>> result = fx.identify(fx.RigidArm().bind(arm), training, list(truth), dt=2.5e-3)
+    >>> model = fx.TransferMatrix(segments=16).bind(arm)
+    >>> result = fx.identify(model, training, list(truth), dt=1.25e-3)
     >>> fx.identification_report(result).save("fit.html").name
     'fit.html'
     """

@@ -19,11 +19,17 @@ from flexjax.formulation import AbstractModel, Start
 from flexjax.robot import Robot
 from flexjax.simulate import equilibrium, simulate
 from flexjax.study.free import FreeLike, Parameters, as_free, listed, parameters
-from flexjax.study.identify.fit._colour import Colour
 from flexjax.study.identify.fit._readings import readings, stations_for
-from flexjax.study.identify.fit._unknown_start import FreeStart, free_start, of_starts, start_rows
+from flexjax.study.identify.fit._unknown_start import (
+    FreeStart,
+    free_start,
+    of_recordings,
+    start_rows,
+)
+from flexjax.study.identify.noise._colour import Colour
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
+from flexjax.study.identify.records._unknown_motion import motion_rows, with_unknown_motions
 
 FAILED = 1e6  # residual of a sample that the simulation did not reach
 
@@ -98,7 +104,7 @@ class Problem(eqx.Module):
         k: int,
     ) -> Drive:
         """The drive of a group's k-th experiment with free parameters and torque constants."""
-        drive = self.parameters.place(group.drives[k], "drive", values)
+        drive = self.parameters.place(group.drives[k], "drive", values, group.members[k])
         for joint in group.currents:
             constant = model.robot.joints[model.robot.joint_index(joint)].torque_constant
             factor = lambda d, joint=joint: d.joints[joint].signal.factor
@@ -296,7 +302,7 @@ def build(
             + "\n".join(f"  - {f}" for f in faults)
         )
     dtype = robot.gravity.dtype
-    drives = [e.full_drive(robot) for e in experiments]
+    drives = [with_unknown_motions(e, e.full_drive(robot)) for e in experiments]
     for drive in drives:
         drive.check(robot)
     starts = [e.full_start(robot) for e in experiments]
@@ -306,11 +312,12 @@ def build(
     rows = start_rows(starts, experiments)
     _refuse_two_starts(free, rows)
     if like is not None:
-        like = like.among(~of_starts(like), rows)
+        like = like.among(~of_recordings(like), rows)
     else:
         sizes = {
             f"sensors.{name}.offset": _size(v) for e in experiments for name, v in e.sensors.items()
         }
+        rows = [*rows, *motion_rows(experiments, drives)]
         own, labels = [e.drive for e in experiments], [e.name for e in experiments]
         like = parameters(free, robot, own, given, labels, sizes, rows)
         _refuse_recorded(like, experiments)

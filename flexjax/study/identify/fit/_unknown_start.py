@@ -137,10 +137,12 @@ def start_rows(
     return rows
 
 
-def of_starts(par: Parameters) -> np.ndarray:
-    """Mask of the parameters that belong to free starts of experiments."""
+def of_recordings(par: Parameters) -> np.ndarray:
+    """Mask of the parameters that a recording has for itself: its free start, its motions, and
+    parameters of its drive."""
     return np.array([any(_free(t) for t in targets) for targets in par.targets], bool)
 
 
 def _free(target: Target) -> bool:
-    return target.root == "start" and target.steps[0] in ROOTS
+    own = target.root == "drive" and target.experiment is not None
+    return own or target.root == "start" and target.steps[0] in ROOTS

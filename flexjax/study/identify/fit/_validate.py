@@ -14,7 +14,7 @@ from flexjax.study.identify.fit._problem import (
     evaluate,
     measure_data,
 )
-from flexjax.study.identify.fit._unknown_start import of_starts
+from flexjax.study.identify.fit._unknown_start import of_recordings
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.records._unknown_start import UnknownStart
@@ -26,9 +26,9 @@ def predict_validation(
     checked: Problem, checks: Sequence[Data], problem: Problem, measured: Measured, z: np.ndarray
 ) -> tuple[Any, Any]:
     """Predictions of ``checks`` at the parameters ``z`` that fit ``problem`` to ``measured``."""
-    own = of_starts(checked.parameters)
+    own = of_recordings(checked.parameters)
     there = np.zeros(checked.parameters.size)
-    there[~own] = np.asarray(z)[~of_starts(problem.parameters)]
+    there[~own] = np.asarray(z)[~of_recordings(problem.parameters)]
     if not own.any():
         data = measure_data(checked, checks)[0]
         data = eqx.tree_at(lambda m: m.colour, data, measured.colour, is_leaf=lambda x: x is None)

@@ -1,4 +1,4 @@
-"""Data sets that ship with flexjax: simulated recordings with noise."""
+"""Data sets that ship with flexjax: recordings simulated by another code, with noise."""
 
 import difflib
 from typing import NamedTuple
@@ -11,8 +11,9 @@ from flexjax.study.identify.records._experiment import Experiment
 # (experiments/identify_bench_arm/make_data.py).
 TRUTH = {
     "bench-arm": {
-        "joints.shoulder.stiffness": 38.0,
-        "joints.shoulder.damping": 0.062,
+        "links.link.material.E": 66e9,
+        "joints.shoulder.friction.coulomb": 0.2,
+        "joints.shoulder.friction.bristle": 12.0,
         "payloads.tool.mass": 0.31,
     }
 }

@@ -47,6 +47,9 @@ class Experiment:
         start: :class:`Start`, a dict of joint coordinates, "rest" for the equilibrium under the
             inputs at the first time, or :class:`UnknownStart` for a start that the readings show.
         noise: standard deviations of sensors, where known.
+        motion_noise: standard deviations of recorded motions, by joint. Then the motion itself is
+            estimated, and the recording is a measurement of it. Without it, noise of the motion
+            makes estimates wrong and their intervals too narrow.
         hold: course of efforts and currents between samples: "cubic", "linear" or "zero".
         name: label in results.
         kinds: what the units of sensors measure, where they were given.
@@ -65,6 +68,7 @@ class Experiment:
     drive: Drive = dataclasses.field(default_factory=Drive)
     start: Any = None
     noise: dict[str, float] = dataclasses.field(default_factory=dict)
+    motion_noise: dict[str, float] = dataclasses.field(default_factory=dict)
     hold: Hold = "cubic"
     name: str = "experiment"
     kinds: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -126,8 +130,15 @@ class Experiment:
             if k not in self.sensors
         ]
         faults += [
-            f"noise.{k}: {v}; expected a positive number."
-            for k, v in self.noise.items()
+            f"motion_noise.{k}: no motion of it is recorded; expected one of "
+            f"{', '.join(self.motions) or 'motions, of which there are none'}."
+            for k in self.motion_noise
+            if k not in self.motions
+        ]
+        faults += [
+            f"{field}.{k}: {v}; expected a positive number."
+            for field in ("noise", "motion_noise")
+            for k, v in getattr(self, field).items()
             if not v > 0
         ]
         known = isinstance(self.start, dict | Start | UnknownStart)
@@ -171,7 +182,7 @@ class Experiment:
             offset: added to all times [s].
             fill: longest gap of an input that is interpolated [s].
             name: label in results (default: the name of the file).
-            others: drive, start, noise, hold.
+            others: drive, start, noise, motion_noise, hold.
 
         Returns:
             The experiment.

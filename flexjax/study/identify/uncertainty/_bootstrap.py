@@ -70,6 +70,16 @@ def repeat(
         size = np.where(sd > 0, sd, 0.01 * np.asarray(jnp.std(y, axis=(0, 1, 2))))
         weights.append((measured.weights[k] > 0) / size[None, None, :])
     data = eqx.tree_at(lambda m: (m.values, m.weights), measured, (tuple(values), tuple(weights)))
+    return fitted(problem, data, truth, level=level, max_steps=max_steps)
+
+
+def fitted(
+    problem: Problem, data: Measured, truth: np.ndarray, *, level: float, max_steps: int = 30
+) -> Bootstrap:
+    """Fit many recordings at once, each from z = 0; ``data.values`` have a leading axis.
+
+    ``truth``: z (n, p) of every recording.
+    """
     z0 = jnp.zeros_like(jnp.asarray(truth))
     fits = solve_batch(problem, data, z0, max_steps, over_data=True)
     zs, r, J = (np.asarray(x) for x in fits)
@@ -77,7 +87,7 @@ def repeat(
     half = np.empty_like(zs)
     quantile = stdtrit(r.shape[1] - 2 * zs.shape[1], 0.5 + level / 2)
     one = np.ones(problem.parameters.size)
-    for i in range(n):
+    for i in range(len(zs)):
         factors = noise_factors(r[i], rows, zs.shape[1])
         scale = row_scale(rows, factors)
         covariance = precision(J[i] * scale[:, None], rows.channel >= 0, one).covariance

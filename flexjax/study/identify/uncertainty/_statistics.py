@@ -57,7 +57,19 @@ def rows_of(problem: Problem, measured: Measured) -> Rows:
     )
 
 
-def noise_factors(r: np.ndarray, rows: Rows, p: int) -> dict[str, float]:
+def effective_size(J: np.ndarray, rows: Rows) -> float:
+    """Number of parameters that the data determine, and not priors."""
+    data = J[rows.channel >= 0]
+    return float(np.trace(np.linalg.pinv(J.T @ J, hermitian=True) @ (data.T @ data)))
+
+
+def beside(J: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Columns of ``J`` that are not ``others`` (a mask), without what those can explain."""
+    known = np.linalg.lstsq(J[:, others], J[:, ~others], rcond=None)[0]
+    return J[:, ~others] - J[:, others] @ known
+
+
+def noise_factors(r: np.ndarray, rows: Rows, p: float) -> dict[str, float]:
     """RMS of each channel's weighted residuals, corrected for the number of parameters."""
     total = int((rows.channel >= 0).sum())
     factors = {}
@@ -83,11 +95,25 @@ class Precision(NamedTuple):
     directions: np.ndarray  # columns: the combinations of relative changes that belong to them
 
 
-def precision(J: np.ndarray, data_rows: np.ndarray, relative: np.ndarray) -> Precision:
+def precision(
+    J: np.ndarray,
+    data_rows: np.ndarray,
+    relative: np.ndarray,
+    motions: np.ndarray | None = None,
+) -> Precision:
     """Covariance of z and singular values, from ``J`` w.r.t. z in units of the noise.
 
-    ``relative``: the change of z that is a relative change of one.
+    ``relative``: the change of z that is a relative change of one. ``motions``: mask of unknowns of
+    measured motions, which have no relative change.
     """
+    if motions is not None and motions.any():
+        covariance = precision(J, data_rows, relative).covariance
+        rest = ~motions
+        reduced = beside(J, motions) * relative[rest]
+        _, own, directions = np.linalg.svd(reduced, full_matrices=False)
+        every = np.zeros((len(motions), len(own)))
+        every[rest] = directions.T
+        return Precision(covariance, own, every)
     p = J.shape[1]
     _, s, vt = np.linalg.svd(J, full_matrices=False)
     floor = np.finfo(float).eps * max(J.shape) * (s[0] if len(s) and s[0] > 0 else 1.0)

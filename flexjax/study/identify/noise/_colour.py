@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 
 class Colour(eqx.Module):
@@ -44,31 +44,40 @@ class Colour(eqx.Module):
         self, error: Float[Array, "E T S"], weight: Float[Array, "E T S"]
     ) -> Float[Array, "E T S"]:
         """The weighted ``error`` less its prediction from the samples before it."""
-        valid, sensors = weight > 0, jnp.arange(error.shape[2])[None, None]
-        length, present, past = jnp.zeros(error.shape, jnp.int32), jnp.ones_like(valid), []
-        for back in range(1, self.order + 1):
-            shift = lambda x, back=back: jnp.pad(x, ((0, 0), (back, 0), (0, 0)))[:, :-back]
-            present = present & shift(valid)
-            length = length + present
-            past.append(shift(error))
-        known = self.coefficients[sensors, length]
+        past = [_shifted(error, back) for back in range(1, self.order + 1)]
+        known = self.coefficients[jnp.arange(error.shape[2])[None, None], self._length(weight)]
         predicted = jnp.sum(known * jnp.stack(past, -1), axis=-1)
-        return jnp.where(valid, (error - predicted) * self.gains[sensors, length], 0.0)
+        return jnp.where(weight > 0, (error - predicted) * self.gain_of(weight), 0.0)
+
+    def gain_of(self, weight: Float[Array, "E T S"]) -> Float[Array, "E T S"]:
+        """One over the standard deviation of what is left of every sample."""
+        return self.gains[jnp.arange(weight.shape[2])[None, None], self._length(weight)]
+
+    def _length(self, weight: Float[Array, "E T S"]) -> Int[Array, "E T S"]:
+        """Number of samples before each one, without a gap, that predict it."""
+        valid = weight > 0
+        length, present = jnp.zeros(weight.shape, jnp.int32), jnp.ones_like(valid)
+        for back in range(1, self.order + 1):
+            present = present & _shifted(valid, back)
+            length = length + present
+        return length
 
 
-def colour_of(reflections: Sequence[np.ndarray], dtype) -> Colour:
-    """From the reflection coefficients (p,) of every sensor: Levinson's recursion."""
-    tables, gains = [], []
-    for own in reflections:
-        p = len(own)
-        table, variance = np.zeros((p + 1, p)), np.ones(p + 1)
-        for m, k in enumerate(own):
-            table[m + 1, :m] = table[m, :m] - k * table[m, :m][::-1]
-            table[m + 1, m] = k
-            variance[m + 1] = variance[m] * (1 - k**2)
-        tables.append(table)
-        gains.append(1 / np.sqrt(variance))
-    return Colour(jnp.asarray(np.stack(tables), dtype), jnp.asarray(np.stack(gains), dtype))
+def _shifted(x: Array, back: int) -> Array:
+    return jnp.pad(x, ((0, 0), (back, 0), (0, 0)))[:, :-back]
+
+
+def colour_of(reflections: Float[Array, "S p"]) -> Colour:
+    """From the reflection coefficients of every sensor: Levinson's recursion."""
+    reflections = jnp.asarray(reflections)
+    order, zero = reflections.shape[1], jnp.zeros_like(reflections)
+    table, variance = [zero], [jnp.ones_like(reflections[:, 0])]
+    for m in range(order):
+        k, last = reflections[:, m], table[-1]
+        new = last.at[:, :m].add(-k[:, None] * last[:, :m][:, ::-1])
+        table.append(new.at[:, m].set(k))
+        variance.append(variance[-1] * (1 - k**2))
+    return Colour(jnp.stack(table, axis=1), 1 / jnp.sqrt(jnp.stack(variance, axis=1)))
 
 
 def reflections_of(series: Sequence[np.ndarray], order: int) -> np.ndarray:

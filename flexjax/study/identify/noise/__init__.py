@@ -1,0 +1,1 @@
+"""Noise of sensors that is not white: autoregressions, and how well data determine them."""
