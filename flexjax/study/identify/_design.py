@@ -180,7 +180,7 @@ def _problem(
     measured = measure_data(problem, [blank])[0]
     # A sensor that is only limited gives no information.
     recorded = jnp.asarray([s not in watched for s in problem.groups[0].sensors])
-    weights = (measured.weights[0] * recorded,)
+    weights = (measured.weights[0] * recorded[None, None],)
     return problem, eqx.tree_at(lambda m: m.weights, measured, weights)
 
 
@@ -234,7 +234,7 @@ def _tuned(
         """Minus the score, and of every limited sensor the norm of its readings over the limit."""
         drive = tuning.place(base, "drive", tuning.values(z))
         info, run = _information(problem, measured, drive)
-        peaks = jnp.sum(jnp.abs(run[:, limited] / sizes[limited]) ** POWER, axis=0)
+        peaks = jnp.sum(jnp.abs(run[:, limited] / sizes[None, limited]) ** POWER, axis=0)
         worth = -jnp.linalg.slogdet(info)[1]
         return jnp.concatenate([worth[None], (1e-30 + peaks) ** (1 / POWER)])
 

@@ -106,7 +106,7 @@ def with_noise(problem: Problem, measured: Measured, noise: NoiseModel) -> Measu
     """The data weighted by the sizes of the noise, with its autoregressions."""
     names, dtype = rows_of(problem, measured).names, problem.parameters.start.dtype
     index = [np.array([names.index(s) for s in g.sensors]) for g in problem.groups]
-    weights = [w / noise.sizes[i] for w, i in zip(measured.weights, index, strict=True)]
+    weights = [w / noise.sizes[None, None, i] for w, i in zip(measured.weights, index, strict=True)]
     others = [
         w / noise.sizes[names.index(d.name)]
         for w, d in zip(measured.other_weights, problem.others, strict=True)

@@ -58,8 +58,10 @@ def _whitened(data: Linear, theta: Float[Array, " k"], channels: int, order: int
         index = np.array(own)
         colour = colour_of(reflections[index])
         white = jax.vmap(lambda x, c=colour, w=weight: c.whitened(x, w), -1, -1)(run)
-        rows.append((white / sizes[index][:, None]).reshape(-1, white.shape[-1]))
-        spread = jnp.where(weight > 0, jnp.log(sizes[index] / colour.gain_of(weight)), 0.0)
+        rows.append((white / sizes[None, None, index, None]).reshape(-1, white.shape[-1]))
+        spread = jnp.where(
+            weight > 0, jnp.log(sizes[None, None, index] / colour.gain_of(weight)), 0.0
+        )
         logdet = logdet + 2 * jnp.sum(spread)
     if len(data.channel):
         rows.append(data.others / sizes[np.array(data.channel)][:, None])
