@@ -39,7 +39,7 @@ def robot():
     link = fx.Link(
         "link",
         0.5,
-        section=fx.Rectangle(0.003, 0.03),
+        section=fx.Rectangle(width=0.03, height=0.003),
         material=fx.Material(E=70e9, nu=0.33, rho=2700.0),
         damping=fx.Damping(strain_rate=3e-3),
     )

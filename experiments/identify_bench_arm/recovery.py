@@ -27,9 +27,9 @@ from flexjax.study.identify.fit._problem import build, measure_data
 from flexjax.study.identify.uncertainty._bootstrap import Bootstrap, fitted
 
 FORMULATIONS = {
-    "TransferMatrix": fx.TransferMatrix(segments=20),
+    "TransferMatrix": fx.TransferMatrix(segments=16),
     "FiniteElement": fx.FiniteElement(elements=4),
-    "PortHamiltonian": fx.PortHamiltonian(elements=20),
+    "PortHamiltonian": fx.PortHamiltonian(elements=16),
 }
 NOMINAL = {
     "links.link.material.E": 70e9,
@@ -52,7 +52,7 @@ def robot() -> fx.Robot:
     link = fx.Link(
         "link",
         0.5,
-        section=fx.Rectangle(0.003, 0.03),
+        section=fx.Rectangle(width=0.03, height=0.003),
         material=fx.Material(E=NOMINAL["links.link.material.E"], nu=0.33, rho=2700.0),
         damping=fx.Damping(strain_rate=3e-3),
     )
