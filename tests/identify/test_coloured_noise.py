@@ -10,9 +10,9 @@ from scipy.signal import lfilter
 from scipy.special import stdtrit
 
 import flexjax as fx
-from flexjax.study.identify.fit._ar import refuse_ar
 from flexjax.study.identify.noise._colour import colour_of, reflections_of
 from flexjax.study.identify.noise._reml import Linear, restricted_likelihood
+from flexjax.study.identify.uncertainty._ar import refuse_ar
 from tests.identify.cases import JOINT_FREE, filled, joint_arm, joint_record
 
 A = np.array([1.2, -0.5])  # of r_t = 1.2 r_(t-1) - 0.5 r_(t-2) + e_t

@@ -1,5 +1,7 @@
 """Derivatives of readings with respect to every parameter of sensors, gravity and mounting."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,7 +34,6 @@ def robot() -> fx.Robot:
         delay=SENSOR["delay"],
         drift=SENSOR["drift"],
         skew=SENSOR["skew"],
-        quantum=1e-4,
         lowpass=fx.Lowpass(SENSOR["lowpass.frequency"], SENSOR["lowpass.zeta"]),
         crosstalk=(fx.Crosstalk("motor", SENSOR["crosstalk.0.gain"]),),
     )
@@ -76,17 +77,20 @@ def test_of_every_parameter_of_a_sensor():
     traj = fx.simulate(fx.RigidArm().bind(robot()), drive, TS, dt=0.01)
 
     def readings(x, quantum=None):
-        new = robot().replace("sensors.angle.quantum", quantum)
+        first, other = robot().sensors
+        steps = dataclasses.replace(first, quantum=quantum)
+        new = dataclasses.replace(robot(), sensors=(steps, other))
         for name, value in zip(SENSOR, x, strict=True):
             new = new.replace(f"sensors.angle.{name}", value)
         return fx.measure(traj, new)["angle"]
 
     x = np.array(list(SENSOR.values()))
-    fine = 1e-12  # rounds to nothing that differences could see
-    slopes_agree(lambda x: readings(x, fine), x, rtol=1e-4)
+    slopes_agree(readings, x, rtol=1e-4)
     # The derivative passes the rounding.
-    coarse = jax.jacfwd(lambda x: readings(x, 0.05))(jnp.asarray(x))
-    np.testing.assert_allclose(coarse, jax.jacfwd(lambda x: readings(x, fine))(jnp.asarray(x)))
+    coarse, exact = (
+        jax.jit(jax.jacfwd(lambda x, q=q: readings(x, q)))(jnp.asarray(x)) for q in (0.05, None)
+    )
+    np.testing.assert_allclose(coarse, exact, atol=1e-12)
 
 
 def test_of_gravity_and_mounting():

@@ -20,14 +20,6 @@ from flexjax.formulation import AbstractModel
 from flexjax.study.free import FreeLike, Parameters
 from flexjax.study.identify._result import Comparison, Identification
 from flexjax.study.identify.fit import _fit
-from flexjax.study.identify.fit._ar import (
-    noise_model,
-    noise_of,
-    refuse_ar,
-    same_noise,
-    white,
-    with_noise,
-)
 from flexjax.study.identify.fit._batch import solve_batch
 from flexjax.study.identify.fit._problem import Measured, Problem, build, measure_data
 from flexjax.study.identify.fit._unknown_start import ROOTS
@@ -36,6 +28,14 @@ from flexjax.study.identify.noise._reml import NoiseModel
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
 from flexjax.study.identify.records._unknown_motion import of_motions
+from flexjax.study.identify.uncertainty._ar import (
+    noise_model,
+    noise_of,
+    refuse_ar,
+    same_noise,
+    white,
+    with_noise,
+)
 from flexjax.study.identify.uncertainty._statistics import (
     effective_size,
     noise_factors,

@@ -29,7 +29,11 @@ from flexjax.study.identify.fit._unknown_start import (
 from flexjax.study.identify.noise._colour import Colour
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
-from flexjax.study.identify.records._unknown_motion import motion_rows, with_unknown_motions
+from flexjax.study.identify.records._unknown_motion import (
+    motion_rows,
+    unstretched,
+    with_unknown_motions,
+)
 
 FAILED = 1e6  # residual of a sample that the simulation did not reach
 
@@ -152,7 +156,10 @@ class Problem(eqx.Module):
 
         def inputs(k):
             start = self.parameters.place(group.starts[k], "start", values, group.members[k])
-            return self.drive_of(model, values, group, k), start
+            drive = self.drive_of(model, values, group, k)
+            if isinstance(start, Start):
+                start = unstretched(start, drive, group.ts[k][0])
+            return drive, start
 
         each = [inputs(k) for k in range(len(group.members))]
         if len(each) == 1:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive, Motion
 from flexjax.drive.signal import AbstractSignal, BSpline
+from flexjax.formulation import Start
 from flexjax.study.free import Parameters, Target
 from flexjax.study.identify.records._experiment import Experiment
 
@@ -79,6 +80,15 @@ def with_unknown_motions(experiment: Experiment, drive: Drive) -> Drive:
         for joint, sd in experiment.motion_noise.items()
     }
     return Drive({**drive.joints, **new}, drive.loads, drive.base) if new else drive
+
+
+def unstretched(start: Start, drive: Drive, t0: ScalarLike) -> Start:
+    """The start with flexible joints where their unknown motions begin."""
+    joints, rates = dict(start.joints), dict(start.rates)
+    for name, act in drive.joints.items():
+        if name in joints and isinstance(act, Motion) and isinstance(act.signal, UnknownMotion):
+            joints[name], rates[name], _ = act.signal.evaluate(t0)
+    return Start(joints, rates, start.motors, start.links)
 
 
 def motion_rows(experiments: Sequence[Experiment], drives: Sequence[Drive]) -> list[dict]:
