@@ -20,7 +20,8 @@
 # assumptions: the material of a table, a tool that was not weighed, and guesses of the friction.
 # What do two recordings of 3 s say about them?
 #
-# **Answer.** ANSWER
+# **Answer.** Young's modulus of the link is 66.1 GPa, 0.2 % from the truth, and the mass of the tool
+# 0.309 kg, 0.4 % from it. The friction is known to 0.3 %, the stiffness of its bristles to 0.7 %.
 #
 # The recordings ship with flexjax. Another code, Exudyn, simulated them with other parameters and
 # 2 % noise, so the true values are known.

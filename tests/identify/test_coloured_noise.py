@@ -72,6 +72,7 @@ def test_data_without_equal_steps_are_refused():
         refuse_ar(1, [even], (0.0, 5.0), "lm")
 
 
+@pytest.mark.slow
 def test_restricted_likelihood_covers_a_slow_parameter(record_number):
     """A trend in 201 samples with a correlation of 0.9: some ten independent ones.
 

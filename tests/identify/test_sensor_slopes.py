@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import flexjax as fx
 from tests.identify.cases import joint_arm
@@ -93,6 +94,7 @@ def test_of_every_parameter_of_a_sensor():
     np.testing.assert_allclose(coarse, exact, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_of_gravity_and_mounting():
     drive = fx.Drive({"pin": fx.Motion(fx.quintic(0.0, 0.6, 0.5))})
     bound = fx.RigidArm()

@@ -86,6 +86,7 @@ def test_intervals_hold_where_the_motion_has_noise(clean, record_number):
     record_number("coverage with the noise of the motion ignored", np.min(inside[False]), 0.7)
 
 
+@pytest.mark.slow
 def test_the_table_shows_the_parameters_only(clean):
     result = estimated(clean, 0, True)
     text = str(result)
