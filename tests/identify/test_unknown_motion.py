@@ -9,7 +9,7 @@ import pytest
 
 import flexjax as fx
 from flexjax.study.identify._result import Identification
-from flexjax.study.identify.records._unknown_motion import unknown_motion
+from flexjax.study.identify.noise._unknown_motion import unknown_motion
 from tests.identify.cases import joint_arm, tones
 
 FREE = ["joints.pin.stiffness", "joints.pin.damping", "payloads.load.mass"]

@@ -25,9 +25,9 @@ from flexjax.study.identify.fit._problem import Measured, Problem, build, measur
 from flexjax.study.identify.fit._unknown_start import ROOTS
 from flexjax.study.identify.fit._validate import predict_validation
 from flexjax.study.identify.noise._reml import NoiseModel
+from flexjax.study.identify.noise._unknown_motion import of_motions
 from flexjax.study.identify.records._data import Data
 from flexjax.study.identify.records._experiment import Experiment
-from flexjax.study.identify.records._unknown_motion import of_motions
 from flexjax.study.identify.uncertainty._ar import (
     noise_model,
     noise_of,

@@ -13,8 +13,8 @@ from flexjax._files import write_whole
 from flexjax._html import block, curves
 from flexjax.formulation import AbstractModel
 from flexjax.robot import robot_to_toml
+from flexjax.study.identify.noise._unknown_motion import PREFIX
 from flexjax.study.identify.records._experiment import Experiment
-from flexjax.study.identify.records._unknown_motion import PREFIX
 from flexjax.study.identify.uncertainty._bootstrap import Bootstrap, repeat
 from flexjax.study.identify.uncertainty._statistics import Whiteness, fit_percent, whiteness
 

@@ -27,13 +27,13 @@ from flexjax.study.identify.fit._unknown_start import (
     start_rows,
 )
 from flexjax.study.identify.noise._colour import Colour
-from flexjax.study.identify.records._data import Data
-from flexjax.study.identify.records._experiment import Experiment
-from flexjax.study.identify.records._unknown_motion import (
+from flexjax.study.identify.noise._unknown_motion import (
     motion_rows,
     unstretched,
     with_unknown_motions,
 )
+from flexjax.study.identify.records._data import Data
+from flexjax.study.identify.records._experiment import Experiment
 
 FAILED = 1e6  # residual of a sample that the simulation did not reach
 

@@ -1,1 +1,1 @@
-"""Noise of sensors that is not white: autoregressions, and how well data determine them."""
+"""Noise that is not white, and noise of measured motions, as parameters of a fit."""
