@@ -27,7 +27,7 @@ import identify_tools as tools
 import flexjax as fx
 from flexjax.study.identify.baselines._arx import fit_arx
 from flexjax.study.identify.fit._problem import build
-from flexjax.study.identify.fit._unknown_start import of_starts
+from flexjax.study.identify.fit._unknown_start import of_recordings
 from flexjax.study.identify.fit._validate import predict_validation
 from flexjax.study.identify.uncertainty._statistics import fit_percent
 
@@ -79,8 +79,8 @@ def removed_effects(result, check: list) -> dict[str, dict[str, float]]:
     def fits(z, from_rest=False):
         if from_rest:
             at = np.zeros(checked.parameters.size)
-            own = of_starts(checked.parameters)
-            at[~own] = z[~of_starts(problem.parameters)]
+            own = of_recordings(checked.parameters)
+            at[~own] = z[~of_recordings(problem.parameters)]
             predicted = checked.predict(jnp.asarray(at))
         else:
             predicted = predict_validation(checked, check, problem, result.measured, z)
