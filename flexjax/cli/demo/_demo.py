@@ -17,7 +17,7 @@ from flexjax.cli.demo import _formulations, _share
 # Parts of the tour after the formulations, in order: modules with `show(tour)`, and titles.
 PARTS = {
     "flexjax.cli.demo._gradients": "gradients: compiling and checking",
-    "flexjax.cli.demo._identify": "identification: a flexible link and its sticking gear, from a recording",
+    "flexjax.cli.demo._identify": "identification: a flexible link with a sticking gear",
     "flexjax.cli.demo._move": "move: the same motion, shaped",
 }
 # The flexible formulation that compiles fastest.
