@@ -27,7 +27,7 @@ from flexjax.study.identify.fit._problem import build, measure_data
 from flexjax.study.identify.uncertainty._bootstrap import Bootstrap, fitted
 
 FORMULATIONS = {
-    "TransferMatrix": fx.TransferMatrix(segments=16),
+    "TransferMatrix": fx.TransferMatrix(segments=24),
     "FiniteElement": fx.FiniteElement(elements=4),
     "PortHamiltonian": fx.PortHamiltonian(elements=16),
 }
@@ -38,7 +38,7 @@ NOMINAL = {
     "joints.pin.friction.coulomb": 0.15,
 }
 SENSORS = {"motor-angle": "motor", "link-angle": "angle", "gauge": "strain"}  # in Exudyn
-TS, DT, NOISE, SPREAD = 0.01 * np.arange(151), 1.25e-3, 0.02, 0.15
+TS, DT, NOISE, SPREAD = 0.01 * np.arange(151), 5e-4, 0.02, 0.15
 FRICTION_SPEED = 0.2  # rad/s
 
 
