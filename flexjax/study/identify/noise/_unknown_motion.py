@@ -96,8 +96,9 @@ def motion_rows(experiments: Sequence[Experiment], drives: Sequence[Drive]) -> l
     rows = []
     for e, (experiment, drive) in enumerate(zip(experiments, drives, strict=True)):
         for joint in experiment.motion_noise:
-            signal = drive.joints[joint].signal
-            assert isinstance(signal, UnknownMotion)  # made above
+            motion = drive.joints[joint]
+            assert isinstance(motion, Motion) and isinstance(motion.signal, UnknownMotion)
+            signal = motion.signal
             for i in range(len(signal.unknown)):
                 steps = ("joints", joint, "signal", "unknown")
                 rows.append(
