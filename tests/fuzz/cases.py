@@ -6,7 +6,7 @@ import gc
 import time
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,12 +16,11 @@ import numpy as np
 import flexjax as fx
 from flexjax.robot import find_leaves
 from tests.fuzz import nonsense
-from tests.fuzz.judge import Run, disagreement, judge
+from tests.fuzz.judge import Run, Verdict, disagreement, judge
 from tests.fuzz.robots import FORMULATIONS, Case, Dice, structure
 
-BLOCK = 80  # cases of one structure
-SANE, WILD, BROKEN = 28, 8, 6  # its runs; the rest is nonsense
-BESIDE = 5  # of five structures, one is compared with another formulation
+BLOCK = 100  # cases of one structure
+SANE, WILD, BROKEN = 48, 12, 8  # its runs; the rest is nonsense
 TRACED = 3  # of three structures, one is run as users do; the others as one traced function
 
 
@@ -35,10 +34,21 @@ class Result:
     kind: str
     detail: str
     seconds: float
+    apart: float | None = None  # from another formulation, over what is allowed
+    share: float | None = None  # the same, over the motion
 
     @property
     def failed(self) -> bool:
         return self.kind.startswith("wrong")
+
+
+class End(NamedTuple):
+    """Kind and detail of a result, and the distance from another formulation."""
+
+    kind: str
+    detail: str = ""
+    apart: float | None = None
+    share: float | None = None
 
 
 class Block:
@@ -67,22 +77,33 @@ class Block:
 
     @functools.cached_property
     def other(self) -> Case | None:
-        """The same case in another formulation, for some of the blocks, if one supports it."""
+        """The same case in another formulation, if one supports it; rigid links stay rigid."""
+        case, mine = self.case, self.case.formulation
+        if getattr(mine, "mass", 1.0) < 1.0:  # lumped masses: another inertia of a rigid link
+            return None
+        robot = case.robot if mine.deforms else rigid(case.robot)
         options = (
             fx.TransferMatrix(segments=6),
+            fx.RigidArm(),
             fx.PortHamiltonian(elements=6),
             fx.ScrewSynthesis(modes=2),
-            fx.RigidArm(),
+            fx.FiniteElement(elements=3),
+            fx.MovingBeam(elements=3),
         )
-        case = self.case
         for method in options:
-            same = type(method) is type(case.formulation) or method.deforms != (
-                any(x.elastic for x in case.robot.links) and case.formulation.deforms
-            )
-            refused = method.refusals(case.robot) or method.drive_refusals(case.robot, case.drive)
-            if self.number % BESIDE == 1 and not (same or refused):
-                return dataclasses.replace(case, formulation=method, solver=None)
+            bends = any(x.elastic for x in robot.links)
+            same = type(method) is type(mine) or (bends and not method.deforms)
+            refused = method.refusals(robot) or method.drive_refusals(robot, case.drive)
+            if not (same or refused):
+                return dataclasses.replace(case, formulation=method, solver=None, robot=robot)
         return None
+
+    @property
+    def whole(self) -> bool:
+        """Whether the formulation of the block leaves no terms out."""
+        mine = self.case.formulation
+        left = [getattr(mine, "variant", ""), getattr(mine, "rotary", None)]
+        return "paper" not in left and False not in [*left, getattr(mine, "stiffening", None)]
 
     def beside(self, case: Case, halvings: int) -> Run | None:
         """A run in the other formulation; None if it is not compared, or ends with a status."""
@@ -90,7 +111,8 @@ class Block:
             return None
         if self._beside is None:
             self._beside = _program(self.other)
-        given = (case.robot, case.drive, case.start, jnp.asarray(case.times(halvings)))
+        robot = case.robot if self.case.formulation.deforms else rigid(case.robot)
+        given = (robot, case.drive, case.start, jnp.asarray(case.times(halvings)))
         run = Run.of(self._beside(*given))
         return run if run.status == fx.Status.ok else None
 
@@ -101,6 +123,12 @@ class Block:
             self._program = _program(case)
         given = (case.robot, case.drive, case.start, jnp.asarray(case.times(halvings)))
         return Run.of(self._program(*given))
+
+
+def rigid(robot: fx.Robot) -> fx.Robot:
+    """The robot with rigid links, as a rigid arm sees it."""
+    links = [dataclasses.replace(x, rigid=True, damping=None) for x in robot.links]
+    return dataclasses.replace(robot, links=links)
 
 
 def _program(case: Case) -> Any:
@@ -195,28 +223,20 @@ def results(seed: int, numbers: list[int]) -> Iterator[Result]:
 
 
 def result(block: Block, index: int) -> Result:
-    group = (
-        "sane"
-        if index < SANE
-        else "wild"
-        if index < SANE + WILD
-        else "broken"
-        if index < SANE + WILD + BROKEN
-        else "nonsense"
-    )
-    begun = time.perf_counter()
+    bounds = ((SANE, "sane"), (SANE + WILD, "wild"), (SANE + WILD + BROKEN, "broken"))
+    group = next((name for bound, name in bounds if index < bound), "nonsense")
+    begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             end = _refusal(block, index) if group == "nonsense" else _run(block, index, group)
-            kind, detail = end
         except Exception as error:  # every other exception is a failure of the contract
-            kind, detail = f"wrong: {type(error).__name__}", str(error)[:600]
-    case = block.number * BLOCK + index
-    return Result(case, group, block.name, kind, detail, time.perf_counter() - begun)
+            end = End(f"wrong: {type(error).__name__}", str(error)[:600])
+    case, seconds = block.number * BLOCK + index, time.process_time() - begun
+    return Result(case, group, block.name, end.kind, end.detail, seconds, end.apart, end.share)
 
 
-def _run(block: Block, index: int, group: str) -> tuple[str, str]:
+def _run(block: Block, index: int, group: str) -> End:
     case = structure(block.seed, block.number, (block.seed, block.number, index, 7))
     d = Dice((block.seed, block.number, index, 11), (block.seed, block.number, index, 13))
     note = ""
@@ -230,28 +250,34 @@ def _run(block: Block, index: int, group: str) -> tuple[str, str]:
     except ValueError as error:
         lacks = nonsense.fault_of(error, r"\w")
         if lacks:
-            return "wrong: a refusal", f"{note} {lacks}"
+            return End("wrong: a refusal", f"{note} {lacks}")
         if group == "sane":
-            return "wrong: a sane case is refused", str(error)
-        return "refused", note
+            return End("wrong: a sane case is refused", str(error))
+        return End("refused", note)
     if verdict.kind in ("right", "coarse") and group == "sane":
-        other = block.beside(case, verdict.halvings)
-        if other is not None and verdict.halvings < 6:
-            apart = disagreement(block.run(case, verdict.halvings), other)
-            name = type(block.other.formulation).__name__
-            note += f"beside {name}: {apart:.2g}"
-            if not apart < 1:
-                return "wrong: formulations disagree", f"{note} {verdict.detail}"
-            return f"{verdict.kind}, as {name}", f"{note} {verdict.detail}"
+        return _compared(block, case, verdict)
     if group == "broken" and not verdict.kind.startswith("status"):
-        return "wrong: a broken parameter passes", f"{note} {verdict}"
-    return verdict.kind, f"{note} {verdict.detail}"
+        return End("wrong: a broken parameter passes", f"{note} {verdict}")
+    return End(verdict.kind, f"{note} {verdict.detail}")
 
 
-def _refusal(block: Block, index: int) -> tuple[str, str]:
+def _compared(block: Block, case: Case, verdict: Verdict) -> End:
+    """The verdict, after the same run in another formulation if there is one."""
+    k = verdict.halvings
+    if (two := block.beside(case, k)) is None or (fine := block.beside(case, k + 1)) is None:
+        return End(verdict.kind, verdict.detail)
+    mine = block.run(case, k), block.run(case, k + 1)
+    apart, share = disagreement(mine, (two, fine), block.whole)
+    name = type(block.other.formulation).__name__ if block.other else ""
+    note = f"beside {name}: {apart:.2g} of what is allowed, {share:.1g} of the motion"
+    kind = verdict.kind if apart < 1 else "wrong: formulations disagree"
+    return End(kind, f"{note} {verdict.detail}", apart, share)
+
+
+def _refusal(block: Block, index: int) -> End:
     names = list(nonsense.NONSENSE)
-    each = BLOCK - SANE - WILD - BROKEN
-    name = names[(block.number * each + index - (BLOCK - each)) % len(names)]
+    first = SANE + WILD + BROKEN
+    name = names[(block.number * (BLOCK - first) + index - first) % len(names)]
     field, thunk = nonsense.NONSENSE[name]
     shape = (block.seed, block.number, index, 17)
     model = block.model
@@ -259,8 +285,8 @@ def _refusal(block: Block, index: int) -> tuple[str, str]:
         with nonsense.no_tracing():
             made = thunk(Dice(shape, (*shape, 1)), block.case, model)
     except nonsense.Accepted:
-        return "wrong: nonsense is accepted", name
+        return End("wrong: nonsense is accepted", name)
     except nonsense.REFUSALS as error:
         lacks = nonsense.fault_of(error, field)
-        return ("wrong: a refusal", f"{name}: {lacks}") if lacks else ("refused", name)
-    return "wrong: nonsense is accepted", f"{name}: {type(made).__name__}"
+        return End("wrong: a refusal", f"{name}: {lacks}") if lacks else End("refused", name)
+    return End("wrong: nonsense is accepted", f"{name}: {type(made).__name__}")

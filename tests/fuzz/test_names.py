@@ -1,12 +1,19 @@
 """Names of robots, links, joints and sensors in pages, figures and tables."""
 
+import ast
 import csv
+import html
+import re
+from pathlib import Path
 
 import markupsafe
+import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax._html import bars, block, curves
 from flexjax.robot import robot_from_dict
+from flexjax.study.sweep._store import create_store, open_store
 from flexjax.viz import Report, animate, plot
 from tests.fuzz.loaders import trajectory
 
@@ -52,3 +59,52 @@ def test_names_are_escaped_in_pages_and_safe_in_files(tmp_path, name):
         "run.png",
     }
     assert not (tmp_path.parent / "up").exists()
+
+
+@pytest.mark.parametrize("name", [*NAMES, "a/b", "run", "zarr.json", ".", "x" * 300])
+def test_outputs_of_a_sweep_may_have_any_name(tmp_path, name):
+    """A name with a slash was written into a group that no reader looked at."""
+    store = create_store(tmp_path / "store", {}, (2, 2), np.arange(6), np.ones((6, 1)), ["x"])
+    rows = {name: np.ones((2, 3)), "status": np.zeros(2, "i4")}
+    store.declare(rows, lambda name, count: ("axis",) * count)
+    for k in range(3):
+        store.write(k, rows)
+    again = open_store(tmp_path / "store", {}, 6)
+    assert again is not None and set(again.arrays()) == {name, "status"}
+    assert not again.missing() and (again.arrays()[name][:] == 1.0).all()
+    assert [p.name for p in tmp_path.iterdir()] == ["store"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_escaped_in_notebooks(name):
+    """What `_repr_html_` of every result is made of."""
+    two = {name: [0.0, 1.0], f"{name} b": [1.0, 0.0]}
+    parts = [block(name), curves([0.0, 1.0], two, name, name), bars({name: 1.0}, name)]
+    run = named_run(name)
+    parts += [run._repr_html_(), run.robot._repr_html_()]
+    for text in parts:
+        assert "<" not in name or name not in text and "<img" not in text
+    assert html.escape(name) in parts[0]
+
+
+# They write HTML, and escape what they put into it: the tests above.
+WRITERS = {"_html.py", "viz/_markdown.py", "viz/_animate.py"}
+TRUSTED = {"part.html", "part.scene", "viewer", "scene", "script"}  # values of templates
+
+
+def test_every_page_is_written_by_what_escapes():
+    """Reports of moves, identifications, comparisons and sweeps, and all notebook pages, are put
+    together by Report and by flexjax/_html; no other module writes HTML."""
+    package = Path(fx.__file__).parent
+    for path in package.rglob("*.py"):
+        where = str(path.relative_to(package))
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name == "_repr_html_":
+                made = [x.value for x in ast.walk(node) if isinstance(x, ast.Return)]
+                calls = [ast.unparse(x.func) for x in made if isinstance(x, ast.Call)]
+                assert len(calls) == len(made) and set(calls) <= {"block", "self.frame"}, where
+            if where not in WRITERS and isinstance(node, ast.Constant):
+                tag = re.search(r"</[a-z]+>|<[a-z]+ [a-z]+=", str(node.value))
+                assert not tag, (where, node.lineno)
+    for page in (package / "viz" / "assets").glob("*.html"):
+        assert set(re.findall(r"{{ ?([\w.]+)\|safe", page.read_text("utf-8"))) <= TRUSTED

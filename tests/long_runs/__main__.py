@@ -21,6 +21,7 @@ def main() -> int:
     import jax
 
     jax.config.update("jax_enable_x64", True)
+    from tests._report import commit
     from tests.long_runs._run import RUNS, long_run
     from tests.validation.__main__ import RESULTS
 
@@ -31,7 +32,7 @@ def main() -> int:
     args = parser.parse_args()
     for name in args.cases:
         repeated = args.steps if args.repeated is None else args.repeated
-        found = long_run(name, args.steps, repeated)
+        found = long_run(name, args.steps, repeated) | {"commit": commit()}
         store = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
         store.setdefault("long_runs", {})[name] = found
         RESULTS.write_text(json.dumps(store, indent=1) + "\n")

@@ -5,6 +5,7 @@ written, and only then. Runs are in the order of the work: "run" is the number o
 design, whose values are in "design".
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -20,6 +21,7 @@ FORMAT = "flexjax sweep 2"
 EXPECTED = "a folder that fx.sweep made"
 REMEDY = "Give another name, or remove it."
 OWN = ("run", "design")  # arrays that are no outputs
+NAME = "name"  # attribute of an output's array
 
 
 class Store:
@@ -57,7 +59,7 @@ class Store:
 
     def _array(self, name: str) -> Any:
         if name not in self._open:
-            self._open[name] = self.group[name]
+            self._open[name] = self.group[_file_name(name)]
         return self._open[name]
 
     def declare(
@@ -65,20 +67,30 @@ class Store:
     ) -> None:
         """Create the arrays of the outputs, before any of them is written."""
         for name, values in rows.items():
-            if name not in self.group:
+            if _file_name(name) not in self.group:
                 self.group.create_array(
-                    name,
+                    _file_name(name),
                     shape=(self.runs, *values.shape[1:]),
                     chunks=(self.unit, *values.shape[1:]),
                     dtype=values.dtype,
                     fill_value=np.nan if values.dtype.kind == "f" else NOT_RUN,
                     dimension_names=("place", *dims(name, values.ndim - 1)),
+                    attributes={NAME: name},
                 )
 
     def arrays(self) -> dict[str, Any]:
         """The arrays of outputs and ends, in the order of the work."""
         with reading(self.where, EXPECTED, REMEDY):
-            return {name: x for name, x in self.group.arrays() if name not in OWN}
+            found = {key: x for key, x in self.group.arrays() if key not in OWN}
+            return {str(x.attrs.get(NAME, key)): x for key, x in found.items()}
+
+
+def _file_name(name: str) -> str:
+    """The name of an output as a folder: itself, or a digest of a name that would be a path."""
+    plain = re.fullmatch(r"\w[\w .:,=()+-]{,120}", name, re.ASCII)
+    if plain and name not in OWN and not name.startswith("zarr"):
+        return name
+    return f"output-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
 
 
 def open_store(path: Path, key: dict[str, str], runs: int) -> Store | None:
