@@ -1,5 +1,6 @@
 """What the fuzzed runs found, kept as cases."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -70,3 +71,14 @@ def test_arguments_of_a_wrong_type_are_named(given, message):
     ts = given.pop("ts", np.linspace(0.0, 0.1, 3))
     with no_tracing(), pytest.raises(ValueError, match=message):
         fx.simulate(model, None, ts, **given)
+
+
+def test_a_rigid_link_has_no_deflection_beside_links_with_frames_between_their_ends():
+    """It was -1 m along the link; found by the change of deflection in a comparison."""
+    rigid = fx.Link("rigid", 0.5, body=fx.Body(1.0, (0.2, 0, 0)), rigid=True)
+    rod = fx.Link("rod", 0.4, constants=SOFT)
+    joints = [fx.Joint("a", "revolute", "ground", "rigid"), fx.Joint("b", "fixed", "rigid", "rod")]
+    robot = fx.Robot("arm", [rigid, rod], joints, planar=True)
+    model = fx.ScrewSynthesis(modes=1, frame=0.5).bind(robot)
+    deflection, _ = model.links.strain(jnp.zeros((2, 2)), jnp.ones(2))
+    np.testing.assert_array_equal(deflection, 0.0)

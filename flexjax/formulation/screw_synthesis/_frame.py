@@ -94,5 +94,8 @@ class FramedLinks(AbstractLinks):
     def strain(
         self, eta: Eta, s: Float[Array, " B"]
     ) -> tuple[Float[Array, "B 3"], Float[Array, "B 6"]]:
+        # Of rigid links, whose sections are all the identity, there is none.
+        on = jnp.asarray(self.inner.flexible, eta.dtype)[:, None]
         position = self.section(eta, s).pose.position
-        return position.at[:, 0].add(-self.inner.length * s), self.inner.strain(eta, s)[1]
+        deflection = on * position.at[:, 0].add(-self.inner.length * s)
+        return deflection, self.inner.strain(eta, s)[1]
