@@ -12,7 +12,6 @@ from tests.contract_cases import CONTRACTS
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = json.loads((ROOT / "tests" / "reference" / "validation.json").read_text())
-BOUNDS = json.loads(Path(__file__).with_name("bounds.json").read_text())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +32,6 @@ class Row:
     @property
     def key(self) -> str:
         return f"{self.case} | {self.formulation} | {self.quantity}"
-
-    @property
-    def bound(self) -> float | None:
-        """The largest error that the slow test admits; None where none is stated."""
-        return BOUNDS.get(self.key)
 
 
 def row(case: str, name: str, quantity: str, value, reference, scale=None) -> Row:

@@ -7,9 +7,10 @@ import pytest
 from flexjax.formulation import REGISTRY
 from tests.validation import _convergence
 from tests.validation.__main__ import RESULTS
+from tests.validation._bounds import bound
 from tests.validation._cases import CASES
 from tests.validation._page import DOCS, unstated
-from tests.validation._row import BOUNDS, run
+from tests.validation._row import run
 
 PAIRS = [
     pytest.param(word, name, marks=() if name in case.quick else pytest.mark.slow)
@@ -28,7 +29,7 @@ def test_case(word, name, record_number):
         if r.error is None:
             assert r.refused == entry["refused"]
         else:
-            record_number(r.key, r.error, BOUNDS[r.key])
+            record_number(r.key, r.error, bound(r))
 
 
 def test_the_page_has_every_case_with_bounds():
