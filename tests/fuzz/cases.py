@@ -266,8 +266,8 @@ def _compared(block: Block, case: Case, verdict: Verdict) -> End:
     k = verdict.halvings
     if (two := block.beside(case, k)) is None or (fine := block.beside(case, k + 1)) is None:
         return End(verdict.kind, verdict.detail)
-    mine = block.run(case, k), block.run(case, k + 1)
-    apart, share = disagreement(mine, (two, fine), block.whole)
+    assert verdict.runs is not None
+    apart, share = disagreement(verdict.runs, (two, fine), block.whole)
     name = type(block.other.formulation).__name__ if block.other else ""
     note = f"beside {name}: {apart:.2g} of what is allowed, {share:.1g} of the motion"
     kind = verdict.kind if apart < 1 else "wrong: formulations disagree"

@@ -94,7 +94,7 @@ class Verdict:
     kind: str
     detail: str = ""
     halvings: int = 0
-    run: Run | None = None
+    runs: tuple[Run, Run] | None = None  # that settled, and with half the step
 
     @property
     def failed(self) -> bool:
@@ -145,24 +145,25 @@ def judge(run: Callable[[int], Run], solver: str, length: float) -> Verdict:
     """``run(k)``: with the step halved k times; ``length``: of the arm."""
     first = run(0)
     if first.status != fx.Status.ok:
-        return Verdict(f"status {fx.Status(first.status).name}", run=first)
+        return Verdict(f"status {fx.Status(first.status).name}")
     if not first.finite:
-        return Verdict("wrong: not finite with status ok", run=first)
+        return Verdict("wrong: not finite with status ok")
     limit = CLOSED if solver in EXACT else FALLING
-    coarse, log, good = first, [], 0
+    before = coarse = first
+    log, good = [], 0
     for k in range(HALVINGS):
         fine = run(k + 1)
         if fine.status != fx.Status.ok:
             name = fx.Status(fine.status).name
-            return Verdict(f"ok, but finer steps: {name}", f"{log}", k, first)
+            return Verdict(f"ok, but finer steps: {name}", f"{log}", k)
         if not fine.finite:
-            return Verdict("wrong: not finite with status ok", f"halved {k + 1} times", k, first)
+            return Verdict("wrong: not finite with status ok", f"halved {k + 1} times", k)
         apart, drift = difference(coarse, fine, length), coarse.drift()
         log.append((float(f"{apart:.1e}"), float(f"{drift:.1e}")))
         good = good + 1 if apart < SETTLED and drift < limit else 0
         if good == 2:
-            return Verdict("coarse" if k > 1 else "right", f"{log}", k - 1, first)
-        coarse = fine
+            return Verdict("coarse" if k > 1 else "right", f"{log}", k - 1, (before, coarse))
+        before, coarse = coarse, fine
     settled = min(x for x, _ in log) < SETTLED
     what = "the energy balance stays open" if settled else "steps do not converge"
-    return Verdict(f"wrong: {what}", f"{log}", HALVINGS, first)
+    return Verdict(f"wrong: {what}", f"{log}", HALVINGS)

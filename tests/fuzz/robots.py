@@ -5,6 +5,7 @@ from one random stream, the numbers from another: cases of one structure share t
 """
 
 import dataclasses
+import functools
 from typing import Any
 
 import diffrax
@@ -444,21 +445,25 @@ def solver(d: Dice, name: str) -> Any:
     return d.pick((*chain, diffrax.Tsit5()) if name == "RigidArm" else chain)
 
 
-def structure(seed: int, block: int, value: tuple[int, ...] | None = None) -> Case:
-    """The case of a block with numbers of its own: the same structure for every ``value``."""
+@functools.cache
+def _attempt(seed: int, block: int) -> int:
+    """The number of the first robot of a block that its formulation supports."""
+    name = FORMULATIONS[block % len(FORMULATIONS)]
     for attempt in range(400):
         d = Dice((seed, block, attempt), None)
-        name = FORMULATIONS[block % len(FORMULATIONS)]
         method = formulation(d, name)
         try:
-            arm = robot(d, KINDS[name])
-            refused = method.refusals(arm)
+            if not method.refusals(robot(d, KINDS[name])):
+                return attempt
         except fx.RobotError:
             continue
-        if not refused:
-            break
-    else:
-        raise RuntimeError(f"block {block}: no supported robot was drawn")
+    raise RuntimeError(f"block {block}: no supported robot was drawn")
+
+
+def structure(seed: int, block: int, value: tuple[int, ...] | None = None) -> Case:
+    """The case of a block with numbers of its own: the same structure for every ``value``."""
+    name = FORMULATIONS[block % len(FORMULATIONS)]
+    attempt = _attempt(seed, block)
     d = Dice((seed, block, attempt), value)
     method = formulation(d, name)
     arm = robot(d, KINDS[name])

@@ -16,7 +16,7 @@ TS = np.linspace(0.0, END, 11)
 
 
 def rigid_arm() -> fx.Robot:
-    """Two hinges and a weld in space: offsets, hub, rotor, damping, friction, end stops."""
+    """Two hinges and a slide in space: offsets, hub, rotor, damping, friction, end stops."""
     links = [
         fx.Link(
             name,
@@ -42,10 +42,14 @@ def rigid_arm() -> fx.Robot:
         ),
         fx.Joint(
             "guide",
-            "fixed",
+            "prismatic",
             "upper",
             "slide",
+            axis=(1.0, 0.2, 0.1),
             rotation=(0.0, 0.4, 0.0),
+            home=0.05,
+            damping=3.0,
+            friction=fx.Friction(0.3, v_eps=0.2),
         ),
         fx.Joint(
             "wrist",
@@ -69,6 +73,7 @@ def rigid_drive() -> fx.Drive:
     return fx.Drive(
         joints={
             "shoulder": fx.PD(15.0, 0.5, fx.quintic(0.4, 0.9, 0.4), limit=4.0),
+            "guide": fx.PD(200.0, 5.0, fx.quintic(0.05, 0.1, 0.3)),
             "wrist": fx.Effort(fx.sine(0.3, 3.0)),
         },
         loads=[fx.Load("hand", fx.stack(push), frame="section"), fx.Load("upper", fx.stack(push))],
@@ -90,6 +95,70 @@ def test_a_rigid_mechanism_in_space(record_number):
     ours, others = ((4 * fine - coarse) / 3 for coarse, fine in (tips, theirs))
     apart = np.max(np.linalg.norm(ours - others, axis=1))
     record_number("rigid mechanism in Exudyn: tip, extrapolated [m]", apart, 2e-5)
+
+
+AXIS, SLIDE, TURN = (0.2, 0.1, 1.0), (1.0, 0.5, 0.3), (0.1, 0.2, 0.3)
+GRAVITY = (0.5, -9.0, 1.0)
+UPPER = fx.Body(0.8, (0.2, 0.0, 0.0), (2e-3, 8e-3, 9e-3, 0.0, 0.0, 0.0))
+SLED = fx.Body(0.5, (0.05, 0.02, 0.01), (1e-3, 2e-3, 2.5e-3, 0.0, 0.0, 0.0))
+TORQUE, FORCE, SPRING, DAMPER = 1.0, -0.7, 30.0, 2.0
+
+
+def slider() -> fx.Robot:
+    """A sled on a skew axis of an arm that turns about a skew one."""
+    links = [fx.Link("upper", 0.4, body=UPPER, rigid=True)]
+    links += [fx.Link("sled", 0.1, body=SLED, rigid=True)]
+    joints = [fx.Joint("shoulder", "revolute", "ground", "upper", axis=AXIS)]
+    given = dict(axis=SLIDE, rotation=TURN, damping=DAMPER)
+    joints += [fx.Joint("guide", "prismatic", "upper", "sled", **given)]
+    return fx.Robot("slider", links, joints, gravity=GRAVITY)
+
+
+def by_newton(ts, start):
+    """Angle and way by Newton's law of the sled in the turning frame, without flexjax."""
+    from scipy.integrate import solve_ivp
+    from scipy.spatial.transform import Rotation
+
+    k, turned = np.array(AXIS) / np.linalg.norm(AXIS), Rotation.from_rotvec(TURN).as_matrix()
+    d = turned @ np.array(SLIDE) / np.linalg.norm(SLIDE)
+    centre, inertia = turned @ np.array(SLED.com), turned @ np.diag(SLED.inertia[:3]) @ turned.T
+    arm, m = np.cross(k, UPPER.com), float(SLED.mass)
+    turning = k @ np.diag(UPPER.inertia[:3]) @ k + float(UPPER.mass) * arm @ arm + k @ inertia @ k
+
+    def rate(t, y):
+        angle, s, w, v = y
+        g = Rotation.from_rotvec(k * angle).as_matrix().T @ np.array(GRAVITY)
+        across = np.cross(k, np.array([0.4, 0.0, 0.0]) + d * s + centre)
+        M = np.array([[turning + m * across @ across, m * across @ d], [m * across @ d, m]])
+        bias = 2 * w * v * np.cross(k, d) + w**2 * np.cross(k, across)  # Coriolis, centripetal
+        push = FORCE - SPRING * s - DAMPER * v + m * d @ (g - bias)
+        moment = TORQUE + float(UPPER.mass) * arm @ g + m * across @ (g - bias)
+        return [w, v, *np.linalg.solve(M, [moment, push])]
+
+    return solve_ivp(rate, (0, ts[-1]), start, rtol=1e-11, atol=1e-13, t_eval=ts).y[:2].T
+
+
+@pytest.mark.slow
+def test_a_prismatic_joint_on_a_turning_arm(record_number):
+    """flexjax and Exudyn against Newton's law, with the terms of Coriolis."""
+    pytest.importorskip("exudyn")
+    robot, start = slider(), fx.Start({"shoulder": 0.3, "guide": 0.05}, rates={"shoulder": 2.0})
+    force = fx.PD(SPRING, 0.0, fx.constant(FORCE / SPRING))
+    drive = fx.Drive(joints={"shoulder": fx.Effort(fx.constant(TORQUE)), "guide": force})
+    exact = by_newton(TS, [0.3, 0.05, 2.0, 0.0])
+    ours = fx.simulate(fx.RigidArm().bind(robot), drive, TS, dt=2e-4, start=start, stations=2)
+    theirs = fx.to_exudyn(robot, drive, start=start).run(TS, 2e-4)
+    apart = np.max(np.abs(np.asarray(ours.q) - exact))
+    record_number("prismatic joint on a turning arm, RigidArm: coordinates", apart, 1e-6)
+    apart = np.max(np.abs(theirs.q - exact))
+    record_number("prismatic joint on a turning arm, Exudyn: coordinates", apart, 1e-6)
+    slide = {"shoulder": fx.Effort(fx.constant(TORQUE))}
+    slide["guide"] = fx.Motion(fx.quintic(0.05, 0.15, 0.25))
+    drive, start = fx.Drive(joints=slide), fx.Start({"shoulder": 0.3}, rates={"shoulder": 2.0})
+    ours = fx.simulate(fx.RigidArm().bind(robot), drive, TS, dt=2e-4, start=start, stations=2)
+    theirs = fx.to_exudyn(robot, drive, start=start).run(TS, 2e-4)
+    apart = np.max(np.linalg.norm(np.asarray(ours.tip) - theirs.tip, axis=1))
+    record_number("prismatic joint with a motion, beside Exudyn: tip [m]", apart, 1e-6)
 
 
 @pytest.mark.slow
@@ -142,7 +211,7 @@ REFUSED = {
     "a universal joint": (
         lambda: fx.Joint("j", "universal", "ground", "upper", axis=(0, 0, 1), axis2=(0, 1, 0)),
         {},
-        "joints.j.type: universal; expected revolute or fixed",
+        "joints.j.type: universal; expected revolute, prismatic or fixed",
     ),
     "a spring without a Motion": (
         lambda: fx.Joint("j", "revolute", "ground", "upper", stiffness=100.0),

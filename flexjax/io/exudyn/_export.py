@@ -109,9 +109,9 @@ def to_exudyn(
     """Build a robot under a drive in Exudyn, an independent multibody code.
 
     Elastic links become geometrically exact beams, rigid links and payloads rigid bodies. Joints
-    may be revolute or fixed, with damping, friction, stops, hub and, under a Motion, a spring. What
-    has no counterpart is refused before anything is built; damping of links is, because Exudyn's
-    spatial beam ignores it.
+    may be revolute, prismatic along a fixed axis, or fixed, with damping, friction, stops, hub and,
+    under a Motion, a spring. What has no counterpart is refused before anything is built; damping
+    of links is, because Exudyn's spatial beam ignores it.
 
     Needs exudyn: ``pip install 'flexjax[outside]'``.
 
@@ -223,7 +223,9 @@ def _measured(mbs: Any, spring: int) -> Any:
     import exudyn
 
     linear = mbs.GetObject(spring)["objectType"] == "ConnectorLinearSpringDamper"
-    return exudyn.OutputVariableType.Displacement if linear else exudyn.OutputVariableType.Rotation
+    # "Displacement" would be a vector in the axes of the world.
+    variable = exudyn.OutputVariableType
+    return variable.DisplacementLocal if linear else variable.Rotation
 
 
 def _integrate(

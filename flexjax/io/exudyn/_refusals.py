@@ -6,7 +6,7 @@ from flexjax.drive import PD, Drive, Effort, Motion
 from flexjax.formulation import Start
 from flexjax.robot import Joint, Link, Robot
 
-TYPES = ("revolute", "fixed")
+TYPES = ("revolute", "prismatic", "fixed")
 
 
 def refusals(robot: Robot, drive: Drive, start: Start) -> list[str]:
@@ -34,8 +34,13 @@ def _joint_faults(robot: Robot, joint: Joint, drive: Drive) -> list[str]:
     where, faults = f"joints.{joint.name}", []
     if joint.loop:
         faults.append(f"{where}.loop: true; expected a joint of the tree.")
-    if joint.type not in TYPES or joint.telescopes or joint.loop:
-        faults.append(f"{where}.type: {joint.type}; expected revolute or fixed.")
+    if joint.telescopes:
+        faults.append(
+            f"{where}.axis: None, so that the link runs out of its guide; expected an axis."
+        )
+        return faults
+    if joint.type not in TYPES or joint.loop:
+        faults.append(f"{where}.type: {joint.type}; expected revolute, prismatic or fixed.")
         return faults
     held = isinstance(drive.joints.get(joint.name), Motion)
     if joint.stiffness is not None and not held:
