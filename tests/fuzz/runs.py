@@ -22,7 +22,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 SECONDS = 400.0  # of computing, for one case with the compilation of its structure
@@ -64,8 +64,13 @@ def _work(seed: int, numbers: list[int], out) -> None:
     out.close()
 
 
-def run(seed: int, numbers: list[int], seconds: float = SECONDS) -> Iterator:
-    """The results of cases, each within its time."""
+def run(
+    seed: int,
+    numbers: list[int],
+    late: Callable[[], bool] = lambda: False,
+    seconds: float = SECONDS,
+) -> Iterator:
+    """The results of cases, each within its time; no new structure once it is late."""
     from tests.fuzz.cases import BLOCK, Result
 
     numbers = list(numbers)
@@ -95,6 +100,10 @@ def run(seed: int, numbers: list[int], seconds: float = SECONDS) -> Iterator:
                 break
             done.add(result.case)
             yield result
+            block = {n for n in part if n // BLOCK == result.case // BLOCK}
+            if late() and block <= done:
+                worker.kill()
+                return
         if stuck:
             worker.kill()
             case = next(n for n in part if n not in done)
@@ -105,7 +114,9 @@ def run(seed: int, numbers: list[int], seconds: float = SECONDS) -> Iterator:
         numbers = [n for n in numbers if n not in done]
 
 
-def shared(seed: int, numbers: list[int], workers: int) -> Iterator:
+def shared(
+    seed: int, numbers: list[int], workers: int, late: Callable[[], bool] = lambda: False
+) -> Iterator:
     """The results of :func:`run` from several processes at once, in the order of their end."""
     from tests.fuzz.cases import BLOCK
 
@@ -113,7 +124,7 @@ def shared(seed: int, numbers: list[int], workers: int) -> Iterator:
 
     def one(k: int) -> None:
         try:
-            for result in run(seed, [n for n in numbers if n // BLOCK % workers == k]):
+            for result in run(seed, [n for n in numbers if n // BLOCK % workers == k], late):
                 done.put(result)
         finally:
             done.put(None)
@@ -128,7 +139,7 @@ def shared(seed: int, numbers: list[int], workers: int) -> Iterator:
             yield result
 
 
-def report(results: list, seconds: float) -> str:
+def report(results: list) -> str:
     """Counts by class and formulation, and every failure with the number that repeats it."""
     from tests.fuzz.cases import BLOCK
 
@@ -141,7 +152,7 @@ def report(results: list, seconds: float) -> str:
     share = sorted(r.share for r in results if r.share is not None)
     lines = [
         f"{len(results)} cases: {blocks} structures, {runs} runs with numbers of their own, "
-        f"{len(results) - runs} of nonsense; {seconds:.0f} s",
+        f"{len(results) - runs} of nonsense; {sum(r.seconds for r in results):.0f} s of computing",
         "| outcome | " + " | ".join([*names, "all"]) + " |",
         "|---|" + "---|" * (len(names) + 1),
     ]
@@ -166,6 +177,19 @@ def report(results: list, seconds: float) -> str:
     return "\n".join(lines)
 
 
+def kept(path: Path, seed: int, commit: str) -> list:
+    """The results of an earlier part of the same run; its file says of which commit and seed."""
+    from tests.fuzz.cases import Result
+
+    head = {"seed": seed, "commit": commit}
+    if not path.exists():
+        path.write_text(json.dumps(head) + "\n")
+    first, *lines = path.read_text().splitlines()
+    if json.loads(first) != head:
+        raise ValueError(f"{path}: of {first}; expected {head}. Give another file.")
+    return [Result(**json.loads(line)) for line in lines]
+
+
 def main() -> int:
     from tests._report import commit
 
@@ -176,10 +200,17 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the first case")
     parser.add_argument("--workers", type=int, default=1, help="processes at once")
     parser.add_argument("--json", type=Path, help="where results are written, one per line")
+    parser.add_argument("--resume", action="store_true", help="go on with the file of --json")
+    parser.add_argument("--stop", type=float, default=1e9, help="no new structure after seconds")
     args = parser.parse_args()
     numbers = args.case or list(range(args.first, args.first + args.cases))
     begun, found = time.perf_counter(), []
-    for result in shared(args.seed, numbers, args.workers):
+    if args.resume:
+        found = kept(args.json, args.seed, commit())
+        done = {r.case for r in found}
+        numbers = [n for n in numbers if n not in done]
+    late = lambda: time.perf_counter() - begun > args.stop
+    for result in shared(args.seed, numbers, args.workers, late):
         found.append(result)
         if args.case or result.failed or result.seconds > 60:
             print(result, flush=True)
@@ -187,7 +218,7 @@ def main() -> int:
             with args.json.open("a") as f:
                 f.write(json.dumps(vars(result)) + "\n")
     print(f"seed {args.seed}, commit {commit()}")
-    print(report(found, time.perf_counter() - begun))
+    print(report(found))
     return any(r.failed for r in found)
 
 
