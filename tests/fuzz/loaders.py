@@ -39,6 +39,7 @@ from flexjax.study.identify.fit._fit import resume
 from flexjax.study.identify.records._read import read_columns
 from flexjax.study.optimise._guess import _read as _read_move
 from flexjax.study.sweep._store import EXPECTED, REMEDY, create_store, open_store
+from tests._report import commit
 from tests.fuzz.documents import VALUES, changed, damaged, toml
 
 SECONDS, MEGABYTES, LETTERS = 10.0, 1500, 100_000
@@ -334,8 +335,9 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=2000, help="of all kinds together")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--kinds", nargs="*", default=list(LOADERS))
+    parser.add_argument("--page", action="store_true", help="put the counts into validation.md")
     args = parser.parse_args()
-    failures = 0
+    failures, rows = 0, []
     print(f"{'file':16} {'cases':>6} {'read':>6} {'refused':>8} {'CPU s':>7}")
     for kind in args.kinds:
         began = time.process_time()
@@ -346,12 +348,17 @@ def main() -> int:
             print(f"{kind:16} FAILED {error}")
             continue
         seconds = time.process_time() - began
+        rows.append([kind, counts.total(), counts["read"], counts["refused"]])
         print(
             f"{kind:16} {counts.total():6d} {counts['read']:6d} {counts['refused']:8d} "
             f"{seconds:7.1f}",
             flush=True,
         )
-    print(f"{failures} kinds with a failure; peak memory {_peak():.0f} MB")
+    print(f"commit {commit()}: {failures} kinds with a failure; peak memory {_peak():.0f} MB")
+    if args.page:
+        from tests.validation.__main__ import keep
+
+        keep("loaders", {"commit": commit(), "failures": failures, "rows": rows})
     shutil.rmtree(_folder(), ignore_errors=True)
     return 1 if failures else 0
 

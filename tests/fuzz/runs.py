@@ -201,6 +201,7 @@ def main() -> int:
     parser.add_argument("--workers", type=int, default=1, help="processes at once")
     parser.add_argument("--json", type=Path, help="where results are written, one per line")
     parser.add_argument("--resume", action="store_true", help="go on with the file of --json")
+    parser.add_argument("--page", action="store_true", help="put the counts into validation.md")
     parser.add_argument("--stop", type=float, default=1e9, help="no new structure after seconds")
     args = parser.parse_args()
     numbers = args.case or list(range(args.first, args.first + args.cases))
@@ -219,6 +220,10 @@ def main() -> int:
                 f.write(json.dumps(vars(result)) + "\n")
     print(f"seed {args.seed}, commit {commit()}")
     print(report(found))
+    if args.page:
+        from tests.validation.__main__ import keep
+
+        keep("fuzz", {"seed": args.seed, "commit": commit(), "report": report(found).split("\n")})
     return any(r.failed for r in found)
 
 

@@ -5,7 +5,6 @@ constraint and memory, and repeats the run bitwise. The numbers go to the valida
 """
 
 import argparse
-import json
 import os
 import platform
 import sys
@@ -23,7 +22,7 @@ def main() -> int:
     jax.config.update("jax_enable_x64", True)
     from tests._report import commit
     from tests.long_runs._run import RUNS, long_run
-    from tests.validation.__main__ import RESULTS
+    from tests.validation.__main__ import keep
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=1_000_000)
@@ -33,9 +32,7 @@ def main() -> int:
     for name in args.cases:
         repeated = args.steps if args.repeated is None else args.repeated
         found = long_run(name, args.steps, repeated) | {"commit": commit()}
-        store = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-        store.setdefault("long_runs", {})[name] = found
-        RESULTS.write_text(json.dumps(store, indent=1) + "\n")
+        keep("long_runs", found, name)
         print(name, found, flush=True)
     return 0
 

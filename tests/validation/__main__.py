@@ -35,15 +35,23 @@ def compute(cases: list[str], names: list[str]) -> None:
                 found = [dataclasses.asdict(r) for r in run(word, CASES[word], name)]
             else:
                 found = getattr(_convergence, word)(name)
-            store = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-            store.setdefault(word, {})[name] = found
-            RESULTS.write_text(json.dumps(store, indent=1) + "\n")
+            keep(word, found, name)
             print(f"{word:14s} {name:16s} {time.process_time() - began:6.1f} CPU s", flush=True)
             shown = found if isinstance(found, list) else []
             for r in shown:
                 print(f"    {r['quantity']:34s} {r['error']} {r['refused'][:90]}", flush=True)
             if isinstance(found, dict):
                 print("   ", found, flush=True)
+
+
+def keep(word: str, found: object, name: str = "") -> None:
+    """Store what was computed, beside what else is there."""
+    store = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if name:
+        store.setdefault(word, {})[name] = found
+    else:
+        store[word] = found
+    RESULTS.write_text(json.dumps(store, indent=1) + "\n")
 
 
 def main() -> int:
