@@ -29,9 +29,10 @@ def main() -> int:
     parser.add_argument("--repeated", type=int, help="steps of the second run; all by default")
     parser.add_argument("--cases", nargs="*", default=list(RUNS), choices=list(RUNS))
     args = parser.parse_args()
+    at = commit()
     for name in args.cases:
         repeated = args.steps if args.repeated is None else args.repeated
-        found = long_run(name, args.steps, repeated) | {"commit": commit()}
+        found = long_run(name, args.steps, repeated) | {"commit": at}
         keep("long_runs", found, name)
         print(name, found, flush=True)
     return 0
