@@ -89,6 +89,11 @@ class _Walk:
             attribute = h5py.h5a.open(node.id, index=k)
             label = f"{name}@{attribute.name.decode('utf-8', 'replace')}"
             self._declare(label, attribute.shape, attribute.dtype)
+            if isinstance(node, h5py.Dataset) and not _scales(attribute, node.ndim):
+                raise FileError(
+                    f"{self.where}: {label!r} is an attribute of shape {attribute.shape} and type "
+                    f"{attribute.dtype}; expected references to dimensions. {REMEDY}"
+                )
             count = math.prod(attribute.shape or ())
             if attribute.dtype.kind != "O":
                 continue
@@ -114,3 +119,19 @@ class _Walk:
                 len(x) for x in np.atleast_1d(dataset[row]) if hasattr(x, "__len__")
             )
             check_declared(f"{self.where}: {name!r}", self.declared, self.stored)
+
+
+def _scales(attribute: Any, ndim: int) -> bool:
+    """Whether an attribute, if it lists dimensions, has the type that HDF5 takes for granted: it
+    reads one of another type into a buffer that may be too small."""
+    import h5py.h5t as h5t
+
+    kind = attribute.get_type()
+    if attribute.name == b"DIMENSION_LIST":
+        vlen = kind.get_class() == h5t.VLEN and kind.get_super().get_class() == h5t.REFERENCE
+        return vlen and attribute.shape == (ndim,)
+    if attribute.name == b"REFERENCE_LIST":
+        parts = range(kind.get_nmembers()) if kind.get_class() == h5t.COMPOUND else ()
+        classes = [kind.get_member_type(k).get_class() for k in parts]
+        return classes == [h5t.REFERENCE, h5t.INTEGER] and len(attribute.shape or ()) == 1
+    return True

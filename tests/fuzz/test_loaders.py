@@ -103,6 +103,21 @@ def test_chunks_and_shared_texts_of_netcdf_count(tmp_path):
         read_columns(tmp_path / "chunk.nc")
 
 
+@pytest.mark.parametrize("name", ["DIMENSION_LIST", "REFERENCE_LIST"])
+@pytest.mark.parametrize("value", [["a", "b", "c", "d"], 1.0, np.zeros(0)])
+def test_lists_of_dimensions_have_their_type(tmp_path, name, value):
+    """HDF5 read texts in their place into a buffer for one reference: the process was aborted."""
+    with h5py.File(tmp_path / "x.nc", "w") as file:
+        scale = file.create_dataset("time", data=T)
+        scale.make_scale("time")
+        file.create_dataset("gauge", data=T).dims[0].attach_scale(scale)
+        owner = file["gauge" if name == "DIMENSION_LIST" else "time"]
+        del owner.attrs[name]
+        owner.attrs[name] = value
+    with pytest.raises(fx.FileError, match=f"{name}.*expected references to dimensions"):
+        read_columns(tmp_path / "x.nc")
+
+
 def test_sweeps_read_no_other_file_and_run_no_code(tmp_path):
     """A store of zarr may name pickle as a codec, and a chunk may be a link."""
     import shutil
