@@ -235,18 +235,17 @@ class Builder:
         if isinstance(self.drive.joints.get(joint.name), Motion) and not joint.flexible:
             which = self.tables.add(self.drive.joints[joint.name].signals()[0])
 
-            direction = mounting(joint) @ joint_axis(joint)
-
             def follow(_: Any, t: float, *__: Any) -> list[float]:
                 x = float(np.ravel(self.tables.at(which, t)[0])[0])
-                if free == 5:
-                    return [0.0, 0.0, 0.0, 0.0, 0.0, x]
-                return [*(x * direction), 0.0, 0.0, 0.0]
+                return [x * (k == free) for k in range(6)]
 
-            # A shift is in the axes of the first body, whatever the rotation of its marker.
-            slides = free == 0
-            turned = (np.eye(3), mounting(joint).T) if slides else frames
-            self._constrain(markers, ALL, *turned, follow)
+            if free == 5:
+                self._constrain(markers, ALL, *frames, follow)
+                return
+            # A joint that locks all translations takes the shift in the axes of the world, one that
+            # locks some in those of its first body.
+            self._constrain(markers, [int(k != free) for k in range(6)], *frames)
+            self._constrain(markers, [int(k == free) for k in range(6)], *frames, follow)
             return
         self._constrain(markers, [int(k != free) for k in range(6)], *frames)
         self.springs[joint.name] = self._spring(joint, markers, frames)
