@@ -14,7 +14,7 @@ import pytest
 
 import flexjax as fx
 from flexjax._files import _write
-from flexjax.simulate.control._state_space import Matrices, write_mat
+from flexjax.simulate.analysis._state_space import Matrices, write_mat
 from flexjax.study.identify.fit._fit import _keep
 from flexjax.study.optimise import _table
 from flexjax.study.optimise._guess import writer
