@@ -19,16 +19,14 @@
 # **Question.** How much code does another model of a flexible link take, and what does the package
 # provide for it?
 #
-# **Answer.** Two classes, about 150 lines. The package provides joints, motors, drives, elimination
-# along the chain, time steps, modes, equilibria, gradients, sensors and files.
+# **Answer.** Two classes, 60 lines. The formulation states where the sections of its links are and
+# what strain energy they have. The package provides joints, motors, drives, elimination along the
+# chain, time steps, modes, equilibria, gradients, sensors and files.
 #
 # This notebook adds a sixth formulation in one file: the *pseudo-rigid-body* model of compliant
 # mechanisms (L. L. Howell, *Compliant Mechanisms*, 2001). A link is a rigid rod with one pivot and
 # a spring at a distance of (1 - g) L from its base. The constants g = 0.8517 and the stiffness 2.65
 # g EI/L are fitted so that the tip of a cantilever follows the elastica up to large deflections.
-# The model has one unknown per link. It is accurate in statics and crude in its frequencies.
-#
-# A formulation defines which robots it refuses, how it builds a model, and its links.
 
 # %%
 import os
@@ -40,9 +38,8 @@ import numpy as np
 
 import flexjax as fx
 from flexjax.formulation import REGISTRY, AbstractFormulation, ChainModel
-from flexjax.mechanism import beam_properties, flexible_joint_refusals, serial_refusals
-from flexjax.mechanism.chain import AbstractLinks, Mass, Tip, serial_layout
-from flexjax.numerics.screw import se3
+from flexjax.mechanism import beam_properties, chain, flexible_joint_refusals, serial_refusals
+from flexjax.numerics.screw import se2
 
 jax.config.update("jax_enable_x64", True)
 SHORT = bool(os.environ.get("FLEXJAX_SHORT"))
@@ -54,117 +51,30 @@ PIVOT, SPRING = 0.8517, 2.65  # g and the stiffness coefficient for a transverse
 # ## The links
 #
 # The class describes all links at once; its arrays are stacked over the links (B). The shape
-# coordinate `eta` is the angle of the outer part. In the link's frame, a point at x has the
-# position
-#
-# $$
-# r(x) = (x, 0) \quad (x < p), \qquad
-# r(x) = (p + (x - p)\cos\eta,\ (x - p)\sin\eta) \quad (x > p)
-# $$
-#
-# with $p = (1 - g) L$. Point masses at the Gauss points of both parts represent the inertia, so
-# that kinetic energy and velocity products are sums over points. With the frame's twist
-# $z = (u, \omega)$, a point has the velocity $u + \omega \times r + r_\eta \dot\eta$. Its
-# acceleration, apart from those of frame and shape, is
-#
-# $$
-# \omega \times u + \omega \times (\omega \times r) + 2 \omega \times r_\eta \dot\eta
-# + r_{\eta\eta} \dot\eta^2
-# $$
+# coordinate `eta` (B, 1) is the angle of the outer part. Inertia, velocity products, forces and
+# Jacobians follow by automatic differentiation of two functions; a formulation with many unknowns
+# writes them out (`AbstractLinks`).
 
 
 # %%
-def cross(spin, vector):
-    """ez spin x vector for spin (B,) and vectors (B, k, 2)."""
-    return spin[:, None, None] * jnp.stack([-vector[..., 1], vector[..., 0]], -1)
-
-
-class PivotLinks(AbstractLinks):
-    """Links with one pivot.
-
-    ``arm`` (B, k) are the distances x - p of the mass points from the pivot, negative on the inner
-    part; ``mass_at`` are their masses.
-    """
+class PivotLinks(chain.AbstractPointLinks):
+    """Links with one pivot."""
 
     length: jax.Array
-    pivot: jax.Array
-    arm: jax.Array
-    mass_at: jax.Array
+    stations: jax.Array
+    masses: jax.Array
+    tau: jax.Array
     spring: jax.Array
-    damper: jax.Array
 
-    def _points(self, eta, arm):
-        """Positions (B, k, 2) of points, and their first and second derivatives w.r.t. eta."""
-        cos, sin = jnp.cos(eta), jnp.sin(eta)  # (B, 1)
-        out, inside = jnp.maximum(arm, 0.0), jnp.minimum(arm, 0.0)
-        r = jnp.stack([self.pivot[:, None] + inside + out * cos, out * sin], -1)
-        return r, jnp.stack([-out * sin, out * cos], -1), jnp.stack([-out * cos, -out * sin], -1)
-
-    def mass(self, eta):
-        r, d, _ = self._points(eta, self.arm)
-        m = self.mass_at
-        total, first = jnp.sum(m, 1), jnp.sum(m[..., None] * r, 1)
-        second = jnp.sum(m * jnp.sum(r * r, -1), 1)
-        zero = jnp.zeros_like(total)
-        rows = [
-            [total, zero, -first[:, 1]],
-            [zero, total, first[:, 0]],
-            [-first[:, 1], first[:, 0], second],
-        ]
-        zz = jnp.stack([jnp.stack(row, 1) for row in rows], 1)
-        angular = jnp.sum(m * (r[..., 0] * d[..., 1] - r[..., 1] * d[..., 0]), 1)
-        ze = jnp.concatenate([jnp.sum(m[..., None] * d, 1), angular[:, None]], 1)[:, :, None]
-        return Mass(zz, ze, jnp.sum(m * jnp.sum(d * d, -1), 1)[:, None])
-
-    def apply(self, mass, x):
-        return mass.ee * x
-
-    def bias(self, eta, rate, z):
-        r, d, dd = self._points(eta, self.arm)
-        u, spin = z[:, None, :2], z[:, 2]
-        a = cross(spin, u) - (spin**2)[:, None, None] * r
-        a += 2 * cross(spin, d * rate[..., None]) + dd * (rate**2)[..., None]
-        f = self.mass_at[..., None] * a
-        moment = jnp.sum(r[..., 0] * f[..., 1] - r[..., 1] * f[..., 0], 1)
-        return jnp.concatenate([jnp.sum(f, 1), moment[:, None]], 1), jnp.sum(d * f, (1, 2))[:, None]
+    def place(self, eta, s):
+        angle = jnp.where(s > 1 - PIVOT, eta[:, 0], 0.0)
+        cos, sin = jnp.cos(angle), jnp.sin(angle)
+        out = (s - (1 - PIVOT)) * self.length
+        position = jnp.stack([(1 - PIVOT) * self.length + out * cos, out * sin], 1)
+        return se2.Pose(jax.vmap(se2.rotation_exp)(angle[:, None]), position)
 
     def elastic_energy(self, eta):
         return 0.5 * self.spring * eta[:, 0] ** 2
-
-    def elastic_force(self, eta):
-        return self.spring[:, None] * eta
-
-    def damping_force(self, eta, rate):
-        return self.damper[:, None] * rate
-
-    def factor(self, eta, mass, cv, cq):
-        if cq is None:
-            return mass.ee
-        return mass.ee + cv * self.damper[:, None] + cq * self.spring[:, None]
-
-    def solve(self, factors, rhs):
-        return rhs / factors[:, :, None]
-
-    def section(self, eta, s):
-        at = (s * self.length - self.pivot)[:, None]
-        r, _, _ = self._points(eta, at)
-        out = jnp.maximum(at, 0.0)
-        angle = jnp.where(at > 0, eta, 0.0)[:, 0]
-        cos, sin = jnp.cos(angle), jnp.sin(angle)
-        R = jnp.stack([jnp.stack([cos, -sin], 1), jnp.stack([sin, cos], 1)], 1)
-        # Twist of the section per rate of eta, in its own axes: transverse and angular.
-        S = jnp.stack([jnp.zeros_like(out), out, (at > 0).astype(eta.dtype)], 1)
-        return Tip(se3.Pose(R, r[:, 0]), S)
-
-    def tip(self, eta):
-        return self.section(eta, jnp.ones_like(self.length))
-
-    def strain(self, eta, s):
-        """Deflection, and strains, which are zero: a rigid rod with a pivot has no curvature."""
-        r, _, _ = self._points(eta, (s * self.length - self.pivot)[:, None])
-        straight = jnp.stack([s * self.length, jnp.zeros_like(s)], 1)
-        gap = r[:, 0] - straight
-        return jnp.pad(gap, ((0, 0), (0, 1))), jnp.zeros((s.shape[0], 6), eta.dtype)
 
 
 # %% [markdown]
@@ -178,61 +88,33 @@ class PivotLinks(AbstractLinks):
 
 # %%
 class PseudoRigid(AbstractFormulation):
-    """Howell's pseudo-rigid-body model: links are rigid rods with one pivot and a spring.
-
-    It supports planar arms with revolute and fixed joints.
-    """
+    """Howell's pseudo-rigid-body model: links are rigid rods with one pivot and a spring."""
 
     paper: ClassVar[str] = "L. L. Howell, Compliant Mechanisms, Wiley, 2001."
 
     def refusals(self, robot):
         faults = serial_refusals(robot) + flexible_joint_refusals(robot)
+        faults += chain.point_link_refusals(robot)
         if not robot.planar:
             faults.append("planar: false; expected a robot in the plane z = 0")
+        for link in robot.links:
+            if link.pieces or link.section_end is not None:
+                faults.append(f"links.{link.name}: tapered or in pieces; expected a uniform link")
         for joint in robot.tree_joints:
             if joint.type not in ("revolute", "fixed"):
                 faults.append(f"joints.{joint.name}.type: {joint.type}; expected revolute or fixed")
-        for link in robot.links:
-            uniform = link.elastic and not link.pieces and link.section_end is None
-            if not uniform or link.curvature is not None:
-                faults.append(
-                    f"links.{link.name}: rigid, curved, tapered or in pieces; "
-                    "expected a uniform, straight, elastic link"
-                )
-            damping = link.damping or fx.Damping()
-            if damping.mass is not None or damping.modal is not None:
-                faults.append(
-                    f"links.{link.name}.damping: mass-proportional or modal; expected strain_rate"
-                )
-        for payload in robot.payloads:
-            if payload.offset is not None or payload.inertia is not None:
-                faults.append(
-                    f"payloads.{payload.name}: offset or inertia; expected a point mass on the axis"
-                )
         return faults
 
     def build(self, robot):
-        layout = serial_layout(robot, {link.name: 1 for link in robot.links}, planar=True)
-        points, weights = np.polynomial.legendre.leggauss(2)
-        x, w = 0.5 * points + 0.5, 0.5 * weights
+        layout = chain.serial_layout(robot, {link.name: 1 for link in robot.links}, planar=True)
         rows = []
         for stage in layout.stages:
             link = robot.links[stage.link]
-            p = jax.tree.map(lambda a: a[0], beam_properties(link, jnp.zeros(1, link.length.dtype)))
-            L, pivot = link.length, (1 - PIVOT) * link.length
-            arm = [pivot * (x - 1), (L - pivot) * x]
-            mass = [p.rhoA * pivot * w, p.rhoA * (L - pivot) * w]
-            # Arrays are stacked over links: every link has every payload, with zero mass if it is
-            # not its own.
-            for payload in robot.payloads:
-                arm.append((payload.s * L - pivot)[None])
-                mass.append(jnp.where(payload.link == link.name, payload.mass, 0.0)[None])
-            arm, mass = jnp.concatenate(arm), jnp.concatenate(mass)
-            k = PIVOT * SPRING * p.EIz / L
-            tau = jnp.zeros_like(L) if link.damping is None else link.damping.strain_rate
-            rows.append(PivotLinks(L, pivot, arm, mass, k, tau * k))
-        links = jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
-        return ChainModel.of(robot, self, layout, links)
+            s, masses = chain.point_masses(robot, link, (0.0, 1 - PIVOT, 1.0))
+            tau = jnp.zeros_like(link.length) if link.damping is None else link.damping.strain_rate
+            spring = PIVOT * SPRING * beam_properties(link, s).EIz[0] / link.length
+            rows.append(PivotLinks(link.length, s, masses, tau, spring))
+        return ChainModel.of(robot, self, layout, jax.tree.map(lambda *x: jnp.stack(x), *rows))
 
 
 # %% [markdown]
@@ -302,16 +184,13 @@ assert 0.9 < frequency / theory < 1.0
 # %%
 if not SHORT:
     drive = fx.Drive(joints={"pin": fx.Motion(fx.quintic(0.0, 0.6, 0.2))})
-    others = {
-        "PseudoRigid": PseudoRigid(),
-        "RigidArm": fx.RigidArm(),
-        "FiniteElement": fx.FiniteElement(),
-    }
+    others = [PseudoRigid(), fx.RigidArm(), fx.FiniteElement()]
+    others = {type(method).__name__: method for method in others}
     ts = jnp.linspace(0.0, 0.2, 11)
     result = fx.compare(arm, drive, ts, formulations=others, n_modes=1, dt=2e-3)
     print(result)
-    rows = {row.name: row for row in result.rows}
-    assert rows["PseudoRigid"].tip < 0.5 * rows["RigidArm"].tip
+    tips = {row.name: row.tip for row in result.rows}
+    assert tips["PseudoRigid"] < 0.5 * tips["RigidArm"]
 
 # %% tags=["cover"]
 None if SHORT else fx.plot(result, "deflection")

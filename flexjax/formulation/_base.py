@@ -9,14 +9,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
-from jaxtyping import Array
+from jaxtyping import Array, PyTree
 
 from flexjax._compile import filter_jit
 from flexjax._registry import unsupported
+from flexjax._results import Status
 from flexjax._rules import derivative_where
 from flexjax._types import PieceTime, ScalarLike, Stations, hash_by_leaves
 from flexjax.drive import Drive
-from flexjax.mechanism import SNAPSHOT, Energy, Snapshot, Start
+from flexjax.mechanism import SNAPSHOT, Energy, Snapshot, Start, initial_memory
 from flexjax.numerics.term import AbstractTerm, State
 from flexjax.robot import Robot, parameters_hold
 
@@ -45,8 +46,16 @@ class AbstractModel(eqx.Module):
         return hash_by_leaves(self)
 
     @abc.abstractmethod
+    def initial_mechanics(self, drive: Drive, t0: ScalarLike, start: Start) -> PyTree:
+        """Consistent, differentiable coordinates at t0: prescribed joints set, loops closed."""
+
     def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
-        """Consistent, differentiable state at t0: prescribed joints set, loops closed."""
+        """The state at t0: coordinates, memory of controllers and friction, no work yet."""
+        faults = self.formulation.start_refusals(self.robot, start)
+        if faults:
+            raise ValueError("\n".join(faults))
+        mech = self.initial_mechanics(drive, t0, start)
+        return State.fresh(mech, self.robot.gravity.dtype, initial_memory(drive, self.robot))
 
     @abc.abstractmethod
     def term(self, drive: Drive) -> AbstractTerm:
@@ -82,12 +91,9 @@ class AbstractModel(eqx.Module):
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         """The solver that ``simulate`` uses by default."""
 
-    @abc.abstractmethod
     def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
-        """Failures that only this formulation detects: (status, index of the joint or -1).
-
-        (0, -1) for success.
-        """
+        """Failures that only this formulation detects: (status, index of the joint or -1)."""
+        return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)
 
     def rebind(self, robot: Robot) -> "AbstractModel":
         """The same formulation on a robot with other parameters; traceable."""

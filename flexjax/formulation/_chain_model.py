@@ -10,7 +10,7 @@ from jaxtyping import Array
 from flexjax._types import PieceTime, ScalarLike, Stations
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel
-from flexjax.mechanism import Energy, Start, energy_of, initial_memory
+from flexjax.mechanism import Energy, Start, energy_of
 from flexjax.mechanism.chain import (
     AbstractLinks,
     ChainTerm,
@@ -78,13 +78,8 @@ class ChainModel(AbstractModel):
             )
         return ChainTerm(self.robot, self.parameters, drive, self.layout, links)
 
-    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
-        faults = self.formulation.start_refusals(self.robot, start)
-        if faults:
-            raise ValueError("\n".join(faults))
-        q, v = chain_start(self.term(drive), t0, start)
-        memory = initial_memory(drive, self.robot)
-        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, memory)
+    def initial_mechanics(self, drive: Drive, t0: ScalarLike, start: Start) -> Mechanical:
+        return Mechanical(*chain_start(self.term(drive), t0, start))
 
     def outputs(
         self,

@@ -40,7 +40,6 @@ from flexjax.mechanism import (
     Start,
     bristle_energy,
     energy_of,
-    initial_memory,
     joint_hardware,
 )
 from flexjax.numerics.beam import ShapeSet
@@ -201,7 +200,7 @@ class MovingBeamModel(AbstractModel):
     def _terms(self) -> tuple[Term, ...]:
         return self.formulation.planar_terms(self.layout.planar)
 
-    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
+    def initial_mechanics(self, drive: Drive, t0: ScalarLike, start: Start) -> Mechanical:
         layout, D = self.layout, self.layout.dofs
         x, xd, _ = start.vectors(self.robot)
         rest = jnp.zeros(layout.nv - D, x.dtype)
@@ -213,8 +212,7 @@ class MovingBeamModel(AbstractModel):
             lengths = np.array(layout.lengths, int)
             bent, bent_rate = bent_unknowns(self.arm, layout, shapes, q[lengths], v[lengths])
             q, v = jnp.concatenate([q[:D], bent]), jnp.concatenate([v[:D], bent_rate])
-        memory = initial_memory(drive, self.robot)
-        return State.fresh(Mechanical(q, v), self.robot.gravity.dtype, memory)
+        return Mechanical(q, v)
 
     def matrices(
         self, t: ScalarLike, y: State, drive: Drive, acceleration: Velocities | None = None

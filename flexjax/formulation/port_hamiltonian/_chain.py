@@ -16,7 +16,6 @@ from flexjax.formulation.port_hamiltonian import _joint, _loops, _newton, _stage
 from flexjax.formulation.port_hamiltonian._assembly import Assembly, Ground
 from flexjax.formulation.port_hamiltonian._joint import stack_links
 from flexjax.formulation.port_hamiltonian._link import strain_rate
-from flexjax.formulation.port_hamiltonian._loops import Side
 from flexjax.formulation.port_hamiltonian._nodes import Nodes, to_nodes
 from flexjax.formulation.port_hamiltonian._stage import Stage, Unknowns
 from flexjax.mechanism import JointForces
@@ -165,23 +164,18 @@ def _rotors(arm: Assembly, mech: PortState, now: InstantKinematics) -> Rotors:
 
 def _loop_terms(
     arm: Assembly, mech: PortState, now: InstantKinematics
-) -> tuple[Float[Array, "L 2 d m"], Float[Array, "L 2 m d"], Float[Array, " m"]]:
-    """(columns, rows, right-hand sides) of the loops at acceleration level."""
-    structure, V = arm.structure, now.V
-    count = _loops.multiplier_count(arm.plans)
-    columns = jnp.zeros((structure.links, 2, structure.dim, count), V.dtype)
-    rows = jnp.zeros((structure.links, 2, count, structure.dim), V.dtype)
+) -> tuple[_loops.Borders, Float[Array, " m"]]:
+    """Borders and right-hand sides of the loops at acceleration level."""
+    V, count = now.V, _loops.multiplier_count(arm.plans)
+    borders = _loops.Borders.of(arm.structure.links, V, count)
     right, zero = jnp.zeros(count, V.dtype), jnp.zeros((), V.dtype)
     for k, plan in enumerate(arm.plans):
         loop = arm.loops[k]
         parent, child = arm.loop_sides(k, V, now.nodes.rotation, mech.x, now.ground)
 
         def opening(Vp, Vc, time, plan=plan, loop=loop, parent=parent, child=child):
-            sides = (
-                Side(Vp, parent.R, parent.x, parent.lever),
-                Side(Vc, child.R, child.x, child.lever),
-            )
-            return _loops.opening(plan, loop, *sides, time)
+            moving = dataclasses.replace(parent, V=Vp), dataclasses.replace(child, V=Vc)
+            return _loops.opening(plan, loop, *moving, time)
 
         def wrenches(multipliers, plan=plan, loop=loop, parent=parent, child=child):
             return _loops.constraint_wrenches(plan, loop, zero, parent, child, multipliers)
@@ -191,21 +185,18 @@ def _loop_terms(
         still = jnp.zeros_like(parent.V), jnp.zeros_like(child.V), jnp.ones_like(zero)
         drift = jax.jvp(opening, at, still)[1]
         on_parent, on_child = jax.jacfwd(wrenches)(jnp.zeros(plan.count, V.dtype))
-        for link, node, row, column in (
-            (plan.parent, plan.parent_node, row_parent, on_parent),
-            (plan.child, plan.child_node, row_child, on_child),
-        ):
+        both = (row_parent, on_parent), (row_child, on_child)
+        for link, node, (row, column) in plan.ends(*both):
             if link < 0:
                 drift = drift + mv(row, now.ground_rate)
-                continue
-            rows = rows.at[link, -node, plan.own].add(row)
-            columns = columns.at[link, -node, :, plan.own].add(column)
+            else:
+                borders = borders.add(plan, link, node, row, column)
         right = right.at[plan.own].set(-drift)
-    return columns, rows, right
+    return borders, right
 
 
 def _inertia_blocks(
-    arm: Assembly, now: InstantKinematics, rotors: Rotors, columns: Array, loop_rows: Array
+    arm: Assembly, now: InstantKinematics, rotors: Rotors, borders: _loops.Borders
 ) -> LinkedBlocks:
     """The matrix of the accelerations: inertia, joints and loops."""
     structure, mass = arm.structure, arm.parameters.mass
@@ -233,9 +224,9 @@ def _inertia_blocks(
         Y=jnp.swapaxes(X, 1, 2),
         Z=jnp.swapaxes(S, 1, 2),
         E=J * axis[:, :, None] * axis[:, None],
-        border_columns=columns,
-        border_rows=loop_rows,
-        corner=jnp.zeros((columns.shape[-1],) * 2, mass.dtype),
+        border_columns=borders.columns,
+        border_rows=borders.rows,
+        corner=jnp.zeros((borders.columns.shape[-1],) * 2, mass.dtype),
         parents=structure.parents,
         order=structure.order,
         base_attached=structure.rigid,
@@ -279,7 +270,7 @@ def accelerations(
     now = _instant(arm, t, mech, piece_time)
     applied, strain, loss = _applied(arm, mech, now)
     rotors = _rotors(arm, mech, now)
-    columns, loop_rows, loop_right = _loop_terms(arm, mech, now)
+    borders, loop_right = _loop_terms(arm, mech, now)
     blocks = _inertia_blocks(arm, now, rotors, columns, loop_rows)
     forces = arm.joint_forces(t, mech.q, mech.v, piece_time, memory)
 

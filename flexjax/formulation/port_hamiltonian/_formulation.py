@@ -6,11 +6,9 @@ from typing import Any, ClassVar
 
 import diffrax
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, check_variant
@@ -36,7 +34,7 @@ from flexjax.formulation.port_hamiltonian._parameters import (
 )
 from flexjax.formulation.port_hamiltonian._refusals import refusals
 from flexjax.formulation.port_hamiltonian._start import initial_state
-from flexjax.mechanism import Energy, Start, initial_memory
+from flexjax.mechanism import Energy, Start
 from flexjax.numerics.solver import ImplicitMidpoint
 from flexjax.numerics.term import State
 from flexjax.robot import Robot
@@ -139,9 +137,8 @@ class PortHamiltonianModel(AbstractModel):
         quadratic = arm.parameters.elements.density is None
         return PlanarPortTerm(arm) if arm.structure.planar and quadratic else PortTerm(arm)
 
-    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
-        mech = initial_state(self.assembly(drive), t0, start)
-        return State.fresh(mech, self.robot.gravity.dtype, initial_memory(drive, self.robot))
+    def initial_mechanics(self, drive: Drive, t0: ScalarLike, start: Start) -> PortState:
+        return initial_state(self.assembly(drive), t0, start)
 
     def outputs(
         self,
@@ -162,6 +159,3 @@ class PortHamiltonianModel(AbstractModel):
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ImplicitMidpoint()
-
-    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
-        return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)

@@ -6,6 +6,8 @@ constrained at the end of the step.
 """
 
 import dataclasses
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
 
 import equinox as eqx
 import jax
@@ -20,6 +22,7 @@ from flexjax.numerics.screw import se3
 from flexjax.numerics.screw._components_first import cross, rotate_by, sinc
 from flexjax.robot import Robot
 
+T = TypeVar("T")
 Rotation = Float[Array, "lin lin"]
 Vector = Float[Array, " lin"]
 
@@ -44,6 +47,11 @@ class LoopPlan:
         """Place of the multipliers."""
         return slice(self.start, self.start + self.count)
 
+    def ends(self, on_parent: T, on_child: T) -> Iterator[tuple[int, int, T]]:
+        """(link, node, what acts there) for both sides."""
+        yield self.parent, self.parent_node, on_parent
+        yield self.child, self.child_node, on_child
+
 
 class LoopParameters(eqx.Module):
     """Per side: lever in node axes, and a triad (columns: axis, two normals) that coincides with
@@ -67,6 +75,28 @@ class Side(eqx.Module):
     @property
     def w(self) -> Array:
         return self.V[self.x.shape[0] :]
+
+
+class Borders(NamedTuple):
+    """Columns and rows of the loops beside the blocks of links, for base and tip of every link."""
+
+    columns: Float[Array, "L 2 d m"]
+    rows: Float[Array, "L 2 m d"]
+
+    @classmethod
+    def of(cls, links: int, twists: Float[Array, "d ..."], count: int) -> "Borders":
+        """Zero, for ``count`` multipliers."""
+        dim, dtype = twists.shape[0], twists.dtype
+        return cls(
+            jnp.zeros((links, 2, dim, count), dtype), jnp.zeros((links, 2, count, dim), dtype)
+        )
+
+    def add(self, plan: LoopPlan, link: int, node: int, row: Array, column: Array) -> "Borders":
+        """With the blocks of one side of a loop."""
+        return Borders(
+            self.columns.at[link, -node, :, plan.own].add(column),
+            self.rows.at[link, -node, plan.own].add(row),
+        )
 
 
 _COUNT = {

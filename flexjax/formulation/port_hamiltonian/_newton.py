@@ -1,6 +1,8 @@
 """Newton's matrix of a stage: block-tridiagonal links, joints eliminated in passing, loops as
 borders."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ from jaxtyping import Array, Float, PyTree
 
 from flexjax.formulation.port_hamiltonian import _joint, _loops
 from flexjax.formulation.port_hamiltonian._assembly import Assembly
-from flexjax.formulation.port_hamiltonian._loops import LoopPlan, Side
+from flexjax.formulation.port_hamiltonian._loops import Borders, LoopPlan, Side
 from flexjax.formulation.port_hamiltonian._stage import (
     Evaluation,
     LinkRows,
@@ -110,7 +112,7 @@ def _linearised(
     structure = arm.structure
     e = complete(arm, stage, u, V, parents, rows)
     lower, diagonal, upper = (components_last(x, 2) for x in blocks)
-    columns, border_rows, diagonal = loop_blocks(arm, stage, u, V, diagonal)
+    borders, diagonal = loop_blocks(arm, stage, u, V, diagonal)
     X, B, A, T, S, Y, Z, E = joint_blocks(arm, stage, u, e)
     matrix = LinkedBlocks(
         lower=lower,
@@ -124,8 +126,8 @@ def _linearised(
         Y=Y,
         Z=Z,
         E=E,
-        border_columns=columns,
-        border_rows=border_rows,
+        border_columns=borders.columns,
+        border_rows=borders.rows,
         corner=jnp.zeros((u.loops.shape[0],) * 2, V.dtype),
         parents=structure.parents,
         order=structure.order,
@@ -173,25 +175,19 @@ def loop_blocks(
     u: Unknowns,
     V: Float[Array, "d L K"],
     diagonal: Float[Array, "L K d d"],
-) -> tuple[Float[Array, "L 2 d m"], Float[Array, "L 2 m d"], Float[Array, "L K d d"]]:
-    """(columns, rows) of the borders, and the diagonal blocks with the loops' own derivatives."""
-    structure, count = arm.structure, u.loops.shape[0]
-    columns = jnp.zeros((structure.links, 2, structure.dim, count), V.dtype)
-    rows = jnp.zeros((structure.links, 2, count, structure.dim), V.dtype)
+) -> tuple[Borders, Float[Array, "L K d d"]]:
+    """The borders, and the diagonal blocks with the loops' own derivatives."""
+    borders = Borders.of(arm.structure.links, V, u.loops.shape[0])
     for k, plan in enumerate(arm.plans):
         parent, child = sides(arm, stage, V, k)
         (rp, rc), (pp, _, cp), (_, cc, cl) = _loop_derivatives(
             arm, stage, plan, k, parent, child, u.loops[plan.own]
         )
-        for link, node, row, own, column in (
-            (plan.parent, plan.parent_node, rp, pp, cp),
-            (plan.child, plan.child_node, rc, cc, cl),
-        ):
+        for link, node, (row, own, column) in plan.ends((rp, pp, cp), (rc, cc, cl)):
             if link >= 0:
-                rows = rows.at[link, -node, plan.own].add(row)
-                columns = columns.at[link, -node, :, plan.own].add(column)
+                borders = borders.add(plan, link, node, row, column)
                 diagonal = diagonal.at[link, node].add(own)
-    return columns, rows, diagonal
+    return borders, diagonal
 
 
 def _loop_derivatives(
@@ -207,10 +203,7 @@ def _loop_derivatives(
     with respect to (Vp, Vc, multipliers)."""
 
     def with_twists(Vp, Vc):
-        return (
-            Side(Vp, parent.R, parent.x, parent.lever),
-            Side(Vc, child.R, child.x, child.lever),
-        )
+        return dataclasses.replace(parent, V=Vp), dataclasses.replace(child, V=Vc)
 
     def closing(Vp, Vc):
         return _loops.closure(plan, arm.loops[k], stage.h, stage.factor, *with_twists(Vp, Vc))

@@ -152,10 +152,10 @@ def add_loops(
 ) -> Float[Array, "d L K"]:
     """``rows`` with the wrenches of the nodes on the loop joints."""
     for k, plan in enumerate(arm.plans):
-        wp, wc = _loop_wrenches(arm, stage, V, multipliers, k)
-        rows = rows.at[:, plan.child, plan.child_node].add(wc)
-        if plan.parent >= 0:
-            rows = rows.at[:, plan.parent, plan.parent_node].add(wp)
+        wrenches = _loop_wrenches(arm, stage, V, multipliers, k)
+        for link, node, wrench in plan.ends(*wrenches):
+            if link >= 0:
+                rows = rows.at[:, link, node].add(wrench)
     return rows
 
 

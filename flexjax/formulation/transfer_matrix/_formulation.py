@@ -4,10 +4,8 @@ from typing import Any, ClassVar
 
 import diffrax
 import equinox as eqx
-import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from flexjax._results import Status
 from flexjax._types import PieceTime, ScalarLike
 from flexjax.drive import Drive
 from flexjax.formulation._base import AbstractFormulation, AbstractModel, check_variant, refuse
@@ -31,7 +29,6 @@ from flexjax.mechanism import (
     Start,
     bristle_energy,
     energy_of,
-    initial_memory,
 )
 from flexjax.numerics.solver import ChainNewmark
 from flexjax.numerics.term import Mechanical, State
@@ -171,13 +168,11 @@ class TransferMatrixModel(AbstractModel):
         passes = method.passes or (2 if linearisation == "newton" else 1)
         return PaperTerm(term, linearisation, passes)
 
-    def initial_state(self, drive: Drive, t0: ScalarLike, start: Start) -> State:
+    def initial_mechanics(self, drive: Drive, t0: ScalarLike, start: Start) -> Mechanical:
         inner, term = self.chain_term(drive), self.term(drive)
         at = inner.instant(t0, None)
         mech = inner.initial(at, start)
-        if isinstance(term, PaperTerm):
-            mech = term.extended(at, mech)
-        return State.fresh(mech, self.robot.gravity.dtype, initial_memory(drive, self.robot))
+        return term.extended(at, mech) if isinstance(term, PaperTerm) else mech
 
     def _rotations(self, mech: Mechanical) -> Mechanical:
         """Without the points that the published form integrates too."""
@@ -220,6 +215,3 @@ class TransferMatrixModel(AbstractModel):
 
     def default_solver(self, drive: Drive) -> diffrax.AbstractSolver:
         return ChainNewmark(self.formulation.beta, self.formulation.gamma)
-
-    def failure(self, t: ScalarLike, y: State, drive: Drive) -> tuple[Array, Array]:
-        return jnp.asarray(int(Status.ok), jnp.int32), jnp.asarray(-1, jnp.int32)

@@ -36,3 +36,8 @@ from flexjax.mechanism.chain.geometry._parameters import (
     Parameters as Parameters,
     chain_parameters as chain_parameters,
 )
+from flexjax.mechanism.chain.geometry._point_links import (
+    AbstractPointLinks as AbstractPointLinks,
+    point_link_refusals as point_link_refusals,
+    point_masses as point_masses,
+)

@@ -30,6 +30,17 @@ Eta = Float[Array, "B m"]
 Twists = Float[Array, "B dim"]
 
 
+def twist_of(pose: se3.Pose, rate: se3.Pose) -> Twists:
+    """Body twists of poses that change at ``rate``, in the plane or in space."""
+    back = transpose(pose.rotation)
+    spin, linear = mm(back, rate.rotation), mv(back, rate.position)
+    if spin.shape[1] == 2:
+        return jnp.concatenate([linear, spin[:, 1, :1]], axis=1)
+    return jnp.concatenate(
+        [linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1
+    )
+
+
 class Tip(eqx.Module):
     """The section of the next joint: pose in the link's frame, and body twist per shape rate."""
 
@@ -209,14 +220,7 @@ class AbstractSlidingLinks(AbstractLinks):
 
     def along(self, eta: Eta, s: Float[Array, " B"]) -> Twists:
         """Body twist of the contact at ``s`` per unit of s, in its own axes."""
-        tip, rate = jax.jvp(lambda s: self.contact(eta, s).pose, (s,), (jnp.ones_like(s),))
-        back = transpose(tip.rotation)
-        spin, linear = mm(back, rate.rotation), mv(back, rate.position)
-        if spin.shape[1] == 2:
-            return jnp.concatenate([linear, spin[:, 1, :1]], axis=1)
-        return jnp.concatenate(
-            [linear, spin[:, 2, 1, None], spin[:, 0, 2, None], spin[:, 1, 0, None]], axis=1
-        )
+        return twist_of(*jax.jvp(lambda s: self.contact(eta, s).pose, (s,), (jnp.ones_like(s),)))
 
     @abc.abstractmethod
     def held_by(self, prescribed: tuple[bool, ...]) -> Self:
