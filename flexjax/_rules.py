@@ -20,6 +20,7 @@ import numpy as np
 from jax.core import Tracer
 from jax.extend.core import Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
+from jaxtyping import PyTree
 
 
 class ruled:
@@ -36,19 +37,19 @@ class ruled:
         self.symbolic_zeros = False
         self.vmap: Callable[..., Any] | None = None
 
-    def def_jvp(self, rule, *, symbolic_zeros: bool = False):
+    def def_jvp(self, rule: Callable[..., Any], *, symbolic_zeros: bool = False):
         """``rule(primals, tangents) -> (out, tangent_out)``. With ``symbolic_zeros`` a tangent that
         is zero is None. For a second derivative, the rule calls the function itself for ``out``."""
         self.jvp, self.symbolic_zeros = rule, symbolic_zeros
         return rule
 
-    def def_vmap(self, rule):
+    def def_vmap(self, rule: Callable[..., Any]):
         """``rule(size, batched, *args) -> out``: ``batched`` has a flag for every leaf of ``args``;
         every leaf of ``out`` has the batch in front."""
         self.vmap = rule
         return rule
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any):
         arrays, static = eqx.partition(args, _is_dynamic)
         leaves, tree = jtu.tree_flatten(arrays)
         leaves = [jnp.asarray(x) for x in leaves]
@@ -231,7 +232,7 @@ ad.primitive_jvps[_batch_size_p] = _batch_size_jvp
 batching.primitive_batchers[_batch_size_p] = _batch_size_rule
 
 
-def batch_size(tree) -> int:
+def batch_size(tree: PyTree) -> int:
     """The number of runs for which a value is being computed at once: the product of the sizes of
     the ``vmap`` around this call. One inside a ``jit`` hides those around it."""
     leaves = [x for x in jtu.tree_leaves(tree) if isinstance(x, Tracer)]
@@ -253,7 +254,7 @@ def _gated_jvp(primals, tangents):
     return _gated(condition, leaves), kept
 
 
-def derivative_where(condition, tree):
+def derivative_where(condition: Any, tree: PyTree):
     """``tree`` with derivatives only where ``condition`` holds. Elsewhere they are zero, even if a
     result has none (NaN), so that one run does not spoil a sum over a batch."""
     arrays, rest = eqx.partition(tree, eqx.is_inexact_array)
@@ -279,7 +280,7 @@ def _moving_jvp(primals, tangents):
     return _moving(leaves, causes), changes
 
 
-def moving(tree, causes):
+def moving(tree: PyTree, causes: PyTree):
     """``tree`` with a derivative in every leaf, zeros if need be, where it or ``causes`` have any.
 
     For the start of a scan whose steps depend on ``causes`` in every leaf. Where a leaf starts
@@ -293,7 +294,7 @@ def moving(tree, causes):
     return eqx.combine(jtu.tree_unflatten(form, _moving(leaves, others)), rest)
 
 
-def stop(tree):
+def stop(tree: PyTree):
     """``tree`` without derivatives, for Newton matrices and first guesses."""
     arrays, rest = eqx.partition(tree, eqx.is_array)
     return eqx.combine(jtu.tree_map(jax.lax.stop_gradient, arrays), rest)

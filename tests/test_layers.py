@@ -4,6 +4,7 @@ The order below is the one of ARCHITECTURE.md: a module imports only from entrie
 """
 
 import ast
+import functools
 import os
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def _layer(parts: list[str]) -> str | None:
 
 def faults(source: str, module: str, is_package: bool = False) -> list[str]:
     """What is wrong with the imports and the side effects of one module."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     parts = module.split(".")
     found = []
     own = _layer(parts[1:]) if len(parts) > 1 else None
@@ -166,6 +167,9 @@ def _modules():
         yield path, ".".join(parts[:-1] if is_package else parts), is_package
 
 
+parsed = functools.cache(ast.parse)  # several tests read the whole package
+
+
 def test_tree_follows_the_layers():
     found = [
         f
@@ -187,7 +191,7 @@ def both_ways(modules: list[tuple[str, bool, str]]) -> list[str]:
     }
     found = set()
     for module, package, source in modules:
-        for _, name in _imports(ast.parse(source), module, package):
+        for _, name in _imports(parsed(source), module, package):
             while name and name not in known:
                 name = name.rpartition(".")[0]
             if name in ("", "flexjax"):
@@ -233,7 +237,7 @@ def test_interfaces_are_narrow():
     wide = [
         f"{module}.{node.name}"
         for path, module, _ in _modules()
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path.read_text()))
         if isinstance(node, ast.ClassDef)
         and sum(
             "abstractmethod" in ast.unparse(decorator)
@@ -244,6 +248,52 @@ def test_interfaces_are_narrow():
         > 7
     ]
     assert wide == []
+
+
+# Packages in which every argument is annotated; functions inside functions may infer theirs.
+ANNOTATED = (
+    "drive",
+    "formulation",
+    "mechanism",
+    "numerics.linalg",
+    "numerics.screw",
+    "numerics.solver",
+    "numerics.term",
+    "robot",
+    "simulate",
+)
+
+
+def _bare(body: list[ast.stmt], inside: bool = False):
+    """(line, name) of arguments without annotation, of functions and methods."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _bare(node.body, True)
+        elif isinstance(node, ast.If):
+            yield from _bare([*node.body, *node.orelse], inside)
+        elif isinstance(node, ast.FunctionDef):
+            own = node.args
+            plain = [*own.posonlyargs, *own.args]
+            static = any(ast.unparse(x) == "staticmethod" for x in node.decorator_list)
+            plain = plain[1:] if inside and not static else plain
+            starred = [x for x in (own.vararg, own.kwarg) if x is not None]
+            for arg in [*plain, *own.kwonlyargs, *starred]:
+                if arg.annotation is None:
+                    yield node.lineno, f"{node.name}({arg.arg})"
+
+
+def test_arguments_are_annotated():
+    from flexjax import _EXPORTS
+
+    public = {f"{name}(" for name in _EXPORTS}
+    found = [
+        f"{module}:{line}: {name}"
+        for path, module, _ in _modules()
+        for line, name in _bare(parsed(path.read_text()).body)
+        if f"{module}.".startswith(tuple(f"flexjax.{p}." for p in ANNOTATED))
+        or name[: name.index("(") + 1] in public
+    ]
+    assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize(

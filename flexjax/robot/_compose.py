@@ -4,6 +4,7 @@ The result is a Robot, so files, formulations, drives and plots work on it as on
 """
 
 import dataclasses
+from typing import Any
 
 from flexjax.robot._robot import Robot
 from flexjax.robot.parts._joint import Joint, Payload
@@ -60,7 +61,7 @@ class Mechanism:
     2
     """
 
-    def __init__(self, name: str = "mechanism", **others):
+    def __init__(self, name: str = "mechanism", **others: Any):
         self.name, self.others = name, others
         self.ground = Component(None)
         self._links: list[Link] = []
@@ -76,7 +77,7 @@ class Mechanism:
         self._links.append(link)
         return Component(link)
 
-    def attach(self, port: Port, name: str, mass, **fields) -> None:
+    def attach(self, port: Port, name: str, mass: Any, **fields: Any) -> None:
         """A rigid body on a port of a link."""
         if port.component.link is None:
             raise ValueError(f"payloads.{name}: on the ground; expected a port of a link.")
@@ -85,7 +86,7 @@ class Mechanism:
         )
 
     def connect(
-        self, a: Port, b: Port, kind: str = "fixed", *, name: str | None = None, **fields
+        self, a: Port, b: Port, kind: str = "fixed", *, name: str | None = None, **fields: Any
     ) -> str:
         """Connect two ports by a joint, with the fields of :class:`flexjax.Joint`; return its name.
 

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, PyTree
 
 from flexjax._types import Scalar
 from flexjax.numerics.linalg._components_first import mm, mtv, mv
@@ -372,7 +372,7 @@ def stack_links(by_link: dict[int, Array]) -> Array:
     return jnp.stack([by_link[i] for i in range(len(by_link))], axis=-1)
 
 
-def pick(tree, i):
+def pick(tree: PyTree, i: int | slice):
     """Entry ``i``, or the entries of a slice, of stacked records."""
     return jax.tree.map(lambda x: x[i], tree)
 

@@ -315,7 +315,9 @@ class _Quadrature(eqx.Module):
         factor = self.dx if shape is None else self.dx * shape
         return jnp.sum(factor.reshape(*factor.shape, *(1,) * (values.ndim - 2)) * values, axis=1)
 
-    def inertia(self, left: Array, sections: Array, right: Array, shape=None) -> Array:
+    def inertia(
+        self, left: Array, sections: Array, right: Array, shape: Array | None = None
+    ) -> Array:
         """Integral of left^T (inertia of the sections) right."""
         return self.over(jnp.einsum("nmki,nmk,nmkj->nmij", left, sections, right), shape)
 

@@ -28,7 +28,7 @@ from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 PAPER_LINEARISATIONS = ("newton", "extrapolated", "frozen")
 
 
-def _mixed(c, s, v):
+def _mixed(c: Array, s: Array, v: Array):
     """Body vectors (n, 2) rotated by an angle with cosine ``c`` and sine ``s`` (n,)."""
     return jnp.stack([c * v[:, 0] - s * v[:, 1], s * v[:, 0] + c * v[:, 1]], -1)
 

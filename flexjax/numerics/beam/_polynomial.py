@@ -9,7 +9,9 @@ of l that are missing in print:
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +31,7 @@ class ShapeSet:
     scale: tuple[int, ...]
 
 
-def _set(name: str, rows, scale) -> ShapeSet:
+def _set(name: str, rows: Sequence[Sequence[Any]], scale: Sequence[int]) -> ShapeSet:
     return ShapeSet(name, tuple(tuple(Fraction(c) for c in row) for row in rows), tuple(scale))
 
 

@@ -16,10 +16,10 @@ import jax.numpy as jnp
 import jax.tree_util as jtu
 from jax import lax
 from jax.ad_checkpoint import checkpoint_name
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from flexjax._rules import stop
-from flexjax._types import ravel
+from flexjax._types import ScalarLike, ravel
 from flexjax.numerics.linalg._batch_last import to_last, widened
 from flexjax.numerics.linalg._krylov import residual_minimising
 from flexjax.numerics.solver._base import AbstractStepSolver, Jump
@@ -37,15 +37,22 @@ MAX_ITERATIONS = 25
 Running = Bool[Array, ""] | bool  # False: a run of a batch that has ended
 
 
-def _size(tree):
+def _size(tree: PyTree):
     return jnp.max(jnp.stack([jnp.max(jnp.abs(x), initial=0.0) for x in jtu.tree_leaves(tree)]))
 
 
-def _subtract(a, b):
+def _subtract(a: PyTree, b: PyTree):
     return jtu.tree_map(jnp.subtract, a, b)
 
 
-def _verdict(exact: bool, eps, k, now, last, scale):
+def _verdict(
+    exact: bool,
+    eps: ScalarLike,
+    k: Int[Array, ""],
+    now: Float[Array, ""],
+    last: Float[Array, ""],
+    scale: Float[Array, ""],
+):
     """(whether Newton goes on, whether it has converged) after the k-th correction, of size
     ``now``."""
     # Newton's next correction is about now^3/last^2 if the matrix is exact, otherwise now^2/last.
@@ -56,12 +63,18 @@ def _verdict(exact: bool, eps, k, now, last, scale):
     return ~done & ~stalled & jnp.isfinite(now), jnp.isfinite(now) & (done | stalled)
 
 
-def _speed(u):
+def _speed(u: Any):
     # Multipliers of loops have other units: convergence is measured in velocities.
     return _size((u.joints, u.nodes))
 
 
-def _newton(term, stage, guess, floor, running):
+def _newton(
+    term: AbstractPortHamiltonianTerm,
+    stage: PyTree,
+    guess: PyTree,
+    floor: Float[Array, ""],
+    running: Running,
+):
     """Newton's iteration: (unknowns, whether it converged). Never differentiated."""
     eps = jnp.finfo(floor.dtype).eps
 
@@ -96,7 +109,15 @@ _iterate = jax.custom_batching.custom_vmap(_newton)
 
 
 @_iterate.def_vmap
-def _iterate_batch(size, batched, term, stage, guess, floor, running):
+def _iterate_batch(
+    size: int,
+    batched: Any,
+    term: AbstractPortHamiltonianTerm,
+    stage: PyTree,
+    guess: PyTree,
+    floor: Float[Array, "..."],
+    running: Bool[Array, "..."],
+):
     """The batch stays in the last axis in all iterations, if the term has corrections for that: one
     copy per step, not one per iteration."""
     args = (term, stage, guess, floor, running)
@@ -140,7 +161,7 @@ def _iterate_batch(size, batched, term, stage, guess, floor, running):
     )
 
 
-def _within_limits(term, stage, guess):
+def _within_limits(term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree):
     """The guess with the limited efforts of the solution."""
     if term.limits(stage, guess) is None:
         return guess
@@ -163,7 +184,7 @@ class _Residual(eqx.Module):
     stage: PyTree
     restore: Callable[[Array], PyTree] = eqx.field(static=True)
 
-    def __call__(self, x):
+    def __call__(self, x: Float[Array, " n"]):
         return ravel(self.term.residual(self.stage, self.restore(x)))[0]
 
 
@@ -176,14 +197,16 @@ class _StageMatrix(AbstractJacobianSolve):
     stage: PyTree
     restore: Callable[[Array], PyTree] = eqx.field(static=True)
 
-    def __call__(self, root, jacobian, b):
+    def __call__(
+        self, root: Float[Array, " n"], jacobian: Callable[[Array], Array], b: Float[Array, " n"]
+    ):
         u = self.restore(lax.stop_gradient(root))
         matrix = self.term.linearise(self.stage, u)[1]
         return lax.custom_linear_solve(
             jacobian, b, self._solve(matrix), self._solve(matrix.transpose())
         )
 
-    def _solve(self, matrix):
+    def _solve(self, matrix: Any):
         def direct(b):
             return ravel(matrix.solve(self.restore(b)))[0]
 
@@ -193,7 +216,11 @@ class _StageMatrix(AbstractJacobianSolve):
 
 
 def solve_stage(
-    term: AbstractPortHamiltonianTerm, stage: PyTree, guess: PyTree, floor, running: Running = True
+    term: AbstractPortHamiltonianTerm,
+    stage: PyTree,
+    guess: PyTree,
+    floor: ScalarLike,
+    running: Running = True,
 ):
     """Unknowns of a stage, and whether Newton's iteration converged. It runs on values without
     derivatives."""
@@ -255,7 +282,7 @@ class ImplicitMidpoint(_AbstractStageSolver):
     >>> solver = fx.ImplicitMidpoint()
     """
 
-    def stages(self, term, step, y0, before):
+    def stages(self, term: AbstractPortHamiltonianTerm, step: Step, y0: State, before: PyTree):
         t1, dt, piece_time = step.t1, step.dt, step.piece_time
         stage = term.prepare(step.middle, y0.mech, 0.5 * dt, (t1, 2.0), piece_time, y0.memory)
         here = term.guess(y0.mech)
@@ -282,7 +309,7 @@ class TRBDF2(_AbstractStageSolver):
 
     term_structure: ClassVar = AbstractMultistageTerm
 
-    def stages(self, term, step, y0, before):
+    def stages(self, term: AbstractPortHamiltonianTerm, step: Step, y0: State, before: PyTree):
         assert isinstance(term, AbstractMultistageTerm)  # ``term_structure`` requires it
         t0, t1, dt, piece_time = step.t0, step.t1, step.dt, step.piece_time
         gamma = 2.0 - 2.0**0.5  # the inner time that gives both stages the same h

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from flexjax._types import ScalarLike
 from flexjax.numerics.term import Limits
 
 SWEEPS = 50
@@ -20,9 +21,9 @@ SWEEPS = 50
 
 def first_guess(
     limits: Callable[[Array], Limits | None],
-    weight,
-    cv,
-    cq,
+    weight: ScalarLike,
+    cv: ScalarLike,
+    cq: ScalarLike,
     guess: Float[Array, " n"],
     residual: Callable[[Array], Array],
     precondition: Callable[[Array], Array],
@@ -73,7 +74,14 @@ def first_guess(
     return guess, corrected
 
 
-def _efforts(effort, slope, bound, response, start, first):
+def _efforts(
+    effort: Float[Array, " k"],
+    slope: Float[Array, " k"],
+    bound: Float[Array, " k"],
+    response: Float[Array, "k k"],
+    start: Float[Array, " k"],
+    first: Float[Array, " k"],
+):
     """(efforts, whether they are within their limits), for rows that move by start + response times
     the efforts."""
     n = effort.shape[0]

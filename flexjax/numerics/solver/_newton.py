@@ -76,7 +76,14 @@ class _Iteration(eqx.Module):
     going: Bool[Array, ""]
 
 
-def _iterate(residual, precondition, guess, floor, noise, running):
+def _iterate(
+    residual: Callable[[Array], Array],
+    precondition: Callable[[Array], Array],
+    guess: Float[Array, " n"],
+    floor: ScalarLike,
+    noise: ScalarLike,
+    running: Bool[Array, ""] | bool,
+):
     """(root, number of iterations, whether they converged). Never differentiated."""
     eps = jnp.finfo(guess.dtype).eps
     # Round-off of a residual grows with its number of terms: corrections of 100 links in space (500
@@ -121,7 +128,9 @@ class _Preconditioned(AbstractJacobianSolve):
     recompute = True
     precondition: Callable[[Array], Array]
 
-    def __call__(self, root, jacobian, b):
+    def __call__(
+        self, root: Float[Array, " n"], jacobian: Callable[[Array], Array], b: Float[Array, " n"]
+    ):
         if root.shape[0] <= DENSE_BELOW:
             # Few unknowns: the exact Jacobian, column by column, costs less to compile and to run
             # than iterating.

@@ -9,7 +9,7 @@ it traces the linear solve even where nothing is differentiated: seconds of ever
 import abc
 import functools
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -46,7 +46,7 @@ def differentiable_root(
 
 
 @functools.partial(differentiable_root.def_jvp, symbolic_zeros=True)
-def _root_jvp(primals, tangents):
+def _root_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     residual, solve, root = primals
     # Called again, so that a second derivative finds the root depending on the same parameters.
     root = differentiable_root(residual, solve, root)
@@ -56,7 +56,9 @@ def _root_jvp(primals, tangents):
     return root, slope(residual, solve, root, tangents[0])
 
 
-def _slope(residual, solve, root, tangent):
+def _slope(
+    residual: PyTree, solve: AbstractJacobianSolve, root: Float[Array, " n"], tangent: PyTree
+):
     """-J^-1 times the residual's own change."""
     _, change = eqx.filter_jvp(lambda f: f(root), (residual,), (tangent,))
     if change is None:  # what varies has no influence on the residual

@@ -6,6 +6,7 @@ from typing import Any
 
 from jaxtyping import Array
 
+from flexjax._types import PieceTime, ScalarLike
 from flexjax.numerics.term._base import AbstractTerm, State
 
 
@@ -14,13 +15,20 @@ class AbstractChainStepTerm(AbstractTerm):
     to the next besides the state (accelerations, powers); the solver only stores it."""
 
     @abc.abstractmethod
-    def start(self, t0, t1, y: State, piece_time) -> Any:
+    def start(self, t0: ScalarLike, t1: ScalarLike, y: State, piece_time: PieceTime) -> Any:
         """``carried`` at the state ``y``, as the equations of motion give it there, for a step from
         t0 to t1."""
 
     @abc.abstractmethod
     def advance(
-        self, t0, t1, y: State, carried, piece_time, beta, gamma
+        self,
+        t0: ScalarLike,
+        t1: ScalarLike,
+        y: State,
+        carried: Any,
+        piece_time: PieceTime,
+        beta: ScalarLike,
+        gamma: ScalarLike,
     ) -> tuple[State, Any, Array]:
         """(state at t1, carried, whether it succeeded), by Newmark's rule with ``beta`` and
         ``gamma``."""

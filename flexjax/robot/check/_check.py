@@ -21,7 +21,7 @@ def check_robot(robot: Any) -> None:
     _faults_of(robot).raise_as(f"robot {robot.name!r}")
 
 
-def robot_faults(robot) -> list[str]:
+def robot_faults(robot: Any) -> list[str]:
     """Every fault of ``robot``, one line each; traced parameters are skipped."""
     return list(_faults_of(robot).lines.values())
 

@@ -28,7 +28,7 @@ class Rule(NamedTuple):
     schema: dict[str, float]
     zero: bool = True  # whether zero is allowed, which no bound can say
 
-    def holds(self, x):
+    def holds(self, x: Any):
         """Whether ``x`` is finite and in range: a number, or elementwise an array, traced too."""
         good = abs(x) < math.inf
         for bound, value in self.schema.items():

@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from flexjax._types import ScalarLike, is_traced
 from flexjax.mechanism import Snapshot
 from flexjax.numerics.screw import se3
+from flexjax.robot import Robot
 
 if TYPE_CHECKING:
     from flexjax.simulate.trajectory._trajectory import Trajectory
@@ -46,7 +47,7 @@ def interpolated(traj: "Trajectory", t: ScalarLike) -> Snapshot:
     return Snapshot(**{name: jnp.where(inside, x, jnp.nan) for name, x in found.items()})
 
 
-def single_coordinates(robot) -> np.ndarray:
+def single_coordinates(robot: Robot) -> np.ndarray:
     """Static mask (D,) of coordinates whose rate is their time derivative.
 
     Rotation vectors of spherical and free joints have none such.

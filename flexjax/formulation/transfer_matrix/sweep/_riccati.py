@@ -12,7 +12,7 @@ level. Element i is a connection (hinge, spring, motor) followed by a rigid body
                  q_I = q_O + ...,   n_I = n_O + row . q_O + ...,   both + [mass | bias] (e_I, 1)
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -66,7 +66,7 @@ def body_maps(el: Elements) -> tuple[Array, Array]:
     return right, matrix([[one, zero, zero], [zero, one, zero], [rx, ry, one]])
 
 
-def _swept(el: Elements, root) -> tuple[Array, Array]:
+def _swept(el: Elements, root: Float[Array, "3"]) -> tuple[Array, Array]:
     """(n, 3, 4) [S | p] behind each connection, by a scan from the tip, and (n, 3) e in front of
     it, by a scan from the root. All arrays may have the runs of a batch as last axis.
 
@@ -113,12 +113,12 @@ def _swept(el: Elements, root) -> tuple[Array, Array]:
 
 
 @ruled
-def _sweep_one(el: Elements, root) -> tuple[Array, Array]:
+def _sweep_one(el: Elements, root: Float[Array, "3"]) -> tuple[Array, Array]:
     return _swept(el, root)
 
 
 @_sweep_one.def_vmap
-def _sweep_many(size, batched, el: Elements, root):
+def _sweep_many(size: int, batched: Any, el: Elements, root: Float[Array, "3"]):
     """The runs as last axis, which fills the vectors of the processor; vmap puts them in front."""
 
     def behind(x, is_batched):
@@ -154,7 +154,7 @@ class Swept(NamedTuple):
     behind: Array
 
 
-def swept(el: Elements, root) -> Swept:
+def swept(el: Elements, root: Float[Array, "3"]) -> Swept:
     X, e_in = checkpoint_name(_sweep_one(el, root), KEPT)
     rotation = rotation_rows(el, X[:, 2])
     sol = finish(X[:, 2], rotation, e_in)
@@ -165,7 +165,7 @@ def swept(el: Elements, root) -> Swept:
 
 
 @riccati.def_jvp
-def _riccati_jvp(primals, tangents):
+def _riccati_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     (el, root), (d, d_root) = primals, tangents
     known = swept(el, root)
     e, D, al = known.solution.e, known.solution.rotation, known.al
@@ -183,7 +183,14 @@ def _riccati_jvp(primals, tangents):
 
 
 def swept_again(
-    el: Elements, known: Swept, shift, bias, torque, given, rotor_torque, root
+    el: Elements,
+    known: Swept,
+    shift: Array,
+    bias: Array,
+    torque: Array,
+    given: Array,
+    rotor_torque: Array,
+    root: Float[Array, "3"],
 ) -> Solution:
     """The sweep with the matrices [S | .] of an earlier one and other right-hand sides.
 
@@ -233,7 +240,7 @@ def swept_again(
     return Solution(jnp.stack([ax, ay, al], -1), D, n)
 
 
-def rotation_rows(el: Elements, rows) -> Array:
+def rotation_rows(el: Elements, rows: Array) -> Array:
     """(n, 4): D = rotation . (e, 1), from the rows of n behind the connections."""
     soft = el.free / (el.stiffness + rows[:, 2])
     known = jnp.stack([rows[:, 2] + el.coupling, rows[:, 3] - el.torque], 1)
@@ -241,7 +248,7 @@ def rotation_rows(el: Elements, rows) -> Array:
     return jnp.concatenate([w[:, :3], (w[:, 3] + el.given)[:, None]], axis=1)
 
 
-def finish(rows, rotation, e) -> Solution:
+def finish(rows: Array, rotation: Array, e: Array) -> Solution:
     D = jnp.sum(rotation[:, :3] * e, axis=1) + rotation[:, 3]
     e = jnp.concatenate([e[:, :2], (e[:, 2] + D)[:, None]], axis=1)
     return Solution(e, D, jnp.sum(rows[:, :3] * e, axis=1) + rows[:, 3])

@@ -4,6 +4,9 @@ XLA vectorises a loop over one axis, but hardly one over small matrices with the
 So every entry of the small matrices is an array over the runs here.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -51,11 +54,11 @@ class Segments(eqx.Module):
     inertia: Float[Array, " n"]
     rotor_torque: Float[Array, " n"]
 
-    def geometry(self, once=lambda *numbers: numbers):
+    def geometry(self, once: Callable[..., Any] = lambda *numbers: numbers):
         """(row, column, shift) of the lever and (row, column, inertial force) of the centre of
         mass, two components each; ``once`` marks values that get a kernel of their own."""
 
-        def rotated(x, y):
+        def rotated(x: Array, y):
             X, Y = once(self.cos * x - self.sin * y, self.sin * x + self.cos * y)
             return (
                 (-Y, X),
@@ -98,7 +101,7 @@ def riccati_segments(seg: Segments, root: Float[Array, "3"]) -> Solution:
     return riccati(seg.elements(), root)
 
 
-def _applied(seg: Segments, e, D, al, behind):
+def _applied(seg: Segments, e: Array, D: Array, al: Array, behind: Array):
     """The coefficients applied to a solution: their change is a change of the right-hand side."""
     (row, column, shift), (torques, forces, inertial) = seg.geometry()
     ax, ay, alpha = e[:, 0], e[:, 1], e[:, 2]
@@ -120,7 +123,7 @@ def _applied(seg: Segments, e, D, al, behind):
 
 
 @riccati_segments.def_jvp
-def _riccati_segments_jvp(primals, tangents):
+def _riccati_segments_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     """As that of `riccati`, without derivatives of the small matrices, which are many small kernels
     in reverse mode."""
     (seg, root), (d, d_root) = primals, tangents
@@ -134,8 +137,8 @@ def _riccati_segments_jvp(primals, tangents):
 
 
 @riccati_segments.def_vmap
-def _many(size, batched, seg: Segments, root):
-    def behind(x, is_batched):
+def _many(size: int, batched: Any, seg: Segments, root: Float[Array, "3"]):
+    def behind(x: Array, is_batched):
         # Barriers on both sides: fused with a transposition, neither the code before it nor that
         # after it is vectorised.
         return _barrier(jnp.moveaxis(_barrier(x), 0, -1)) if is_batched else x[..., None]
@@ -149,12 +152,12 @@ def _many(size, batched, seg: Segments, root):
     return Solution(jnp.stack([ax, ay, alpha], -1), rotation, torque)
 
 
-def _barrier(x):
+def _barrier(x: Array):
     """Keeps XLA from fusing ``x`` with its operands; it may still recompute it in its consumers."""
     return lax.optimization_barrier(x)
 
 
-def _opaque_ones(cos):
+def _opaque_ones(cos: Array):
     """Opaque ones: dividing by them keeps XLA from recomputing cheap values in every consumer.
 
     They are one also where a run has failed (NaN).
@@ -162,12 +165,12 @@ def _opaque_ones(cos):
     return jnp.where(cos > 2.0, 2.0, 1.0).astype(cos.dtype)
 
 
-def _sweep(size: int, seg: Segments, root):
+def _sweep(size: int, seg: Segments, root: Float[Array, "3"]):
     """((ax, ay, al, D), rows of n behind the connections), each (n, size)."""
     dtype = root.dtype
     one = _opaque_ones(seg.cos[0, 0])
 
-    def full(x):
+    def full(x: Array):
         return jnp.broadcast_to(x, (size,))
 
     def once(*numbers):
@@ -209,7 +212,7 @@ def _sweep(size: int, seg: Segments, root):
 
     _, (rows, rotations) = lax.scan(inwards, jnp.zeros(12 * size, dtype), seg, reverse=True)
 
-    def outwards(carry, x):
+    def outwards(carry, x: Array):
         seg, w = x
         (_, column, shift), _ = seg.geometry()
         ax, ay, al = carry  # separate arrays: joined, XLA would not vectorise them
@@ -221,7 +224,7 @@ def _sweep(size: int, seg: Segments, root):
     return lax.scan(outwards, tuple(full(z) for z in root), (seg, rotations))[1], rows
 
 
-def _rotation(x: Segments, n, soft):
+def _rotation(x: Segments, n: Array, soft: Array):
     """D = rotation . (e, 1), from the row of n behind the connection."""
     return (
         -n[0] * soft,
@@ -239,11 +242,11 @@ def cos_sin(angle: Array) -> tuple[Array, Array]:
 
 
 @cos_sin.def_jvp
-def _cos_sin_jvp(primals, tangents):
+def _cos_sin_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]):
     c, s = cos_sin(*primals)
     return (c, s), (-s * tangents[0], c * tangents[0])
 
 
 @cos_sin.def_vmap
-def _cos_sin_many(size, batched, angle):
+def _cos_sin_many(size: int, batched: Any, angle: Array):
     return (sincos(angle)[::-1]) if angle.dtype == jnp.float64 else (jnp.cos(angle), jnp.sin(angle))
