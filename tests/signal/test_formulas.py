@@ -200,6 +200,6 @@ def test_a_signal_can_be_made_inside_a_trace():
         (lambda: fs.constant(np.nan), r"constant: value = nan"),
     ],
 )
-def test_refusals_say_what_to_mend(make, message):
+def test_refusals_say_what_to_fix(make, message):
     with pytest.raises(ValueError, match=message):
         make()

@@ -123,7 +123,7 @@ def _sections(
 ) -> dict[str, Array]:
     """Outputs ``names`` at station ``s`` of every link; ``needs`` for accelerations."""
     layout, robot, planar, links = term.layout, term.robot, term.layout.planar, term.links
-    by_link = {st.link: i for i, st in enumerate(layout.stages) if st.link >= 0}
+    by_link = {stage.link: i for i, stage in enumerate(layout.stages) if stage.link >= 0}
     stage = np.array([by_link[k] for k in range(len(robot.links))])
     everywhere = jnp.broadcast_to(s, (len(layout.stages),))
     found: dict[str, Array] = {}

@@ -52,7 +52,7 @@ def inverse_dynamics(
                 "column per joint coordinate."
             )
     term = model.term(Drive())
-    lay = term.layout
+    layout = term.layout
 
     def one(q, qd, qdd):
         y = model.initial_state(
@@ -65,11 +65,11 @@ def inverse_dynamics(
                 }
             ),
         )
-        motors = np.array(lay.coordinates.motors, int)
+        motors = np.array(layout.coordinates.motors, int)
         v, a = (jnp.concatenate([x, x[motors]]) for x in (qd, qdd))
         tau = term.inverse(Instant(0.0), y.mech.q, v, a).tau
         # A motor that follows its joint rigidly: its inertia adds to the joint's effort.
-        return tau[: lay.dofs].at[motors].add(tau[lay.dofs :])
+        return tau[: layout.dofs].at[motors].add(tau[layout.dofs :])
 
     for _ in range(q.ndim - 1):
         one = jax.vmap(one)
