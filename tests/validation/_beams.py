@@ -22,22 +22,18 @@ def beam(**changed) -> fx.Robot:
     return fx.Robot("beam", (link,), (joint,), (payload,), planar=True, gravity=still)
 
 
+def _round(given: dict[str, float], *, shear: float) -> fx.BeamConstants:
+    """A section with the same bending stiffness EI about every axis, and torsion GJ = EI."""
+    stiff = dict.fromkeys(("EIy", "EIz", "GJ"), given["EI"]) | dict.fromkeys(("GAy", "GAz"), shear)
+    inertia = dict.fromkeys(("rhoIy", "rhoIz"), given["rhoI"]) | {"rhoIx": 2 * given["rhoI"]}
+    return fx.BeamConstants(EA=given["EA"], rhoA=given["rhoA"], **stiff, **inertia)
+
+
 @functools.cache
 def spin_up() -> fx.Robot:
     """Simo and Vu-Quoc's beam of 10 m, with its shear and rotary inertia."""
     given = REFERENCE["spin_up"]["beam"]
-    constants = fx.BeamConstants(
-        EA=given["EA"],
-        EIy=given["EI"],
-        EIz=given["EI"],
-        GJ=given["EI"],
-        GAy=given["GA"],
-        GAz=given["GA"],
-        rhoA=given["rhoA"],
-        rhoIx=2 * given["rhoI"],
-        rhoIy=given["rhoI"],
-        rhoIz=given["rhoI"],
-    )
+    constants = _round(given, shear=given["GA"])
     link = fx.Link("beam", given["L"], constants=constants)
     joint = fx.Joint("hub", "revolute", "ground", "beam")
     return fx.Robot("spin-up", (link,), (joint,), planar=True, gravity=(0.0, 0.0, 0.0))
@@ -74,18 +70,7 @@ def boom() -> fx.Robot:
 def flying() -> fx.Robot:
     """Simo and Vu-Quoc's free beam (L = 10, EI = 500), as a link on a free joint."""
     given = REFERENCE["flying"]["beam"]
-    constants = fx.BeamConstants(
-        EA=given["EA"],
-        EIy=given["EI"],
-        EIz=given["EI"],
-        GJ=given["EI"],
-        GAy=given["GA"],
-        GAz=given["GA"],
-        rhoA=given["rhoA"],
-        rhoIx=2 * given["rhoI"],
-        rhoIy=given["rhoI"],
-        rhoIz=given["rhoI"],
-    )
+    constants = _round(given, shear=given["GA"])
     link = fx.Link("beam", given["L"], constants=constants)
     joint = fx.Joint("base", "free", "ground", "beam")
     return fx.Robot("flying beam", (link,), (joint,), gravity=(0.0, 0.0, 0.0))
@@ -95,18 +80,7 @@ def flying() -> fx.Robot:
 def right_angle() -> fx.Robot:
     """Simo and Vu-Quoc's two beams of 10, joined at a right angle, clamped at one end."""
     given = REFERENCE["right_angle"]["beam"]
-    constants = fx.BeamConstants(
-        EA=given["EA"],
-        EIy=given["EI"],
-        EIz=given["EI"],
-        GJ=given["EI"],
-        GAy=given["EA"],
-        GAz=given["EA"],
-        rhoA=given["rhoA"],
-        rhoIx=2 * given["rhoI"],
-        rhoIy=given["rhoI"],
-        rhoIz=given["rhoI"],
-    )
+    constants = _round(given, shear=given["EA"])
     links = [fx.Link(name, given["L"], constants=constants) for name in ("first", "second")]
     joints = [
         fx.Joint("clamp", "fixed", "ground", "first"),
