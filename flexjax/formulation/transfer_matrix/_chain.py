@@ -29,7 +29,7 @@ from flexjax.formulation.transfer_matrix._series import (
     relaxed_deflection,
     with_deflection,
 )
-from flexjax.mechanism import Curve, Shape, Sides, Start, advanced_bristles, centreline_pose
+from flexjax.mechanism import Shape, Sides, Start, advanced_bristles, centreline_pose
 from flexjax.numerics.screw import Plane, along
 from flexjax.numerics.term import AbstractChainStepTerm, Mechanical, State
 from flexjax.robot import Robot
@@ -498,16 +498,4 @@ class AbstractTransferTerm(AbstractChainStepTerm):
 
     def shapes(self, start: Start) -> dict[int, Shape]:
         elastic = {span.link for span in self.layout.spans if not span.rigid}
-        return start.shapes(self.robot, lambda i: i in elastic, "TransferMatrix")
-
-
-def rise(curve: Curve, count: int, length: Scalar) -> Float[Array, "2 count+1"]:
-    """Slopes of the segments of a deflected link, which end on the curve, and of its tip."""
-    ends = curve(np.arange(count + 1) / count)
-    return jnp.concatenate([jnp.diff(ends[0], axis=1) * count, ends[1, :, -1:]], axis=1) / length
-
-
-def before(x: Array, first: Array, whole: bool = False) -> Array:
-    """What is inboard of each connection: ``first`` for the ground, then x of the bodies
-    (``whole``: of the last one too)."""
-    return jnp.concatenate([jnp.asarray(first, x.dtype)[None], x if whole else x[:-1]])
+        return start.shapes(self.robot, elastic.__contains__, "TransferMatrix")

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PyTree
 from flexjax._types import Scalar
 from flexjax.formulation.transfer_matrix._chain import Instant
 from flexjax.formulation.transfer_matrix._layout import ConnectionMasks, JointAxes
-from flexjax.formulation.transfer_matrix._link import SpatialConnections
+from flexjax.formulation.transfer_matrix._link import SpatialConnections, before
 from flexjax.formulation.transfer_matrix._series import (
     JointHistory,
     JointSprings,
@@ -216,70 +216,107 @@ def connection_laws(
     Nonlinear laws are expanded about ``star``, whose deflection counts unless there is a
     ``history``.
     """
-    tables, hardware = term.masks, term.chain.hardware
+    tables, target = term.masks, at.target
     dtype, first = predicted.x.dtype, tables.first
-    target = at.target
     value, rate, acc = _spring_targets(tables, predicted, target)
     K, C, beyond = _spring_slopes(term, star, target, at.memory)
     stiffness = K * c2 + C * c1
     torque = beyond - K * (predicted.x - value) - C * (predicted.xd - rate)
     free, given = jnp.asarray(~tables.rigid, dtype), jnp.where(tables.rigid, acc, 0.0)
-    coupling = inertia = rotor_torque = jnp.zeros_like(torque)
     idle = jnp.asarray(tables.idle_motor, dtype)
     motors = jnp.stack([idle, target[2], jnp.zeros_like(idle)])
+    zero = jnp.zeros_like(torque)
+    joints = JointTerms(stiffness[first], torque[first], motors, (zero, zero, zero))
     # Static: free joints without drive, damper or friction need none of it.
     acted = term.drive.acts(term.robot) or any(
         x.damping is not None or x.friction is not None for x in term.robot.tree_joints
     )
-    rubs = hardware.output is not None
+    rubs = term.chain.hardware.output is not None
     if (acted and not tables.given.all()) or tables.rotor.any() or tables.stops.any() or rubs:
-        ks, n0 = stiffness[first], torque[first]
-        xs, xsd = motor_side(tables, star, target)
-        xp, xpd = motor_side(tables, predicted, target)
-        law = term.joint_law(at)
-        own = joint_torques(law, xs, xsd, star.deflection, history)
-        tau = own.torque - own.of_angle * (xp - xs) - own.of_rate * (xpd - xsd)
-        k = own.of_angle * c2 + own.of_rate * c1
-        led = tables.driven_motor
-        spring, moment = ks, n0
-        if tables.rotor.any():
-            J, gJ = hardware.rotor, hardware.gear * hardware.rotor
-            whole = jnp.where(led, ks + hardware.gear * gJ + k, 1.0)
-            own_acceleration = jnp.where(led, (tau - n0) / whole, target[2])
-            with_rotor = ks + jnp.where(tables.free, hardware.gear * gJ, 0.0)
-            spring = jnp.where(led, ks * (1 - ks / whole), with_rotor)
-            moment = jnp.where(led, n0 + ks * own_acceleration, n0)
-            rows = [
-                jnp.where(led, ks * gJ / whole, jnp.where(tables.free, gJ, 0.0)),
-                jnp.where(led, J - gJ**2 / whole, J),
-                jnp.where(led | tables.given, -gJ * own_acceleration, 0.0),
-            ]
-            coupling, inertia, rotor_torque = tables.to_connections(jnp.stack(rows))
-            driven = jnp.stack([ks / whole, own_acceleration, gJ / whole])
-            motors = jnp.where(led[None], driven, motors)
-        tau, k = jnp.where(tables.free, tau, 0.0), jnp.where(tables.free, k, 0.0)
-        if tables.stops.any() or rubs:
-            side = link_side(term, star, target)
-            contact, k_s, c_s = stop_torque(hardware, *side)
-            held, k_f, c_f = output_torque(hardware, *side, at.memory)
-            contact, k_s, c_s = contact - held, k_s + k_f, c_s + c_f
-            way, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
-            acting = ~tables.given_joint
-            tau = tau + jnp.where(acting, contact - k_s * way - c_s * speed, 0.0)
-            k = k + jnp.where(acting, k_s * c2 + c_s * c1, 0.0)
+        joints = _acted(term, at, star, predicted, c2, c1, history, joints)
         here = np.isin(np.arange(tables.n), first)
-        stiffness = jnp.where(here, tables.to_connections(spring + k), stiffness)
-        torque = jnp.where(here, tables.to_connections(moment + tau), torque)
+        stiffness = jnp.where(here, tables.to_connections(joints.stiffness), stiffness)
+        torque = jnp.where(here, tables.to_connections(joints.torque), torque)
     return ConnectionLaws(
         stiffness,
         torque,
         free,
         given,
-        coupling,
-        inertia,
-        rotor_torque,
-        motors[:, tables.dof_of_motor],
+        *joints.rotors,
+        joints.motors[:, tables.dof_of_motor],
         tuple(int(first[d]) for d in tables.dof_of_motor),
+    )
+
+
+class JointTerms(NamedTuple):
+    """At the joints (D,): stiffness and torque of their connections; accelerations of the motors
+    (rows a, b, c); coupling, inertia and torque of the rotors (n,)."""
+
+    stiffness: Array
+    torque: Array
+    motors: Array
+    rotors: tuple[Array, Array, Array]
+
+
+def _acted(
+    term: "PlanarTerm",
+    at: Instant,
+    star: Point,
+    predicted: Point,
+    c2: Scalar,
+    c1: Scalar,
+    history: JointHistory | None,
+    joints: JointTerms,
+) -> JointTerms:
+    """``joints`` with drive, dampers, friction, rotors and end stops."""
+    tables, hardware, target = term.masks, term.chain.hardware, at.target
+    xs, xsd = motor_side(tables, star, target)
+    xp, xpd = motor_side(tables, predicted, target)
+    own = joint_torques(term.joint_law(at), xs, xsd, star.deflection, history)
+    tau = own.torque - own.of_angle * (xp - xs) - own.of_rate * (xpd - xsd)
+    k = own.of_angle * c2 + own.of_rate * c1
+    if tables.rotor.any():
+        joints = _with_rotors(tables, hardware, target[2], joints, tau, k)
+    tau, k = jnp.where(tables.free, tau, 0.0), jnp.where(tables.free, k, 0.0)
+    if tables.stops.any() or hardware.output is not None:
+        first, side = tables.first, link_side(term, star, target)
+        contact, k_s, c_s = stop_torque(hardware, *side)
+        held, k_f, c_f = output_torque(hardware, *side, at.memory)
+        contact, k_s, c_s = contact - held, k_s + k_f, c_s + c_f
+        way, speed = predicted.x[first] - star.x[first], predicted.xd[first] - star.xd[first]
+        acting = ~tables.given_joint
+        tau = tau + jnp.where(acting, contact - k_s * way - c_s * speed, 0.0)
+        k = k + jnp.where(acting, k_s * c2 + c_s * c1, 0.0)
+    return joints._replace(stiffness=joints.stiffness + k, torque=joints.torque + tau)
+
+
+def _with_rotors(
+    tables: ConnectionMasks,
+    hardware: JointHardware,
+    prescribed: Float[Array, " D"],
+    joints: JointTerms,
+    tau: Float[Array, " D"],
+    k: Float[Array, " D"],
+) -> JointTerms:
+    """``joints`` with the inertia of their rotors. Driven motors are eliminated: torque ``tau`` and
+    its slope ``k`` act on them; the others have the ``prescribed`` accelerations."""
+    ks, n0, led = joints.stiffness, joints.torque, tables.driven_motor
+    J, gJ = hardware.rotor, hardware.gear * hardware.rotor
+    whole = jnp.where(led, ks + hardware.gear * gJ + k, 1.0)
+    acceleration = jnp.where(led, (tau - n0) / whole, prescribed)
+    with_rotor = ks + jnp.where(tables.free, hardware.gear * gJ, 0.0)
+    rows = [
+        jnp.where(led, ks * gJ / whole, jnp.where(tables.free, gJ, 0.0)),
+        jnp.where(led, J - gJ**2 / whole, J),
+        jnp.where(led | tables.given, -gJ * acceleration, 0.0),
+    ]
+    coupling, inertia, torque = tables.to_connections(jnp.stack(rows))
+    driven = jnp.stack([ks / whole, acceleration, gJ / whole])
+    return JointTerms(
+        jnp.where(led, ks * (1 - ks / whole), with_rotor),
+        jnp.where(led, n0 + ks * acceleration, n0),
+        jnp.where(led[None], driven, joints.motors),
+        (coupling, inertia, torque),
     )
 
 
@@ -336,9 +373,8 @@ def bending(
     """At rotations ``R`` and angular velocities ``w`` of the bodies; ``target`` and its rate are
     those of the joints that a Motion holds."""
     eye = jnp.eye(3, dtype=R.dtype)
-    parent = jnp.concatenate([eye[None], R[:-1]])
-    w_rel = w - jnp.concatenate([jnp.zeros((1, 3), w.dtype), w[:-1]])
-    Q = mm(transpose(connections.rest), mm(transpose(parent), R))
+    w_rel = w - before(w, jnp.zeros(3, w.dtype))
+    Q = mm(transpose(connections.rest), mm(transpose(before(R, eye)), R))
     angle, rate = tables.to_connections(target), tables.to_connections(target_rate)
     for s in tables.free_joints:
         i = s.first

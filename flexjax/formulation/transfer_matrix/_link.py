@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from flexjax._types import Scalar
 from flexjax.formulation.transfer_matrix._layout import Layout, Span
 from flexjax.mechanism import (
+    Curve,
     JointHardware,
     beam_properties,
     centreline_pose,
@@ -414,3 +415,15 @@ def _spatial_connections(
         joint_compliance=joint_compliance,
         joint_compliance_times_tau=joint_tau,
     )
+
+
+def rise(curve: Curve, count: int, length: Scalar) -> Float[Array, "2 count+1"]:
+    """Slopes of the segments of a deflected link, which end on the curve, and of its tip."""
+    ends = curve(np.arange(count + 1) / count)
+    return jnp.concatenate([jnp.diff(ends[0], axis=1) * count, ends[1, :, -1:]], axis=1) / length
+
+
+def before(x: Array, first: Array, whole: bool = False) -> Array:
+    """What is inboard of each connection: ``first`` for the ground, then x of the bodies
+    (``whole``: of the last one too)."""
+    return jnp.concatenate([jnp.asarray(first, x.dtype)[None], x if whole else x[:-1]])

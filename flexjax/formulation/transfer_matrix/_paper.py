@@ -12,8 +12,9 @@ from jaxtyping import Array, Float
 
 from flexjax._types import PieceTime, Scalar, ScalarLike
 from flexjax.drive import Drive
-from flexjax.formulation.transfer_matrix._chain import Carried, Instant, before
+from flexjax.formulation.transfer_matrix._chain import Carried, Instant
 from flexjax.formulation.transfer_matrix._connections import ConnectionLaws, connection_laws
+from flexjax.formulation.transfer_matrix._link import before
 from flexjax.formulation.transfer_matrix._plane import PlanarTerm
 from flexjax.formulation.transfer_matrix._series import (
     deflection_of,

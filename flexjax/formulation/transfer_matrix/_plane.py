@@ -17,8 +17,6 @@ from flexjax.formulation.transfer_matrix._chain import (
     Ground,
     Instant,
     Rates,
-    before,
-    rise,
 )
 from flexjax.formulation.transfer_matrix._connections import (
     ConnectionLaws,
@@ -32,7 +30,7 @@ from flexjax.formulation.transfer_matrix._connections import (
     stop_torque,
 )
 from flexjax.formulation.transfer_matrix._layout import ConnectionMasks
-from flexjax.formulation.transfer_matrix._link import Chain, PlanarConnections
+from flexjax.formulation.transfer_matrix._link import Chain, PlanarConnections, before, rise
 from flexjax.formulation.transfer_matrix._observe import Readings
 from flexjax.formulation.transfer_matrix._series import (
     JointHistory,

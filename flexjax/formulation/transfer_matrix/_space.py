@@ -17,7 +17,6 @@ from flexjax.formulation.transfer_matrix._chain import (
     Instant,
     Port,
     Rates,
-    rise,
 )
 from flexjax.formulation.transfer_matrix._connections import (
     Bending,
@@ -26,7 +25,7 @@ from flexjax.formulation.transfer_matrix._connections import (
     stop_torque,
 )
 from flexjax.formulation.transfer_matrix._layout import JointAxes, joint_tables
-from flexjax.formulation.transfer_matrix._link import Chain, SpatialConnections
+from flexjax.formulation.transfer_matrix._link import Chain, SpatialConnections, before, rise
 from flexjax.formulation.transfer_matrix._observe import Readings
 from flexjax.formulation.transfer_matrix._series import (
     JointHistory,
@@ -108,11 +107,6 @@ def spatial_sweep(
 
 def _blocks(rows: list[list[Array]]) -> Array:
     return jnp.concatenate([jnp.concatenate(r, axis=2) for r in rows], axis=1)
-
-
-def _across(x: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """Difference of each body from its parent; the ground is at rest."""
-    return x - jnp.concatenate([jnp.zeros((1, 3), x.dtype), x[:-1]])
 
 
 class SpatialTerm(AbstractTransferTerm):
@@ -247,7 +241,9 @@ class SpatialTerm(AbstractTransferTerm):
         laws = tables.to_connections(
             jnp.stack([own.torque + contact, own.of_angle + k_stop, own.of_rate + c_stop])
         )
-        stiffness, torque = spatial_laws(b, laws, _across(rotation), _across(spin), c2, c1)
+        stiffness, torque = spatial_laws(
+            b, laws, *(x - before(x, jnp.zeros(3, x.dtype)) for x in (rotation, spin)), c2, c1
+        )
         loads = self.load_wrenches(at, R)
         implicit = self.linearisation == "history"
         with jax.named_scope("transfer_matrix_spatial"):

@@ -18,17 +18,17 @@ def components_last(x: Array, count: int = 1) -> Array:
     return jnp.moveaxis(x, tuple(range(count)), tuple(range(-count, 0)))
 
 
-def mv(a: Float[Array, "i j *n"], x: Float[Array, "j *n"]) -> Float[Array, "i *n"]:
+def mv(a: Float[Array, "i j *#n"], x: Float[Array, "j *#n"]) -> Float[Array, "i ..."]:
     """Matrix times vector."""
     return jnp.sum(a * x[None], axis=1)
 
 
-def mtv(a: Float[Array, "i j *n"], x: Float[Array, "i *n"]) -> Float[Array, "j *n"]:
+def mtv(a: Float[Array, "i j *#n"], x: Float[Array, "i *#n"]) -> Float[Array, "j ..."]:
     """Transpose of a matrix times a vector."""
     return jnp.sum(a * x[:, None], axis=0)
 
 
-def mm(a: Float[Array, "i j *n"], b: Float[Array, "j k *n"]) -> Float[Array, "i k *n"]:
+def mm(a: Float[Array, "i j *#n"], b: Float[Array, "j k *#n"]) -> Float[Array, "i k ..."]:
     """Matrix times matrix."""
     return jnp.sum(a[:, :, None] * b[None], axis=1)
 

@@ -9,17 +9,17 @@ from jax import lax
 from jaxtyping import Array, Float
 
 
-def mv(a: Float[Array, "*n i j"], x: Float[Array, "*n j"]) -> Float[Array, "*n i"]:
+def mv(a: Float[Array, "*#n i j"], x: Float[Array, "*#n j"]) -> Float[Array, "... i"]:
     """Matrix times vector."""
     return jnp.sum(a * x[..., None, :], axis=-1)
 
 
-def mtv(a: Float[Array, "*n i j"], x: Float[Array, "*n i"]) -> Float[Array, "*n j"]:
+def mtv(a: Float[Array, "*#n i j"], x: Float[Array, "*#n i"]) -> Float[Array, "... j"]:
     """Transpose of a matrix times a vector."""
     return jnp.sum(a * x[..., :, None], axis=-2)
 
 
-def mm(a: Float[Array, "*n i j"], b: Float[Array, "*n j k"]) -> Float[Array, "*n i k"]:
+def mm(a: Float[Array, "*#n i j"], b: Float[Array, "*#n j k"]) -> Float[Array, "... i k"]:
     """Matrix times matrix."""
     return jnp.sum(a[..., :, :, None] * b[..., None, :, :], axis=-2)
 
