@@ -201,7 +201,6 @@ class Shape(eqx.Module):
         ]
         if faults or any(is_traced(x) for x in (self.y, self.z, link.length)):
             return faults
-            return faults
         stations = np.linspace(0.0, 1.0, 201)
         slope = self.push(lambda curve: curve(stations)[1])[0]
         steepest = np.max(np.linalg.norm(np.asarray(slope), axis=0)) / float(link.length)
