@@ -36,7 +36,7 @@ from flexjax.formulation.port_hamiltonian._refusals import refusals
 from flexjax.formulation.port_hamiltonian._start import initial_state
 from flexjax.mechanism import Energy, Start
 from flexjax.numerics.solver import ImplicitMidpoint
-from flexjax.numerics.term import State
+from flexjax.numerics.term import PortState, State
 from flexjax.robot import Robot
 
 

@@ -156,10 +156,10 @@ def implicit_solve(
     times the corrections that round-off of the residual causes; None if it is of the usual size.
     ``running``: False for a run of a batch that has ended, which then makes no iteration.
     """
-    noise = jnp.zeros((), guess.dtype) if noise is None else noise
+    level = jnp.zeros((), guess.dtype) if noise is None else noise
     # What the functions close over becomes part of them, so that derivatives w.r.t. it are found.
     residual = eqx.filter_closure_convert(residual, guess)
     precondition = stop(eqx.filter_closure_convert(precondition, guess))
-    quiet, guess, floor, noise = stop((residual, guess, floor, noise))
-    x, count, close = _iterate(quiet, precondition, guess, floor, noise, running)
+    quiet, guess, floor, level = stop((residual, guess, floor, level))
+    x, count, close = _iterate(quiet, precondition, guess, floor, level, running)
     return differentiable_root(residual, _Preconditioned(precondition), x), count, close

@@ -5,7 +5,7 @@ Checks, files, the JSON schema, printed tables and paths all read it. It imports
 
 import math
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Parameter(NamedTuple):
