@@ -271,7 +271,7 @@ def accelerations(
     applied, strain, loss = _applied(arm, mech, now)
     rotors = _rotors(arm, mech, now)
     borders, loop_right = _loop_terms(arm, mech, now)
-    blocks = _inertia_blocks(arm, now, rotors, columns, loop_rows)
+    blocks = _inertia_blocks(arm, now, rotors, borders)
     forces = arm.joint_forces(t, mech.q, mech.v, piece_time, memory)
 
     # Known accelerations go to the right-hand sides.
@@ -289,7 +289,7 @@ def accelerations(
     wanted = structure.to_joints(arm.prescribed(t, piece_time)[2])
     joints = jnp.where(locked, wanted, jnp.where(live, joints, 0.0))
     ends = jnp.stack([known[:, :, 0], known[:, :, -1]], axis=-1)
-    loop_right = loop_right - jnp.einsum("dle,lemd->m", ends, loop_rows)
+    loop_right = loop_right - jnp.einsum("dle,lemd->m", ends, borders.rows)
     yd, Vd, multipliers = _solve(blocks, rows, joints, loop_right)
 
     parent_rate, V0d = _base_rates(arm, now, yd, Vd)
@@ -297,7 +297,7 @@ def accelerations(
     # The balance of a base node is the wrench of its joint.
     lack = (arm.momentum(Vdot) - applied)[:, :, 0]
     if arm.plans:
-        lack = lack + jnp.einsum("ldm,m->dl", columns[:, 0], multipliers)
+        lack = lack + jnp.einsum("ldm,m->dl", borders.columns[:, 0], multipliers)
     torque = rotors.torque(parent_rate, yd)
     reaction, on_parent = _reactions(arm, now.X, lack, rotors.axis * torque[None] - rotors.gyro)
     effort = _efforts(arm, forces, mtv(now.B, reaction) + rotors.gears * torque[None])

@@ -431,8 +431,7 @@ def bending(
 def spatial_laws(
     b: Bending,
     laws: Float[Array, "3 n 2"],
-    rotation: Float[Array, "n 3"],
-    spin: Float[Array, "n 3"],
+    across: tuple[Float[Array, "n 3"], ...],
     c2: Scalar,
     c1: Scalar,
 ) -> tuple[Float[Array, "n 3 3"], Float[Array, "n 3"]]:
@@ -440,9 +439,10 @@ def spatial_laws(
     torque - stiffness (al_O - al_I).
 
     ``laws``: torque at the joints, and its slopes (taken positive) with respect to angle and rate.
-    ``rotation`` and ``spin`` across the connections are known before the acceleration.
+    Rotation and spin ``across`` the connections are known before the acceleration.
     """
     torque, of_angle, of_rate = laws
+    rotation, spin = across
     vector, rate = b.bending + mv(b.of_bending, rotation), b.bending_rate + mv(b.of_bending, spin)
     elastic = mv(b.stiffness, vector) + mv(b.damping, rate)
     known = torque - b.drag - of_angle * mv(b.of_angle, rotation) - of_rate * mv(b.of_angle, spin)

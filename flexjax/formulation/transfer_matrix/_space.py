@@ -241,9 +241,8 @@ class SpatialTerm(AbstractTransferTerm):
         laws = tables.to_connections(
             jnp.stack([own.torque + contact, own.of_angle + k_stop, own.of_rate + c_stop])
         )
-        stiffness, torque = spatial_laws(
-            b, laws, *(x - before(x, jnp.zeros(3, x.dtype)) for x in (rotation, spin)), c2, c1
-        )
+        across = (x - before(x, jnp.zeros(3, x.dtype)) for x in (rotation, spin))
+        stiffness, torque = spatial_laws(b, laws, tuple(across), c2, c1)
         loads = self.load_wrenches(at, R)
         implicit = self.linearisation == "history"
         with jax.named_scope("transfer_matrix_spatial"):

@@ -47,7 +47,7 @@ def _subtract(a: PyTree, b: PyTree):
 
 def _verdict(
     exact: bool,
-    eps: ScalarLike,
+    eps: Any,
     k: Int[Array, ""],
     now: Float[Array, ""],
     last: Float[Array, ""],
@@ -112,7 +112,7 @@ _iterate = jax.custom_batching.custom_vmap(_newton)
 def _iterate_batch(
     size: int,
     batched: Any,
-    term: AbstractPortHamiltonianTerm,
+    term: Any,
     stage: PyTree,
     guess: PyTree,
     floor: Float[Array, "..."],

@@ -4,7 +4,7 @@ XLA vectorises a loop over one axis, but hardly one over small matrices with the
 So every entry of the small matrices is an array over the runs here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -165,7 +165,7 @@ def _opaque_ones(cos: Array):
     return jnp.where(cos > 2.0, 2.0, 1.0).astype(cos.dtype)
 
 
-def _sweep(size: int, seg: Segments, root: Float[Array, "3"]):
+def _sweep(size: int, seg: Segments, root: Any):
     """((ax, ay, al, D), rows of n behind the connections), each (n, size)."""
     dtype = root.dtype
     one = _opaque_ones(seg.cos[0, 0])
@@ -224,7 +224,7 @@ def _sweep(size: int, seg: Segments, root: Float[Array, "3"]):
     return lax.scan(outwards, tuple(full(z) for z in root), (seg, rotations))[1], rows
 
 
-def _rotation(x: Segments, n: Array, soft: Array):
+def _rotation(x: Segments, n: Sequence[Array], soft: Array):
     """D = rotation . (e, 1), from the row of n behind the connection."""
     return (
         -n[0] * soft,
