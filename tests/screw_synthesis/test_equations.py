@@ -112,7 +112,7 @@ def test_wrenches_are_as_good_as_the_system_allows(record_number):
     for seed in range(6):
         term, q, v = somewhere(model, seed=seed, bend=0.01, speed=0.5)
         a, needs = _forward_and_back(term, q, v)
-        system = eqx.filter_jit(stacked_system)(term, 0.0, q, v)
+        system = eqx.filter_jit(stacked_system)(term, Instant(0.0), q, v)
         M, rhs = np.asarray(system.matrix), np.asarray(system.rhs)
         x = np.linalg.solve(M, rhs).astype(np.longdouble)
         for _ in range(3):
