@@ -212,7 +212,7 @@ def _sweep(size: int, seg: Segments, root: Any):
 
     _, (rows, rotations) = lax.scan(inwards, jnp.zeros(12 * size, dtype), seg, reverse=True)
 
-    def outwards(carry, x: Array):
+    def outwards(carry: Any, x: Any):
         seg, w = x
         (_, column, shift), _ = seg.geometry()
         ax, ay, al = carry  # separate arrays: joined, XLA would not vectorise them
