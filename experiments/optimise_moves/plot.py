@@ -50,7 +50,7 @@ def draw(path):
         for axis, text in zip(axes[-1], ("time [s]", "time [s]", "payload [g]"), strict=True):
             axis.set_xlabel(text)
         handles, names = axes[0, 2].get_legend_handles_labels()
-        axes[0, 2].legend(handles, names, ncols=3)
+        figure.legend(handles, names, ncols=5, loc="outside upper right")
         figure.savefig(RESULTS / f"{path.stem}.png")
         plt.close(figure)
 
