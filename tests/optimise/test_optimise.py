@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import flexjax as fx
+from flexjax.simulate import _run
 from flexjax.study.optimise._build import build_problem
 from flexjax.study.optimise._goals import build_goals
+from flexjax.study.optimise._replay import baseline
 from flexjax.study.optimise.search import _host
 
 STIFFNESS, PERIOD = 40.0, 0.3
@@ -64,6 +66,25 @@ def test_the_nominal_move_leaves_no_vibration():
     energy = np.asarray(res.trajectory.energy.mechanical)[res.steps :]
     np.testing.assert_allclose(energy, res.costs["residual_energy"][0], atol=1e-9)
     np.testing.assert_allclose(res.trajectory.q[0], 0.0, atol=1e-12)
+
+
+def test_compared_moves_are_one_program():
+    """Compiling every usual move took longer than finding the best one."""
+    res = nominal()
+    programs = lambda: _run._integrate._outside._cached._cache_size()
+    before = programs()
+    assert res.fits("zv") and res.fits("quintic")
+    for name in ("quintic", "zv"):
+        assert res.vibration(res.replay(move=name)) > 10 * res.vibration()
+    res.against("quintic", "zv", path="payloads.tool.mass", values=[0.3, 0.4])
+    assert programs() == before
+    usual = baseline(res, "quintic")
+    assert usual is not None
+    ts = np.linspace(-0.1, 1.1 * res.duration, 41)
+    found = jax.vmap(usual.joints["root"].signal.evaluate)(jnp.asarray(ts))
+    same = jax.vmap(fx.quintic(0.0, 1.0, res.duration).evaluate)(jnp.asarray(ts))
+    for a, b in zip(found, same, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-10 * float(jnp.max(jnp.abs(b))))
 
 
 @pytest.mark.slow
