@@ -54,7 +54,7 @@ def candidates(quick: bool) -> dict:
             formulation.bind(fx.load_robot(HERE / s["file"])),
             [*CONFIG["free"], *s["free"]],
         )
-        for s in CONFIG["structures"][2 if quick else 0 : 3 if quick else None]
+        for s in CONFIG["structures"][2 if quick else 0 :]
     }
 
 
@@ -101,7 +101,6 @@ def removed_effects(result, check: list) -> dict[str, dict[str, float]]:
         ("cross-talk from the hub angle", "sensors.deflection.crosstalk.0.gain", 0.0),
         ("constant offset", "sensors.deflection.offset", 0.0),
         ("dry friction", "joints.hub.output_friction.coulomb", 1e-6),
-        ("dry friction", "joints.hub.spring_friction.coulomb", 1e-6),
     ):
         if path in names:
             out[label] = fits(without(path, value))
