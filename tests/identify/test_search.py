@@ -147,6 +147,7 @@ def test_design_prefers_what_excites(model):
     assert found.best.name == "fast, tuned" and "score" in str(found)
 
 
+@pytest.mark.slow
 def test_design_stays_inside_limits_and_writes_the_rig_s_table(model, tmp_path):
     """Tuned for more, the torque grows up to what the encoder may show, and the rig can read it."""
     ts = 0.01 * np.arange(61)
