@@ -27,9 +27,9 @@ from flexjax.study.identify.fit._problem import build, measure_data
 from flexjax.study.identify.uncertainty._bootstrap import Bootstrap, fitted
 
 FORMULATIONS = {
-    "TransferMatrix": fx.TransferMatrix(segments=24),
-    "FiniteElement": fx.FiniteElement(elements=4),
-    "PortHamiltonian": fx.PortHamiltonian(elements=16),
+    "TransferMatrix": fx.TransferMatrix(segments=48),
+    "FiniteElement": fx.FiniteElement(elements=8),
+    "PortHamiltonian": fx.PortHamiltonian(elements=32),
 }
 NOMINAL = {
     "links.link.material.E": 70e9,
