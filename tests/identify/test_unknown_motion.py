@@ -12,8 +12,9 @@ from flexjax.study.identify._result import Identification
 from flexjax.study.identify.noise._unknown_motion import unknown_motion
 from tests.identify.cases import joint_arm, tones
 
-FREE = ["joints.pin.stiffness", "joints.pin.damping", "payloads.load.mass"]
-TRUTH = np.array([40.0, 0.05, 0.3])
+# Behind a motor that follows a motion only their ratios to the inertia matter: the mass is known.
+FREE = ["joints.pin.stiffness", "joints.pin.damping"]
+TRUTH = np.array([40.0, 0.05])
 TS = 0.01 * np.arange(151)
 MOTION = tones(TS, size=0.2, frequencies=(0.7, 1.9, 3.1))
 ANGLE, MOTOR = 0.002, 0.008  # standard deviations of the two encoders [rad]
@@ -21,9 +22,7 @@ ANGLE, MOTOR = 0.002, 0.008  # standard deviations of the two encoders [rad]
 
 def start_model():
     robot = joint_arm()
-    return fx.RigidArm().bind(
-        robot.replace(FREE[0], 45.0).replace(FREE[1], 0.06).replace(FREE[2], 0.27)
-    )
+    return fx.RigidArm().bind(robot.replace(FREE[0], 45.0).replace(FREE[1], 0.06))
 
 
 @pytest.fixture(scope="module")
@@ -75,30 +74,21 @@ def test_bad_noise_of_motions_is_refused():
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True,
-    reason="the search for a flexible joint runs to a rigid one, where nothing is determined",
-)
 def test_intervals_hold_where_the_motion_has_noise(clean, record_number):
     inside = {}
     for known in (False, True):
-        intervals = [estimated(clean, seed, known).intervals() for seed in range(50)]
+        intervals = [estimated(clean, seed, known).intervals()[:2] for seed in range(50)]
         hits = [(x[:, 0] <= TRUTH) & (x[:, 1] >= TRUTH) for x in intervals]
-        inside[known] = np.mean(hits, axis=0)
+        inside[known] = np.mean(np.array(hits), axis=0)
     for name, share in zip(FREE, inside[True], strict=True):
         record_number(f"coverage of {name}, noisy motion", share, (0.88, 1.0), relation="in")
     record_number("coverage with the noise of the motion ignored", np.min(inside[False]), 0.7)
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    strict=True,
-    reason="the search for a flexible joint runs to a rigid one, where nothing is determined",
-)
 def test_the_table_shows_the_parameters_only(clean):
     result = estimated(clean, 0, True)
     text = str(result)
     assert "motion.pin" not in text and "values of measured motions" in text
     assert not result.unseen and not result.undetermined
-    errors = np.abs(result.values - np.pad(TRUTH, (0, len(result.values) - 3)))[:3]
-    assert np.all(errors < 4 * result.standard_errors[:3])
+    assert np.all(np.abs(result.values[:2] - TRUTH) < 4 * result.standard_errors[:2])
