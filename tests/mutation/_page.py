@@ -58,21 +58,29 @@ def page(report: dict) -> str:
         "fault is found if a test of `make test` fails that passes without it.",
         f"**{now} of {number} are found ({now / max(1, number):.0%}**, 95 % interval {low:.0%} to "
         f"{high:.0%}), by the fastest tests that cover the file and not by all tests: the whole "
-        f"suite finds no fewer. {same} of the others change no result, for the reasons below.",
+        "suite finds no fewer.",
     ]
+    if number > now:
+        paragraphs[-1] += f" {same} of the others change no result, for the reasons below."
     if first:
         paragraphs.append(
             f"Before direct tests of the kernels were added, {earlier} of {len(first)} of these "
             "faults were found, by the tests of the file and its rows of the contract. The added "
             "tests were written with the survivors among them in view."
         )
+    later = [e["later"] for e in entries if "later" in e]
+    if later:
+        at_once = sum(word != "survived" for word in later)
+        paragraphs[-1] += f" Of {len(later)} faults that were tried after that, they and the "
+        paragraphs[-1] += f"others found {at_once} at once; a further test answers the rest."
     text = ["# Mutation check", ""]
     for paragraph in paragraphs:
         text += [textwrap.fill(paragraph, 100, break_on_hyphens=False), ""]
-    text += [*table(entries), "", "## Faults that survive", ""]
-    text += ["| fault | why |", "|---|---|"]
-    for e in sorted(entries, key=lambda e: e["mutant"]):
-        if not killed(e):
-            fault = e["mutant"].replace("|", "\\|")
-            text.append(f"| `{fault}` | {e.get('equivalent', 'no test finds it')} |")
+    text += table(entries)
+    alive = sorted((e for e in entries if not killed(e)), key=lambda e: e["mutant"])
+    if alive:
+        text += ["", "## Faults that survive", "", "| fault | why |", "|---|---|"]
+    for e in alive:
+        fault = e["mutant"].replace("|", "\\|")
+        text.append(f"| `{fault}` | {e.get('equivalent', 'no test finds it')} |")
     return "\n".join(text) + "\n"

@@ -80,6 +80,7 @@ COVERED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ),
         ("RigidArm", "FiniteElement"),
     ),
+    "mechanism/joints/_joints": (("tests/mechanism/test_inertia.py", *RIGID), ("RigidArm",)),
     "mechanism/": (RIGID, ("RigidArm", "ScrewSynthesis")),
     "formulation/finite_element/": (
         (*LAWS, *ELEMENTS, "tests/finite_element/test_lagrange.py"),
