@@ -18,13 +18,14 @@ class Bordered(eqx.Module):
     """A banded matrix with a rank-two part, and a border around both.
 
     ``side``, ``corner``: row, column and corner of the free length; None if no link runs through
-    its joint. ``wide``: stiffening adds wide wide^T.
+    its joint. ``wide``: stiffening adds wide spread^-1 wide^T.
     """
 
     band: Float[Array, "B m w"]
     side: Float[Array, "B m"] | None
     corner: Float[Array, " B"] | None
     wide: Float[Array, "B m 2"] | None = None
+    spread: Float[Array, "B 2 2"] | None = None
 
 
 class BorderedFactors(eqx.Module):
@@ -33,12 +34,14 @@ class BorderedFactors(eqx.Module):
     column: Array | None  # inner^-1 side
     pivot: Array | None  # inverse of the Schur complement; zero where the free length is no unknown
     wide: Array | None = None
-    columns: Array | None = None  # band^-1 wide, times the inverse of 1 + wide^T band^-1 wide
+    columns: Array | None = None  # band^-1 wide, times the inverse of spread + wide^T band^-1 wide
 
 
 def _inner_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
     own = band_apply(ee.band, x)
-    return own if ee.wide is None else own + mv(ee.wide, mtv(ee.wide, x))
+    if ee.wide is None or ee.spread is None:
+        return own
+    return own + mv(ee.wide, mv(inverse2(ee.spread), mtv(ee.wide, x)))
 
 
 def _inner_solve(factors: BorderedFactors, rhs: Float[Array, "B m k"]) -> Float[Array, "B m k"]:
@@ -59,10 +62,9 @@ def bordered_apply(ee: Bordered, x: Float[Array, "B m"]) -> Float[Array, "B m"]:
 def bordered_factor(ee: Bordered, free: np.ndarray) -> BorderedFactors:
     """Factorise; ``free``: where the free length is an unknown."""
     band, columns = band_factor(ee.band), None
-    if ee.wide is not None:
+    if ee.wide is not None and ee.spread is not None:
         columns = band_solve(band, ee.wide)
-        unit = jnp.eye(2, dtype=columns.dtype)[None]
-        columns = mm(columns, inverse2(unit + mm(jnp.swapaxes(ee.wide, 1, 2), columns)))
+        columns = mm(columns, inverse2(ee.spread + mm(jnp.swapaxes(ee.wide, 1, 2), columns)))
     factors = BorderedFactors(band, None, None, None, ee.wide, columns)
     if ee.side is None or ee.corner is None:
         return factors

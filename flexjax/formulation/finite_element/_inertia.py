@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from flexjax.formulation.finite_element._bordered import (
     Bordered,
     bordered_apply,
+    inverse2,
 )
 from flexjax.formulation.finite_element._integrals import Load
 from flexjax.formulation.finite_element._moving_mesh import (
@@ -53,10 +54,11 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
         """Change of the moments of u = -1/2 int w'^2 with the shape; linear in the shape.
 
         The moments int mu u and int mu xi u give all terms of second order. The rest of
-        u = U0 + U1 xi with the same moments keeps the mass matrix positive definite. Both functions
-        are orthonormal for the mass (``root``): their mass matrix is a unit one.
+        u = U0 + U1 xi with the same moments keeps the mass matrix positive definite.
         """
-        return band_apply(self.numbers.beyond, c[..., None])
+        n = self.numbers
+        columns = jnp.stack([band_apply(n.G, c), band_apply(n.H, c)], axis=2)
+        return -columns / n.length[:, None, None]
 
     # --- mass matrices
     def mass(self, eta: Eta) -> Mass:
@@ -86,11 +88,13 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
         if self._stiffens:
             wide = self._wide(c)
             moments = 0.5 * mtv(wide, c)
-            first = first + n.root[:, 0, 0] * moments[:, 0]
-            along = jnp.sum((2 * L[:, None] * n.root[:, 1] + moments) * moments, axis=1)
-            polar = polar + along
-            ahead = n.root[:, :1, 0] * wide[:, :, 0]
-            b = b + mv(n.lever, moments) - mv(wide, mtv(n.lever, c))
+            back = mv(inverse2(n.spread), moments)
+            slopes = jnp.sum(wide[:, :, :, None] * inverse2(n.spread)[:, None], axis=2)
+            first = first + moments[:, 0]
+            polar = polar + 2 * L * moments[:, 1] + jnp.sum(back * moments, axis=1)
+            ahead = wide[:, :, 0]
+            lever = L[:, None, None] * jnp.stack([n.a, n.b], axis=2)
+            b = b + mv(lever, back) - mv(slopes, mtv(lever, c))
         zero, m0 = jnp.zeros_like(L), n.rigid[:, 0, 0]
         zz = jnp.stack(
             [
@@ -105,7 +109,8 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
         if self._extends:
             column, side, corner = self._border(c, L, sweep, pinned)
             ze = jnp.concatenate([ze, column[:, :, None]], axis=2)
-        mass = Mass(zz, ze, Bordered(M + rotary, side, corner, wide))
+        spread = None if wide is None else n.spread
+        mass = Mass(zz, ze, Bordered(M + rotary, side, corner, wide, spread))
         for load in self.loads:
             mass = self._add(mass, load, eta)
         return self._add_borrowed(mass, eta, c)
@@ -176,7 +181,7 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
             ze = ze.at[b, 1, k].add(m).at[b, 2, k].add(m * d)
             ze = ze.at[b, 0, -1].add(m).at[b, 2, -1].add(-m * w)
             band, corner = band.at[b, k, BAND].add(m), corner.at[b].add(m)
-        return Mass(zz, ze, Bordered(band, ee.side, corner, ee.wide))
+        return Mass(zz, ze, Bordered(band, ee.side, corner, ee.wide, ee.spread))
 
     def returned(self):
         return self.taken
@@ -222,25 +227,26 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
         fx, fy = -s * v * m0 - 2 * s * across, s * u * m0 - s**2 * sweep
         turn = s * v * sweep
         if self._stiffens:
-            wide, lever, weight = self._wide(c), n.lever, n.root[:, 0, 0]
+            wide, P = self._wide(c), inverse2(n.spread)
+            lever = L[:, None, None] * jnp.stack([n.a, n.b], axis=2)
             moments, moving = 0.5 * mtv(wide, c), mtv(wide, rate)
             jolt = mtv(self._wide(rate), rate)  # moments of u'' with a constant rate
-            distances = self._distances(moments)
-            first = first + weight * moments[:, 0]
+            back_rate = mv(P, moving)
+            first = first + moments[:, 0]
             levers, lever_rates = mtv(lever, c), mtv(lever, rate)
-            outwards = outwards + jnp.sum(distances * moving, axis=1)
-            fx, fy = fx + weight * jolt[:, 0], fy + 2 * s * weight * moving[:, 0]
-            turn = turn - jnp.sum(levers * jolt, axis=1)
-            along = jolt - (s * v)[:, None] * n.root[:, 0] - (2 * s)[:, None] * lever_rates
-            along = along - (s**2)[:, None] * distances
-            shape = shape + mv(wide, along) + (2 * s)[:, None] * mv(lever, moving)
+            outwards = outwards + L * moving[:, 1] + jnp.sum(mv(P, moments) * moving, axis=1)
+            fx, fy = fx + jolt[:, 0], fy + 2 * s * moving[:, 0]
+            turn = turn - jnp.sum(levers * mv(P, jolt), axis=1)
+            along = jolt - (s * v)[:, None] * n.spread[:, 0] - (2 * s)[:, None] * lever_rates
+            along = along - (s**2)[:, None] * self._distances(moments)
+            shape = shape + mv(wide, mv(P, along)) + (2 * s)[:, None] * mv(lever, back_rate)
         fx, turn = fx - s**2 * first, turn + s * u * first + 2 * s * outwards
         return jnp.stack([fx, fy, turn], axis=1), shape
 
     def _distances(self, moments: Float[Array, "B 2"]) -> Float[Array, "B 2"]:
-        """Moments of the distance x = L xi + u."""
+        """Moments int mu x and int mu xi x of the distance x = L xi + u."""
         n = self.numbers
-        return n.length[:, None] * n.root[:, 1] + moments
+        return n.length[:, None] * n.spread[:, 1] + moments
 
     def kinetic_gradient(self, eta: Eta, motions: MotionPair) -> Eta:
         if not self._plain:
@@ -253,7 +259,8 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
         shape = (0.5 * L)[:, None] * shape
         if not self._stiffens:
             return shape
-        wide, lever = self._wide(eta), n.lever
+        wide, P = self._wide(eta), inverse2(n.spread)
+        lever = L[:, None, None] * jnp.stack([n.a, n.b], axis=2)
         moments, levers = 0.5 * mtv(wide, eta), mtv(lever, eta)
         distances = self._distances(moments)
         wide_rate = jax.vmap(self._wide)(motions.rate)
@@ -261,13 +268,15 @@ class AbstractHeavyLinks(AbstractMeshedLinks):
             jax.vmap(lambda r, x=x: mtv(x, r))(motions.rate) for x in (wide, lever)
         )
         # Moments of the velocities along and across.
-        masses = n.root[None, :, 0]
+        masses = n.spread[None, :, 0]
         along = u[..., None] * masses - s[..., None] * levers[None] + moving
         across = v[..., None] * masses + s[..., None] * distances[None] + lever_rate
         by_back = jnp.sum(s[..., None] * across[::-1], axis=0)
+        shape = shape + 0.5 * mv(wide, mv(P, by_back))
         by_lever = jnp.sum(s[::-1, :, None] * moving, axis=0)
-        shape = shape + 0.5 * (mv(wide, by_back) - mv(lever, by_lever))
-        return shape + 0.5 * jnp.sum(jax.vmap(mv)(wide_rate, along[::-1]), axis=0)
+        shape = shape - 0.5 * mv(lever, mv(P, by_lever))
+        by_rate = jax.vmap(mv, in_axes=(None, 0))(P, along[::-1])
+        return shape + 0.5 * jnp.sum(jax.vmap(mv)(wide_rate, by_rate), axis=0)
 
     def tip_gradient(
         self, eta: Eta, motions: MotionPair, wrench: Float[Array, "2 B dim"], space: ModuleType

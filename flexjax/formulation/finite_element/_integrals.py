@@ -15,7 +15,6 @@ from flexjax.mechanism._grouping import vmap_groups
 from flexjax.mechanism.chain import Layout
 from flexjax.numerics.beam import Cubics
 from flexjax.numerics.linalg._banded import to_band, to_vector
-from flexjax.numerics.linalg._small import inverse2, small_cholesky
 from flexjax.numerics.screw import se3
 from flexjax.robot import Link, Payload, Robot
 
@@ -44,11 +43,10 @@ class LinkNumbers(eqx.Module):
     b: Float[Array, "B m"]  # mu xi f
     strain_rate: Float[Array, " B"]
     drag: Float[Array, " B"]  # mass-proportional damping
-    # Foreshortening, with two functions of xi that are orthonormal for the mass: (1, xi) is
-    # ``root`` times these.
-    root: Float[Array, "B 2 2"]
-    beyond: Float[Array, "B m w 2"]  # -(moments of the mass beyond xi) f' f' / L
-    lever: Float[Array, "B m 2"]  # L mu f
+    G: Float[Array, "B m w"]  # (mass beyond xi) f' f'
+    H: Float[Array, "B m w"]  # (first moment, over L, of the mass beyond xi) f' f'
+    # Mass, first and second moment in xi of what moves back with stiffening.
+    spread: Float[Array, "B 2 2"]
     guided: "Guided | None" = None  # where any link runs through its joint
 
 
@@ -256,19 +254,13 @@ def link_numbers(
         parts = _with_payload(parts, payload, cubics, L)
     M, rotary, rotary_coupling, a, b, rigid = parts
     M = M.at[cubics.size :, 3].set(1.0)
-    root, beyond = jnp.eye(2, dtype=L.dtype), jnp.zeros((*M.shape, 2), M.dtype)
-    lever = jnp.zeros((*a.shape, 2), a.dtype)
+    G, H, spread = jnp.zeros_like(M), jnp.zeros_like(M), jnp.eye(2, dtype=L.dtype)
     if terms.stiffening:
-        # Mass, first and second moment in xi of what moves back.
+        mass, moment = _beyond(link, folded + others, xi.reshape(-1))
+        G, H = (band(weight * y.reshape(shape), f1, f1) for y in (mass, moment))
         spread = L * jnp.sum(mu[None, None] * _powers(xi), axis=(2, 3)) + sum(
             p.mass * _powers(_ahead(link, p)) for p in folded + others
         )
-        root = small_cholesky(spread)
-        back = inverse2(root)
-        moments = _beyond(link, folded + others, xi.reshape(-1))
-        both = [band(weight * y.reshape(shape), f1, f1) for y in moments]
-        beyond = -jnp.stack(both, axis=-1) @ back.T / L
-        lever = L * jnp.stack([a, b], axis=-1) @ back.T
     guided = None
     if terms.guided:
         along = rest[:, :, None] * f2 - f1
@@ -297,9 +289,9 @@ def link_numbers(
         b=b,
         strain_rate=tau,
         drag=drag,
-        root=root,
-        beyond=beyond,
-        lever=lever,
+        G=G,
+        H=H,
+        spread=spread,
         guided=guided,
     )
 
@@ -307,7 +299,7 @@ def link_numbers(
 def _resting(like: LinkNumbers) -> LinkNumbers:
     blank = jtu.tree_map(jnp.zeros_like, like)
     unit = (jnp.ones_like(like.length), blank.M.at[:, 3].set(1.0), jnp.eye(2, dtype=blank.M.dtype))
-    return eqx.tree_at(lambda n: (n.length, n.M, n.root), blank, unit)
+    return eqx.tree_at(lambda n: (n.length, n.M, n.spread), blank, unit)
 
 
 # Compiled as one: dozens of small operations one by one take seconds.

@@ -21,11 +21,10 @@ BAND = 3  # half-bandwidth: coefficients of one cubic element differ by at most 
 BLOCK = 3
 
 
-def band_apply(band: Float[Array, "B m w *k"], x: Float[Array, "B m *k"]) -> Float[Array, "B m *k"]:
-    """A x; with further axes, for several matrices or vectors at once."""
+def band_apply(band: Float[Array, "B m w"], x: Float[Array, "B m"]) -> Float[Array, "B m"]:
     # Term by term is one kernel, as is its transpose; a sum over stacked slices is slower.
     m = x.shape[1]
-    padded = jnp.pad(x, [(0, 0), (BAND, BAND)] + [(0, 0)] * (x.ndim - 2))
+    padded = jnp.pad(x, ((0, 0), (BAND, BAND)))
     return functools.reduce(
         operator.add, (band[:, :, k] * padded[:, k : k + m] for k in range(2 * BAND + 1))
     )
