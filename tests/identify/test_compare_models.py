@@ -70,7 +70,7 @@ def test_the_page_says_what_the_data_support(table):
     assert "supported by the recordings left out: leaky" in table.ranking
     assert "run 2" not in table.ranking and "above plain" in table.supported
     page = fx.comparison_report(table).html
-    for text in ("leaky", "ARX of order", GAIN, "AIC", "run 2, validation", "power density"):
+    for text in ("leaky", "ARX of order", GAIN, "AIC", "run 2, validation", "Power density"):
         assert text in page, text
 
 
