@@ -186,7 +186,8 @@ def test_reference_and_files_pages_are_current(monkeypatch):
 # They raise nothing of their own.
 RAISES_NOTHING = (
     "paths examples robot_schema step cosine sine chirp shift cite measure peak_deflection "
-    "surface_strain jit grad value_and_grad datasets plot_style identification_report move_report"
+    "surface_strain jit grad value_and_grad datasets plot_style identification_report "
+    "move_report comparison_report"
 ).split()
 
 
